@@ -1,0 +1,51 @@
+//! How fast logs are scanned, beside one pass of `memchr` over the same bytes and the 500 MB/s we promise.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use cudock_explain::Catalogue;
+use cudock_facts::Facts;
+
+const MEGABYTES: usize = 256;
+const PROMISED: f64 = 500.0;
+
+fn main() {
+    let facts = Facts::embedded();
+    let building = Instant::now();
+    let catalogue = Catalogue::new(facts.messages()).expect("the catalogue is sound");
+    println!("catalogue of {} messages built in {:?}", facts.messages().message.len(), building.elapsed());
+
+    let noise = include_str!("../tests/noise.txt");
+    let clean = include_str!("../tests/clean/nvidia-smi-h200.log");
+    for (name, text) in [("ordinary log lines", noise), ("nvidia-smi over and over", clean)] {
+        let mut log = String::new();
+        while log.len() < MEGABYTES << 20 {
+            log.push_str(text);
+        }
+        let limit = best(|| {
+            black_box(memchr::memchr_iter(b'\n', black_box(log.as_bytes())).count());
+        });
+        let ours = best(|| {
+            black_box(catalogue.scan(black_box(log.as_bytes()), |_| ()).expect("it is text"));
+        });
+        let rate = |time: Duration| log.len() as f64 / 1e6 / time.as_secs_f64();
+        println!(
+            "{name}: {:.0} MB/s, {:.1} times the {PROMISED:.0} MB/s promised; memchr {:.0} MB/s (ratio {:.2})",
+            rate(ours),
+            rate(ours) / PROMISED,
+            rate(limit),
+            rate(ours) / rate(limit),
+        );
+    }
+}
+
+fn best(mut work: impl FnMut()) -> Duration {
+    (0..5)
+        .map(|_| {
+            let start = Instant::now();
+            work();
+            start.elapsed()
+        })
+        .min()
+        .expect("five runs")
+}

@@ -1,0 +1,104 @@
+//! Texts that every match of a regular expression contains.
+
+use regex_syntax::hir::{Hir, HirKind};
+
+pub(crate) use crate::finder::SHORTEST;
+
+/// Texts of which every match of `hir` contains at least one; none if it has no such texts that are long enough.
+pub(crate) fn anchors(hir: &Hir) -> Option<Vec<Vec<u8>>> {
+    required(hir).filter(|texts| shortest(texts) >= SHORTEST)
+}
+
+/// Whether a match may reach over a line's end.
+pub(crate) fn crosses_lines(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Literal(literal) => literal.0.contains(&b'\n'),
+        HirKind::Class(class) => match class {
+            regex_syntax::hir::Class::Unicode(class) => {
+                class.ranges().iter().any(|range| range.start() <= '\n' && '\n' <= range.end())
+            }
+            regex_syntax::hir::Class::Bytes(class) => {
+                class.ranges().iter().any(|range| range.start() <= b'\n' && b'\n' <= range.end())
+            }
+        },
+        HirKind::Repetition(repetition) => crosses_lines(&repetition.sub),
+        HirKind::Capture(capture) => crosses_lines(&capture.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(crosses_lines),
+        HirKind::Empty | HirKind::Look(_) => false,
+    }
+}
+
+fn required(hir: &Hir) -> Option<Vec<Vec<u8>>> {
+    match hir.kind() {
+        HirKind::Literal(literal) => longest_plain_run(&literal.0).map(|run| vec![run.to_vec()]),
+        HirKind::Capture(capture) => required(&capture.sub),
+        HirKind::Repetition(repetition) if repetition.min > 0 => required(&repetition.sub),
+        HirKind::Concat(parts) => parts.iter().filter_map(required).max_by_key(|texts| {
+            // The longest text is the rarest; of two alike, the one with fewer alternatives.
+            (shortest(texts), std::cmp::Reverse(texts.len()))
+        }),
+        HirKind::Alternation(parts) => {
+            let each: Option<Vec<Vec<Vec<u8>>>> = parts.iter().map(required).collect();
+            each.map(|texts| texts.into_iter().flatten().collect())
+        }
+        _ => None,
+    }
+}
+
+fn shortest(texts: &[Vec<u8>]) -> usize {
+    texts.iter().map(Vec::len).min().unwrap_or(0)
+}
+
+/// The longest part without the characters that change when a log is wrapped in JSON: quotes, backslashes, and
+/// whatever is not printable.
+fn longest_plain_run(literal: &[u8]) -> Option<&[u8]> {
+    literal
+        .split(|byte| matches!(byte, b'"' | b'\'' | b'\\') || !(0x20..0x7f).contains(byte))
+        .max_by_key(|run| run.len())
+        .filter(|run| !run.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(pattern: &str) -> Option<Vec<String>> {
+        let hir = regex_syntax::parse(pattern).unwrap();
+        let texts = anchors(&hir)?;
+        Some(texts.into_iter().map(|text| String::from_utf8(text).unwrap()).collect())
+    }
+
+    #[test]
+    fn the_longest_fixed_part_of_a_sequence_is_taken() {
+        assert_eq!(
+            of(r"Xid \(\d+\): has fallen off the bus"),
+            Some(vec!["): has fallen off the bus".into()])
+        );
+    }
+
+    #[test]
+    fn each_alternative_gives_a_text() {
+        assert_eq!(of("first one|second one"), Some(vec!["first one".into(), "second one".into()]));
+    }
+
+    #[test]
+    fn an_alternative_without_a_fixed_part_gives_none() {
+        assert_eq!(of(r"first one|\d+"), None);
+    }
+
+    #[test]
+    fn what_may_be_absent_is_not_counted_on() {
+        assert_eq!(of("(?:very long and absent)?present"), Some(vec!["present".into()]));
+    }
+
+    #[test]
+    fn quotes_split_a_text_because_json_escapes_them() {
+        assert_eq!(of(r#"exec: "nvidia-smi""#), Some(vec!["nvidia-smi".into()]));
+    }
+
+    #[test]
+    fn white_space_may_cross_lines_and_a_dot_may_not() {
+        assert!(crosses_lines(&regex_syntax::parse(r"a\s+b").unwrap()));
+        assert!(!crosses_lines(&regex_syntax::parse("a.*b").unwrap()));
+    }
+}

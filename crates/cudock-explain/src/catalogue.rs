@@ -1,0 +1,102 @@
+use std::sync::OnceLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use cudock_facts::tables::{Message, Messages};
+use regex::bytes::{Regex, RegexBuilder};
+
+use crate::anchor;
+use crate::finder::Finder;
+
+/// Why a catalogue cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogueError {
+    /// A pattern is not a regular expression.
+    #[error("message {id}: its pattern is not a regular expression")]
+    Pattern {
+        /// The message.
+        id: String,
+        /// Why not.
+        source: Box<regex_syntax::Error>,
+    },
+    /// A pattern has no fixed text to look for.
+    #[error(
+        "message {id}: its pattern has no fixed text of {} characters that every match contains",
+        anchor::SHORTEST
+    )]
+    NoAnchor {
+        /// The message.
+        id: String,
+    },
+    /// The search over all fixed texts could not be built.
+    #[error("the search for fixed texts could not be built")]
+    Search(#[from] aho_corasick::BuildError),
+}
+
+/// The messages, made ready to be looked for.
+#[derive(Debug)]
+pub struct Catalogue<'a> {
+    pub(crate) entries: Vec<Entry<'a>>,
+    /// Finds the next place worth a look.
+    pub(crate) finder: Finder,
+    /// Finds all texts of a line, to know which messages to try.
+    pub(crate) on_line: AhoCorasick,
+    /// The messages each text of `on_line` belongs to.
+    pub(crate) owners: Vec<Vec<usize>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Entry<'a> {
+    pub(crate) message: &'a Message,
+    pub(crate) crosses_lines: bool,
+    regex: OnceLock<Option<Regex>>,
+}
+
+impl Entry<'_> {
+    /// The expression, compiled when a line first asks for it: most logs need a handful of them.
+    pub(crate) fn find(&self, text: &[u8]) -> Option<std::ops::Range<usize>> {
+        let regex =
+            self.regex.get_or_init(|| RegexBuilder::new(&self.message.pattern).multi_line(true).build().ok());
+        regex.as_ref()?.find(text).map(|found| found.range())
+    }
+}
+
+impl<'a> Catalogue<'a> {
+    /// Makes the messages ready. Fails if a pattern cannot be searched for, which only an overlay's can.
+    pub fn new(messages: &'a Messages) -> Result<Self, CatalogueError> {
+        let mut entries = Vec::with_capacity(messages.message.len());
+        let mut texts: Vec<Vec<u8>> = Vec::new();
+        let mut owners: Vec<Vec<usize>> = Vec::new();
+        for (index, message) in messages.message.iter().enumerate() {
+            let hir = regex_syntax::ParserBuilder::new()
+                .multi_line(true)
+                .utf8(false)
+                .build()
+                .parse(&message.pattern)
+                .map_err(|source| CatalogueError::Pattern {
+                    id: message.id.clone(),
+                    source: Box::new(source),
+                })?;
+            let anchors =
+                anchor::anchors(&hir).ok_or_else(|| CatalogueError::NoAnchor { id: message.id.clone() })?;
+            for text in anchors {
+                match texts.iter().zip(&mut owners).find(|(known, _)| **known == text) {
+                    Some((_, owners)) => owners.push(index),
+                    None => {
+                        texts.push(text);
+                        owners.push(vec![index]);
+                    }
+                }
+            }
+            entries.push(Entry {
+                message,
+                crosses_lines: anchor::crosses_lines(&hir),
+                regex: OnceLock::new(),
+            });
+        }
+        let on_line = AhoCorasick::builder()
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .match_kind(MatchKind::Standard)
+            .build(&texts)?;
+        Ok(Self { entries, finder: Finder::new(texts), on_line, owners })
+    }
+}

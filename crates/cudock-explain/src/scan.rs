@@ -1,0 +1,231 @@
+use std::io::{self, Read};
+use std::ops::Range;
+
+use cudock_facts::tables::Message;
+use memchr::{memchr, memchr_iter, memrchr};
+
+use crate::catalogue::Catalogue;
+use crate::input::{NotText, judge};
+use crate::normal::normal;
+use crate::rank;
+
+/// How much is read at a time: large enough that reading costs nothing, small enough to stay in the cache.
+const BLOCK: usize = 1 << 20;
+
+/// How far a message may reach beyond the text it was found by, on either side.
+const REACH: usize = 8 << 10;
+
+/// An excerpt's length at most.
+const EXCERPT: usize = 400;
+
+/// A log that could not be scanned.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanError {
+    /// It could not be read.
+    #[error("cannot read the log")]
+    Io(#[from] io::Error),
+    /// It is not text.
+    #[error("this is {}, not a log", .0.what())]
+    NotText(NotText),
+}
+
+/// A message found in a log.
+#[derive(Debug, Clone)]
+pub struct Hit<'a> {
+    /// The message.
+    pub message: &'a Message,
+    /// The line it was first found on, from 1.
+    pub line: u64,
+    /// How often it was found.
+    pub count: u64,
+    /// The first line it was found on, cut to a readable length.
+    pub excerpt: String,
+}
+
+/// What a log says.
+#[derive(Debug, Clone)]
+pub struct Report<'a> {
+    /// The messages found, most telling first.
+    pub hits: Vec<Hit<'a>>,
+    /// How many bytes were read.
+    pub bytes: u64,
+    /// How many lines there were.
+    pub lines: u64,
+}
+
+impl<'a> Catalogue<'a> {
+    /// Reads a log to its end. `progress` is told after each block how many bytes were read so far.
+    pub fn scan(&self, mut log: impl Read, mut progress: impl FnMut(u64)) -> Result<Report<'a>, ScanError> {
+        let mut scan = Scan::new(self);
+        let mut buffer = vec![0; BLOCK + 2 * REACH];
+        let mut kept = 0;
+        loop {
+            let filled = fill(&mut log, &mut buffer, kept)?;
+            let block = buffer.get(..filled).unwrap_or_default();
+            let last = filled < buffer.len();
+            if scan.offset == 0 {
+                judge(block).map_err(ScanError::NotText)?;
+            }
+            let done = scan.block(block, last);
+            progress(scan.offset);
+            if last {
+                return Ok(scan.finish());
+            }
+            buffer.copy_within(done..filled, 0);
+            kept = filled - done;
+        }
+    }
+
+    /// Looks at a text that is already there.
+    pub fn explain(&self, text: &str) -> Report<'a> {
+        let mut scan = Scan::new(self);
+        scan.block(text.as_bytes(), true);
+        scan.finish()
+    }
+}
+
+/// Reads until the buffer is full or the log ends.
+fn fill(log: &mut impl Read, buffer: &mut [u8], kept: usize) -> io::Result<usize> {
+    let mut filled = kept;
+    while let Some(free) = buffer.get_mut(filled..).filter(|free| !free.is_empty()) {
+        match log.read(free) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+struct Scan<'c, 'a> {
+    catalogue: &'c Catalogue<'a>,
+    hits: Vec<Option<Hit<'a>>>,
+    /// Where in the log the current block begins.
+    offset: u64,
+    /// How many line ends lie before the current block.
+    lines: u64,
+    /// Whether the last byte seen was no line end, so that a last line without one counts too.
+    open_line: bool,
+}
+
+impl<'c, 'a> Scan<'c, 'a> {
+    fn new(catalogue: &'c Catalogue<'a>) -> Self {
+        Self { catalogue, hits: vec![None; catalogue.entries.len()], offset: 0, lines: 0, open_line: false }
+    }
+
+    /// Scans a block and says up to where: what is left is kept and scanned again with more behind it, so that
+    /// no message is lost at the seam. The last block is scanned to its end.
+    fn block(&mut self, block: &[u8], last: bool) -> usize {
+        let mut done = 0;
+        // Enough must follow a line for a message that reaches over its end.
+        let safe = if last { block.len() } else { block.len().saturating_sub(2 * REACH) };
+        while let Some(at) = self.catalogue.finder.find(block, done) {
+            if at >= safe {
+                break;
+            }
+            let line = line_around(block, done, at);
+            self.line(block, &line, at);
+            done = line.end.max(at + 1);
+        }
+        // Up to the start of the line that is not yet whole, or as far as is safe if that line has no end.
+        let done = if last {
+            block.len()
+        } else {
+            let start = block.get(..safe).and_then(|whole| memrchr(b'\n', whole)).map_or(safe, |end| end + 1);
+            done.max(start)
+        };
+        let seen = block.get(..done).unwrap_or_default();
+        self.lines += memchr_iter(b'\n', seen).count() as u64;
+        self.open_line = seen.last().map_or(self.open_line, |byte| *byte != b'\n');
+        self.offset += done as u64;
+        done
+    }
+
+    /// Tries the messages whose fixed text is on a line.
+    fn line(&mut self, block: &[u8], line: &Range<usize>, at: usize) {
+        // A line may be megabytes long; a message is not.
+        let close = line.start.max(at.saturating_sub(REACH))..line.end.min(at + REACH);
+        let raw = block.get(close.clone()).unwrap_or_default();
+        let text = normal(raw);
+        let mut tried = Vec::new();
+        let mut matched: Vec<(usize, Range<usize>)> = Vec::new();
+        for found in self.catalogue.on_line.find_overlapping_iter(text.as_ref()) {
+            for &entry in self.catalogue.owners.get(found.pattern().as_usize()).into_iter().flatten() {
+                if tried.contains(&entry) {
+                    continue;
+                }
+                tried.push(entry);
+                if let Some(range) = self.find(entry, block, &close, &text) {
+                    matched.push((entry, range));
+                }
+            }
+        }
+        let ids: Vec<usize> = matched.iter().map(|(entry, _)| *entry).collect();
+        for (entry, range) in matched {
+            if !ids.iter().any(|other| self.wins(*other, entry)) {
+                self.hit(entry, block, close.start, &text, &range);
+            }
+        }
+    }
+
+    fn find(&self, entry: usize, block: &[u8], close: &Range<usize>, text: &[u8]) -> Option<Range<usize>> {
+        let entry = self.catalogue.entries.get(entry)?;
+        entry.find(text).or_else(|| {
+            if !entry.crosses_lines {
+                return None;
+            }
+            let wider = block.get(close.start..(close.end + REACH).min(block.len()))?;
+            entry.find(&normal(wider))
+        })
+    }
+
+    fn wins(&self, winner: usize, loser: usize) -> bool {
+        match (self.catalogue.entries.get(winner), self.catalogue.entries.get(loser)) {
+            (Some(winner), Some(loser)) => winner.message.wins_over.contains(&loser.message.id),
+            _ => false,
+        }
+    }
+
+    fn hit(&mut self, entry: usize, block: &[u8], start: usize, text: &[u8], range: &Range<usize>) {
+        let Some((entry, slot)) = self.catalogue.entries.get(entry).zip(self.hits.get_mut(entry)) else {
+            return;
+        };
+        if let Some(hit) = slot {
+            hit.count += 1;
+            return;
+        }
+        let before = block.get(..start).unwrap_or_default();
+        *slot = Some(Hit {
+            message: entry.message,
+            line: self.lines + memchr_iter(b'\n', before).count() as u64 + 1,
+            count: 1,
+            excerpt: excerpt(text, range),
+        });
+    }
+
+    fn finish(self) -> Report<'a> {
+        let hits = rank::ranked(self.hits.into_iter().flatten().collect());
+        Report { hits, bytes: self.offset, lines: self.lines + u64::from(self.open_line) }
+    }
+}
+
+/// The line a place is on, not reaching back before `from`.
+fn line_around(block: &[u8], from: usize, at: usize) -> Range<usize> {
+    let start =
+        block.get(from..at).and_then(|before| memrchr(b'\n', before)).map_or(from, |end| from + end + 1);
+    let end = block.get(at..).and_then(|after| memchr(b'\n', after)).map_or(block.len(), |end| at + end);
+    start..end
+}
+
+/// The matched line, or as much of it around the match as reads well.
+fn excerpt(text: &[u8], range: &Range<usize>) -> String {
+    let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let shown = if line.len() <= EXCERPT {
+        line
+    } else {
+        let start = range.start.min(line.len()).saturating_sub(EXCERPT / 4);
+        line.get(start..(start + EXCERPT).min(line.len())).unwrap_or_default()
+    };
+    String::from_utf8_lossy(shown).trim().chars().filter(|c| !c.is_control() || *c == '\t').collect()
+}

@@ -1,0 +1,28 @@
+//! What is true of the world cudock works in: GPUs, drivers, toolkits, images, frameworks, error messages, Azure.
+//!
+//! Everything cudock decides rests on these tables, and they age: NVIDIA ships a driver branch a quarter, Azure
+//! retires sizes. So each table is a data file with its date and its sources, embedded at build, and a user can
+//! lay newer ones over them without waiting for a release.
+//!
+//! ```
+//! use cudock_facts::{Facts, version::DriverVersion};
+//!
+//! let facts = Facts::embedded();
+//! let t4 = facts.gpus().find("t4").one().expect("T4 is in the table");
+//! assert_eq!(t4.capability.unwrap().to_string(), "7.5");
+//!
+//! let driver: DriverVersion = "535.161.08".parse().unwrap();
+//! assert_eq!(facts.drivers().branch_of(driver).unwrap().cuda.to_string(), "12.2");
+//! ```
+
+pub mod check;
+pub mod finding;
+pub mod lookup;
+mod overlay;
+mod store;
+pub mod suggest;
+pub mod tables;
+pub mod version;
+
+pub use overlay::OverlayError;
+pub use store::{Facts, STALE_AFTER_DAYS, TableSummary};

@@ -1,0 +1,93 @@
+use crate::tables::{
+    Architecture, Branch, CompatPackage, ComponentSet, Components, Drivers, ForwardCompat, MinorCompat,
+    Release, Toolkit, Toolkits,
+};
+use crate::version::{Capability, CudaVersion, DriverVersion};
+
+impl Drivers {
+    /// The branch a driver belongs to: the newest that begins at or below it. None for a driver older than all
+    /// rows, or newer than the newest branch by ten or more, of which nothing is known.
+    pub fn branch_of(&self, driver: DriverVersion) -> Option<&Branch> {
+        let branch =
+            self.branch.iter().filter(|row| row.branch <= driver.branch()).max_by_key(|row| row.branch)?;
+        let newest = self.branch.iter().map(|row| row.branch).max()?;
+        (branch.branch != newest || driver.branch() < newest + 10).then_some(branch)
+    }
+
+    /// The branch that carries a CUDA version by itself.
+    pub fn branch_with(&self, cuda: CudaVersion) -> Option<&Branch> {
+        self.branch.iter().find(|row| row.cuda == cuda)
+    }
+
+    /// From which driver on toolkits of a major run.
+    pub fn minor_compat(&self, cuda_major: u8) -> Option<&MinorCompat> {
+        self.minor_compat.iter().find(|row| row.cuda_major == cuda_major)
+    }
+
+    /// The generation a capability belongs to.
+    pub fn architecture_of(&self, capability: Capability) -> Option<&Architecture> {
+        self.architecture.iter().find(|row| row.capabilities.contains(&capability))
+    }
+
+    /// The newest branch there is a row for.
+    pub fn newest(&self) -> Option<&Branch> {
+        self.branch.iter().max_by_key(|row| row.branch)
+    }
+}
+
+impl Toolkits {
+    /// The toolkit of a minor version.
+    pub fn toolkit(&self, cuda: CudaVersion) -> Option<&Toolkit> {
+        self.toolkit.iter().find(|row| row.cuda == cuda)
+    }
+
+    /// The patch releases of a minor version, oldest first.
+    pub fn releases_of(&self, cuda: CudaVersion) -> impl Iterator<Item = &Release> {
+        self.release.iter().filter(move |row| row.cuda.version() == cuda)
+    }
+}
+
+impl Components {
+    /// The toolkit releases a library version belongs to: `cublas` 12.4.5.8 to 12.4.1.
+    pub fn releases_with<'a>(
+        &'a self,
+        component: &'a str,
+        version: &'a str,
+    ) -> impl Iterator<Item = &'a ComponentSet> {
+        self.components.iter().filter(move |row| row.version_of(component) == Some(version))
+    }
+}
+
+impl ComponentSet {
+    /// The version of a component, by the name NVIDIA's packages have: `cuda_runtime`, `cublas` …
+    pub fn version_of(&self, component: &str) -> Option<&str> {
+        self.all().into_iter().find(|(name, _)| *name == component).and_then(|(_, version)| version)
+    }
+
+    /// Every component with its version.
+    pub fn all(&self) -> [(&'static str, Option<&str>); 14] {
+        [
+            ("cuda_runtime", self.cuda_runtime.as_deref()),
+            ("cuda_nvcc", self.cuda_nvcc.as_deref()),
+            ("cuda_nvrtc", self.cuda_nvrtc.as_deref()),
+            ("cublas", self.cublas.as_deref()),
+            ("cufft", self.cufft.as_deref()),
+            ("curand", self.curand.as_deref()),
+            ("cusolver", self.cusolver.as_deref()),
+            ("cusparse", self.cusparse.as_deref()),
+            ("nvjitlink", self.nvjitlink.as_deref()),
+            ("cuda_cupti", self.cuda_cupti.as_deref()),
+            ("cufile", self.cufile.as_deref()),
+            ("npp", self.npp.as_deref()),
+            ("nvjpeg", self.nvjpeg.as_deref()),
+            ("nvtx", self.nvtx.as_deref()),
+        ]
+    }
+}
+
+impl ForwardCompat {
+    /// The cuda-compat packages that run on a kernel driver of a branch, oldest first.
+    pub fn packages_for(&self, branch: u16) -> impl Iterator<Item = &CompatPackage> {
+        self.package.iter().filter(move |package| package.supported.contains(&branch))
+    }
+}

@@ -1,0 +1,68 @@
+use pep440_rs::Version;
+
+use crate::tables::{Frameworks, JaxPlugin, OnnxruntimeGpu, TensorflowRelease, TorchBuild, TorchRelease};
+
+/// Which wheel of a PyTorch release is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TorchWheel<'a> {
+    /// The one PyPI has: `2.5.1` without a local version.
+    Pypi,
+    /// The one for a CUDA tag: `2.5.1+cu121`.
+    Tag(&'a str),
+}
+
+/// A version without its local part: 2.5.1 of `2.5.1+cu121`.
+pub fn without_local(version: &Version) -> Version {
+    version.clone().without_local()
+}
+
+impl Frameworks {
+    /// A PyTorch release.
+    pub fn torch(&self, version: &Version) -> Option<&TorchRelease> {
+        let version = without_local(version);
+        self.torch.iter().find(|row| row.version == version)
+    }
+
+    /// All builds of a PyTorch release.
+    pub fn torch_builds(&self, version: &Version) -> impl Iterator<Item = &TorchBuild> {
+        let version = without_local(version);
+        self.torch_build.iter().filter(move |row| row.versions.contains(&version))
+    }
+
+    /// One build of a PyTorch release.
+    pub fn torch_build(&self, version: &Version, wheel: TorchWheel<'_>) -> Option<&TorchBuild> {
+        self.torch_builds(version).find(|build| match wheel {
+            TorchWheel::Pypi => build.pypi,
+            TorchWheel::Tag(tag) => build.tag == tag,
+        })
+    }
+
+    /// The PyTorch releases a torchvision release goes with.
+    pub fn torch_with_torchvision(&self, version: &Version) -> impl Iterator<Item = &TorchRelease> {
+        let version = without_local(version);
+        self.torch.iter().filter(move |row| row.torchvision.as_ref() == Some(&version))
+    }
+
+    /// A TensorFlow release.
+    pub fn tensorflow(&self, version: &Version) -> Option<&TensorflowRelease> {
+        self.tensorflow.iter().find(|row| row.version == *version)
+    }
+
+    /// An onnxruntime-gpu release. Only the last patch of each minor was read, and patches keep their minor's
+    /// CUDA and GPU code, so any patch finds its minor's row.
+    pub fn onnxruntime_gpu(&self, version: &Version) -> Option<&OnnxruntimeGpu> {
+        let minor = |version: &Version| version.release().iter().take(2).copied().collect::<Vec<_>>();
+        self.onnxruntime_gpu
+            .iter()
+            .find(|row| row.version == *version)
+            .or_else(|| self.onnxruntime_gpu.iter().find(|row| minor(&row.version) == minor(version)))
+    }
+
+    /// A JAX plugin release: the row of that version, or the newest before it.
+    pub fn jax_plugin(&self, package: &str, version: &Version) -> Option<&JaxPlugin> {
+        self.jax_plugin
+            .iter()
+            .filter(|row| row.package == package && row.version <= *version)
+            .max_by(|a, b| a.version.cmp(&b.version))
+    }
+}

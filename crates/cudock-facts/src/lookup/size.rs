@@ -1,0 +1,30 @@
+use super::Found;
+use crate::suggest;
+use crate::tables::{Lifecycle, Size, Sizes};
+use crate::version::Date;
+
+impl Sizes {
+    /// The size with a name; case does not count and `Standard_` may be left out.
+    pub fn find(&self, name: &str) -> Found<'_, Size> {
+        let wanted = bare(name);
+        let rows = self.size.iter().filter(|size| bare(&size.name) == wanted).collect();
+        Found::from_rows(rows, || suggest::nearest(name, self.size.iter().map(|size| size.name.as_str())))
+    }
+
+    /// The sizes with one of the named GPUs.
+    pub fn with_gpu<'a>(&'a self, gpus: &'a [&str]) -> impl Iterator<Item = &'a Size> {
+        self.size.iter().filter(move |size| size.gpu.as_deref().is_some_and(|gpu| gpus.contains(&gpu)))
+    }
+}
+
+impl Size {
+    /// Whether it can be had on a day, as far as the table tells: not retired by then, and not merely priced.
+    pub fn is_on_sale(&self, day: Date) -> bool {
+        self.lifecycle == Lifecycle::Available && self.retires_on.is_none_or(|end| day < end)
+    }
+}
+
+fn bare(name: &str) -> String {
+    let name = name.trim().to_ascii_lowercase();
+    name.strip_prefix("standard_").unwrap_or(&name).to_owned()
+}

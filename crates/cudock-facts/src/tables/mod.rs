@@ -1,0 +1,38 @@
+//! The rows of each table, as the data files write them.
+//!
+//! These types are read three times: by the build script, which turns `data/` into the embedded form; at run
+//! time from that form; and at run time from a user's overlay. So a field is described once, here, and a data
+//! file that does not fit does not build.
+
+mod azure;
+mod findings;
+mod frameworks;
+mod gpus;
+mod header;
+mod images;
+mod messages;
+mod prices;
+mod toolkits;
+
+pub use azure::{
+    AzureDriver, Behaviour, Discrepancy, Lifecycle, Outdated, Profile, Service, ServiceGpu, ServiceLimit,
+    Services, Size, SizeDriver, Sizes, Startup, Storage, StorageKind, StorageLimit, StoragePrice,
+    StorageTable,
+};
+pub use findings::{FindingPage, FindingPages, Group};
+pub use frameworks::{
+    Frameworks, JaxPlugin, OnnxruntimeGpu, TargetCount, TensorRt, TensorflowRelease, TorchBuild,
+    TorchInventory, TorchRelease,
+};
+pub use gpus::{ForwardCompatClass, Gpu, GpuClass, Gpus, KernelModule, Vendor};
+pub use header::{Header, Row, Rule, TableFile, merge};
+pub use images::{
+    BrandSet, CompatPackage, DeletedTag, ElfNote, ForwardCompat, Images, LibraryPath, Requirement, TagGrid,
+    TagStatus, Tags,
+};
+pub use messages::{CudaError, Layer, Message, Messages, Phase};
+pub use prices::{PriceRow, PriceSource, Prices, PricesError, Usd};
+pub use toolkits::{
+    Architecture, Branch, BranchKind, Brand, ComponentSet, Components, Drivers, MinorCompat, Release, Soname,
+    Toolkit, Toolkits,
+};

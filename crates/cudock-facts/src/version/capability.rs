@@ -1,0 +1,60 @@
+use std::fmt;
+use std::str::FromStr;
+
+use super::{ParseError, as_text, pair};
+
+/// A GPU's compute capability, such as 9.0: what it can execute, not how fast it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Capability {
+    major: u8,
+    minor: u8,
+}
+
+impl Capability {
+    /// The capability `major.minor`; a minor is one digit, as it is in `sm_` names.
+    pub const fn new(major: u8, minor: u8) -> Self {
+        assert!(minor <= 9, "a capability's minor is one digit");
+        Self { major, minor }
+    }
+
+    /// The number in `sm_90` or `sm_121`: the last digit is the minor.
+    pub fn from_number(number: u16) -> Option<Self> {
+        let major = u8::try_from(number / 10).ok().filter(|major| *major > 0)?;
+        let minor = u8::try_from(number % 10).ok()?;
+        Some(Self { major, minor })
+    }
+
+    /// 9 of 9.0.
+    pub const fn major(self) -> u8 {
+        self.major
+    }
+
+    /// 0 of 9.0.
+    pub const fn minor(self) -> u8 {
+        self.minor
+    }
+
+    /// 90 of 9.0, as target names write it.
+    pub fn number(self) -> u16 {
+        u16::from(self.major) * 10 + u16::from(self.minor)
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl FromStr for Capability {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        match pair::<u8>(text) {
+            Some((major, minor @ 0..=9)) if major > 0 => Ok(Self { major, minor }),
+            _ => Err(ParseError::new("compute capability", text, "8.6")),
+        }
+    }
+}
+
+as_text!(Capability);

@@ -1,0 +1,99 @@
+use std::fmt;
+use std::str::FromStr;
+
+use super::{ParseError, as_text, number, pair};
+
+/// A CUDA version as drivers and libraries speak of it: major and minor.
+///
+/// Patch releases of a toolkit are [`CudaRelease`]s; a driver knows nothing of them, so the two do not compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CudaVersion {
+    major: u8,
+    minor: u8,
+}
+
+impl CudaVersion {
+    /// CUDA `major.minor`.
+    pub const fn new(major: u8, minor: u8) -> Self {
+        Self { major, minor }
+    }
+
+    /// What `cudaDriverGetVersion` and NVML answer: 12080 is 12.8. Zero means that there is no driver.
+    pub fn from_api(number: u32) -> Option<Self> {
+        let major = u8::try_from(number / 1000).ok().filter(|major| *major > 0)?;
+        let minor = u8::try_from(number % 1000 / 10).ok()?;
+        Some(Self { major, minor })
+    }
+
+    /// The version in PyTorch's tags: `cu118` is 11.8, `cu130` is 13.0, `cu92` is 9.2.
+    pub fn from_tag(tag: &str) -> Option<Self> {
+        let digits = tag.strip_prefix("cu")?;
+        let split = digits.len().checked_sub(1)?;
+        Some(Self { major: number(digits.get(..split)?)?, minor: number(digits.get(split..)?)? })
+    }
+
+    /// 12 of 12.8: libraries of one major share their SONAMEs' generation and their driver floor.
+    pub const fn major(self) -> u8 {
+        self.major
+    }
+
+    /// 8 of 12.8.
+    pub const fn minor(self) -> u8 {
+        self.minor
+    }
+}
+
+impl fmt::Display for CudaVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl FromStr for CudaVersion {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        match pair::<u8>(text) {
+            Some((major, minor)) if major > 0 => Ok(Self { major, minor }),
+            _ => Err(ParseError::new("CUDA version", text, "12.4")),
+        }
+    }
+}
+
+/// A toolkit release, such as 12.4.1: a [`CudaVersion`] and its patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CudaRelease {
+    version: CudaVersion,
+    patch: u16,
+}
+
+impl CudaRelease {
+    /// The version this is a release of.
+    pub const fn version(self) -> CudaVersion {
+        self.version
+    }
+
+    /// 1 of 12.4.1.
+    pub const fn patch(self) -> u16 {
+        self.patch
+    }
+}
+
+impl fmt::Display for CudaRelease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.version, self.patch)
+    }
+}
+
+impl FromStr for CudaRelease {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let wrong = || ParseError::new("CUDA release", text, "12.4.1");
+        let (version, patch) = text.rsplit_once('.').ok_or_else(wrong)?;
+        Ok(Self { version: version.parse().map_err(|_| wrong())?, patch: number(patch).ok_or_else(wrong)? })
+    }
+}
+
+as_text!(CudaVersion);
+as_text!(CudaRelease);
