@@ -17,7 +17,17 @@ fn main() {
 
     let noise = include_str!("../tests/noise.txt");
     let clean = include_str!("../tests/clean/nvidia-smi-h200.log");
-    for (name, text) in [("ordinary log lines", noise), ("nvidia-smi over and over", clean)] {
+    // A program that logs its error in a loop, and one error after a hundred good lines.
+    let error = "2026-11-14 10:00:00 ERROR worker: CUDA error: no kernel image is available for execution on the device\n";
+    let some_errors = noise.split_inclusive('\n').enumerate().fold(String::new(), |log, (index, line)| {
+        if index % 100 == 99 { log + line + error } else { log + line }
+    });
+    for (name, text) in [
+        ("ordinary log lines", noise),
+        ("nvidia-smi over and over", clean),
+        ("an error each hundred lines", &some_errors),
+        ("the same error on every line", error),
+    ] {
         let mut log = String::new();
         while log.len() < MEGABYTES << 20 {
             log.push_str(text);

@@ -1,6 +1,5 @@
 use std::sync::OnceLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use cudock_facts::tables::{Message, Messages};
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -27,20 +26,15 @@ pub enum CatalogueError {
         /// The message.
         id: String,
     },
-    /// The search over all fixed texts could not be built.
-    #[error("the search for fixed texts could not be built")]
-    Search(#[from] aho_corasick::BuildError),
 }
 
 /// The messages, made ready to be looked for.
 #[derive(Debug)]
 pub struct Catalogue<'a> {
     pub(crate) entries: Vec<Entry<'a>>,
-    /// Finds the next place worth a look.
+    /// Finds the fixed texts of all patterns.
     pub(crate) finder: Finder,
-    /// Finds all texts of a line, to know which messages to try.
-    pub(crate) on_line: AhoCorasick,
-    /// The messages each text of `on_line` belongs to.
+    /// The messages each of those texts belongs to.
     pub(crate) owners: Vec<Vec<usize>>,
 }
 
@@ -52,11 +46,21 @@ pub(crate) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// The expression, compiled when a line first asks for it: most logs need a handful of them.
+    /// Where the message stands in a text.
     pub(crate) fn find(&self, text: &[u8]) -> Option<std::ops::Range<usize>> {
-        let regex =
-            self.regex.get_or_init(|| RegexBuilder::new(&self.message.pattern).multi_line(true).build().ok());
-        regex.as_ref()?.find(text).map(|found| found.range())
+        self.regex()?.find(text).map(|found| found.range())
+    }
+
+    /// Whether the message stands in a text, which is told sooner than where.
+    pub(crate) fn is_in(&self, text: &[u8]) -> bool {
+        self.regex().is_some_and(|regex| regex.is_match(text))
+    }
+
+    /// The expression, compiled when a line first asks for it: most logs need a handful of them.
+    fn regex(&self) -> Option<&Regex> {
+        self.regex
+            .get_or_init(|| RegexBuilder::new(&self.message.pattern).multi_line(true).build().ok())
+            .as_ref()
     }
 }
 
@@ -93,10 +97,6 @@ impl<'a> Catalogue<'a> {
                 regex: OnceLock::new(),
             });
         }
-        let on_line = AhoCorasick::builder()
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .match_kind(MatchKind::Standard)
-            .build(&texts)?;
-        Ok(Self { entries, finder: Finder::new(texts), on_line, owners })
+        Ok(Self { entries, finder: Finder::new(texts), owners })
     }
 }

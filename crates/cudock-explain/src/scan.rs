@@ -107,34 +107,53 @@ struct Scan<'c, 'a> {
     lines: u64,
     /// Whether the last byte seen was no line end, so that a last line without one counts too.
     open_line: bool,
+    /// The messages to try and those found in the current window, kept for their memory.
+    entries: Vec<usize>,
+    matched: Vec<(usize, Range<usize>)>,
 }
 
 impl<'c, 'a> Scan<'c, 'a> {
     fn new(catalogue: &'c Catalogue<'a>) -> Self {
-        Self { catalogue, hits: vec![None; catalogue.entries.len()], offset: 0, lines: 0, open_line: false }
+        Self {
+            catalogue,
+            hits: vec![None; catalogue.entries.len()],
+            offset: 0,
+            lines: 0,
+            open_line: false,
+            entries: Vec::new(),
+            matched: Vec::new(),
+        }
     }
 
     /// Scans a block and says up to where: what is left is kept and scanned again with more behind it, so that
     /// no message is lost at the seam. The last block is scanned to its end.
     fn block(&mut self, block: &[u8], last: bool) -> usize {
-        let mut done = 0;
-        // Enough must follow a line for a message that reaches over its end.
-        let safe = if last { block.len() } else { block.len().saturating_sub(2 * REACH) };
-        while let Some(at) = self.catalogue.finder.find(block, done) {
-            if at >= safe {
-                break;
-            }
-            let line = line_around(block, done, at);
-            self.line(block, &line, at);
-            done = line.end.max(at + 1);
-        }
-        // Up to the start of the line that is not yet whole, or as far as is safe if that line has no end.
         let done = if last {
             block.len()
         } else {
-            let start = block.get(..safe).and_then(|whole| memrchr(b'\n', whole)).map_or(safe, |end| end + 1);
-            done.max(start)
+            // Enough must follow a line for a message that reaches over its end; a line without an end is cut.
+            let safe = block.len().saturating_sub(2 * REACH);
+            block.get(..safe).and_then(|whole| memrchr(b'\n', whole)).map_or(safe, |end| end + 1)
         };
+        let mut window = 0..0;
+        let mut entries = std::mem::take(&mut self.entries);
+        for (text, start) in self.catalogue.finder.find_all(block) {
+            if start >= done {
+                break;
+            }
+            if start >= window.end {
+                self.window(block, &window, &mut entries);
+                window = window_around(block, window.end, start);
+            }
+            for entry in self.catalogue.owners.get(text).into_iter().flatten() {
+                if !entries.contains(entry) {
+                    entries.push(*entry);
+                }
+            }
+        }
+        self.window(block, &window, &mut entries);
+        self.entries = entries;
+
         let seen = block.get(..done).unwrap_or_default();
         self.lines += memchr_iter(b'\n', seen).count() as u64;
         self.open_line = seen.last().map_or(self.open_line, |byte| *byte != b'\n');
@@ -142,36 +161,31 @@ impl<'c, 'a> Scan<'c, 'a> {
         done
     }
 
-    /// Tries the messages whose fixed text is on a line.
-    fn line(&mut self, block: &[u8], line: &Range<usize>, at: usize) {
-        // A line may be megabytes long; a message is not.
-        let close = line.start.max(at.saturating_sub(REACH))..line.end.min(at + REACH);
-        let raw = block.get(close.clone()).unwrap_or_default();
-        let text = normal(raw);
-        let mut tried = Vec::new();
-        let mut matched: Vec<(usize, Range<usize>)> = Vec::new();
-        for found in self.catalogue.on_line.find_overlapping_iter(text.as_ref()) {
-            for &entry in self.catalogue.owners.get(found.pattern().as_usize()).into_iter().flatten() {
-                if tried.contains(&entry) {
-                    continue;
-                }
-                tried.push(entry);
-                if let Some(range) = self.find(entry, block, &close, &text) {
-                    matched.push((entry, range));
-                }
+    /// Tries the messages whose fixed text is in a window, and empties the list of them.
+    fn window(&mut self, block: &[u8], window: &Range<usize>, entries: &mut Vec<usize>) {
+        if entries.is_empty() {
+            return;
+        }
+        let text = normal(block.get(window.clone()).unwrap_or_default());
+        let mut matched = std::mem::take(&mut self.matched);
+        for entry in entries.drain(..) {
+            matched.extend(self.find(entry, block, window, &text).map(|range| (entry, range)));
+        }
+        for (entry, range) in &matched {
+            if matched.len() == 1 || !matched.iter().any(|(other, _)| self.wins(*other, *entry)) {
+                self.hit(*entry, block, window.start, &text, range);
             }
         }
-        let ids: Vec<usize> = matched.iter().map(|(entry, _)| *entry).collect();
-        for (entry, range) in matched {
-            if !ids.iter().any(|other| self.wins(*other, entry)) {
-                self.hit(entry, block, close.start, &text, &range);
-            }
-        }
+        matched.clear();
+        self.matched = matched;
     }
 
+    /// Where a message stands on a line, or beyond its end. Once it was found, that it does is all that counts.
     fn find(&self, entry: usize, block: &[u8], close: &Range<usize>, text: &[u8]) -> Option<Range<usize>> {
+        let known = self.hits.get(entry).is_some_and(Option::is_some);
         let entry = self.catalogue.entries.get(entry)?;
-        entry.find(text).or_else(|| {
+        let found = if known { entry.is_in(text).then_some(0..0) } else { entry.find(text) };
+        found.or_else(|| {
             if !entry.crosses_lines {
                 return None;
             }
@@ -210,11 +224,14 @@ impl<'c, 'a> Scan<'c, 'a> {
     }
 }
 
-/// The line a place is on, not reaching back before `from`.
-fn line_around(block: &[u8], from: usize, at: usize) -> Range<usize> {
+/// The line a place is on, not reaching back before `from`, or as much of it as a message may take: a line may be
+/// megabytes long.
+fn window_around(block: &[u8], from: usize, at: usize) -> Range<usize> {
+    let from = from.max(at.saturating_sub(REACH));
+    let to = block.len().min(at + REACH);
     let start =
         block.get(from..at).and_then(|before| memrchr(b'\n', before)).map_or(from, |end| from + end + 1);
-    let end = block.get(at..).and_then(|after| memchr(b'\n', after)).map_or(block.len(), |end| at + end);
+    let end = block.get(at..to).and_then(|after| memchr(b'\n', after)).map_or(to, |end| at + end);
     start..end
 }
 

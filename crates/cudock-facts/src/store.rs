@@ -149,34 +149,58 @@ impl Facts {
         })
     }
 
-    /// All tables with their ages, for reports. Decodes everything.
+    /// All tables with their ages. Decodes everything.
     pub fn tables(&self) -> Vec<TableSummary> {
+        TABLES.iter().filter_map(|name| self.table(name)).collect()
+    }
+
+    /// One table with its age, by its name.
+    pub fn table(&self, name: &str) -> Option<TableSummary> {
         let overlay = self.overlay.as_ref();
-        let prices = self.prices();
-        let mut tables = vec![
-            summary(self.gpus(), overlay),
-            summary(self.drivers(), overlay),
-            summary(self.toolkits(), overlay),
-            summary(self.components(), overlay),
-            summary(self.forward_compat(), overlay),
-            summary(self.images(), overlay),
-            summary(self.frameworks(), overlay),
-            summary(self.messages(), overlay),
-            summary(self.findings(), overlay),
-            summary(self.sizes(), overlay),
-            summary(self.services(), overlay),
-            summary(self.storage(), overlay),
-        ];
-        tables.push(TableSummary {
-            name: Prices::NAME,
-            as_of: prices.as_of,
-            rows: prices.rows().count(),
-            sources: prices.sources.len(),
-            overlay: overlay.and_then(|overlay| overlay.file_of(Prices::NAME)),
-        });
-        tables
+        Some(match name {
+            "gpus" => summary(self.gpus(), overlay),
+            "drivers" => summary(self.drivers(), overlay),
+            "toolkits" => summary(self.toolkits(), overlay),
+            "components" => summary(self.components(), overlay),
+            "forward_compat" => summary(self.forward_compat(), overlay),
+            "images" => summary(self.images(), overlay),
+            "frameworks" => summary(self.frameworks(), overlay),
+            "messages" => summary(self.messages(), overlay),
+            "findings" => summary(self.findings(), overlay),
+            "azure_sizes" => summary(self.sizes(), overlay),
+            "azure_services" => summary(self.services(), overlay),
+            "azure_storage" => summary(self.storage(), overlay),
+            Prices::NAME => {
+                let prices = self.prices();
+                TableSummary {
+                    name: Prices::NAME,
+                    as_of: prices.as_of,
+                    rows: prices.rows().count(),
+                    sources: prices.sources.len(),
+                    overlay: overlay.and_then(|overlay| overlay.file_of(Prices::NAME)),
+                }
+            }
+            _ => return None,
+        })
     }
 }
+
+/// The tables' names, in the order reports list them.
+const TABLES: [&str; 13] = [
+    "gpus",
+    "drivers",
+    "toolkits",
+    "components",
+    "forward_compat",
+    "images",
+    "frameworks",
+    "messages",
+    "findings",
+    "azure_sizes",
+    "azure_prices",
+    "azure_services",
+    "azure_storage",
+];
 
 fn summary<T: TableFile>(table: &T, overlay: Option<&Overlay>) -> TableSummary {
     let Header { as_of, sources, .. } = table.header();

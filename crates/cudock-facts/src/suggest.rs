@@ -28,7 +28,40 @@ pub fn folded(name: &str) -> String {
 
 fn likeness(query: &str, candidate: &str) -> f64 {
     let edits = strsim::normalized_damerau_levenshtein(query, candidate);
-    // A name typed in part is near to the whole name, however long that is.
-    let part = query.chars().count() >= 3 && candidate.contains(query);
-    if part { edits.max(0.85) } else { edits }
+    // A name typed in part is near to the whole name, however long that is; and one slip is one slip, however
+    // short the name.
+    let length = query.chars().count();
+    let part = length >= 3 && candidate.contains(query);
+    let slip = length >= 2 && strsim::damerau_levenshtein(query, candidate) == 1;
+    match (part, slip) {
+        (true, _) => edits.max(0.85),
+        (false, true) => edits.max(0.8),
+        (false, false) => edits,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_slip_in_a_short_name_is_near() {
+        assert_eq!(nearest("T5", ["T4", "V100", "A100-40"]), ["T4"]);
+    }
+
+    #[test]
+    fn case_and_dashes_do_not_count() {
+        assert_eq!(nearest("rtx4090", ["RTX-4090", "RTX-5090"]).first(), Some(&"RTX-4090"));
+    }
+
+    #[test]
+    fn a_part_of_a_name_is_near_to_the_whole() {
+        assert_eq!(nearest("NC4as_T4", ["Standard_NC4as_T4_v3", "Standard_NV6"]), ["Standard_NC4as_T4_v3"]);
+    }
+
+    #[test]
+    fn nothing_is_near_to_nonsense() {
+        assert!(nearest("zzzzzzzz", ["T4", "V100"]).is_empty());
+        assert!(nearest("", ["T4", "V100"]).is_empty());
+    }
 }

@@ -1,1 +1,18 @@
+//! The GPU stack of a machine or a container: read as plain data, then judged.
+//!
+//! A GPU goes missing between a kernel module, device nodes, driver libraries, a container toolkit and a
+//! framework's wheel, and each of these has an opinion of its own. [`probe`] reads what all of them say, from the
+//! machine it runs on or from a directory tree; [`checks`] holds that against the fact tables and says what is
+//! wrong and what to do. Reading decides nothing and judging touches nothing, so every judgement can be tested
+//! without a GPU.
 
+pub mod checks;
+pub mod host;
+mod ld_cache;
+pub mod nvml;
+pub mod probe;
+mod root;
+
+pub use checks::{Area, Check, Diagnosis, FrameworkReport, GpuReport, Status, Verdict, examine};
+pub use host::Host;
+pub use root::{Root, RootError};

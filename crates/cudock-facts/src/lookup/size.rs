@@ -8,7 +8,8 @@ impl Sizes {
     pub fn find(&self, name: &str) -> Found<'_, Size> {
         let wanted = bare(name);
         let rows = self.size.iter().filter(|size| bare(&size.name) == wanted).collect();
-        Found::from_rows(rows, || suggest::nearest(name, self.size.iter().map(|size| size.name.as_str())))
+        let whole = format!("standard_{wanted}");
+        Found::from_rows(rows, || suggest::nearest(&whole, self.size.iter().map(|size| size.name.as_str())))
     }
 
     /// The sizes with one of the named GPUs.

@@ -1,0 +1,60 @@
+//! The finding codes of this crate by name. Their pages are in the table `findings`.
+
+macro_rules! codes {
+    ($($name:ident = $code:literal;)+) => {
+        $(pub(crate) const $name: &str = $code;)+
+
+        /// Every code this crate can report.
+        pub const ALL: &[&str] = &[$($code),+];
+    };
+}
+
+codes! {
+    NO_GPU = "CD0101";
+    HELD_BY_ANOTHER_DRIVER = "CD0102";
+    WSL_WITHOUT_DRIVER = "CD0103";
+    LINUX_DRIVER_IN_WSL = "CD0104";
+    ONLY_AMD = "CD0105";
+    CONTAINER_WITHOUT_GPU = "CD0106";
+    NODE_MISSING = "CD0107";
+    NODE_FORBIDDEN = "CD0108";
+    HIDDEN_BY_ENVIRONMENT = "CD0109";
+    NO_FABRIC_MANAGER = "CD0110";
+    MIG_WITHOUT_INSTANCE = "CD0111";
+    NO_PERSISTENCE = "CD0112";
+    COMPUTE_MODE = "CD0113";
+    MODULE_NOT_LOADED = "CD0201";
+    VERSIONS_DIFFER = "CD0202";
+    LIBCUDA_MISSING = "CD0203";
+    NVML_MISSING = "CD0204";
+    STUB_FIRST = "CD0205";
+    LIBRARY_EMPTY = "CD0206";
+    COMPAT_DOES_NOT_FIT = "CD0207";
+    BRANCH_ENDED = "CD0208";
+    CARD_DROPPED = "CD0209";
+    NEEDS_OPEN_MODULE = "CD0210";
+    NOT_IN_LOADER_CACHE = "CD0211";
+    NO_PTX_COMPILER = "CD0212";
+    NVML_FAILS = "CD0213";
+    UVM_NOT_LOADED = "CD0214";
+    COMPAT_NOT_ALLOWED = "CD0215";
+    NO_CONTAINER_TOOLKIT = "CD0301";
+    ENGINE_NOT_CONFIGURED = "CD0302";
+    CONFIG_UNREADABLE = "CD0303";
+    CDI_STALE = "CD0304";
+    CDI_UNREADABLE = "CD0305";
+    RELOAD_TAKES_GPUS = "CD0306";
+    TOOLKIT_FAULTY = "CD0307";
+    CPU_BUILD = "CD0401";
+    DRIVER_TOO_OLD = "CD0402";
+    LIBRARY_NOT_INSTALLED = "CD0403";
+    LIBRARY_OF_OTHER_VERSION = "CD0404";
+    PACKAGES_COLLIDE = "CD0405";
+    LIBRARY_PATH_SHADOWS = "CD0406";
+    TORCHVISION_DIFFERS = "CD0407";
+    BUILD_UNKNOWN = "CD0408";
+    BUILT_FOR_ROCM = "CD0409";
+    NO_CODE_FOR_GPU = "CD0501";
+    JIT_ONLY = "CD0502";
+    PTX_TOO_NEW = "CD0503";
+}

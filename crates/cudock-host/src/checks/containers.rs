@@ -1,0 +1,135 @@
+use super::{Area, Check, Situation, Status, codes};
+use crate::host::Engine;
+
+/// Engines run on hosts; inside a container there is nothing to say about them.
+pub(super) fn check(situation: &Situation<'_>, checks: &mut Vec<Check>) {
+    if situation.in_container() {
+        return;
+    }
+    let containers = &situation.host.containers;
+    for engine in &containers.engines {
+        if let (Some(config), Some(error)) = (&engine.config, &engine.config_error) {
+            let message = format!("{} cannot be read: {error}", config);
+            let fix = format!("correct {config}; {} does not start with it", engine.name);
+            checks.push(Check::bad(
+                Area::Containers,
+                Status::Problem,
+                codes::CONFIG_UNREADABLE,
+                message,
+                fix,
+            ));
+        }
+    }
+    cdi(situation, checks);
+    if situation.has_gpu() {
+        for engine in &containers.engines {
+            configured(situation, engine, checks);
+        }
+        reload(situation, checks);
+    }
+    if let Some(version) = containers
+        .toolkit_version
+        .as_deref()
+        .filter(|version| version.starts_with("1.18.0-") || *version == "1.18.0")
+    {
+        let message =
+            format!("NVIDIA Container Toolkit {version}: rootless Docker fails with it (bpf_prog_query)");
+        let fix = "for rootless containers take 1.17.9 or a release after 1.18.0, or set no-cgroups";
+        checks.push(Check::bad(Area::Containers, Status::Note, codes::TOOLKIT_FAULTY, message, fix));
+    }
+}
+
+fn cdi(situation: &Situation<'_>, checks: &mut Vec<Check>) {
+    for spec in &situation.host.containers.cdi {
+        if let Some(error) = &spec.error {
+            let message = format!("{} cannot be read: {error}", spec.path);
+            let fix = format!("write it anew: nvidia-ctk cdi generate --output={}", spec.path);
+            checks.push(Check::bad(Area::Containers, Status::Problem, codes::CDI_UNREADABLE, message, fix));
+            continue;
+        }
+        if !spec.kind.as_deref().is_some_and(|kind| kind.starts_with("nvidia.com/")) {
+            continue;
+        }
+        let of_another = spec.driver.filter(|driver| situation.driver.is_some_and(|ours| ours != *driver));
+        if spec.missing.is_empty() && of_another.is_none() {
+            checks.push(Check::ok(
+                Area::Containers,
+                format!("{} names {} devices and fits the driver", spec.path, spec.devices.len()),
+            ));
+            continue;
+        }
+        let why = match (of_another, spec.missing.len()) {
+            (Some(driver), _) => format!("is for driver {driver}"),
+            (None, count) => format!("names {count} files that do not exist"),
+        };
+        let message = format!("{} {why}: containers that ask for its devices do not start", spec.path);
+        let fix = format!("nvidia-ctk cdi generate --output={}", spec.path);
+        let mut check = Check::bad(Area::Containers, Status::Problem, codes::CDI_STALE, message, fix);
+        for path in spec.missing.iter().take(3) {
+            check = check.seen(path, "does not exist");
+        }
+        checks.push(check);
+    }
+}
+
+fn configured(situation: &Situation<'_>, engine: &Engine, checks: &mut Vec<Check>) {
+    let containers = &situation.host.containers;
+    let has_cdi = containers.cdi.iter().any(|spec| spec.error.is_none());
+    let has_hook = containers.toolkit.contains_key("nvidia-container-runtime-hook");
+    let has_runtime = containers.toolkit.contains_key("nvidia-container-runtime");
+    if engine.config_error.is_some() {
+        return;
+    }
+    if !has_hook && !has_runtime && !has_cdi {
+        let message = format!("{} is installed, and nothing gives its containers the GPU", engine.name);
+        let fix =
+            "install nvidia-container-toolkit, then nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml";
+        checks.push(Check::bad(Area::Containers, Status::Warning, codes::NO_CONTAINER_TOOLKIT, message, fix));
+        return;
+    }
+    let (ready, fix) = match engine.name.as_str() {
+        // Docker finds the hook by itself for --gpus; the runtime is needed for --runtime=nvidia and Compose.
+        "docker" => (
+            engine.nvidia_runtime || has_hook || has_cdi,
+            "nvidia-ctk runtime configure --runtime=docker && systemctl restart docker",
+        ),
+        // Docker brings a containerd of its own, which is not configured by this file.
+        "containerd" => {
+            let alone = !containers.engines.iter().any(|other| other.name == "docker");
+            (
+                engine.nvidia_runtime || engine.cdi == Some(true) || !alone,
+                "nvidia-ctk runtime configure --runtime=containerd && systemctl restart containerd",
+            )
+        }
+        _ => (has_cdi, "nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"),
+    };
+    if ready {
+        checks.push(Check::ok(Area::Containers, format!("{} can give containers the GPU", engine.name)));
+    } else {
+        let message = format!("{} does not know how to give containers the GPU", engine.name);
+        checks.push(Check::bad(
+            Area::Containers,
+            Status::Warning,
+            codes::ENGINE_NOT_CONFIGURED,
+            message,
+            fix,
+        ));
+    }
+}
+
+/// With systemd's control groups a reload rewrites device rules from what systemd knows, which are the nodes
+/// linked in /dev/char. The hook adds its nodes behind systemd's back; CDI does not.
+fn reload(situation: &Situation<'_>, checks: &mut Vec<Check>) {
+    let containers = &situation.host.containers;
+    let docker = containers.engines.iter().find(|engine| engine.name == "docker");
+    let endangered = docker.is_some_and(|engine| !engine.cgroupfs)
+        && containers.systemd
+        && containers.cgroup.as_deref() == Some("v2")
+        && containers.dev_char_links == Some(false)
+        && containers.cdi.is_empty();
+    if endangered {
+        let message = "systemctl daemon-reload will take the GPU from running containers: /dev/char has no links for its nodes";
+        let fix = "nvidia-ctk system create-dev-char-symlinks --create-all, or use CDI";
+        checks.push(Check::bad(Area::Containers, Status::Warning, codes::RELOAD_TAKES_GPUS, message, fix));
+    }
+}

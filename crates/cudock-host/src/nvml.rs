@@ -1,0 +1,101 @@
+//! What NVIDIA's management library says.
+//!
+//! It is asked in a child process: a broken driver hangs or crashes whoever loads its libraries, and a doctor
+//! must outlive its patient.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cudock_facts::version::{Capability, CudaVersion};
+use nvml_wrapper::{Device, Nvml, cuda_driver_version_major, cuda_driver_version_minor};
+
+use crate::host::{NvmlAnswer, NvmlGpu, NvmlReport};
+
+/// How long the library may take. A host without persistence mode needs seconds for each GPU.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Asks in a child: `program` with `arguments` must print what [`ask_here`] answers, as JSON.
+pub fn ask_in_child(program: &Path, arguments: &[&OsStr]) -> NvmlAnswer {
+    let child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => return NvmlAnswer::Failed(format!("cannot start the query: {error}")),
+    };
+    let deadline = Instant::now() + PATIENCE;
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+            Ok(None) => {
+                // A process stuck in the driver may not even die; it is left to init then.
+                child.kill().ok();
+                let seconds = PATIENCE.as_secs();
+                return NvmlAnswer::Failed(format!("no answer within {seconds} s: the driver hangs"));
+            }
+            Err(error) => return NvmlAnswer::Failed(format!("cannot wait for the query: {error}")),
+        }
+    };
+    let mut answer = String::new();
+    if let Some(mut output) = child.stdout.take() {
+        output.read_to_string(&mut answer).ok();
+    }
+    serde_json::from_str(&answer)
+        .unwrap_or_else(|_| NvmlAnswer::Failed(format!("the query ended without an answer ({status})")))
+}
+
+/// Asks in this process, through the library at `path` or where the loader finds it.
+pub fn ask_here(path: Option<&OsStr>) -> NvmlAnswer {
+    match report(path.unwrap_or(OsStr::new("libnvidia-ml.so.1"))) {
+        Ok(report) => NvmlAnswer::Answered(report),
+        Err(error) => NvmlAnswer::Failed(error),
+    }
+}
+
+fn report(library: &OsStr) -> Result<NvmlReport, String> {
+    let nvml = Nvml::builder().lib_path(library).init().map_err(|error| error.to_string())?;
+    let driver = nvml.sys_driver_version().map_err(|error| error.to_string())?;
+    let count = nvml.device_count().map_err(|error| error.to_string())?;
+    let gpus =
+        (0..count).filter_map(|index| nvml.device_by_index(index).ok()).map(|device| gpu(&device)).collect();
+    Ok(NvmlReport {
+        driver: driver.parse().map_err(|error| format!("{error}"))?,
+        cuda: nvml.sys_cuda_driver_version().ok().and_then(|version| {
+            let major = u8::try_from(cuda_driver_version_major(version)).ok()?;
+            let minor = u8::try_from(cuda_driver_version_minor(version)).ok()?;
+            Some(CudaVersion::new(major, minor))
+        }),
+        gpus,
+    })
+}
+
+fn gpu(device: &Device<'_>) -> NvmlGpu {
+    let memory = device.memory_info().ok();
+    let mig = device.mig_mode().ok().map(|mode| mode.current == 1);
+    NvmlGpu {
+        name: device.name().unwrap_or_else(|_| "unknown".to_owned()),
+        capability: device.cuda_compute_capability().ok().and_then(|capability| {
+            let number = u16::try_from(capability.major * 10 + capability.minor).ok()?;
+            Capability::from_number(number)
+        }),
+        memory_total: memory.as_ref().map(|memory| memory.total),
+        memory_used: memory.as_ref().map(|memory| memory.used),
+        persistence: device.is_in_persistent_mode().ok(),
+        mig,
+        mig_devices: mig.filter(|enabled| *enabled).and_then(|_| mig_devices(device)),
+        compute_mode: device.compute_mode().ok().map(|mode| format!("{mode:?}")),
+    }
+}
+
+fn mig_devices(device: &Device<'_>) -> Option<u32> {
+    let most = device.mig_device_count().ok()?;
+    let there = (0..most).filter(|index| device.mig_device_by_index(*index).is_ok()).count();
+    u32::try_from(there).ok()
+}

@@ -1,0 +1,61 @@
+use std::collections::BTreeMap;
+
+use cudock_facts::version::CudaVersion;
+
+use super::libraries::Directory;
+use crate::host::{CudaToolkit, FoundBy};
+use crate::root::Root;
+
+/// Toolkits under `/usr/local`, each once, however many links lead to it.
+pub(super) fn toolkits(root: &Root) -> Vec<CudaToolkit> {
+    let mut toolkits: Vec<CudaToolkit> = Vec::new();
+    let names =
+        root.names("/usr/local").into_iter().filter(|name| *name == "cuda" || name.starts_with("cuda-"));
+    for name in names {
+        let Some(real) = root.real(&format!("/usr/local/{name}")) else { continue };
+        let path = real.to_string_lossy().into_owned();
+        let nvcc = root.is_program(&format!("{path}/bin/nvcc"));
+        let has_libraries =
+            ["lib64", "targets", "lib"].iter().any(|inside| root.is_dir(&format!("{path}/{inside}")));
+        if (nvcc || has_libraries) && !toolkits.iter().any(|known| known.path == path) {
+            toolkits.push(CudaToolkit { version: version(root, &path), nvcc, path });
+        }
+    }
+    toolkits
+}
+
+/// From `version.json`, from the older `version.txt`, or from the directory's name.
+fn version(root: &Root, path: &str) -> Option<CudaVersion> {
+    let minor = |text: &str| -> Option<CudaVersion> {
+        let mut parts = text.trim().split('.');
+        format!("{}.{}", parts.next()?, parts.next()?).parse().ok()
+    };
+    let json = root.text(&format!("{path}/version.json")).and_then(|text| {
+        let value: serde_json::Value = serde_json::from_str(&text).ok()?;
+        minor(value.get("cuda")?.get("version")?.as_str()?)
+    });
+    let text = || minor(root.line(&format!("{path}/version.txt"))?.strip_prefix("CUDA Version ")?);
+    json.or_else(text).or_else(|| minor(path.rsplit_once("/cuda-")?.1))
+}
+
+/// Libraries of CUDA, cuDNN, NCCL and TensorRT that the loader finds, by SONAME. A name without a version is for
+/// the linker and is left out.
+pub(super) fn libraries(root: &Root, directories: &[Directory]) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for directory in directories.iter().filter(|directory| directory.found_by != FoundBy::NotSearched) {
+        for name in root.names(&directory.path) {
+            let is_soname = name.split_once(".so.").is_some_and(|(stem, version)| {
+                let known = ["libcudart", "libcublas", "libcufft", "libcurand", "libcusolver", "libcusparse"]
+                    .iter()
+                    .chain(&["libcudnn", "libnccl", "libnvinfer", "libnvrtc", "libnvJitLink", "libcupti"])
+                    .any(|prefix| stem.starts_with(prefix));
+                known && version.split('.').count() <= 2
+            });
+            if is_soname && !found.contains_key(&name) {
+                let path = format!("{}/{name}", directory.path);
+                found.insert(name, path);
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,96 @@
+//! Reads what a machine or a tree says. Nothing here judges.
+
+mod containers;
+mod cuda;
+mod kernel;
+mod libraries;
+mod nodes;
+mod python;
+mod surroundings;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::host::{Host, NvmlAnswer};
+use crate::root::Root;
+
+/// Variables that are read: those that steer CUDA, NVIDIA's runtime, the loader and Python. None holds a secret.
+pub const VARIABLES: [&str; 12] = [
+    "CONDA_PREFIX",
+    "CUDA_HOME",
+    "CUDA_MODULE_LOADING",
+    "CUDA_VERSION",
+    "CUDA_VISIBLE_DEVICES",
+    "HOME",
+    "LD_LIBRARY_PATH",
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "PATH",
+    "PYENV_ROOT",
+    "VIRTUAL_ENV",
+];
+
+/// How NVML is asked: given the library to load, if the loader would not find it by itself.
+pub type AskNvml<'a> = &'a dyn Fn(Option<PathBuf>) -> NvmlAnswer;
+
+/// Reads a root. On a live machine `ask_nvml` is called once; a tree has no driver to ask.
+pub fn read(root: &Root, ask_nvml: AskNvml<'_>) -> Host {
+    let environment = environment(root);
+    let surroundings = surroundings::read(root);
+    let directories = libraries::directories(root, &environment, &surroundings.cpu_arch);
+    let libraries = libraries::driver_libraries(root, &directories);
+    let nvml = if root.is_live() {
+        let odd = libraries::outside_the_search(&libraries, "libnvidia-ml.so.1").map(PathBuf::from);
+        ask_nvml(odd)
+    } else {
+        NvmlAnswer::NotAsked
+    };
+    Host {
+        pci: kernel::pci(root),
+        kernel: kernel::driver(root),
+        nodes: nodes::read(root),
+        loader_cache: libraries::cache(root),
+        nvml,
+        toolkits: cuda::toolkits(root),
+        containers: containers::read(root, &environment),
+        python: python::read(root, &environment),
+        cuda_libraries: cuda::libraries(root, &directories),
+        libraries,
+        surroundings,
+        environment,
+    }
+}
+
+/// The environment of this process; for a tree, of its `/proc/self`, where that was saved with it.
+fn environment(root: &Root) -> BTreeMap<String, String> {
+    if root.is_live() {
+        return VARIABLES
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
+            .collect();
+    }
+    let saved = root.text("/proc/self/environ").unwrap_or_default();
+    saved
+        .split('\0')
+        .filter_map(|pair| pair.split_once('='))
+        .filter(|(name, _)| VARIABLES.contains(name))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// The directories of a variable such as `PATH`.
+fn paths_of(environment: &BTreeMap<String, String>, variable: &str) -> Vec<String> {
+    let value = environment.get(variable).map_or("", String::as_str);
+    value
+        .split(':')
+        .filter(|path| path.starts_with('/'))
+        .map(|path| path.trim_end_matches('/').to_owned())
+        .collect()
+}
+
+/// Where a program would be found: in `PATH`, then where servers have theirs.
+fn program(root: &Root, environment: &BTreeMap<String, String>, name: &str) -> Option<String> {
+    let usual = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+    let directories = paths_of(environment, "PATH").into_iter().chain(usual.map(str::to_owned));
+    directories.map(|directory| format!("{directory}/{name}")).find(|path| root.is_program(path))
+}

@@ -1,0 +1,214 @@
+//! The file system below a root, seen as a program inside it would see it.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Component, Path, PathBuf};
+
+/// No file that is read whole is larger.
+const MAX_TEXT: u64 = 8 << 20;
+
+/// No directory that is listed has more entries.
+const MAX_ENTRIES: usize = 100_000;
+
+/// As many links as the kernel follows.
+const MAX_LINKS: usize = 40;
+
+/// Why a root cannot be looked at.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}", path.display())]
+pub struct RootError {
+    /// The directory.
+    pub path: PathBuf,
+    /// Why not.
+    pub source: io::Error,
+}
+
+/// A directory that stands for `/`: links inside it, absolute ones too, lead to places inside it.
+#[derive(Debug, Clone)]
+pub struct Root {
+    base: PathBuf,
+    live: bool,
+}
+
+/// What `stat` says of a file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stat {
+    pub(crate) size: u64,
+    pub(crate) mode: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) is_char_device: bool,
+}
+
+impl Root {
+    /// The machine itself.
+    pub fn live() -> Self {
+        Self { base: PathBuf::from("/"), live: true }
+    }
+
+    /// A directory tree, as `--root` names it.
+    pub fn tree(directory: &Path) -> Result<Self, RootError> {
+        let wrong = |source| RootError { path: directory.to_owned(), source };
+        let base = fs::canonicalize(directory).map_err(wrong)?;
+        fs::read_dir(&base).map_err(wrong)?;
+        Ok(Self { base, live: false })
+    }
+
+    /// Whether this is the machine itself, whose environment, devices and processes can be asked too.
+    pub fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// The directory on the machine.
+    pub fn base(&self) -> &Path {
+        &self.base
+    }
+
+    /// A path of the root with all links followed; none if something on the way is missing.
+    pub(crate) fn real(&self, path: &str) -> Option<PathBuf> {
+        let mut todo: Vec<PathBuf> = vec![PathBuf::from(path)];
+        let mut done = PathBuf::from("/");
+        let mut links = 0;
+        while let Some(next) = todo.pop() {
+            let mut parts = next.components();
+            match parts.next() {
+                None => continue,
+                Some(Component::Normal(name)) => {
+                    todo.push(parts.as_path().to_owned());
+                    let here = done.join(name);
+                    let outside = self.outside(&here);
+                    let metadata = fs::symlink_metadata(&outside).ok()?;
+                    if metadata.is_symlink() {
+                        links += 1;
+                        if links > MAX_LINKS {
+                            return None;
+                        }
+                        todo.push(fs::read_link(&outside).ok()?);
+                    } else {
+                        done = here;
+                    }
+                    continue;
+                }
+                Some(Component::RootDir | Component::Prefix(_)) => done = PathBuf::from("/"),
+                Some(Component::CurDir) => {}
+                Some(Component::ParentDir) => {
+                    done.pop();
+                }
+            }
+            todo.push(parts.as_path().to_owned());
+        }
+        Some(done)
+    }
+
+    fn outside(&self, inside: &Path) -> PathBuf {
+        self.base.join(inside.strip_prefix("/").unwrap_or(inside))
+    }
+
+    fn found(&self, path: &str) -> Option<PathBuf> {
+        self.real(path).map(|inside| self.outside(&inside))
+    }
+
+    pub(crate) fn exists(&self, path: &str) -> bool {
+        self.real(path).is_some()
+    }
+
+    pub(crate) fn is_dir(&self, path: &str) -> bool {
+        self.found(path).is_some_and(|path| path.is_dir())
+    }
+
+    /// Whether there is a file that someone may execute.
+    pub(crate) fn is_program(&self, path: &str) -> bool {
+        self.stat(path).is_some_and(|stat| stat.mode & 0o170_000 == 0o100_000 && stat.mode & 0o111 != 0)
+    }
+
+    pub(crate) fn stat(&self, path: &str) -> Option<Stat> {
+        let metadata = fs::metadata(self.found(path)?).ok()?;
+        Some(Stat {
+            size: metadata.len(),
+            mode: metadata.mode(),
+            uid: metadata.uid(),
+            gid: metadata.gid(),
+            is_char_device: metadata.file_type().is_char_device(),
+        })
+    }
+
+    /// What a link says, as it is written.
+    pub(crate) fn link(&self, path: &str) -> Option<String> {
+        let path = Path::new(path);
+        let parent = self.real(path.parent()?.to_str()?)?;
+        let target = fs::read_link(self.outside(&parent).join(path.file_name()?)).ok()?;
+        Some(target.to_string_lossy().into_owned())
+    }
+
+    /// A file's bytes, if it is a plain file of a bounded size.
+    pub(crate) fn bytes(&self, path: &str) -> Option<Vec<u8>> {
+        let file = fs::File::open(self.found(path)?).ok()?;
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        let read = file.take(MAX_TEXT + 1).read_to_end(&mut bytes).ok()? as u64;
+        (read <= MAX_TEXT).then_some(bytes)
+    }
+
+    /// A file's text; what is not UTF-8 in it is replaced.
+    pub(crate) fn text(&self, path: &str) -> Option<String> {
+        self.bytes(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// A file's first line without blanks around it.
+    pub(crate) fn line(&self, path: &str) -> Option<String> {
+        let text = self.text(path)?;
+        Some(text.lines().next().unwrap_or_default().trim().to_owned())
+    }
+
+    /// The names in a directory, sorted.
+    pub(crate) fn names(&self, path: &str) -> Vec<String> {
+        let Some(directory) = self.found(path).and_then(|path| fs::read_dir(path).ok()) else {
+            return Vec::new();
+        };
+        let mut names: Vec<String> = directory
+            .take(MAX_ENTRIES)
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn absolute_links_stay_inside_the_root() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir_all(directory.path().join("usr/lib")).unwrap();
+        fs::write(directory.path().join("usr/lib/libcuda.so.535.1"), "x").unwrap();
+        symlink("/usr/lib/libcuda.so.535.1", directory.path().join("usr/lib/libcuda.so.1")).unwrap();
+        symlink("/etc", directory.path().join("outside")).unwrap();
+        let root = Root::tree(directory.path()).unwrap();
+        assert_eq!(root.real("/usr/lib/libcuda.so.1"), Some(PathBuf::from("/usr/lib/libcuda.so.535.1")));
+        assert_eq!(root.text("/usr/lib/libcuda.so.1").as_deref(), Some("x"));
+        assert!(!root.exists("/outside/passwd"), "a link must not lead out of the root");
+        assert!(!root.exists("/../../etc/passwd"), "dots must not lead out of the root");
+    }
+
+    #[test]
+    fn a_circle_of_links_is_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        symlink("b", directory.path().join("a")).unwrap();
+        symlink("a", directory.path().join("b")).unwrap();
+        let root = Root::tree(directory.path()).unwrap();
+        assert_eq!(root.real("/a"), None);
+    }
+
+    #[test]
+    fn a_missing_root_is_named() {
+        let error = Root::tree(Path::new("/nowhere/at/all")).unwrap_err();
+        assert_eq!(error.to_string(), "cannot read /nowhere/at/all");
+    }
+}

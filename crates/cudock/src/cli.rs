@@ -1,0 +1,141 @@
+//! The words of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::env;
+use crate::output::Format;
+
+/// Takes a CUDA workload to a container that is proven to run on a given GPU.
+///
+/// Exit codes: 0 it holds or was done; 1 the answer is no; 2 the call or the input is bad; 3 the outside failed.
+#[derive(Debug, Parser)]
+#[command(name = "cudock", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// Directory of newer fact tables to lay over the embedded ones
+    #[arg(long, global = true, value_name = "DIR", env = env::FACTS)]
+    pub(crate) facts: Option<PathBuf>,
+
+    /// How to write the report
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Facts(FactsArgs),
+    Explain(ExplainArgs),
+    Doctor(DoctorArgs),
+    /// What NVML says of this machine; `doctor` asks in a process of its own.
+    #[command(hide = true)]
+    Nvml {
+        library: Option<PathBuf>,
+    },
+}
+
+/// Look up a GPU, driver, CUDA version, image, framework build or Azure size
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cudock facts                                    the tables, their age and their rows
+  cudock facts gpu T4
+  cudock facts driver 535.161.08
+  cudock facts cuda 12.4
+  cudock facts image 12.4.1-cudnn-runtime-ubuntu22.04
+  cudock facts torch 2.5.1
+  cudock facts size Standard_NC4as_T4_v3
+  cudock facts size --gpu A100 --region westeurope")]
+pub(crate) struct FactsArgs {
+    /// What to look up; without it, the tables themselves
+    #[arg(value_enum)]
+    pub(crate) kind: Option<Kind>,
+
+    /// Which one; without it, all of them in a list
+    pub(crate) name: Option<String>,
+
+    /// With `size`: only those with this GPU
+    #[arg(long, value_name = "NAME")]
+    pub(crate) gpu: Option<String>,
+
+    /// With `size`: prices of this region
+    #[arg(long, value_name = "REGION")]
+    pub(crate) region: Option<String>,
+
+    /// With `size`: retired and undocumented sizes too
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// What can be looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// A card: T4, H200, "NVIDIA A10"
+    Gpu,
+    /// A driver: 535.161.08, or a branch: 580
+    Driver,
+    /// A toolkit: 12.4, or a release: 12.4.1
+    Cuda,
+    /// A code target: `sm_90a`, `compute_80`
+    Arch,
+    /// A tag of nvidia/cuda
+    Image,
+    /// A PyTorch release: 2.5.1, 2.5.1+cu121
+    Torch,
+    /// A torchvision release
+    Torchvision,
+    /// A TensorFlow release
+    Tensorflow,
+    /// An onnxruntime-gpu release
+    Onnxruntime,
+    /// A JAX CUDA plugin release
+    Jax,
+    /// A TensorRT release
+    Tensorrt,
+    /// An Azure virtual machine size
+    Size,
+    /// An Azure service: aci, container-apps, ml, batch, vm, aks
+    Service,
+    /// A kind of Azure storage
+    Storage,
+}
+
+/// Say what a finding code, an error message or a log means
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cudock explain CD0304
+  cudock explain 209
+  cudock explain 'no kernel image is available for execution on the device'
+  cudock explain training.log
+  docker logs trainer 2>&1 | cudock explain")]
+pub(crate) struct ExplainArgs {
+    /// A finding code, a CUDA error number or name, a message, or a file; standard input without it or with -
+    pub(crate) what: Vec<String>,
+
+    /// Take the words as a message, even if a file has that name
+    #[arg(long)]
+    pub(crate) text: bool,
+
+    /// Show every message found, not only the most telling five
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// Find what is wrong with the GPU stack of this machine or container
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cudock doctor
+  cudock doctor --verbose
+  docker run --rm --gpus all -v \"$(command -v cudock):/cudock\" IMAGE /cudock doctor
+  cudock doctor --root /mnt/other-root --format json")]
+pub(crate) struct DoctorArgs {
+    /// Look at a directory tree instead of this machine
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+
+    /// Show the evidence behind each statement
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+}

@@ -1,0 +1,8 @@
+//! Every environment variable that cudock itself reads. (`doctor` also reports those that steer CUDA: see
+//! `cudock_host::probe::VARIABLES`.)
+
+/// A directory of newer fact tables, as `--facts`.
+pub(crate) const FACTS: &str = "CUDOCK_FACTS";
+
+/// The day reports are made for, so that tests and repeated reports do not change with the calendar.
+pub(crate) const TODAY: &str = "CUDOCK_TODAY";

@@ -1,0 +1,127 @@
+//! Errors as the user sees them: what and where, then a hint with the next thing to type.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use cudock_facts::OverlayError;
+
+use crate::output::{BLUE, RED, styled};
+
+/// How a verb that ran to its end came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It holds, or was done.
+    Yes,
+    /// The answer is no.
+    No,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Yes => ExitCode::SUCCESS,
+            Outcome::No => ExitCode::from(1),
+        }
+    }
+}
+
+/// Why a verb did not run to its end.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    place: Option<Place>,
+    hints: Vec<String>,
+    outside: bool,
+}
+
+/// A place in a file, with the text to show.
+#[derive(Debug)]
+struct Place {
+    path: String,
+    text: String,
+    span: std::ops::Range<usize>,
+}
+
+impl Failure {
+    /// The call or the input is bad: exit code 2.
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Self { message: message.into(), place: None, hints: Vec::new(), outside: false }
+    }
+
+    /// The outside failed: exit code 3.
+    pub(crate) fn outside(message: impl Into<String>) -> Self {
+        Self { outside: true, ..Self::input(message) }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// "did you mean", if anything is near.
+    pub(crate) fn near(self, names: &[impl AsRef<str>]) -> Self {
+        match names {
+            [] => self,
+            names => {
+                let names: Vec<String> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
+                self.hint(format!("did you mean {}?", names.join(" or ")))
+            }
+        }
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(if self.outside { 3 } else { 2 })
+    }
+
+    pub(crate) fn print(&self) {
+        match &self.place {
+            None => anstream::eprintln!("{}: {}", styled(RED, "error"), self.message),
+            Some(place) => {
+                let end = place.span.end.max(place.span.start + 1).min(place.text.len());
+                let span = place.span.start.min(end)..end;
+                let shown = Snippet::source(place.text.as_str()).path(place.path.as_str());
+                let report = Group::with_title(Level::ERROR.primary_title(self.message.as_str()))
+                    .element(shown.annotation(AnnotationKind::Primary.span(span)));
+                anstream::eprintln!("{}", Renderer::styled().render(&[report]));
+            }
+        }
+        for hint in &self.hints {
+            anstream::eprintln!("{}: {hint}", styled(BLUE, "hint"));
+        }
+    }
+}
+
+/// An error and what is behind it, in one line.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}
+
+impl From<OverlayError> for Failure {
+    fn from(error: OverlayError) -> Self {
+        let whole = chain(&error);
+        match error {
+            OverlayError::Malformed { path, line, column, message, text, span } => {
+                // Only the first line of a long message fits a title; the place shows the rest.
+                let message = message.lines().next().unwrap_or_default().to_owned();
+                let path = path.display().to_string();
+                let mut failure = Self::input(format!("{path}:{line}:{column}: {message}"));
+                failure.place = Some(Place { path, text, span });
+                failure
+                    .hint("correct the table, or leave --facts and CUDOCK_FACTS out to use the embedded ones")
+            }
+            OverlayError::UnknownTable { suggestion, .. } => {
+                let names: Vec<String> = suggestion.into_iter().collect();
+                Self::input(whole).near(&names).hint("`cudock facts` lists the tables")
+            }
+            OverlayError::Unreadable { .. } => Self::input(whole)
+                .hint("--facts and CUDOCK_FACTS name a directory of tables that you can read"),
+        }
+    }
+}
