@@ -21,6 +21,19 @@ pub fn nearest<'a>(query: &str, candidates: impl IntoIterator<Item = &'a str>) -
     alike.into_iter().take(MOST).map(|(_, candidate)| candidate).collect()
 }
 
+/// The versions just below and just above one that is not known: letters tell nothing about numbers.
+pub fn neighbours<T: Ord + ToString>(wanted: &T, known: impl IntoIterator<Item = T>) -> Vec<String> {
+    let (mut below, mut above): (Option<T>, Option<T>) = (None, None);
+    for version in known {
+        if version < *wanted && below.as_ref().is_none_or(|best| version > *best) {
+            below = Some(version);
+        } else if version > *wanted && above.as_ref().is_none_or(|best| version < *best) {
+            above = Some(version);
+        }
+    }
+    [below, above].into_iter().flatten().map(|version| version.to_string()).collect()
+}
+
 /// A name with what people vary taken out.
 pub fn folded(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric() || *c == '.').flat_map(char::to_lowercase).collect()
@@ -57,6 +70,12 @@ mod tests {
     #[test]
     fn a_part_of_a_name_is_near_to_the_whole() {
         assert_eq!(nearest("NC4as_T4", ["Standard_NC4as_T4_v3", "Standard_NV6"]), ["Standard_NC4as_T4_v3"]);
+    }
+
+    #[test]
+    fn the_neighbours_of_a_version_are_by_number() {
+        assert_eq!(neighbours(&7, [1, 10, 6, 8]), ["6", "8"]);
+        assert_eq!(neighbours(&11, [1, 10, 6, 8]), ["10"]);
     }
 
     #[test]

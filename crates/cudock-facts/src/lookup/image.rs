@@ -109,8 +109,13 @@ impl Images {
     }
 
     fn near(&self, tag: &ImageTag) -> Vec<String> {
-        let tags: Vec<String> = self.all_tags().map(|tag| tag.to_string()).collect();
-        let near = suggest::nearest(&tag.to_string(), tags.iter().map(String::as_str));
-        near.into_iter().map(str::to_owned).collect()
+        let among = |fits: &dyn Fn(&ImageTag) -> bool| -> Vec<String> {
+            let tags: Vec<String> = self.all_tags().filter(fits).map(|tag| tag.to_string()).collect();
+            let near = suggest::nearest(&tag.to_string(), tags.iter().map(String::as_str));
+            near.into_iter().map(str::to_owned).collect()
+        };
+        // Another flavour of the same CUDA is nearer than the same flavour of another.
+        let near = among(&|known| known.cuda.starts_with(&tag.cuda));
+        if near.is_empty() { among(&|_| true) } else { near }
     }
 }

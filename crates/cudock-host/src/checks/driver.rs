@@ -39,7 +39,8 @@ fn module(situation: &Situation<'_>, checks: &mut Vec<Check>) {
     };
     let cuda = situation.cuda.map_or_else(String::new, |cuda| format!(", CUDA {cuda}"));
     checks.push(Check::ok(Area::Driver, format!("driver {version}{cuda}{flavour}")));
-    if !kernel.has("nvidia_uvm") && !situation.has_node("/dev/nvidia-uvm") && !kernel.modules.is_empty() {
+    let unloaded = !kernel.has("nvidia_uvm") && !situation.has_node("/dev/nvidia-uvm");
+    if unloaded && !kernel.modules.is_empty() && !situation.gpu_withheld() {
         let message = "the module nvidia_uvm is not loaded: CUDA fails with error 999";
         let fix = "nvidia-modprobe -u -c=0, or modprobe nvidia_uvm";
         let status = if situation.in_container() { Status::Warning } else { Status::Problem };

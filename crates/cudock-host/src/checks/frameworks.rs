@@ -76,7 +76,12 @@ fn judge(situation: &Situation<'_>, build: &Build<'_>) -> Judgement {
         let finding = Some((Status::Problem, codes::DRIVER_TOO_OLD, build.fix_for_old_driver.clone()));
         return Judgement { verdict: Verdict::Fails, error: Some(35), reason, finding };
     }
-    code(situation, build)
+    let judgement = code(situation, build);
+    if situation.gpu_withheld() && judgement.verdict == Verdict::Works {
+        let reason = "would use the GPU, were it given to this container".to_owned();
+        return Judgement { verdict: Verdict::Unknown, reason, ..judgement };
+    }
+    judgement
 }
 
 fn code(situation: &Situation<'_>, build: &Build<'_>) -> Judgement {

@@ -56,8 +56,7 @@ pub(super) fn check(situation: &Situation<'_>, checks: &mut Vec<Check>) {
         checks.push(Check::ok(Area::Gpu, format!("{}{capability}{memory}", gpu.name)));
     }
     held_by_another(situation, checks);
-    if situation.in_container() && !situation.gpus.is_empty() && !situation.wsl() && !situation.has_gpu_node()
-    {
+    if situation.gpu_withheld() {
         let message = "this container sees the GPU on the bus and was not given it: /dev has no nvidia nodes";
         let fix = "start it with the GPU: docker run --gpus all …, podman run --device nvidia.com/gpu=all …, or a \
                    Kubernetes limit nvidia.com/gpu: 1";

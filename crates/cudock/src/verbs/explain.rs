@@ -72,7 +72,7 @@ pub(super) fn run(facts: &Facts, words: &ExplainArgs, format: Format) -> Result<
         let log = File::open(path).map_err(|error| Failure::input(format!("cannot read {what}: {error}")))?;
         (what.to_owned(), scan(&catalogue, log, what)?)
     } else {
-        ("the message".to_owned(), catalogue.explain(what))
+        ("that text".to_owned(), catalogue.explain(what))
     };
     if report.bytes == 0 {
         return Err(Failure::input(format!("{subject} is empty"))

@@ -80,6 +80,9 @@ fn size_sheet(facts: &Facts, size: &Size, prices: &[PriceRow<'_>]) -> Sheet {
     });
     let more = prices.len().saturating_sub(5);
     let mut cheapest: Vec<String> = cheapest.collect();
+    if cheapest.is_empty() {
+        cheapest.push("none known".to_owned());
+    }
     if more > 0 {
         cheapest.push(format!("and {more} more regions, with --format json"));
     }

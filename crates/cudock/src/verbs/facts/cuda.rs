@@ -1,7 +1,7 @@
 //! Cards, drivers, toolkits and code targets.
 
 use cudock_facts::lookup::Found;
-use cudock_facts::tables::{Branch, ForwardCompatClass, Gpu, KernelModule, Toolkit};
+use cudock_facts::tables::{Branch, ForwardCompatClass, Gpu, KernelModule, Toolkit, Vendor};
 use cudock_facts::version::{CudaRelease, CudaVersion, DriverVersion, PtxArch, SmArch};
 use cudock_facts::{Facts, suggest};
 use serde_json::{Value, json};
@@ -93,10 +93,13 @@ fn gpu_sheet(facts: &Facts, gpu: &Gpu) -> Sheet {
         )
         .field(
             "cuda-compat",
-            match gpu.forward_compat {
-                ForwardCompatClass::Yes => "allowed",
-                ForwardCompatClass::No => "not allowed (error 804)",
-                ForwardCompatClass::BrandDependent => "depends on the brand the board reports",
+            match (gpu.vendor, gpu.forward_compat) {
+                (Vendor::Amd, _) => "",
+                (Vendor::Nvidia, ForwardCompatClass::Yes) => "allowed",
+                (Vendor::Nvidia, ForwardCompatClass::No) => "not allowed (error 804)",
+                (Vendor::Nvidia, ForwardCompatClass::BrandDependent) => {
+                    "depends on the brand the board reports"
+                }
             },
         )
         .field("PCI ids", joined(&gpu.pci_ids))
@@ -209,14 +212,18 @@ pub(super) fn toolkit(facts: &Facts, name: Option<&str>) -> Result<Answer, Failu
     let version = version
         .map_err(|error| Failure::input(format!("{error}")).hint("`cudock facts cuda` lists the toolkits"))?;
     let unknown = || {
-        let names: Vec<String> = match release {
-            Some(_) => toolkits.release.iter().map(|row| row.cuda.to_string()).collect(),
-            None => toolkits.toolkit.iter().map(|row| row.cuda.to_string()).collect(),
+        let near: Vec<String> = match release {
+            Some(release) => suggest::neighbours(&release, toolkits.release.iter().map(|row| row.cuda)),
+            None => suggest::neighbours(&version, toolkits.toolkit.iter().map(|row| row.cuda)),
         };
-        let near = suggest::nearest(name, names.iter().map(String::as_str));
-        Failure::input(format!("no CUDA {name} is known"))
-            .near(&near)
-            .hint("`cudock facts cuda` lists the toolkits")
+        let failure = Failure::input(format!("no CUDA {name} is known")).near(&near);
+        match facts.drivers().branch_with(version) {
+            Some(branch) if release.is_none() => failure.hint(format!(
+                "drivers of branch R{} report it, and no toolkit of it was released",
+                branch.branch
+            )),
+            _ => failure.hint("`cudock facts cuda` lists the toolkits"),
+        }
     };
     let toolkit = toolkits.toolkit(version).ok_or_else(unknown)?;
     let releases: Vec<_> = toolkits

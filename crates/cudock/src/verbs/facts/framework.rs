@@ -15,14 +15,15 @@ fn version(text: &str, example: &str) -> Result<Version, Failure> {
     text.parse().map_err(|_| Failure::input(format!("`{text}` is not a version such as {example}")))
 }
 
-fn unknown<'a>(what: &str, name: &str, versions: impl Iterator<Item = &'a Version>) -> Failure {
-    let versions: Vec<String> = versions.map(ToString::to_string).collect();
-    let near = suggest::nearest(name, versions.iter().map(String::as_str));
+fn unknown<'a>(what: &str, asked: &Version, versions: impl Iterator<Item = &'a Version>) -> Failure {
+    let mut versions: Vec<&Version> = versions.collect();
+    versions.sort();
+    let near = suggest::neighbours(&asked, versions.iter().copied());
     let range = match (versions.first(), versions.last()) {
         (Some(first), Some(last)) => format!("the table has {first} to {last}"),
         _ => String::new(),
     };
-    Failure::input(format!("no {what} {name} is known")).near(&near).hint(range)
+    Failure::input(format!("no {what} {asked} is known")).near(&near).hint(range)
 }
 
 fn answer<T: Serialize>(rows: &[T], columns: Vec<&'static str>, cells: impl Fn(&T) -> Vec<String>) -> Answer {
@@ -65,7 +66,7 @@ pub(super) fn torch(facts: &Facts, name: Option<&str>) -> Result<Answer, Failure
     let asked = version(name, "2.5.1")?;
     let release = frameworks
         .torch(&asked)
-        .ok_or_else(|| unknown("torch", name, frameworks.torch.iter().map(|row| &row.version)))?;
+        .ok_or_else(|| unknown("torch", &asked, frameworks.torch.iter().map(|row| &row.version)))?;
     let local: Vec<String> = asked.local().iter().map(ToString::to_string).collect();
     let builds: Vec<&TorchBuild> = frameworks
         .torch_builds(&asked)
@@ -132,7 +133,7 @@ pub(super) fn torchvision(facts: &Facts, name: Option<&str>) -> Result<Answer, F
     let asked = version(name, "0.20.1")?;
     let releases: Vec<&TorchRelease> = frameworks.torch_with_torchvision(&asked).collect();
     let first = releases.first().ok_or_else(|| {
-        unknown("torchvision", name, pairs.iter().filter_map(|row| row.torchvision.as_ref()))
+        unknown("torchvision", &asked, pairs.iter().filter_map(|row| row.torchvision.as_ref()))
     })?;
     let sheet = Sheet::new(format!("torchvision {asked}"))
         .field("goes with", joined(releases.iter().map(|row| format!("torch {}", row.version))))
@@ -163,7 +164,7 @@ pub(super) fn tensorflow(facts: &Facts, name: Option<&str>) -> Result<Answer, Fa
     let asked = version(name, "2.17.0")?;
     let row = frameworks
         .tensorflow(&asked)
-        .ok_or_else(|| unknown("tensorflow", name, frameworks.tensorflow.iter().map(|row| &row.version)))?;
+        .ok_or_else(|| unknown("tensorflow", &asked, frameworks.tensorflow.iter().map(|row| &row.version)))?;
     let sheet = Sheet::new(format!("tensorflow {}", row.version))
         .field("released", row.released.to_string())
         .field("python", joined(&row.python))
@@ -206,7 +207,7 @@ pub(super) fn onnxruntime(facts: &Facts, name: Option<&str>) -> Result<Answer, F
     };
     let asked = version(name, "1.31.1")?;
     let row = frameworks.onnxruntime_gpu(&asked).ok_or_else(|| {
-        unknown("onnxruntime-gpu", name, frameworks.onnxruntime_gpu.iter().map(|row| &row.version))
+        unknown("onnxruntime-gpu", &asked, frameworks.onnxruntime_gpu.iter().map(|row| &row.version))
     })?;
     let read =
         if row.version == asked { String::new() } else { format!("{}, of the same minor", row.version) };
@@ -233,12 +234,18 @@ pub(super) fn jax(facts: &Facts, name: Option<&str>) -> Result<Answer, Failure> 
         Some(name) => {
             let asked = version(name, "0.11.0")?;
             let packages = ["jax-cuda12-plugin", "jax-cuda13-plugin"];
-            packages.iter().filter_map(|package| frameworks.jax_plugin(package, &asked)).collect()
+            let found: Vec<_> =
+                packages.iter().filter_map(|package| frameworks.jax_plugin(package, &asked)).collect();
+            if found.is_empty() {
+                return Err(unknown(
+                    "JAX CUDA plugin",
+                    &asked,
+                    frameworks.jax_plugin.iter().map(|row| &row.version),
+                ));
+            }
+            found
         }
     };
-    if let (Some(name), true) = (name, rows.is_empty()) {
-        return Err(unknown("JAX CUDA plugin", name, frameworks.jax_plugin.iter().map(|row| &row.version)));
-    }
     Ok(answer(&rows, vec!["plugin", "version", "released", "driver", "built with", "code", "PTX"], |row| {
         vec![
             row.package.clone(),
@@ -261,18 +268,11 @@ pub(super) fn tensorrt(facts: &Facts, name: Option<&str>) -> Result<Answer, Fail
             // A build such as 10.13.2.6 belongs to the release before its last number.
             let fits =
                 |row: &&cudock_facts::tables::TensorRt| asked.release().starts_with(row.version.release());
-            frameworks
-                .tensorrt
-                .iter()
-                .filter(fits)
-                .max_by_key(|row| row.version.release().len())
-                .into_iter()
-                .collect()
+            let found = frameworks.tensorrt.iter().filter(fits).max_by_key(|row| row.version.release().len());
+            let unknown = || unknown("TensorRT", &asked, frameworks.tensorrt.iter().map(|row| &row.version));
+            vec![found.ok_or_else(unknown)?]
         }
     };
-    if let (Some(name), true) = (name, rows.is_empty()) {
-        return Err(unknown("TensorRT", name, frameworks.tensorrt.iter().map(|row| &row.version)));
-    }
     Ok(answer(&rows, vec!["TensorRT", "CUDA", "cuDNN"], |row| {
         vec![row.version.to_string(), joined(&row.cuda), row.cudnn.clone().unwrap_or_else(|| "-".to_owned())]
     }))

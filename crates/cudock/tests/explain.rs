@@ -1,0 +1,108 @@
+//! `cudock explain` as a user types it.
+
+mod support;
+
+use support::{code, json, run, run_with_input, shown};
+
+const LOG: &str = "starting worker 0
+Traceback (most recent call last):
+  File \"train.py\", line 12, in <module>
+    x = torch.zeros(1).cuda()
+RuntimeError: The NVIDIA driver on your system is too old (found version 12020). Please update your GPU driver
+worker 0 exited with 1
+torch.cuda.is_available() returns False
+";
+
+#[test]
+fn a_finding_code() {
+    insta::assert_snapshot!(shown(&run(&["explain", "CD0304"])));
+}
+
+#[test]
+fn a_finding_code_in_lower_case() {
+    assert_eq!(run(&["explain", "cd0304"]).stdout, run(&["explain", "CD0304"]).stdout);
+}
+
+#[test]
+fn a_finding_code_that_does_not_exist() {
+    insta::assert_snapshot!(shown(&run(&["explain", "CD0309"])));
+}
+
+#[test]
+fn a_cuda_error_number() {
+    insta::assert_snapshot!(shown(&run(&["explain", "222"])));
+}
+
+#[test]
+fn a_cuda_error_name() {
+    assert_eq!(run(&["explain", "cudaErrorUnsupportedPtxVersion"]).stdout, run(&["explain", "222"]).stdout);
+}
+
+#[test]
+fn a_message() {
+    insta::assert_snapshot!(shown(&run(&[
+        "explain",
+        "Failed to initialize NVML: Driver/library version mismatch"
+    ])));
+}
+
+#[test]
+fn a_message_in_several_words() {
+    let whole = run(&["explain", "No CUDA GPUs are available"]);
+    assert_eq!(run(&["explain", "No", "CUDA", "GPUs", "are", "available"]).stdout, whole.stdout);
+}
+
+#[test]
+fn a_log_on_standard_input_ranks_the_cause_before_the_symptom() {
+    insta::assert_snapshot!(shown(&run_with_input(&["explain"], LOG.as_bytes())));
+}
+
+#[test]
+fn a_log_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("train.log");
+    std::fs::write(&path, LOG).unwrap();
+    let report = json(&run(&["explain", path.to_str().unwrap(), "--format", "json"]));
+    assert_eq!(report["messages"][0]["id"], "torch-driver-too-old");
+    assert_eq!(report["messages"][0]["line"], 5);
+    assert_eq!(report["messages"][0]["cuda_code"], 35);
+    assert_eq!(report["messages"][1]["symptom"], true);
+    assert_eq!(report["lines"], 7);
+}
+
+#[test]
+fn an_unknown_message_says_so_and_the_answer_is_no() {
+    insta::assert_snapshot!(shown(&run(&["explain", "segmentation fault in my own code"])));
+}
+
+#[test]
+fn a_file_that_does_not_exist() {
+    insta::assert_snapshot!(shown(&run(&["explain", "missing/train.log"])));
+}
+
+#[test]
+fn a_directory_is_not_a_log() {
+    assert_eq!(code(&run(&["explain", "/"])), 2);
+}
+
+#[test]
+fn an_empty_input() {
+    insta::assert_snapshot!(shown(&run_with_input(&["explain"], b"")));
+}
+
+#[test]
+fn binary_garbage() {
+    let garbage: Vec<u8> = (0..200_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let output = run_with_input(&["explain"], &garbage);
+    insta::assert_snapshot!(shown(&output));
+}
+
+#[test]
+fn a_compressed_log() {
+    insta::assert_snapshot!(shown(&run_with_input(&["explain"], b"\x1f\x8b\x08\x00\x00\x00\x00\x00")));
+}
+
+#[test]
+fn text_takes_a_file_name_as_a_message() {
+    assert_eq!(code(&run(&["explain", "--text", "missing/train.log"])), 1);
+}

@@ -1,0 +1,52 @@
+//! Runs the command as a user types it.
+#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses what it needs")]
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+/// The command with nothing of the caller's environment that could change its answers.
+pub fn cudock(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cudock"));
+    command
+        .args(arguments)
+        .env_remove("CUDOCK_FACTS")
+        .env("CUDOCK_TODAY", "2026-11-15")
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null());
+    command
+}
+
+pub fn run(arguments: &[&str]) -> Output {
+    cudock(arguments).output().unwrap()
+}
+
+pub fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = cudock(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The command may refuse its input and close it: that is for the test to judge.
+    child.stdin.take().unwrap().write_all(input).ok();
+    child.wait_with_output().unwrap()
+}
+
+/// Exit code, standard output and standard error in one text, as a terminal would show them.
+pub fn shown(output: &Output) -> String {
+    let code = output.status.code().map_or_else(|| "none".to_owned(), |code| code.to_string());
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let mut text = format!("exit code {code}\n----- stdout -----\n{out}");
+    if !err.is_empty() {
+        text.push_str(&format!("----- stderr -----\n{err}"));
+    }
+    text
+}
+
+pub fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{}", shown(output)))
+}
+
+pub fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or(-1)
+}
