@@ -83,12 +83,11 @@ impl<'a> Catalogue<'a> {
             let anchors =
                 anchor::anchors(&hir).ok_or_else(|| CatalogueError::NoAnchor { id: message.id.clone() })?;
             for text in anchors {
-                match texts.iter().zip(&mut owners).find(|(known, _)| **known == text) {
-                    Some((_, owners)) => owners.push(index),
-                    None => {
-                        texts.push(text);
-                        owners.push(vec![index]);
-                    }
+                if let Some((_, owners)) = texts.iter().zip(&mut owners).find(|(known, _)| **known == text) {
+                    owners.push(index);
+                } else {
+                    texts.push(text);
+                    owners.push(vec![index]);
                 }
             }
             entries.push(Entry {

@@ -18,7 +18,7 @@ pub(crate) fn normal(line: &[u8]) -> Cow<'_, [u8]> {
             0x1b if rest.peek() == Some(&b'[') => {
                 rest.next();
                 // Parameters, then one final letter.
-                while let Some(byte) = rest.next() {
+                for byte in rest.by_ref() {
                     if (0x40..0x7f).contains(&byte) {
                         break;
                     }

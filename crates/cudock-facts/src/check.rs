@@ -58,7 +58,7 @@ impl Found {
         &mut self,
         table: &'static str,
         list: &'static str,
-        key: impl ToString,
+        key: &impl ToString,
         message: impl Into<String>,
     ) {
         self.violations.push(Violation { table, list, key: key.to_string(), message: message.into() });
@@ -76,7 +76,12 @@ impl Found {
             if let [before, after] = pair
                 && key(before) > key(after)
             {
-                self.add(table, list, name(after), format!("stands behind {}, which is newer", name(before)));
+                self.add(
+                    table,
+                    list,
+                    &name(after),
+                    format!("stands behind {}, which is newer", name(before)),
+                );
             }
         }
     }
@@ -87,25 +92,25 @@ impl Found {
         for (list, row) in table.rows() {
             let key = row.key();
             if row.sources().is_empty() {
-                self.add(T::NAME, list, &key, "has no source");
+                self.add(T::NAME, list, &&key, "has no source");
             }
             for source in row.sources() {
                 if !header.sources.contains_key(source) && !source.starts_with("https://") {
                     self.add(
                         T::NAME,
                         list,
-                        &key,
+                        &&key,
                         format!("names the source `{source}`, which the header does not have"),
                     );
                 }
             }
             if !seen.insert((list, key.clone())) {
-                self.add(T::NAME, list, &key, "stands twice");
+                self.add(T::NAME, list, &&key, "stands twice");
             }
         }
         for (name, address) in &header.sources {
             if address.trim().is_empty() {
-                self.add(T::NAME, "table", name, "is a source without an address");
+                self.add(T::NAME, "table", &name, "is a source without an address");
             }
         }
     }
@@ -125,14 +130,14 @@ impl Found {
                 _ => None,
             };
             if let Some(message) = wrong {
-                self.add("gpus", "gpu", &gpu.id, message);
+                self.add("gpus", "gpu", &&gpu.id, message);
             }
             for id in &gpu.pci_ids {
                 if id.len() != 4 || u16::from_str_radix(id, 16).is_err() || *id != id.to_ascii_lowercase() {
                     self.add(
                         "gpus",
                         "gpu",
-                        &gpu.id,
+                        &&gpu.id,
                         format!("has the PCI id `{id}`; four lower-case hexadecimal digits are meant"),
                     );
                 }
@@ -152,7 +157,7 @@ impl Found {
                     self.add(
                         "drivers",
                         "branch",
-                        name(branch),
+                        &name(branch),
                         format!("has the release {latest} of another branch"),
                     );
                 }
@@ -160,12 +165,12 @@ impl Found {
             if let (Some(first), Some(end)) = (branch.first_release, branch.end_of_life)
                 && end <= first
             {
-                self.add("drivers", "branch", name(branch), "ends before it begins");
+                self.add("drivers", "branch", &name(branch), "ends before it begins");
             }
             if !drivers.architecture.iter().any(|row| row.name == branch.oldest_architecture) {
                 let message =
                     format!("drives `{}`, which is no architecture here", branch.oldest_architecture);
-                self.add("drivers", "branch", name(branch), message);
+                self.add("drivers", "branch", &name(branch), message);
             }
         }
         let mut seen = BTreeSet::new();
@@ -175,7 +180,7 @@ impl Found {
                     self.add(
                         "drivers",
                         "architecture",
-                        &row.name,
+                        &&row.name,
                         format!("shares {capability} with another"),
                     );
                 }
@@ -212,7 +217,7 @@ impl Found {
                 None => self.add(
                     "toolkits",
                     "toolkit",
-                    name(toolkit),
+                    &name(toolkit),
                     format!("goes with R{number}, which is no branch"),
                 ),
                 Some(branch) if branch.cuda != toolkit.cuda || branch.ptx_isa != toolkit.ptx_isa => {
@@ -220,17 +225,22 @@ impl Found {
                         "goes with R{number}, which has CUDA {} and PTX {}",
                         branch.cuda, branch.ptx_isa
                     );
-                    self.add("toolkits", "toolkit", name(toolkit), message);
+                    self.add("toolkits", "toolkit", &name(toolkit), message);
                 }
                 Some(_) => {}
             }
             if toolkit.default_arch.is_some_and(|arch| !toolkit.sass.contains(&arch)) {
-                self.add("toolkits", "toolkit", name(toolkit), "has a default target it cannot assemble for");
+                self.add(
+                    "toolkits",
+                    "toolkit",
+                    &name(toolkit),
+                    "has a default target it cannot assemble for",
+                );
             }
         }
         for row in &facts.components().components {
             if !toolkits.release.iter().any(|release| release.cuda == row.cuda) {
-                self.add("components", "components", row.cuda, "is no release of toolkits.toml");
+                self.add("components", "components", &row.cuda, "is no release of toolkits.toml");
             }
         }
     }
@@ -242,7 +252,7 @@ impl Found {
                 if known.is_none_or(|row| row.cuda >= package.cuda) {
                     let message =
                         format!("is said to run on R{branch}, which is unknown or has that CUDA by itself");
-                    self.add("forward_compat", "package", package.cuda, message);
+                    self.add("forward_compat", "package", &package.cuda, message);
                 }
             }
         }
@@ -255,22 +265,22 @@ impl Found {
             if tags.grid.is_empty()
                 || tags.grid.iter().any(|grid| grid.flavours.is_empty() || grid.os.is_empty())
             {
-                self.add("images", "tag", tags.cuda, "has an empty grid");
+                self.add("images", "tag", &tags.cuda, "has an empty grid");
             }
             if images.deleted.iter().any(|row| row.cuda == tags.cuda.to_string()) {
-                self.add("images", "tag", tags.cuda, "exists and is deleted");
+                self.add("images", "tag", &tags.cuda, "exists and is deleted");
             }
         }
         for row in &images.require {
             if row.minimum != row.cuda.version() {
-                self.add("images", "require", row.cuda, format!("demands CUDA {}", row.minimum));
+                self.add("images", "require", &row.cuda, format!("demands CUDA {}", row.minimum));
             }
         }
         for pair in images.library_path.windows(2) {
             if let [before, after] = pair
                 && before.to.is_none_or(|to| to >= after.from)
             {
-                self.add("images", "library_path", after.from, "overlaps the range before it");
+                self.add("images", "library_path", &after.from, "overlaps the range before it");
             }
         }
     }
@@ -305,14 +315,14 @@ impl Found {
         for build in &frameworks.torch_build {
             let key = crate::tables::Row::key(build);
             if CudaVersion::from_tag(&build.tag) != Some(build.cuda) {
-                self.add("frameworks", "torch_build", &key, format!("has CUDA {}", build.cuda));
+                self.add("frameworks", "torch_build", &&key, format!("has CUDA {}", build.cuda));
             }
             for version in &build.versions {
                 if frameworks.torch(version).is_none() {
                     self.add(
                         "frameworks",
                         "torch_build",
-                        &key,
+                        &&key,
                         format!("is of torch {version}, which has no row"),
                     );
                 }
@@ -326,7 +336,7 @@ impl Found {
                 _ => self.add(
                     "frameworks",
                     "torch",
-                    &release.version,
+                    &&release.version,
                     "does not have one PyPI build of its tag and CUDA",
                 ),
             }
@@ -339,7 +349,7 @@ impl Found {
                     release.cuda.major(),
                     minor.min_linux
                 );
-                self.add("frameworks", "torch", &release.version, message);
+                self.add("frameworks", "torch", &&release.version, message);
             }
         }
     }
@@ -352,7 +362,7 @@ impl Found {
                     self.add(
                         "messages",
                         "message",
-                        &message.id,
+                        &&message.id,
                         format!("wins over `{general}`, which is no other message"),
                     );
                 }
@@ -363,12 +373,12 @@ impl Found {
                 self.add(
                     "messages",
                     "message",
-                    &message.id,
+                    &&message.id,
                     format!("has the CUDA error {code}, which has no row"),
                 );
             }
             if message.fix.is_empty() {
-                self.add("messages", "message", &message.id, "has no fix");
+                self.add("messages", "message", &&message.id, "has no fix");
             }
         }
         self.ascending(
@@ -384,10 +394,10 @@ impl Found {
         self.ascending(("findings", "finding"), pages, |row| row.code.clone(), |row| row.code.clone());
         for page in pages {
             if page.group().is_none() {
-                self.add("findings", "finding", &page.code, "is not `CD` and four digits of a known group");
+                self.add("findings", "finding", &&page.code, "is not `CD` and four digits of a known group");
             }
             if page.fix.is_empty() {
-                self.add("findings", "finding", &page.code, "has no fix");
+                self.add("findings", "finding", &&page.code, "has no fix");
             }
         }
     }
@@ -399,18 +409,18 @@ impl Found {
                 self.add(
                     "azure_sizes",
                     "size",
-                    &size.name,
+                    &&size.name,
                     format!("has the GPU `{gpu}`, which gpus.toml does not have"),
                 );
             }
             if size.documented && (size.gpu.is_none() || size.gpu_count.is_none()) {
-                self.add("azure_sizes", "size", &size.name, "is documented and has no GPU");
+                self.add("azure_sizes", "size", &&size.name, "is documented and has no GPU");
             }
             if !matches!(size.cpu_arch.as_str(), "x86_64" | "aarch64") {
                 self.add(
                     "azure_sizes",
                     "size",
-                    &size.name,
+                    &&size.name,
                     format!("has the CPU architecture `{}`", size.cpu_arch),
                 );
             }
@@ -418,13 +428,13 @@ impl Found {
         let mut seen = BTreeSet::new();
         for row in facts.prices().rows() {
             if facts.sizes().find(row.size).one().is_none() {
-                self.add(Prices::NAME, "price", row.size, "is priced and is no size of azure_sizes.toml");
+                self.add(Prices::NAME, "price", &row.size, "is priced and is no size of azure_sizes.toml");
             }
             if row.price.is_none() && row.spot.is_none() {
-                self.add(Prices::NAME, "price", row.size, format!("has no price in {}", row.region));
+                self.add(Prices::NAME, "price", &row.size, format!("has no price in {}", row.region));
             }
             if !seen.insert((row.size.to_owned(), row.region.to_owned())) {
-                self.add(Prices::NAME, "price", row.size, format!("stands twice for {}", row.region));
+                self.add(Prices::NAME, "price", &row.size, format!("stands twice for {}", row.region));
             }
         }
         let services = facts.services();
@@ -434,7 +444,7 @@ impl Found {
                 self.add(
                     "azure_services",
                     "profile",
-                    &profile.name,
+                    &&profile.name,
                     format!("has the GPU `{}`", profile.gpu),
                 );
             }
@@ -444,7 +454,7 @@ impl Found {
             self.add(
                 "azure_services",
                 "limit",
-                key,
+                &key,
                 format!("limits `{}`, which is no service", limit.service),
             );
         }
@@ -455,7 +465,7 @@ impl Found {
             self.add(
                 "azure_storage",
                 "price",
-                key,
+                &key,
                 format!("prices `{}`, which is no storage", price.storage),
             );
         }

@@ -13,7 +13,7 @@ pub struct Host {
     pub surroundings: Surroundings,
     /// Variables that steer CUDA, NVIDIA's runtime and Python, as far as they are set.
     pub environment: BTreeMap<String, String>,
-    /// GPUs and NVSwitches on the PCI bus.
+    /// GPUs and `NVSwitches` on the PCI bus.
     pub pci: Vec<PciDevice>,
     /// The kernel's side of the driver.
     pub kernel: KernelDriver,
@@ -92,7 +92,7 @@ pub struct KernelDriver {
     pub sys_version: Option<DriverVersion>,
     /// Whether the loaded module is the open one.
     pub open: Option<bool>,
-    /// Loaded modules that matter: nvidia, nvidia_uvm, nouveau …
+    /// Loaded modules that matter: nvidia, `nvidia_uvm`, nouveau …
     pub modules: Vec<String>,
     /// Cards the module has taken, from `/proc/driver/nvidia/gpus`.
     pub gpus: Vec<KernelGpu>,

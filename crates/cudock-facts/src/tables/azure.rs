@@ -44,9 +44,9 @@ pub struct Size {
     pub ram_gib: Option<f64>,
     /// Temporary disk.
     pub temp_disk_gib: Option<u32>,
-    /// Local NVMe disks.
+    /// Local `NVMe` disks.
     pub nvme_disks: Option<u32>,
-    /// Local NVMe in all.
+    /// Local `NVMe` in all.
     pub nvme_gib: Option<u32>,
     /// Remote disks at most.
     pub remote_disks: Option<u32>,

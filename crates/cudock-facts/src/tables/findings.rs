@@ -33,23 +33,23 @@ pub struct FindingPage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
-    /// CD01xx: the machine.
+    /// `CD01xx`: the machine.
     Host,
-    /// CD02xx: the NVIDIA driver.
+    /// `CD02xx`: the NVIDIA driver.
     Driver,
-    /// CD03xx: the NVIDIA Container Toolkit and container engines.
+    /// `CD03xx`: the NVIDIA Container Toolkit and container engines.
     Toolkit,
-    /// CD04xx: PyTorch, TensorFlow and the like.
+    /// `CD04xx`: PyTorch, TensorFlow and the like.
     Framework,
-    /// CD05xx: machine code and PTX.
+    /// `CD05xx`: machine code and PTX.
     GpuCode,
-    /// CD06xx: images.
+    /// `CD06xx`: images.
     Image,
-    /// CD07xx: Dockerfiles.
+    /// `CD07xx`: Dockerfiles.
     Dockerfile,
-    /// CD08xx: Azure.
+    /// `CD08xx`: Azure.
     Azure,
-    /// CD09xx: cost.
+    /// `CD09xx`: cost.
     Cost,
 }
 

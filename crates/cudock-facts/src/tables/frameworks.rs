@@ -100,7 +100,7 @@ pub struct TorchBuild {
     pub source: Vec<String>,
 }
 
-/// Counted GPU code of one wheel's libtorch_cuda.so.
+/// Counted GPU code of one wheel's `libtorch_cuda.so`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TorchInventory {

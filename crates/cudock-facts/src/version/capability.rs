@@ -11,7 +11,11 @@ pub struct Capability {
 }
 
 impl Capability {
-    /// The capability `major.minor`; a minor is one digit, as it is in `sm_` names.
+    /// The capability `major.minor`.
+    ///
+    /// # Panics
+    ///
+    /// If the minor has more than one digit, which no `sm_` name could hold.
     pub const fn new(major: u8, minor: u8) -> Self {
         assert!(minor <= 9, "a capability's minor is one digit");
         Self { major, minor }

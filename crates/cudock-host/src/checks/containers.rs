@@ -9,7 +9,7 @@ pub(super) fn check(situation: &Situation<'_>, checks: &mut Vec<Check>) {
     let containers = &situation.host.containers;
     for engine in &containers.engines {
         if let (Some(config), Some(error)) = (&engine.config, &engine.config_error) {
-            let message = format!("{} cannot be read: {error}", config);
+            let message = format!("{config} cannot be read: {error}");
             let fix = format!("correct {config}; {} does not start with it", engine.name);
             checks.push(Check::bad(
                 Area::Containers,

@@ -3,9 +3,7 @@ use super::{Area, Check, Situation, Status, codes};
 pub(super) fn check(situation: &Situation<'_>, checks: &mut Vec<Check>) {
     if situation.wsl() {
         usable(situation, checks);
-    } else if situation.host.kernel.version().is_some()
-        && !(situation.in_container() && !situation.has_gpu_node())
-    {
+    } else if situation.host.kernel.version().is_some() && !situation.gpu_withheld() {
         let before = checks.len();
         missing(situation, checks);
         usable(situation, checks);

@@ -56,7 +56,7 @@ pub(super) fn check(situation: &Situation<'_>, checks: &mut Vec<Check>) {
         checks.push(Check::ok(Area::Gpu, format!("{}{capability}{memory}", gpu.name)));
     }
     held_by_another(situation, checks);
-    if situation.gpu_withheld() {
+    if situation.gpu_withheld() && !situation.gpus.is_empty() {
         let message = "this container sees the GPU on the bus and was not given it: /dev has no nvidia nodes";
         let fix = "start it with the GPU: docker run --gpus all …, podman run --device nvidia.com/gpu=all …, or a \
                    Kubernetes limit nvidia.com/gpu: 1";
@@ -112,8 +112,8 @@ fn wsl(situation: &Situation<'_>, checks: &mut Vec<Check>) {
             );
         }
     }
-    let linux = situation.host.libraries.iter().filter(|library| library.name == "libcuda.so.1");
-    if let Some(library) = linux.filter(|library| library.version.is_some() && !in_place(library)).next() {
+    let mut linux = situation.host.libraries.iter().filter(|library| library.name == "libcuda.so.1");
+    if let Some(library) = linux.find(|library| library.version.is_some() && !in_place(library)) {
         let message = "a Linux driver is installed inside WSL2, where only the one from Windows works";
         let fix = "remove it: apt-get purge 'nvidia-driver-*' 'libnvidia-compute-*' cuda-drivers; keep cuda-toolkit-X-Y only";
         checks.push(Check::bad(Area::Gpu, Status::Problem, codes::LINUX_DRIVER_IN_WSL, message, fix).seen(

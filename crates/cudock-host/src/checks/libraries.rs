@@ -32,7 +32,7 @@ fn folder(path: &str) -> &str {
 /// The first libcuda the loader comes to decides.
 fn libcuda(situation: &Situation<'_>, checks: &mut Vec<Check>) {
     let Some(first) = copies(situation, "libcuda.so.1").next() else {
-        if situation.in_container() && !situation.has_gpu_node() && !situation.wsl() {
+        if situation.gpu_withheld() {
             return;
         }
         let message = "libcuda.so.1 is nowhere: CUDA programs stop with error 35, \"found no NVIDIA driver\"";

@@ -195,9 +195,9 @@ impl<'a> Situation<'a> {
         !self.gpus.is_empty() || self.wsl() && self.has_node("/dev/dxg")
     }
 
-    /// Whether a GPU is there and was kept from this container.
+    /// Whether this is a container that was given no GPU.
     fn gpu_withheld(&self) -> bool {
-        self.in_container() && !self.wsl() && !self.gpus.is_empty() && !self.has_gpu_node()
+        self.in_container() && !self.wsl() && !self.has_gpu_node()
     }
 
     fn has_node(&self, path: &str) -> bool {

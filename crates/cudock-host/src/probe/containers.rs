@@ -77,11 +77,11 @@ fn containerd(root: &Root, environment: &BTreeMap<String, String>) -> Option<Eng
                     .flatten()
                     .filter_map(|(_, plugin)| plugin.get("containerd")?.get("runtimes")?.get("nvidia"));
                 engine.nvidia_runtime = runtimes.count() > 0;
-                let cdi = plugins
+                let mut cdi = plugins
                     .into_iter()
                     .flatten()
                     .filter_map(|(_, plugin)| plugin.get("enable_cdi")?.as_bool());
-                engine.cdi = cdi.last();
+                engine.cdi = cdi.next_back();
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::root::Root;
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 
-/// GPUs of either maker and NVSwitches; what else is on the bus does not matter here.
+/// GPUs of either maker and `NVSwitches`; what else is on the bus does not matter here.
 pub(super) fn pci(root: &Root) -> Vec<PciDevice> {
     let hex = |path: String| u32::from_str_radix(root.line(&path)?.trim_start_matches("0x"), 16).ok();
     let device = |address: String| -> Option<PciDevice> {

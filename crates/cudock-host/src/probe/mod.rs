@@ -9,7 +9,7 @@ mod python;
 mod surroundings;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use crate::host::{Host, NvmlAnswer};
 use crate::root::Root;
@@ -31,7 +31,7 @@ pub const VARIABLES: [&str; 12] = [
 ];
 
 /// How NVML is asked: given the library to load, if the loader would not find it by itself.
-pub type AskNvml<'a> = &'a dyn Fn(Option<PathBuf>) -> NvmlAnswer;
+pub type AskNvml<'a> = &'a dyn Fn(Option<&Path>) -> NvmlAnswer;
 
 /// Reads a root. On a live machine `ask_nvml` is called once; a tree has no driver to ask.
 pub fn read(root: &Root, ask_nvml: AskNvml<'_>) -> Host {
@@ -40,7 +40,7 @@ pub fn read(root: &Root, ask_nvml: AskNvml<'_>) -> Host {
     let directories = libraries::directories(root, &environment, &surroundings.cpu_arch);
     let libraries = libraries::driver_libraries(root, &directories);
     let nvml = if root.is_live() {
-        let odd = libraries::outside_the_search(&libraries, "libnvidia-ml.so.1").map(PathBuf::from);
+        let odd = libraries::outside_the_search(&libraries, "libnvidia-ml.so.1").map(Path::new);
         ask_nvml(odd)
     } else {
         NvmlAnswer::NotAsked

@@ -49,9 +49,9 @@ impl Tree {
     pub fn without(self, path: &str) -> Self {
         let at = self.at(path);
         if at.is_dir() {
-            fs::remove_dir_all(at).unwrap()
+            fs::remove_dir_all(at).unwrap();
         } else {
-            fs::remove_file(at).unwrap()
+            fs::remove_file(at).unwrap();
         }
         self
     }

@@ -1,5 +1,5 @@
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::Path;
 
 use cudock_facts::Facts;
 use cudock_host::host::NvmlAnswer;
@@ -43,11 +43,11 @@ pub(super) fn run(facts: &Facts, words: &DoctorArgs, format: Format) -> Result<O
     Ok(if diagnosis.worst() == Status::Problem { Outcome::No } else { Outcome::Yes })
 }
 
-fn ask_nvml(library: Option<PathBuf>) -> NvmlAnswer {
+fn ask_nvml(library: Option<&Path>) -> NvmlAnswer {
     let Ok(program) = std::env::current_exe() else {
         return NvmlAnswer::Failed("cudock does not find itself".to_owned());
     };
-    let library = library.as_deref().map(std::path::Path::as_os_str);
+    let library = library.map(Path::as_os_str);
     let arguments: Vec<&OsStr> = std::iter::once(OsStr::new("nvml")).chain(library).collect();
     nvml::ask_in_child(&program, &arguments)
 }

@@ -36,11 +36,8 @@ pub fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
 pub fn shown(output: &Output) -> String {
     let code = output.status.code().map_or_else(|| "none".to_owned(), |code| code.to_string());
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    let mut text = format!("exit code {code}\n----- stdout -----\n{out}");
-    if !err.is_empty() {
-        text.push_str(&format!("----- stderr -----\n{err}"));
-    }
-    text
+    let talk = if err.is_empty() { String::new() } else { format!("----- stderr -----\n{err}") };
+    format!("exit code {code}\n----- stdout -----\n{out}{talk}")
 }
 
 pub fn json(output: &Output) -> serde_json::Value {
