@@ -7,13 +7,13 @@ const ENTRY: usize = 24;
 
 /// A library the loader knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cached<'a> {
+pub struct Cached<'a> {
     /// libcuda.so.1
-    pub(crate) name: &'a str,
+    pub name: &'a str,
 }
 
 /// The entries of a cache; none if the bytes are not one. Entries that point outside the file are left out.
-pub(crate) fn parse(bytes: &[u8]) -> Option<Vec<Cached<'_>>> {
+pub fn parse(bytes: &[u8]) -> Option<Vec<Cached<'_>>> {
     let start = bytes.windows(MAGIC.len()).position(|window| window == MAGIC)?;
     let cache = bytes.get(start..)?;
     let count = number(cache, MAGIC.len())?;
@@ -37,13 +37,13 @@ fn text(bytes: &[u8], at: usize) -> Option<&str> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
     /// A cache with these libraries, as ldconfig would write it.
-    pub(crate) fn cache_with(names: &[&str]) -> Vec<u8> {
+    fn cache_with(names: &[&str]) -> Vec<u8> {
         let count = u32::try_from(names.len()).unwrap();
         let mut bytes = MAGIC.to_vec();
         bytes.extend(count.to_le_bytes());

@@ -8,7 +8,8 @@
 
 pub mod checks;
 pub mod host;
-mod ld_cache;
+#[doc(hidden)]
+pub mod ld_cache;
 pub mod nvml;
 pub mod probe;
 mod root;

@@ -77,11 +77,13 @@ fn judge(situation: &Situation<'_>, build: &Build<'_>) -> Judgement {
         return Judgement { verdict: Verdict::Fails, error: Some(35), reason, finding };
     }
     let judgement = code(situation, build);
-    if situation.gpu_withheld() && judgement.verdict == Verdict::Works {
-        let reason = "would use the GPU, were it given to this container".to_owned();
-        return Judgement { verdict: Verdict::Unknown, reason, ..judgement };
+    match situation.blocked_by {
+        Some(code) if matches!(judgement.verdict, Verdict::Works | Verdict::Jit) => {
+            let reason = format!("fits the GPU, and cannot use it before {code} is solved");
+            Judgement { verdict: Verdict::Fails, error: None, reason, finding: None }
+        }
+        _ => judgement,
     }
-    judgement
 }
 
 fn code(situation: &Situation<'_>, build: &Build<'_>) -> Judgement {

@@ -168,6 +168,8 @@ struct Situation<'a> {
     gpus: Vec<KnownGpu<'a>>,
     driver: Option<DriverVersion>,
     cuda: Option<CudaVersion>,
+    /// The first problem below the frameworks: until it is solved, none of them works.
+    blocked_by: Option<&'static str>,
 }
 
 /// A card and its row in the table.
@@ -228,7 +230,7 @@ pub fn examine(host: &Host, facts: &Facts, today: Date) -> Diagnosis {
         .and_then(|report| report.cuda)
         .or_else(|| facts.drivers().branch_of(driver?).map(|branch| branch.cuda));
     let gpus = gpus::known(host, facts);
-    let situation = Situation { host, facts, today, gpus, driver, cuda };
+    let mut situation = Situation { host, facts, today, gpus, driver, cuda, blocked_by: None };
 
     let mut checks = Vec::new();
     gpus::check(&situation, &mut checks);
@@ -237,6 +239,8 @@ pub fn examine(host: &Host, facts: &Facts, today: Date) -> Diagnosis {
         devices::check(&situation, &mut checks);
         libraries::check(&situation, &mut checks);
     }
+    situation.blocked_by =
+        checks.iter().find(|check| check.status == Status::Problem).and_then(|check| check.code);
     containers::check(&situation, &mut checks);
     let frameworks = frameworks::check(&situation, &mut checks);
     checks.sort_by_key(|check| check.area);
