@@ -248,6 +248,8 @@ pub struct CudaToolkit {
     pub version: Option<CudaVersion>,
     /// Whether it has a compiler.
     pub nvcc: bool,
+    /// The version of the cuda-compat libcuda beside it.
+    pub compat: Option<DriverVersion>,
 }
 
 /// Container engines and NVIDIA's toolkit for them.

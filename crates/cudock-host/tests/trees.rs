@@ -545,6 +545,66 @@ fn garbage_in_every_file_is_survived() {
     }
 }
 
+#[test]
+fn the_environment_of_conda_is_read() {
+    let tree = tree::healthy()
+        .program("/opt/conda/envs/train/bin/python3")
+        .environment(&[
+            ("PATH", "/opt/conda/envs/train/bin:/usr/bin"),
+            ("CONDA_PREFIX", "/opt/conda/envs/train"),
+        ])
+        .file(
+            "/opt/conda/envs/train/conda-meta/pytorch-2.5.1-py3.12_cuda12.4_cudnn9.1.0_0.json",
+            r#"{"version": "2.5.1"}"#,
+        )
+        .file(
+            "/opt/conda/envs/train/lib/python3.12/site-packages/torch/version.py",
+            "__version__ = '2.5.1'\ncuda = '12.4'\nhip = None\n",
+        );
+    let host = read(&tree);
+    let python = host.python.as_ref().unwrap();
+    assert_eq!((python.prefix.as_str(), python.found_by.as_str()), ("/opt/conda/envs/train", "CONDA_PREFIX"));
+    assert_eq!(python.get("torch").unwrap().version.to_string(), "2.5.1");
+    assert_eq!(diagnose(&tree).frameworks[0].verdict, Verdict::Works);
+}
+
+#[test]
+fn an_environment_that_is_named_and_not_on_the_path_is_not_the_active_one() {
+    let tree = tree::healthy()
+        .program("/usr/bin/python3")
+        .environment(&[("PATH", "/usr/bin"), ("VIRTUAL_ENV", "/opt/venv")]);
+    assert_eq!(read(&tree).python.unwrap().prefix, "/usr");
+}
+
+#[test]
+fn the_version_that_pyenv_chooses_is_read() {
+    let tree = Tree::new()
+        .program("/root/.pyenv/shims/python3")
+        .file("/root/.pyenv/version", "3.12.1\n")
+        .program("/root/.pyenv/versions/3.12.1/bin/python3")
+        .environment(&[("PATH", "/root/.pyenv/shims:/usr/bin")]);
+    assert_eq!(read(&tree).python.unwrap().prefix, "/root/.pyenv/versions/3.12.1");
+}
+
+#[test]
+fn toolkits_are_told_with_their_version() {
+    let tree = tree::healthy()
+        .program("/usr/local/cuda-13.0/bin/nvcc")
+        .file("/usr/local/cuda-13.0/version.json", r#"{"cuda": {"version": "13.0.2"}}"#)
+        .file("/usr/local/cuda-13.0/compat/libcuda.so.580.95.05", "x")
+        .link("/usr/local/cuda", "/etc/alternatives/cuda")
+        .link("/etc/alternatives/cuda", "/usr/local/cuda-13.0");
+    let diagnosis = diagnose(&tree);
+    let lines: Vec<&String> =
+        diagnosis.checks.iter().map(|check| &check.message).filter(|text| text.contains("toolkit")).collect();
+    assert_eq!(
+        lines,
+        [
+            "CUDA toolkit 13.0 in /usr/local/cuda-13.0, with nvcc, cuda-compat 580.95.05 beside it and not in use"
+        ]
+    );
+}
+
 /// What a live machine adds to a tree.
 fn with_nvml(tree: &Tree, change: impl Fn(&mut NvmlGpu)) -> Diagnosis {
     let mut host = read(tree);

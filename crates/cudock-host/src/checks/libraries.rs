@@ -19,6 +19,7 @@ pub(super) fn check(situation: &Situation<'_>, checks: &mut Vec<Check>) {
             format!("libcuda and libnvidia-ml found in {}", folder(&library.path)),
         ));
     }
+    toolkits(situation, checks);
 }
 
 fn copies<'a>(situation: &'a Situation<'_>, name: &'a str) -> impl Iterator<Item = &'a DriverLibrary> {
@@ -139,6 +140,24 @@ fn nvml(situation: &Situation<'_>, checks: &mut Vec<Check>) {
             "install the driver's user-space package (libnvidia-compute-NNN)"
         };
         checks.push(Check::bad(Area::Libraries, Status::Warning, codes::NVML_MISSING, message, fix));
+    }
+}
+
+/// Toolkits are told for their versions; a cuda-compat beside one matters only once it is on the loader's path.
+fn toolkits(situation: &Situation<'_>, checks: &mut Vec<Check>) {
+    for toolkit in &situation.host.toolkits {
+        let version = toolkit.version.map_or_else(String::new, |version| format!(" {version}"));
+        let nvcc = if toolkit.nvcc { ", with nvcc" } else { "" };
+        let compat = toolkit
+            .compat
+            .map_or_else(String::new, |version| format!(", cuda-compat {version} beside it and not in use"));
+        let used =
+            copies(situation, "libcuda.so.1").next().is_some_and(|first| first.kind == LibraryKind::Compat);
+        let compat = if used { String::new() } else { compat };
+        checks.push(Check::ok(
+            Area::Libraries,
+            format!("CUDA toolkit{version} in {}{nvcc}{compat}", toolkit.path),
+        ));
     }
 }
 

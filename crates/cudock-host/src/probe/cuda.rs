@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use cudock_facts::version::CudaVersion;
+use cudock_facts::version::{CudaVersion, DriverVersion};
 
 use super::libraries::Directory;
 use crate::host::{CudaToolkit, FoundBy};
@@ -18,7 +18,12 @@ pub(super) fn toolkits(root: &Root) -> Vec<CudaToolkit> {
         let has_libraries =
             ["lib64", "targets", "lib"].iter().any(|inside| root.is_dir(&format!("{path}/{inside}")));
         if (nvcc || has_libraries) && !toolkits.iter().any(|known| known.path == path) {
-            toolkits.push(CudaToolkit { version: version(root, &path), nvcc, path });
+            toolkits.push(CudaToolkit {
+                version: version(root, &path),
+                compat: compat(root, &path),
+                nvcc,
+                path,
+            });
         }
     }
     toolkits
@@ -36,6 +41,12 @@ fn version(root: &Root, path: &str) -> Option<CudaVersion> {
     });
     let text = || minor(root.line(&format!("{path}/version.txt"))?.strip_prefix("CUDA Version ")?);
     json.or_else(text).or_else(|| minor(path.rsplit_once("/cuda-")?.1))
+}
+
+/// The libcuda of cuda-compat, which every nvidia/cuda image brings.
+fn compat(root: &Root, path: &str) -> Option<DriverVersion> {
+    let names = root.names(&format!("{path}/compat"));
+    names.iter().filter_map(|name| name.strip_prefix("libcuda.so.")?.parse().ok()).max()
 }
 
 /// Libraries of CUDA, cuDNN, NCCL and TensorRT that the loader finds, by SONAME. A name without a version is for
