@@ -30,6 +30,7 @@ pub(crate) enum Verb {
     Facts(FactsArgs),
     Explain(ExplainArgs),
     Doctor(DoctorArgs),
+    Inspect(InspectArgs),
     /// What NVML says of this machine; `doctor` asks in a process of its own.
     #[command(hide = true)]
     Nvml {
@@ -138,4 +139,21 @@ pub(crate) struct DoctorArgs {
     /// Show the evidence behind each statement
     #[arg(long, short)]
     pub(crate) verbose: bool,
+}
+
+/// List the GPU code in binaries, libraries, directories and wheels
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cudock inspect /usr/local/cuda/lib64/libcublas.so
+  cudock inspect .venv/lib/python3.12/site-packages
+  cudock inspect torch-2.15.0-cp312-cp312-manylinux_2_28_x86_64.whl
+  cudock inspect --kernels build/app --format json")]
+pub(crate) struct InspectArgs {
+    /// Files, directories or wheels
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Open the machine code and list its kernels
+    #[arg(long)]
+    pub(crate) kernels: bool,
 }

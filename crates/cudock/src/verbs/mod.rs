@@ -3,6 +3,7 @@
 mod doctor;
 mod explain;
 mod facts;
+mod inspect;
 mod nvml;
 
 use cudock_facts::Facts;
@@ -15,6 +16,9 @@ pub(crate) fn run(arguments: Cli) -> Result<Outcome, Failure> {
     if let Verb::Nvml { library } = &arguments.verb {
         return Ok(nvml::run(library.as_deref()));
     }
+    if let Verb::Inspect(words) = &arguments.verb {
+        return inspect::run(words, arguments.format);
+    }
     let facts = match &arguments.facts {
         Some(directory) => Facts::with_overlay(directory)?,
         None => Facts::embedded(),
@@ -23,6 +27,6 @@ pub(crate) fn run(arguments: Cli) -> Result<Outcome, Failure> {
         Verb::Facts(words) => facts::run(&facts, &words, arguments.format),
         Verb::Explain(words) => explain::run(&facts, &words, arguments.format),
         Verb::Doctor(words) => doctor::run(&facts, &words, arguments.format),
-        Verb::Nvml { .. } => unreachable!("answered above, without tables"),
+        Verb::Nvml { .. } | Verb::Inspect(_) => unreachable!("answered above, without tables"),
     }
 }

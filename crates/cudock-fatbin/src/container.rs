@@ -1,0 +1,362 @@
+//! Containers and their entries, from their headers.
+
+use std::fmt;
+
+use crate::bytes::{align8, u16_at, u32_at, u64_at};
+
+/// The first four bytes of a container.
+pub(crate) const MAGIC: [u8; 4] = [0x50, 0xED, 0x55, 0xBA];
+/// A container's header, and an entry's least.
+pub(crate) const CONTAINER_HEADER: u64 = 16;
+pub(crate) const ENTRY_HEADER: u64 = 64;
+
+const FLAG_DEBUG: u64 = 0x2;
+const FLAG_LZ4: u64 = 0x2000;
+const FLAG_ZSTD: u64 = 0x8000;
+const FLAG_LTO: u64 = 0x1_0000;
+const FLAG_SPECIFIC: u64 = 0x10_0000;
+const FLAG_FAMILY: u64 = 0x20_0000;
+/// Bits that have been seen and are understood, or are known to be harmless.
+const FLAGS_KNOWN: u64 = 0x1
+    | FLAG_DEBUG
+    | 0x4
+    | 0x8
+    | 0x70
+    | FLAG_LZ4
+    | FLAG_ZSTD
+    | FLAG_LTO
+    | FLAG_SPECIFIC
+    | FLAG_FAMILY
+    | 0x100_0000;
+
+/// One module: the driver picks one of its entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Module {
+    /// Where the container begins in the file.
+    pub offset: u64,
+    /// Its length with its header.
+    pub size: u64,
+    /// The section it lies in.
+    pub section: String,
+    /// Its entries.
+    pub entries: Vec<Entry>,
+}
+
+/// One piece of code for one target, or a group of such pieces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Where its header begins in the file.
+    pub offset: u64,
+    /// How long the header is: the payload follows it.
+    pub header_size: u32,
+    /// What it holds.
+    pub kind: EntryKind,
+    /// What it is for; none for a group, whose members say it.
+    pub arch: Option<Arch>,
+    /// PTX's version, or the cubin's ELF version.
+    pub version: (u16, u16),
+    /// Bytes the payload takes in the file.
+    pub stored: u64,
+    /// Bytes of it that are compressed data; the rest is padding. Zero if it is stored as it is.
+    pub compressed: u32,
+    /// Its size when opened.
+    pub bytes: u64,
+    /// How it is compressed.
+    pub codec: Codec,
+    /// All flags, as they are.
+    pub flags: u64,
+    /// Options the driver must compile PTX with.
+    pub options: Option<String>,
+    /// What a group holds.
+    pub members: Vec<Member>,
+}
+
+/// A cubin inside a group: its payload is a range of the group's, once that is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// What it is for.
+    pub arch: Arch,
+    /// Where it begins in the opened group.
+    pub start: u64,
+    /// How long it is.
+    pub bytes: u64,
+    /// All flags, as they are.
+    pub flags: u64,
+}
+
+/// What an entry holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EntryKind {
+    /// PTX, for the driver to compile.
+    Ptx,
+    /// Machine code.
+    Cubin,
+    /// Intermediate code for linking at run time.
+    Ir,
+    /// Several cubins compressed as one.
+    Group,
+    /// Something that has not been seen before.
+    Unknown(u16),
+}
+
+/// How a payload is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Codec {
+    /// Not at all.
+    Raw,
+    /// One LZ4 block.
+    Lz4,
+    /// One zstd frame.
+    Zstd,
+}
+
+/// How far code carries beyond the card it is named after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Variant {
+    /// `sm_90`
+    Plain,
+    /// `sm_100f`
+    Family,
+    /// `sm_90a`
+    Specific,
+}
+
+/// An architecture as code names it: 90, 100f, 90a.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Arch {
+    /// 90 of `sm_90a`.
+    pub number: u32,
+    /// Plain, `f` or `a`.
+    pub variant: Variant,
+}
+
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let suffix = match self.variant {
+            Variant::Plain => "",
+            Variant::Family => "f",
+            Variant::Specific => "a",
+        };
+        write!(f, "{}{suffix}", self.number)
+    }
+}
+
+impl Arch {
+    fn of(number: u32, flags: u64) -> Self {
+        let variant = match (flags & FLAG_SPECIFIC != 0, flags & FLAG_FAMILY != 0) {
+            (true, _) => Variant::Specific,
+            (false, true) => Variant::Family,
+            (false, false) => Variant::Plain,
+        };
+        Self { number, variant }
+    }
+}
+
+impl Entry {
+    /// The whole entry's length.
+    pub fn size(&self) -> u64 {
+        u64::from(self.header_size) + self.stored
+    }
+
+    /// Where the payload begins in the file.
+    pub fn payload_offset(&self) -> u64 {
+        self.offset + u64::from(self.header_size)
+    }
+
+    /// Built with debug information.
+    pub fn is_debug(&self) -> bool {
+        self.flags & FLAG_DEBUG != 0
+    }
+
+    /// Intermediate code: an entry of its own kind, or one flagged so.
+    pub fn is_lto(&self) -> bool {
+        self.kind == EntryKind::Ir || self.flags & FLAG_LTO != 0
+    }
+
+    /// Flag bits that have not been seen before.
+    pub fn unknown_flags(&self) -> u64 {
+        self.flags & !FLAGS_KNOWN
+    }
+}
+
+/// Something that is not as it should be, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// Where in the file.
+    pub offset: u64,
+    /// What is wrong there.
+    pub message: String,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at offset {:#x}: {}", self.offset, self.message)
+    }
+}
+
+/// Whether what begins here can be a container: the magic alone stands in data by chance.
+pub(crate) fn is_plausible(bytes: &[u8]) -> bool {
+    let Some(size) = u64_at(bytes, 8) else { return false };
+    let room = bytes.len() as u64;
+    let (Some(kind), Some(mark), Some(header), Some(stored)) =
+        (u16_at(bytes, 16), u16_at(bytes, 18), u32_at(bytes, 20), u64_at(bytes, 24))
+    else {
+        return false;
+    };
+    bytes.starts_with(&MAGIC)
+        && u16_at(bytes, 4) == Some(1)
+        && u16_at(bytes, 6) == Some(16)
+        && size >= ENTRY_HEADER
+        && size <= room.saturating_sub(CONTAINER_HEADER)
+        && matches!(kind, 1 | 2 | 4 | 8 | 0x10 | 0x40 | 0x100)
+        && mark == 0x0101
+        && u64::from(header) >= ENTRY_HEADER
+        && u64::from(header).checked_add(stored).is_some_and(|whole| whole <= size)
+}
+
+/// Reads the container that `bytes` begin with; they lie at `offset` in the file. Entries up to the first damage are
+/// kept, and the damage is told.
+pub(crate) fn read(bytes: &[u8], offset: u64, section: &str) -> Result<(Module, Option<Damage>), Damage> {
+    let wrong = |at: u64, message: String| Damage { offset: offset + at, message };
+    if !bytes.starts_with(&MAGIC) {
+        return Err(wrong(0, "this is no container: it does not begin with its magic".to_owned()));
+    }
+    match (u16_at(bytes, 4), u16_at(bytes, 6)) {
+        (Some(1), Some(16)) => {}
+        (Some(version), Some(header)) => {
+            return Err(wrong(
+                4,
+                format!("a container of version {version} with a header of {header} bytes is not known"),
+            ));
+        }
+        _ => return Err(wrong(0, "the container's header is cut off".to_owned())),
+    }
+    let size = u64_at(bytes, 8).ok_or_else(|| wrong(0, "the container's header is cut off".to_owned()))?;
+    let room = (bytes.len() as u64).saturating_sub(CONTAINER_HEADER);
+    if size > room {
+        return Err(wrong(8, format!("the container claims {size} bytes, and {room} are left")));
+    }
+    let end = CONTAINER_HEADER + size;
+    let mut entries = Vec::new();
+    let mut damage = None;
+    let mut at = CONTAINER_HEADER;
+    while at < end {
+        match entry(bytes, at, end, offset) {
+            Ok(entry) => {
+                at += entry.size();
+                entries.push(entry);
+            }
+            Err(found) => {
+                damage = Some(found);
+                break;
+            }
+        }
+    }
+    Ok((Module { offset, size: end, section: section.to_owned(), entries }, damage))
+}
+
+/// The entry at `at`, which must end by `end`.
+fn entry(bytes: &[u8], at: u64, end: u64, offset: u64) -> Result<Entry, Damage> {
+    let wrong = |message: String| Damage { offset: offset + at, message };
+    let cut_off = || wrong("the entry's header is cut off".to_owned());
+    let start = usize::try_from(at).map_err(|_| cut_off())?;
+    let room = end - at;
+    let header = bytes.get(start..).filter(|_| room >= ENTRY_HEADER).ok_or_else(cut_off)?;
+    let (kind, header_size, stored) = match (u16_at(header, 0), u32_at(header, 4), u64_at(header, 8)) {
+        (Some(kind), Some(header_size), Some(stored)) => (kind, header_size, stored),
+        _ => return Err(cut_off()),
+    };
+    if u64::from(header_size) < ENTRY_HEADER {
+        return Err(wrong(format!("the entry claims a header of {header_size} bytes, and 64 is the least")));
+    }
+    if u64::from(header_size).checked_add(stored).is_none_or(|whole| whole > room) {
+        let message = format!(
+            "the entry claims {header_size} and {stored} bytes, and {room} are left in its container"
+        );
+        return Err(wrong(message));
+    }
+    let tail = u32_at(header, 20).unwrap_or(0);
+    let flags = u64_at(header, 40).unwrap_or(0);
+    let compressed = u32_at(header, 16).unwrap_or(0);
+    let codec = match (flags & FLAG_LZ4 != 0, flags & FLAG_ZSTD != 0) {
+        (true, _) => Codec::Lz4,
+        (false, true) => Codec::Zstd,
+        (false, false) => Codec::Raw,
+    };
+    if codec != Codec::Raw && u64::from(compressed) > stored {
+        return Err(wrong(format!(
+            "the entry claims {compressed} compressed bytes in a payload of {stored}"
+        )));
+    }
+    let kind = match kind {
+        1 => EntryKind::Ptx,
+        2 => EntryKind::Cubin,
+        8 => EntryKind::Ir,
+        0x100 => EntryKind::Group,
+        other => EntryKind::Unknown(other),
+    };
+    let whole_header = header.get(..header_size as usize).unwrap_or_default();
+    let members =
+        if kind == EntryKind::Group { members(whole_header, tail).map_err(wrong)? } else { Vec::new() };
+    let number = u32_at(header, 28).unwrap_or(0);
+    Ok(Entry {
+        offset: offset + at,
+        header_size,
+        kind,
+        arch: (kind != EntryKind::Group).then(|| Arch::of(number, flags)),
+        version: (u16_at(header, 26).unwrap_or(0), u16_at(header, 24).unwrap_or(0)),
+        stored,
+        compressed,
+        bytes: if codec == Codec::Raw { stored } else { u64_at(header, 56).unwrap_or(0) },
+        codec,
+        flags,
+        options: if kind == EntryKind::Ptx { options(whole_header, tail) } else { None },
+        members,
+    })
+}
+
+/// The options behind a PTX entry's header, if it has any.
+fn options(header: &[u8], tail: u32) -> Option<String> {
+    let tail = usize::try_from(tail).ok().filter(|tail| *tail >= 64)?;
+    let (start, length) = (u32_at(header, tail)? as usize, u32_at(header, tail + 4)? as usize);
+    let text = header.get(start..start.checked_add(length)?)?;
+    let text = String::from_utf8_lossy(text).trim_matches(['\0', ' ']).to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// The headers of a group's members, which lie in the group's header.
+fn members(header: &[u8], tail: u32) -> Result<Vec<Member>, String> {
+    let tail = tail as usize;
+    let (Some(count), true) = (u32_at(header, tail), tail >= 64) else {
+        return Err("the group does not say what it holds".to_owned());
+    };
+    let mut members = Vec::new();
+    let mut at = tail + 8;
+    for index in 0..count {
+        let member = header.get(at..).filter(|rest| rest.len() as u64 >= ENTRY_HEADER);
+        let Some(member) = member else {
+            return Err(format!("the group claims {count} members, and its header ends after {index}"));
+        };
+        let flags = u64_at(member, 40).unwrap_or(0);
+        members.push(Member {
+            arch: Arch::of(u32_at(member, 28).unwrap_or(0), flags),
+            start: u64::from(u32_at(member, 4).unwrap_or(0)),
+            bytes: u64_at(member, 8).unwrap_or(0),
+            flags,
+        });
+        let own_tail = u32_at(member, 20).unwrap_or(0) as usize;
+        let size = if own_tail >= 64 {
+            let (start, length) = (u32_at(member, own_tail), u32_at(member, own_tail + 4));
+            let end = start
+                .zip(length)
+                .and_then(|(start, length)| align8(u64::from(start) + u64::from(length) + 1));
+            end.and_then(|end| usize::try_from(end).ok()).filter(|end| *end >= 64)
+        } else {
+            Some(64)
+        };
+        at = size
+            .and_then(|size| at.checked_add(size))
+            .ok_or_else(|| format!("member {index} of the group has no end"))?;
+    }
+    Ok(members)
+}

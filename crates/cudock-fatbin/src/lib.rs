@@ -1,0 +1,30 @@
+//! GPU code in host binaries.
+//!
+//! Whether a program runs on a card is decided by the machine code and PTX inside its libraries, in a format that
+//! NVIDIA does not document. This crate reads it from bytes: ELF executables and libraries, static archives, bare fat
+//! binaries and cubins. A *container* is one module; the driver picks one of its *entries* for the card at hand.
+//!
+//! Headers tell all of that without decompressing anything. Payloads are opened only when asked for.
+//!
+//! Nothing is trusted: sums are checked, nothing is allocated because a header claims it, and what is not known is
+//! counted and reported. See `docs/fatbin.md` for what is known of the format and how it was found out.
+
+mod bytes;
+mod container;
+mod cubin;
+mod elf;
+mod files;
+mod find;
+mod map;
+mod payload;
+mod read;
+mod summary;
+
+pub use container::{Arch, Codec, Damage, Entry, EntryKind, Member, Module, Variant};
+pub use cubin::{Cubin, Kernel};
+pub use elf::{Linkage, VersionNeed};
+pub use files::{FileError, Inspected, Trouble, inspect};
+pub use map::{MapError, map};
+pub use payload::PayloadError;
+pub use read::{Binary, FileKind, ReadError, is_candidate, read};
+pub use summary::{CodeKind, Line, sentence};

@@ -1,0 +1,250 @@
+use std::collections::BTreeMap;
+
+use cudock_fatbin::{Binary, CodeKind, Cubin, EntryKind, FileError, Inspected, Line, Linkage, sentence};
+use serde::Serialize;
+
+use crate::cli::InspectArgs;
+use crate::failure::{Failure, Outcome, chain};
+use crate::output::{self, BOLD, DIM, Format, RED, YELLOW, line, styled};
+
+#[derive(Serialize)]
+struct Report {
+    schema: u8,
+    files: Vec<FileReport>,
+    summary: String,
+    errors: Vec<Problem>,
+}
+
+#[derive(Serialize)]
+struct FileReport {
+    path: String,
+    size: u64,
+    soname: Option<String>,
+    needed: Vec<String>,
+    glibc: Option<String>,
+    gpu_code: GpuCode,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    kernels: Vec<KernelReport>,
+    #[serde(skip)]
+    lines: Vec<Line>,
+}
+
+#[derive(Serialize)]
+struct GpuCode {
+    modules: usize,
+    entries: Vec<CodeLine>,
+    sections: Vec<SectionReport>,
+    covers: String,
+    unknown: BTreeMap<String, u64>,
+    damage: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct SectionReport {
+    name: String,
+    modules: u64,
+    entries: Vec<CodeLine>,
+}
+
+#[derive(Serialize)]
+struct CodeLine {
+    kind: &'static str,
+    arch: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ptx_isa: Option<String>,
+    count: u64,
+    stored_bytes: u64,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct KernelReport {
+    arch: String,
+    name: String,
+    registers: u32,
+    shared_bytes: u64,
+    constant_bytes: u64,
+    code_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Problem {
+    path: String,
+    message: String,
+}
+
+pub(super) fn run(words: &InspectArgs, format: Format) -> Result<Outcome, Failure> {
+    let named_only = words.paths.iter().all(|path| path.is_file());
+    let look = |file: Inspected, bytes: &[u8]| {
+        let kernels = if words.kernels { kernels(&file.binary, bytes) } else { Vec::new() };
+        let report = report(file, kernels);
+        // Below a directory, files without GPU code are of no interest here.
+        (named_only || !report.lines.is_empty() || !report.gpu_code.damage.is_empty()).then_some(report)
+    };
+    let (files, trouble) = cudock_fatbin::inspect(&words.paths, look);
+    let errors: Vec<Problem> = trouble
+        .iter()
+        .map(|trouble| Problem { path: trouble.path.clone(), message: chain(&trouble.error) })
+        .collect();
+    if let ([], [only]) = (files.as_slice(), trouble.as_slice()) {
+        return Err(cannot_read(&only.path, &only.error));
+    }
+    let all: Vec<Line> = files.iter().flat_map(|file| file.lines.iter().cloned()).collect();
+    let report = Report { schema: 1, summary: sentence(&all), files, errors };
+    match format {
+        Format::Json => output::json(&report),
+        Format::Text => print(&report),
+    }
+    for problem in &report.errors {
+        anstream::eprintln!("{}: {}: {}", styled(RED, "error"), problem.path, problem.message);
+    }
+    if report.errors.is_empty() {
+        Ok(Outcome::Yes)
+    } else {
+        Err(Failure::input(format!("{} of the files could not be read", report.errors.len())))
+    }
+}
+
+fn cannot_read(path: &str, error: &FileError) -> Failure {
+    let failure = match error {
+        // The error names the path already.
+        FileError::Map(error) => Failure::input(chain(error)),
+        error => Failure::input(format!("{path}: {}", chain(error))),
+    };
+    match error {
+        FileError::Read(_) => failure
+            .hint("pass a program, a library, an archive, a fat binary, a cubin, a wheel or a directory"),
+        _ => failure,
+    }
+}
+
+fn report(file: Inspected, kernels: Vec<KernelReport>) -> FileReport {
+    let Inspected { path, size, binary } = file;
+    let lines = binary.lines();
+    let glibc = binary.linkage.glibc();
+    let Linkage { soname, needed, .. } = binary.linkage.clone();
+    let sections = binary.sections().into_iter().map(|(name, modules)| {
+        let entries = code_lines(&binary.lines_in(&name));
+        SectionReport { name, modules, entries }
+    });
+    let gpu_code = GpuCode {
+        modules: binary.modules.len(),
+        entries: code_lines(&lines),
+        sections: sections.collect(),
+        covers: sentence(&lines),
+        unknown: binary.unknown(),
+        damage: binary.damage.iter().map(ToString::to_string).collect(),
+    };
+    FileReport { path, size, soname, needed, glibc, gpu_code, kernels, lines }
+}
+
+fn code_lines(lines: &[Line]) -> Vec<CodeLine> {
+    let line = |line: &Line| CodeLine {
+        kind: match line.kind {
+            CodeKind::Sass => "sass",
+            CodeKind::Ptx => "ptx",
+            CodeKind::Ir => "ir",
+            CodeKind::Unknown => "unknown",
+        },
+        arch: line.target(),
+        ptx_isa: line.ptx_isa.map(|(major, minor)| format!("{major}.{minor}")),
+        count: line.count,
+        stored_bytes: line.stored,
+        bytes: line.bytes,
+    };
+    lines.iter().map(line).collect()
+}
+
+/// Every kernel of every cubin, by opening all of them.
+fn kernels(binary: &Binary, bytes: &[u8]) -> Vec<KernelReport> {
+    let mut reports = Vec::new();
+    let mut add = |arch: String, cubin: &[u8]| {
+        let Some(cubin) = Cubin::parse(cubin) else { return };
+        reports.extend(cubin.kernels.into_iter().map(|kernel| KernelReport {
+            arch: arch.clone(),
+            name: kernel.name,
+            registers: kernel.registers,
+            shared_bytes: kernel.shared,
+            constant_bytes: kernel.constant,
+            code_bytes: kernel.code,
+        }));
+    };
+    if let Some(cubin) = &binary.cubin {
+        add(format!("sm_{}", cubin.arch), bytes);
+    }
+    for entry in binary.modules.iter().flat_map(|module| &module.entries) {
+        if !matches!(entry.kind, EntryKind::Cubin | EntryKind::Group) || entry.is_lto() {
+            continue;
+        }
+        let Ok(payload) = entry.payload(bytes) else { continue };
+        if let Some(arch) = entry.arch {
+            add(format!("sm_{arch}"), &payload);
+        }
+        for member in &entry.members {
+            let range = usize::try_from(member.start).ok().zip(usize::try_from(member.bytes).ok());
+            let cubin = range.and_then(|(start, size)| payload.get(start..start.checked_add(size)?));
+            add(format!("sm_{}", member.arch), cubin.unwrap_or_default());
+        }
+    }
+    reports
+}
+
+fn print(report: &Report) {
+    for (index, file) in report.files.iter().enumerate() {
+        if index > 0 {
+            line("");
+        }
+        let mut about = vec![megabytes(file.size)];
+        about.extend(file.soname.as_ref().map(|soname| format!("SONAME {soname}")));
+        about.extend(file.glibc.as_ref().map(|glibc| format!("needs glibc {glibc}")));
+        line(format!("{}  {}", styled(BOLD, &file.path), styled(DIM, &about.join(", "))));
+        if !file.needed.is_empty() {
+            line(styled(DIM, &output::wrapped("  needs ", &file.needed.join(" "))));
+        }
+        if !file.lines.is_empty() {
+            line(format!("  {:14} {:>8} {:>12} {:>12}", "target", "entries", "stored", "opened"));
+        }
+        for code in &file.lines {
+            let isa =
+                code.ptx_isa.map_or_else(String::new, |(major, minor)| format!("  ISA {major}.{minor}"));
+            let (stored, opened) = (megabytes(code.stored), megabytes(code.bytes));
+            line(format!("  {:14} {:>8} {stored:>12} {opened:>12}{isa}", code.target(), code.count));
+        }
+        for kernel in &file.kernels {
+            line(format!(
+                "  {:10} {:>3} registers {:>6} shared {:>5} constant {:>7} code  {}",
+                kernel.arch,
+                kernel.registers,
+                kernel.shared_bytes,
+                kernel.constant_bytes,
+                kernel.code_bytes,
+                kernel.name
+            ));
+        }
+        let modules = file.gpu_code.modules;
+        let modules = if modules == 0 { String::new() } else { format!("{modules} modules; ") };
+        line(output::wrapped("  ", &format!("{modules}{}", file.gpu_code.covers)));
+        for (what, count) in &file.gpu_code.unknown {
+            line(format!("  {}: {what}, {count} times", styled(YELLOW, "unknown")));
+        }
+        for damage in file.gpu_code.damage.iter().take(5) {
+            line(format!("  {}: {damage}", styled(RED, "damaged")));
+        }
+    }
+    match report.files.len() {
+        0 => line("no GPU code found"),
+        1 => {}
+        count => line(format!("\n{} {}", styled(BOLD, &format!("{count} files:")), report.summary)),
+    }
+}
+
+fn megabytes(bytes: u64) -> String {
+    #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
+    let bytes = bytes as f64;
+    match bytes {
+        0.0..1e3 => format!("{bytes:.0} B"),
+        1e3..1e6 => format!("{:.1} kB", bytes / 1e3),
+        1e6..1e9 => format!("{:.1} MB", bytes / 1e6),
+        _ => format!("{:.2} GB", bytes / 1e9),
+    }
+}
