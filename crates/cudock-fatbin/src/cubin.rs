@@ -3,15 +3,14 @@
 use object::read::elf::{ElfFile64, FileHeader, SectionHeader};
 use object::{Endianness, elf};
 
+use crate::bytes::u32_at;
 use crate::container::{Arch, Variant};
 
 /// A cubin, as far as its section headers tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cubin {
-    /// What it is for, by its own account. In the newer form that says nothing of `a` and `f`.
+    /// What it is for, by its own account, which does not tell `f` from plain.
     pub arch: Arch,
-    /// Whether the account tells `a` from plain.
-    pub variant_known: bool,
     /// Its kernels and functions, by name.
     pub kernels: Vec<Kernel>,
 }
@@ -44,13 +43,14 @@ impl Cubin {
             return None;
         }
         let flags = header.e_flags(endian).0;
-        let newer = header.e_ident().abi_version >= 8;
-        let (number, variant) = if newer {
-            (flags >> 8 & 0xff, Variant::Plain)
-        } else {
-            (flags & 0xff, if flags & 0x800 != 0 { Variant::Specific } else { Variant::Plain })
-        };
         let sections = file.elf_section_table();
+        // The newer form has the number elsewhere, and says `a` in a section of its own.
+        let newer = header.e_ident().abi_version >= 8;
+        let compat = sections.section_by_name(endian, b".nv.compat");
+        let compat = compat.and_then(|(_, section)| section.data(endian, bytes).ok()).unwrap_or_default();
+        let number = if newer { flags >> 8 & 0xff } else { flags & 0xff };
+        let specific = if newer { is_specific(compat) } else { flags & 0x800 != 0 };
+        let variant = if specific { Variant::Specific } else { Variant::Plain };
         let mut kernels = Vec::new();
         let mut shared = Vec::new();
         let mut constant = Vec::new();
@@ -74,6 +74,18 @@ impl Cubin {
                 constant.push((kernel.to_owned(), size));
             }
         }
+        // Older compilers write the count into the section's header, too; newer ones only here.
+        let info = sections.section_by_name(endian, b".nv.info");
+        let info = info.and_then(|(_, section)| section.data(endian, bytes).ok()).unwrap_or_default();
+        let symbols = file.elf_symbol_table();
+        let mut registers: Vec<(String, u64)> = register_counts(info)
+            .filter_map(|(index, count)| {
+                let symbol = symbols.symbol(object::SymbolIndex(index)).ok()?;
+                let name = symbols.symbol_name(endian, symbol).ok()?;
+                Some((String::from_utf8_lossy(name).into_owned(), u64::from(count)))
+            })
+            .collect();
+        registers.sort();
         shared.sort();
         constant.sort();
         let find = |list: &[(String, u64)], name: &str| {
@@ -83,7 +95,36 @@ impl Cubin {
         for kernel in &mut kernels {
             kernel.shared = find(&shared, &kernel.name);
             kernel.constant = find(&constant, &kernel.name);
+            kernel.registers =
+                kernel.registers.max(u32::try_from(find(&registers, &kernel.name)).unwrap_or(u32::MAX));
         }
-        Some(Self { arch: Arch { number, variant }, variant_known: !newer, kernels })
+        Some(Self { arch: Arch { number, variant }, kernels })
     }
+}
+
+/// The records of `.nv.compat` and `.nv.info`: a format, an attribute and a value in two bytes; format 4 means that
+/// so many bytes follow.
+fn records(bytes: &[u8]) -> impl Iterator<Item = (u8, u16, &[u8])> {
+    let mut at = 0_usize;
+    std::iter::from_fn(move || {
+        let &[format, attribute, low, high] = bytes.get(at..at.checked_add(4)?)? else { return None };
+        let value = u16::from_le_bytes([low, high]);
+        let length = if format == 4 { usize::from(value) } else { 0 };
+        let data = bytes.get(at + 4..(at + 4).checked_add(length)?)?;
+        at += 4 + length;
+        Some((attribute, value, data))
+    })
+}
+
+/// Whether `.nv.compat` says that the code is for one architecture alone.
+fn is_specific(compat: &[u8]) -> bool {
+    records(compat).any(|(attribute, value, data)| attribute == 9 && data.is_empty() && value & 1 == 1)
+}
+
+/// Registers by the number of the function's symbol, from `.nv.info`.
+fn register_counts(info: &[u8]) -> impl Iterator<Item = (usize, u32)> {
+    const REGISTER_COUNT: u8 = 0x2f;
+    records(info)
+        .filter(|(attribute, ..)| *attribute == REGISTER_COUNT)
+        .filter_map(|(_, _, data)| Some((usize::try_from(u32_at(data, 0)?).ok()?, u32_at(data, 4)?)))
 }

@@ -222,7 +222,11 @@ fn print(report: &Report) {
             ));
         }
         let modules = file.gpu_code.modules;
-        let modules = if modules == 0 { String::new() } else { format!("{modules} modules; ") };
+        let modules = if modules == 0 {
+            String::new()
+        } else {
+            format!("{modules} module{}; ", if modules == 1 { "" } else { "s" })
+        };
         line(output::wrapped("  ", &format!("{modules}{}", file.gpu_code.covers)));
         for (what, count) in &file.gpu_code.unknown {
             line(format!("  {}: {what}, {count} times", styled(YELLOW, "unknown")));

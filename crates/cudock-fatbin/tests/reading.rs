@@ -1,0 +1,257 @@
+//! What the reader says about files nvcc wrote, files written by hand, and files that lie.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that fails panics")]
+
+mod build;
+
+use build::{container, cubin_entry, elf_library, entry, group};
+use cudock_fatbin::{Binary, Codec, Cubin, FileKind, ReadError, read, sentence};
+use proptest::prelude::*;
+
+fn fixture(name: &str) -> Vec<u8> {
+    std::fs::read(format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+fn targets(binary: &Binary) -> Vec<String> {
+    binary.lines().iter().map(|line| format!("{} x{}", line.target(), line.count)).collect()
+}
+
+#[test]
+fn every_way_nvcc_writes_code_is_read() {
+    let four = ["sm_75 x1", "sm_90 x1", "sm_100 x1", "compute_90 x1"];
+    for (name, kind, expected) in [
+        ("default.fatbin", FileKind::Fatbin, &four[..]),
+        ("compress-none.fatbin", FileKind::Fatbin, &four),
+        ("compress-speed.fatbin", FileKind::Fatbin, &four),
+        ("compress-balance.fatbin", FileKind::Fatbin, &four),
+        ("compress-size.fatbin", FileKind::Fatbin, &four),
+        (
+            "concat.fatbin",
+            FileKind::Fatbin,
+            &["sm_75 x1", "sm_90 x1", "sm_100 x1", "sm_120 x1", "compute_120 x1"],
+        ),
+        (
+            "variants.fatbin",
+            FileKind::Fatbin,
+            &["sm_90a x1", "sm_100f x1", "sm_100a x1", "sm_103f x1", "sm_120a x1", "compute_90a x1"],
+        ),
+        ("debug.fatbin", FileKind::Fatbin, &["sm_90 x1"]),
+        ("lto.fatbin", FileKind::Fatbin, &["sm_90 x1", "lto_90 x1"]),
+        ("ptx-options.fatbin", FileKind::Fatbin, &["compute_80 x1"]),
+        ("sm_90a.cubin", FileKind::Cubin, &["sm_90a x1"]),
+        ("object.o", FileKind::Elf, &["sm_75 x1", "sm_90 x1"]),
+        ("relocatable.o", FileKind::Elf, &["sm_75 x1", "sm_90 x1"]),
+        ("archive.a", FileKind::Archive, &["sm_75 x1", "sm_90 x1"]),
+        ("library.so", FileKind::Elf, &["sm_75 x1", "sm_90 x1"]),
+        // What the device linker was given is there too, and does not count.
+        ("device-linked.so", FileKind::Elf, &["sm_75 x1", "sm_90 x1"]),
+    ] {
+        let binary = read(&fixture(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(binary.kind, kind, "{name}");
+        assert_eq!(targets(&binary), expected, "{name}");
+        assert!(binary.damage.is_empty(), "{name}: {:?}", binary.damage);
+        assert!(binary.unknown().is_empty(), "{name}: {:?}", binary.unknown());
+    }
+}
+
+#[test]
+fn every_payload_opens_and_is_what_its_header_says() {
+    let mut codecs = Vec::new();
+    for name in [
+        "compress-none",
+        "compress-speed",
+        "compress-balance",
+        "compress-size",
+        "concat",
+        "variants",
+        "debug",
+    ] {
+        let bytes = fixture(&format!("{name}.fatbin"));
+        for entry in read(&bytes).unwrap().modules.iter().flat_map(|module| &module.entries) {
+            codecs.push(entry.codec);
+            let payload = entry.payload(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
+            if let Some(arch) = entry.arch {
+                match Cubin::parse(&payload) {
+                    Some(cubin) => assert_eq!(cubin.arch.number, arch.number, "{name}"),
+                    None => assert!(
+                        String::from_utf8_lossy(&payload).contains(&format!(".target sm_{arch}")),
+                        "{name}"
+                    ),
+                }
+            }
+            for member in &entry.members {
+                let start = usize::try_from(member.start).unwrap();
+                let cubin =
+                    Cubin::parse(&payload[start..start + usize::try_from(member.bytes).unwrap()]).unwrap();
+                assert_eq!(cubin.arch.number, member.arch.number);
+                assert_eq!(cubin.kernels.len(), 2);
+            }
+        }
+    }
+    for codec in [Codec::Raw, Codec::Lz4, Codec::Zstd] {
+        assert!(codecs.contains(&codec), "no fixture is {codec:?}");
+    }
+}
+
+#[test]
+fn kernels_take_what_cuobjdump_says_they_take() {
+    let text = String::from_utf8(fixture("sm_90a.resources.txt")).unwrap();
+    let cubin = Cubin::parse(&fixture("sm_90a.cubin")).unwrap();
+    for kernel in &cubin.kernels {
+        let line =
+            text.split("Function ").find(|part| part.starts_with(&format!("{}:", kernel.name))).unwrap();
+        let number = |name: &str| -> u64 {
+            let rest = &line[line.find(name).unwrap() + name.len()..];
+            rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().unwrap()
+        };
+        let ours = (u64::from(kernel.registers), kernel.shared, kernel.constant);
+        assert_eq!(ours, (number("REG:"), number("SHARED:"), number("CONSTANT[0]:")), "{}", kernel.name);
+    }
+    assert_eq!(cubin.kernels.len(), 2);
+}
+
+#[test]
+fn a_module_of_the_device_linker_alone_holds_no_kernel() {
+    let bytes = fixture("library.so");
+    assert_eq!(read(&bytes).unwrap().modules[0].has_kernels(&bytes), Some(true));
+}
+
+#[test]
+fn options_for_the_drivers_compiler_are_read() {
+    let binary = read(&fixture("ptx-options.fatbin")).unwrap();
+    assert!(binary.modules[0].entries[0].options.as_ref().unwrap().contains("-O1"));
+}
+
+#[test]
+fn linkage_is_what_the_loader_sees() {
+    let linkage = read(&fixture("library.so")).unwrap().linkage;
+    assert_eq!(linkage.soname.as_deref(), Some("library.so.1"));
+    assert!(linkage.needed.contains(&"libc.so.6".to_owned()), "{linkage:?}");
+    assert_eq!(linkage.glibc().as_deref(), Some("2.2.5"));
+}
+
+#[test]
+fn code_outside_the_usual_section_is_found() {
+    let code = container(&[cubin_entry(90, 0), cubin_entry(75, 0)]);
+    let data = [vec![7; 24], code, vec![9; 8]].concat();
+    let binary = read(&elf_library(&[(".lrodata", &data)])).unwrap();
+    assert_eq!(targets(&binary), ["sm_75 x1", "sm_90 x1"]);
+    assert_eq!(binary.modules[0].section, ".lrodata");
+}
+
+#[test]
+fn the_magic_alone_is_no_container() {
+    let mut data = vec![0; 64];
+    data[8..12].copy_from_slice(&[0x50, 0xED, 0x55, 0xBA]);
+    let binary = read(&elf_library(&[(".rodata", &data)])).unwrap();
+    assert!(binary.modules.is_empty() && binary.damage.is_empty());
+}
+
+#[test]
+fn what_is_not_known_is_counted_and_the_rest_is_read() {
+    let strange = entry(0x40, 90, 0x8000_0000, &[1; 16]);
+    let binary = read(&container(&[strange, cubin_entry(90, 0)])).unwrap();
+    assert_eq!(targets(&binary), ["sm_90 x1", "unknown_90 x1"]);
+    let unknown = binary.unknown();
+    assert_eq!((unknown["kind 0x40"], unknown["flags 0x80000000"]), (1, 1));
+}
+
+fn damage(bytes: &[u8]) -> String {
+    match read(bytes) {
+        Err(ReadError::Damaged(damage)) => damage.to_string(),
+        Ok(binary) => binary.damage.first().map(ToString::to_string).unwrap_or_default(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn lies_are_told_with_their_place() {
+    let good = container(&[cubin_entry(75, 0), cubin_entry(90, 0)]);
+    let with = |at: usize, bytes: &[u8]| {
+        let mut lie = good.clone();
+        lie[at..at + bytes.len()].copy_from_slice(bytes);
+        lie
+    };
+    assert!(damage(&good[..12]).starts_with("at offset 0x0: the container's header is cut off"));
+    assert!(damage(&good[..40]).starts_with("at offset 0x8: the container claims"));
+    assert!(damage(&with(8, &u64::MAX.to_le_bytes())).starts_with("at offset 0x8: the container claims"));
+    assert!(damage(&with(4, &[9, 0])).starts_with("at offset 0x4: a container of version 9"));
+    // The first entry's header size, then its payload size.
+    assert!(
+        damage(&with(20, &8_u32.to_le_bytes()))
+            .starts_with("at offset 0x10: the entry claims a header of 8 bytes")
+    );
+    assert!(damage(&with(20, &u32::MAX.to_le_bytes())).starts_with("at offset 0x10: the entry claims"));
+    assert!(damage(&with(24, &u64::MAX.to_le_bytes())).starts_with("at offset 0x10: the entry claims"));
+    // An entry that reaches into the next one leaves a rest that is no entry.
+    let second = 16 + 64 + 8;
+    assert!(damage(&with(24, &16_u64.to_le_bytes())).contains(&format!("{:#x}", second + 8)));
+    assert!(damage(&with(8, &100_u64.to_le_bytes())).contains("is cut off"));
+}
+
+#[test]
+fn a_group_that_lies_is_told_with_its_place() {
+    let mut bytes = container(&[group(&[75, 90])]);
+    assert_eq!(targets(&read(&bytes).unwrap()), ["sm_75 x1", "sm_90 x1"]);
+    bytes[16 + 64..16 + 68].copy_from_slice(&9_u32.to_le_bytes());
+    assert_eq!(damage(&bytes), "at offset 0x10: the group claims 9 members, and its header ends after 2");
+}
+
+#[test]
+fn a_payload_that_claims_too_much_is_refused_without_memory() {
+    // LZ4 and zstd payloads that claim a terabyte.
+    for flag in [0x2000_u64, 0x8000] {
+        let mut bytes = container(&[entry(2, 90, flag, &[0x28, 0xb5, 0x2f, 0xfd, 0, 0, 0, 0])]);
+        bytes[16 + 16..16 + 20].copy_from_slice(&8_u32.to_le_bytes());
+        bytes[16 + 56..16 + 64].copy_from_slice(&(1_u64 << 40).to_le_bytes());
+        let binary = read(&bytes).unwrap();
+        let error = binary.modules[0].entries[0].payload(&bytes).unwrap_err().to_string();
+        assert!(error.starts_with("at offset 0x50:"), "{error}");
+    }
+}
+
+#[test]
+fn other_files_are_named() {
+    assert_eq!(read(b"#!/bin/sh\n").unwrap_err(), ReadError::Unknown);
+    assert!(damage(b"\x7fELF\x02\x01\x01").contains("broken ELF file"));
+    assert!(matches!(read(b""), Err(ReadError::Unknown)));
+}
+
+#[test]
+fn the_sentence_says_what_runs_where() {
+    let of = |name: &str| sentence(&read(&fixture(name)).unwrap().lines());
+    assert_eq!(of("library.so"), "covers sm_75 sm_90; no PTX: nothing newer than sm_90 will run");
+    assert_eq!(
+        of("default.fatbin"),
+        "covers sm_75 sm_90 sm_100; newer cards compile its compute_90 PTX at first use"
+    );
+    assert_eq!(of("ptx-options.fatbin"), "PTX alone (compute_80): cards compile it at first use");
+    assert!(
+        of("variants.fatbin").ends_with("no PTX: nothing newer than sm_120 will run"),
+        "PTX for 9.0a carries nowhere"
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        read(&bytes).ok();
+        read(&[&[0x50, 0xED, 0x55, 0xBA, 1, 0, 16, 0], &bytes[..]].concat()).ok();
+        Cubin::parse(&bytes);
+    }
+
+    #[test]
+    fn no_damage_makes_it_panic(which in 0..4_usize, at in 0..20_000_usize, byte: u8, cut in 0..3000_usize) {
+        let mut bytes = fixture(["concat.fatbin", "library.so", "compress-size.fatbin", "archive.a"][which]);
+        let length = bytes.len();
+        bytes[at % length] = byte;
+        bytes.truncate(length - cut % length);
+        if let Ok(binary) = read(&bytes) {
+            for module in &binary.modules {
+                module.has_kernels(&bytes);
+                for entry in &module.entries {
+                    entry.payload(&bytes).ok();
+                }
+            }
+        }
+    }
+}
