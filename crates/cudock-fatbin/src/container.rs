@@ -173,6 +173,11 @@ impl Entry {
         self.kind == EntryKind::Ir || self.flags & FLAG_LTO != 0
     }
 
+    /// Stands in for code that was removed: no card loads it.
+    pub fn is_stand_in(&self) -> bool {
+        self.kind == EntryKind::Cubin && self.stored == 0 && self.arch.is_some_and(|arch| arch.number == 0)
+    }
+
     /// Flag bits that have not been seen before.
     pub fn unknown_flags(&self) -> u64 {
         self.flags & !FLAGS_KNOWN

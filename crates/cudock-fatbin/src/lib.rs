@@ -18,6 +18,7 @@ mod find;
 mod map;
 mod payload;
 mod read;
+mod slim;
 mod summary;
 
 pub use container::{Arch, Codec, Damage, Entry, EntryKind, Member, Module, Variant};
@@ -27,4 +28,5 @@ pub use files::{FileError, Inspected, Trouble, inspect};
 pub use map::{MapError, map};
 pub use payload::PayloadError;
 pub use read::{Binary, FileKind, ReadError, is_candidate, read};
+pub use slim::{Code, CompactError, Job, Patch, Plan, SlimError, Slimmed, plan, slim};
 pub use summary::{CodeKind, Line, sentence};

@@ -90,7 +90,7 @@ impl Binary {
         };
         for entry in self.modules.iter().filter(|module| counts(module)).flat_map(|module| &module.entries) {
             let kind = CodeKind::of(entry);
-            if let Some(arch) = entry.arch {
+            if let Some(arch) = entry.arch.filter(|_| !entry.is_stand_in()) {
                 add(kind, arch, (kind == CodeKind::Ptx).then_some(entry.version), entry.stored, entry.bytes);
             }
             let opened: u64 = entry.members.iter().map(|member| member.bytes).sum();

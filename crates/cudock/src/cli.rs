@@ -31,6 +31,7 @@ pub(crate) enum Verb {
     Explain(ExplainArgs),
     Doctor(DoctorArgs),
     Inspect(InspectArgs),
+    Slim(SlimArgs),
     /// What NVML says of this machine; `doctor` asks in a process of its own.
     #[command(hide = true)]
     Nvml {
@@ -156,4 +157,41 @@ pub(crate) struct InspectArgs {
     /// Open the machine code and list its kernels
     #[arg(long)]
     pub(crate) kernels: bool,
+}
+
+/// Remove GPU code for cards a program will never meet
+///
+/// Kept code and all addresses stay as they are. What is removed is zeroed and written as holes; with --compact the
+/// files themselves become smaller. See docs/slim.md.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cudock slim libonnxruntime_providers_cuda.so -o slim.so --for T4
+  cudock slim .venv/lib/python3.12/site-packages -o slim-packages --for sm_80,H100
+  cudock slim torch.whl -o slim/torch.whl --for Standard_NC4as_T4_v3 --compact
+  cudock slim libs --for H200 --dry-run
+  cudock slim /opt/app --in-place --for H200")]
+pub(crate) struct SlimArgs {
+    /// A file, a directory or a wheel
+    #[arg(value_name = "IN")]
+    pub(crate) input: PathBuf,
+
+    /// Where to write the result
+    #[arg(long, short, value_name = "OUT", required_unless_present_any = ["in_place", "dry_run"], conflicts_with = "in_place")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// What it must still run on: GPU names, Azure sizes, or targets such as sm_75
+    #[arg(long = "for", value_name = "TARGET", value_delimiter = ',', required = true)]
+    pub(crate) targets: Vec<String>,
+
+    /// Make the files themselves smaller
+    #[arg(long)]
+    pub(crate) compact: bool,
+
+    /// Replace the input
+    #[arg(long)]
+    pub(crate) in_place: bool,
+
+    /// Write nothing, and tell what would be saved
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }

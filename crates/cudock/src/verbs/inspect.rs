@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::cli::InspectArgs;
 use crate::failure::{Failure, Outcome, chain};
-use crate::output::{self, BOLD, DIM, Format, RED, YELLOW, line, styled};
+use crate::output::{self, BOLD, DIM, Format, RED, YELLOW, line, megabytes, styled};
 
 #[derive(Serialize)]
 struct Report {
@@ -239,16 +239,5 @@ fn print(report: &Report) {
         0 => line("no GPU code found"),
         1 => {}
         count => line(format!("\n{} {}", styled(BOLD, &format!("{count} files:")), report.summary)),
-    }
-}
-
-fn megabytes(bytes: u64) -> String {
-    #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
-    let bytes = bytes as f64;
-    match bytes {
-        0.0..1e3 => format!("{bytes:.0} B"),
-        1e3..1e6 => format!("{:.1} kB", bytes / 1e3),
-        1e6..1e9 => format!("{:.1} MB", bytes / 1e6),
-        _ => format!("{:.2} GB", bytes / 1e9),
     }
 }

@@ -5,6 +5,7 @@ mod explain;
 mod facts;
 mod inspect;
 mod nvml;
+mod slim;
 
 use cudock_facts::Facts;
 
@@ -27,6 +28,7 @@ pub(crate) fn run(arguments: Cli) -> Result<Outcome, Failure> {
         Verb::Facts(words) => facts::run(&facts, &words, arguments.format),
         Verb::Explain(words) => explain::run(&facts, &words, arguments.format),
         Verb::Doctor(words) => doctor::run(&facts, &words, arguments.format),
+        Verb::Slim(words) => slim::run(&facts, &words, arguments.format),
         Verb::Nvml { .. } | Verb::Inspect(_) => unreachable!("answered above, without tables"),
     }
 }

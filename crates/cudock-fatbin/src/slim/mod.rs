@@ -1,0 +1,106 @@
+//! Removing code for cards a program will never meet.
+//!
+//! Nothing that is kept changes its content. In each container the entries to keep are moved to its front, its size is
+//! set to theirs, and the rest of its room is zeroed: the container stays where it was, so every pointer to it holds.
+//! Zeroed pages become holes in the file, and cost nothing on disk, in an image layer or on the wire.
+
+mod compact;
+mod patch;
+mod tree;
+mod write;
+
+use std::collections::BTreeMap;
+
+use crate::container::{Arch, Entry, EntryKind, Module};
+use crate::read::Binary;
+
+pub use compact::CompactError;
+pub use patch::Patch;
+pub use tree::{Job, Slimmed, slim};
+pub use write::SlimError;
+
+/// A piece of code that a card may load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// Machine code.
+    Sass(Arch),
+    /// PTX.
+    Ptx(Arch),
+}
+
+/// What is removed from a file.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// Bytes of GPU code in the file, headers included.
+    pub before: u64,
+    /// Bytes of it that stay.
+    pub after: u64,
+    /// Bytes removed, by target.
+    pub removed: BTreeMap<String, u64>,
+    /// What to write where.
+    pub patches: Vec<Patch>,
+    /// Modules that no target can load.
+    pub emptied: usize,
+}
+
+/// Decides, module by module, what stays: everything one of the targets could load, which is all machine code that
+/// fits it, or PTX where none does; and what is neither, which this cannot judge. `fits` says whether a target, by its
+/// number, can load a piece of code.
+pub fn plan(binary: &Binary, bytes: &[u8], targets: usize, fits: &dyn Fn(usize, Code) -> bool) -> Plan {
+    let mut plan = Plan::default();
+    for module in &binary.modules {
+        let kept = kept(module, targets, fits);
+        let size: u64 = module.entries.iter().map(Entry::size).sum();
+        let stays: u64 =
+            module.entries.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(entry, _)| entry.size()).sum();
+        plan.before += size;
+        plan.after += stays;
+        if kept.iter().all(|kept| *kept) {
+            continue;
+        }
+        plan.emptied += usize::from(stays == 0);
+        for (entry, _) in module.entries.iter().zip(&kept).filter(|(_, kept)| !**kept) {
+            *plan.removed.entry(name(entry)).or_default() += entry.size();
+        }
+        plan.patches.extend(patch::module(module, &kept, bytes));
+    }
+    // Sections need not lie in the order of their table.
+    plan.patches.sort_by_key(|patch| patch.offset);
+    plan
+}
+
+fn name(entry: &Entry) -> String {
+    match (entry.kind, entry.arch) {
+        (EntryKind::Ptx, Some(arch)) => format!("compute_{arch}"),
+        (_, Some(arch)) => format!("sm_{arch}"),
+        (_, None) => {
+            entry.members.iter().map(|member| format!("sm_{}", member.arch)).collect::<Vec<_>>().join("+")
+        }
+    }
+}
+
+/// Which entries of a module stay.
+fn kept(module: &Module, targets: usize, fits: &dyn Fn(usize, Code) -> bool) -> Vec<bool> {
+    let sass = |entry: &Entry, target: usize| match entry.kind {
+        EntryKind::Cubin if !entry.is_lto() => entry.arch.is_some_and(|arch| fits(target, Code::Sass(arch))),
+        EntryKind::Group => entry.members.iter().any(|member| fits(target, Code::Sass(member.arch))),
+        _ => false,
+    };
+    let ptx = |entry: &Entry, target: usize| {
+        entry.kind == EntryKind::Ptx && entry.arch.is_some_and(|arch| fits(target, Code::Ptx(arch)))
+    };
+    // What is neither machine code nor PTX has no substitute in the module; what stands in already costs nothing.
+    let judged = |entry: &Entry| {
+        matches!(entry.kind, EntryKind::Cubin | EntryKind::Ptx | EntryKind::Group)
+            && !entry.is_lto()
+            && !entry.is_stand_in()
+    };
+    let compiles: Vec<usize> =
+        (0..targets).filter(|target| !module.entries.iter().any(|entry| sass(entry, *target))).collect();
+    let stays = |entry: &Entry| {
+        !judged(entry)
+            || (0..targets).any(|target| sass(entry, target))
+            || compiles.iter().any(|target| ptx(entry, *target))
+    };
+    module.entries.iter().map(stays).collect()
+}

@@ -1,0 +1,148 @@
+//! A slimmed file on disk: written beside, with holes, and renamed.
+
+use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::Patch;
+use super::compact::{self, CompactError};
+
+/// What the file system keeps together.
+const PAGE: usize = 4096;
+/// What is copied at a time.
+const CHUNK: usize = 256 * PAGE;
+
+/// Why a file could not be slimmed.
+#[derive(Debug, thiserror::Error)]
+pub enum SlimError {
+    /// It could not be written.
+    #[error("cannot write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Its layout is not one that can be changed.
+    #[error(transparent)]
+    Compact(#[from] CompactError),
+}
+
+/// Writes `bytes` with `patches` to `path`, which is replaced only when all is written. Says how long the file is and
+/// how much of it is no hole.
+pub(super) fn write_slim(
+    bytes: &[u8],
+    patches: &[Patch],
+    compacted: bool,
+    path: &Path,
+    mode: fs::Permissions,
+) -> Result<(u64, u64), SlimError> {
+    let wrong = |source| SlimError::Write { path: path.to_owned(), source };
+    let layout = if compacted { Some(compact::layout(bytes, patches)?) } else { None };
+    let beside = beside(path);
+    let result = (|| {
+        let mut file = File::create(&beside)?;
+        let written = match &layout {
+            Some(layout) => layout.write(bytes, patches, &mut file)?,
+            None => copy(bytes, patches, 0..bytes.len() as u64, 0, &mut file)?,
+        };
+        let length = layout.as_ref().map_or(bytes.len() as u64, compact::Layout::length);
+        file.set_len(length)?;
+        file.set_permissions(mode)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)?;
+        Ok((length, written))
+    })();
+    if result.is_err() {
+        fs::remove_file(&beside).ok();
+    }
+    result.map_err(wrong)
+}
+
+/// The slimmed content in memory, for files inside others. What cannot be compacted is told and zeroed instead.
+pub(super) fn in_memory(
+    bytes: &[u8],
+    patches: &[Patch],
+    compacted: bool,
+    refused: &mut Option<String>,
+) -> io::Result<Vec<u8>> {
+    if compacted {
+        match compact::layout(bytes, patches) {
+            Ok(layout) => {
+                let mut out = io::Cursor::new(vec![0; usize::try_from(layout.length()).unwrap_or(0)]);
+                layout.write(bytes, patches, &mut out)?;
+                return Ok(out.into_inner());
+            }
+            Err(error) => *refused = Some(error.to_string()),
+        }
+    }
+    let mut content = bytes.to_vec();
+    apply(patches, 0, &mut content);
+    Ok(content)
+}
+
+/// A name beside the target, on the same file system.
+pub(super) fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".slim-{}", std::process::id()));
+    path.with_file_name(name)
+}
+
+/// Copies a range with its patches to a place in the file, leaving out pages of zeros. Says how much was written.
+pub(super) fn copy(
+    bytes: &[u8],
+    patches: &[Patch],
+    range: std::ops::Range<u64>,
+    to: u64,
+    file: &mut (impl Write + Seek),
+) -> io::Result<u64> {
+    let mut written = 0;
+    let mut at = range.start;
+    let mut chunk = Vec::with_capacity(CHUNK);
+    while at < range.end {
+        let end = range.end.min(at + CHUNK as u64);
+        chunk.clear();
+        chunk.extend(slice(bytes, at, end));
+        apply(patches, at, &mut chunk);
+        for (index, page) in chunk.chunks(PAGE).enumerate() {
+            if page.iter().any(|byte| *byte != 0) {
+                file.seek(SeekFrom::Start(to + (at - range.start) + (index * PAGE) as u64))?;
+                file.write_all(page)?;
+                written += page.len() as u64;
+            }
+        }
+        at = end;
+    }
+    Ok(written)
+}
+
+fn slice(bytes: &[u8], start: u64, end: u64) -> &[u8] {
+    let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+    range.and_then(|(start, end)| bytes.get(start..end)).unwrap_or_default()
+}
+
+/// Lays the patches that touch a chunk over it. Patches are in the order of the file.
+pub(super) fn apply(patches: &[Patch], at: u64, chunk: &mut [u8]) {
+    let end = at + chunk.len() as u64;
+    let first = patches.partition_point(|patch| patch.end() <= at);
+    for patch in patches.iter().skip(first).take_while(|patch| patch.offset < end) {
+        let given_end = patch.offset + patch.bytes.len() as u64;
+        if let Some(place) = part(chunk, at, patch.offset.max(at)..given_end.min(end)) {
+            let from = usize::try_from(patch.offset.max(at) - patch.offset).unwrap_or(usize::MAX);
+            if let Some(bytes) = patch.bytes.get(from..).and_then(|rest| rest.get(..place.len())) {
+                place.copy_from_slice(bytes);
+            }
+        }
+        if let Some(place) = part(chunk, at, given_end.max(at)..patch.end().min(end)) {
+            place.fill(0);
+        }
+    }
+}
+
+/// A range of the file as a part of a chunk that begins at `at`; none if it is empty.
+fn part(chunk: &mut [u8], at: u64, range: std::ops::Range<u64>) -> Option<&mut [u8]> {
+    if range.start >= range.end {
+        return None;
+    }
+    chunk.get_mut(usize::try_from(range.start - at).ok()?..usize::try_from(range.end - at).ok()?)
+}

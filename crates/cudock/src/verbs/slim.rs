@@ -1,0 +1,234 @@
+use std::collections::BTreeMap;
+
+use cudock_facts::Facts;
+use cudock_facts::lookup::Found;
+use cudock_facts::version::{Capability, PtxArch, SmArch, Variant};
+use cudock_fatbin::{Arch, Code, Entry, EntryKind, Job, Module, Slimmed};
+use serde::Serialize;
+
+use crate::cli::SlimArgs;
+use crate::failure::{Failure, Outcome, chain};
+use crate::output::{self, BOLD, DIM, Format, TableUsed, YELLOW, line, megabytes, styled};
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u8,
+    targets: BTreeMap<&'a str, Capability>,
+    files: Vec<FileReport>,
+    total: Total,
+    /// Capabilities for which modules could load before and cannot any more, with how many.
+    no_longer_runs_on: BTreeMap<String, u64>,
+    dry_run: bool,
+    tables: &'a [TableUsed],
+}
+
+#[derive(Serialize)]
+struct FileReport {
+    path: String,
+    #[serde(flatten)]
+    sizes: Total,
+    removed: BTreeMap<String, u64>,
+    refused: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+struct Total {
+    bytes_before: u64,
+    bytes_after: u64,
+    /// Bytes after that are no hole: what the file takes on disk, about.
+    written_after: u64,
+    gpu_code_before: u64,
+    gpu_code_after: u64,
+}
+
+impl Total {
+    fn add(&mut self, other: Total) {
+        self.bytes_before += other.bytes_before;
+        self.bytes_after += other.bytes_after;
+        self.written_after += other.written_after;
+        self.gpu_code_before += other.gpu_code_before;
+        self.gpu_code_after += other.gpu_code_after;
+    }
+}
+
+pub(super) fn run(facts: &Facts, words: &SlimArgs, format: Format) -> Result<Outcome, Failure> {
+    let targets: Vec<(&str, Capability)> = words
+        .targets
+        .iter()
+        .map(|name| Ok((name.as_str(), capability(facts, name)?)))
+        .collect::<Result<_, Failure>>()?;
+    let output = match (&words.output, words.in_place) {
+        (Some(output), _) => output,
+        (None, _) => &words.input,
+    };
+    if words.output.is_some() && same_place(&words.input, output) {
+        return Err(Failure::input("the output is the input").hint("pass --in-place to replace it"));
+    }
+    let fits = |target: usize, code: Code| targets.get(target).is_some_and(|(_, card)| loads(code, *card));
+    let job = Job { targets: targets.len(), fits: &fits, compact: words.compact, dry_run: words.dry_run };
+    let mut files = Vec::new();
+    let mut total = Total::default();
+    let mut lost: BTreeMap<String, u64> = BTreeMap::new();
+    let cards = all_cards(facts);
+    let mut told = |file: Slimmed| {
+        for module in &file.binary.modules {
+            for card in &cards {
+                let before = loads_on(module, *card, |_| true);
+                let kept = |entry: &Entry| stays(module, entry, &targets);
+                if before
+                    && !loads_on(module, *card, kept)
+                    && file.refused.as_ref().is_none_or(|_| !file.plan.patches.is_empty())
+                {
+                    *lost.entry(card.to_string()).or_default() += 1;
+                }
+            }
+        }
+        let sizes = Total {
+            bytes_before: file.bytes_before,
+            bytes_after: file.bytes_after,
+            written_after: file.written,
+            gpu_code_before: file.plan.before,
+            gpu_code_after: file.plan.after,
+        };
+        total.add(sizes);
+        files.push(FileReport { path: file.path, sizes, removed: file.plan.removed, refused: file.refused });
+    };
+    cudock_fatbin::slim(&words.input, output, &job, &mut told)
+        .map_err(|error| Failure::input(chain(&error)))?;
+    let tables = output::tables_used(facts, &["gpus", "azure_sizes"]);
+    let report = Report {
+        schema: 1,
+        targets: targets.iter().copied().collect(),
+        files,
+        total,
+        no_longer_runs_on: lost,
+        dry_run: words.dry_run,
+        tables: &tables,
+    };
+    match format {
+        Format::Json => output::json(&report),
+        Format::Text => print(&report),
+    }
+    output::warn_if_stale(&tables);
+    Ok(Outcome::Yes)
+}
+
+fn same_place(one: &std::path::Path, other: &std::path::Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+/// The card a name stands for.
+fn capability(facts: &Facts, name: &str) -> Result<Capability, Failure> {
+    if let Ok(arch) = name.parse::<SmArch>() {
+        return Ok(arch.capability());
+    }
+    if let Found::One(size) = facts.sizes().find(name) {
+        let gpu = size.gpu.as_deref().and_then(|gpu| facts.gpus().find(gpu).one());
+        return gpu.and_then(|gpu| gpu.capability).ok_or_else(|| {
+            Failure::input(format!("the size {name} has no NVIDIA GPU, or which one is not known"))
+        });
+    }
+    let found = facts.gpus().find(name);
+    if let Found::Nothing(near) = &found {
+        return Err(Failure::input(format!("`{name}` is no GPU, no Azure size and no target such as sm_75"))
+            .near(near));
+    }
+    let mut capabilities: Vec<Capability> = found.rows().iter().filter_map(|gpu| gpu.capability).collect();
+    capabilities.dedup();
+    match capabilities.as_slice() {
+        [one] => Ok(*one),
+        [] => Err(Failure::input(format!("{name} is not an NVIDIA GPU"))),
+        _ => {
+            Err(Failure::input(format!("`{name}` stands for several GPUs"))
+                .hint("`cudock facts gpu` lists them"))
+        }
+    }
+}
+
+/// All capabilities of the table, for what no longer runs where.
+fn all_cards(facts: &Facts) -> Vec<Capability> {
+    facts.drivers().architecture.iter().flat_map(|row| row.capabilities.iter().copied()).collect()
+}
+
+fn loads(code: Code, card: Capability) -> bool {
+    let variant = |arch: Arch| match arch.variant {
+        cudock_fatbin::Variant::Plain => Variant::Plain,
+        cudock_fatbin::Variant::Family => Variant::Family,
+        cudock_fatbin::Variant::Specific => Variant::Specific,
+    };
+    let capability = |arch: Arch| u16::try_from(arch.number).ok().and_then(Capability::from_number);
+    match code {
+        Code::Sass(arch) => {
+            capability(arch).is_some_and(|named| SmArch::new(named, variant(arch)).runs_on(card))
+        }
+        Code::Ptx(arch) => {
+            capability(arch).is_some_and(|named| PtxArch::new(named, variant(arch)).compiles_for(card))
+        }
+    }
+}
+
+fn entry_loads(entry: &Entry, card: Capability) -> bool {
+    match (entry.kind, entry.arch) {
+        (EntryKind::Ptx, Some(arch)) => loads(Code::Ptx(arch), card),
+        (EntryKind::Cubin, Some(arch)) => loads(Code::Sass(arch), card),
+        (EntryKind::Group, _) => entry.members.iter().any(|member| loads(Code::Sass(member.arch), card)),
+        _ => false,
+    }
+}
+
+fn loads_on(module: &Module, card: Capability, counts: impl Fn(&Entry) -> bool) -> bool {
+    module.entries.iter().any(|entry| counts(entry) && entry_loads(entry, card))
+}
+
+/// Whether an entry was kept for one of the targets.
+fn stays(module: &Module, entry: &Entry, targets: &[(&str, Capability)]) -> bool {
+    targets.iter().any(|(_, card)| {
+        let has_sass =
+            module.entries.iter().any(|other| other.kind != EntryKind::Ptx && entry_loads(other, *card));
+        entry_loads(entry, *card) && (entry.kind != EntryKind::Ptx || !has_sass)
+    })
+}
+
+fn print(report: &Report<'_>) {
+    for file in &report.files {
+        let sizes = file.sizes;
+        line(format!(
+            "{}  {} to {}, {} on disk; GPU code {} to {}",
+            styled(BOLD, &file.path),
+            megabytes(sizes.bytes_before),
+            megabytes(sizes.bytes_after),
+            megabytes(sizes.written_after),
+            megabytes(sizes.gpu_code_before),
+            megabytes(sizes.gpu_code_after),
+        ));
+        let removed: Vec<String> =
+            file.removed.iter().map(|(target, bytes)| format!("{target} {}", megabytes(*bytes))).collect();
+        if !removed.is_empty() {
+            line(styled(DIM, &output::wrapped("  removed ", &removed.join(", "))));
+        }
+        if let Some(reason) = &file.refused {
+            line(format!("  {}: {reason}", styled(YELLOW, "warning")));
+        }
+    }
+    if report.files.is_empty() {
+        line("no GPU code found: nothing to remove");
+        return;
+    }
+    let total = report.total;
+    let word = if report.dry_run { "would keep" } else { "kept" };
+    line(format!(
+        "\n{word} {} of {} of GPU code; {} on disk, {} before",
+        megabytes(total.gpu_code_after),
+        megabytes(total.gpu_code_before),
+        megabytes(total.written_after),
+        megabytes(total.bytes_before),
+    ));
+    let lost: Vec<String> = report
+        .no_longer_runs_on
+        .iter()
+        .map(|(card, modules)| format!("{card} ({modules} modules)"))
+        .collect();
+    if !lost.is_empty() {
+        line(output::wrapped("no longer runs on capability ", &lost.join(", ")));
+    }
+}
