@@ -83,17 +83,18 @@ impl Binary {
     fn lines_where(&self, counts: impl Fn(&Module) -> bool) -> Vec<Line> {
         let mut lines: BTreeMap<(CodeKind, Arch, Option<(u16, u16)>), (u64, u64, u64)> = BTreeMap::new();
         let mut add = |kind, arch, isa, stored, bytes| {
-            let line = lines.entry((kind, arch, isa)).or_default();
+            let line: &mut (u64, u64, u64) = lines.entry((kind, arch, isa)).or_default();
             line.0 += 1;
-            line.1 += stored;
-            line.2 += bytes;
+            // Sizes are claims, and claims may be absurd.
+            line.1 = line.1.saturating_add(stored);
+            line.2 = line.2.saturating_add(bytes);
         };
         for entry in self.modules.iter().filter(|module| counts(module)).flat_map(|module| &module.entries) {
             let kind = CodeKind::of(entry);
             if let Some(arch) = entry.arch.filter(|_| !entry.is_stand_in()) {
                 add(kind, arch, (kind == CodeKind::Ptx).then_some(entry.version), entry.stored, entry.bytes);
             }
-            let opened: u64 = entry.members.iter().map(|member| member.bytes).sum();
+            let opened = entry.members.iter().fold(0_u64, |sum, member| sum.saturating_add(member.bytes));
             for member in &entry.members {
                 let share = u128::from(entry.stored) * u128::from(member.bytes) / u128::from(opened.max(1));
                 add(kind, member.arch, None, u64::try_from(share).unwrap_or(u64::MAX), member.bytes);

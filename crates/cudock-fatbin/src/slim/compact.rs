@@ -122,8 +122,7 @@ impl Layout {
 
 /// Lays a library out anew.
 pub(super) fn layout(bytes: &[u8], patches: &[Patch]) -> Result<Layout, CompactError> {
-    let file = ElfFile64::<Endianness>::parse(bytes)
-        .map_err(|error| refuse(format!("it is no 64-bit ELF file ({error})")))?;
+    let file = ElfFile64::<Endianness>::parse(bytes).map_err(|_| refuse("it is no shared library"))?;
     let header = file.elf_header();
     let endian = file.endian();
     if endian != Endianness::Little {

@@ -17,7 +17,7 @@ use crate::read::Binary;
 pub use compact::CompactError;
 pub use patch::Patch;
 pub use tree::{Job, Slimmed, slim};
-pub use write::SlimError;
+pub use write::{SlimError, in_memory};
 
 /// A piece of code that a card may load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -182,13 +182,17 @@ fn wheel(
                     if !slimmed.plan.patches.is_empty()
                         && let Some(writer) = &mut writer
                     {
-                        let content = write::in_memory(
-                            &start,
-                            &slimmed.plan.patches,
-                            job.compact,
-                            &mut slimmed.refused,
-                        )
-                        .map_err(wrong)?;
+                        let compacted = if job.compact {
+                            write::in_memory(&start, &slimmed.plan.patches, true)
+                                .map_err(|error| slimmed.refused = Some(error.to_string()))
+                                .ok()
+                        } else {
+                            None
+                        };
+                        let content = match compacted {
+                            Some(content) => content,
+                            None => write::in_memory(&start, &slimmed.plan.patches, false)?,
+                        };
                         slimmed.bytes_after = content.len() as u64;
                         writer.start_file(&name, options).map_err(broken)?;
                         writer.write_all(&content).map_err(wrong)?;

@@ -59,26 +59,18 @@ pub(super) fn write_slim(
     result.map_err(wrong)
 }
 
-/// The slimmed content in memory, for files inside others. What cannot be compacted is told and zeroed instead.
-pub(super) fn in_memory(
-    bytes: &[u8],
-    patches: &[Patch],
-    compacted: bool,
-    refused: &mut Option<String>,
-) -> io::Result<Vec<u8>> {
-    if compacted {
-        match compact::layout(bytes, patches) {
-            Ok(layout) => {
-                let mut out = io::Cursor::new(vec![0; usize::try_from(layout.length()).unwrap_or(0)]);
-                layout.write(bytes, patches, &mut out)?;
-                return Ok(out.into_inner());
-            }
-            Err(error) => *refused = Some(error.to_string()),
-        }
+/// The slimmed content in memory, for files inside others.
+pub fn in_memory(bytes: &[u8], patches: &[Patch], compacted: bool) -> Result<Vec<u8>, CompactError> {
+    if !compacted {
+        let mut content = bytes.to_vec();
+        apply(patches, 0, &mut content);
+        return Ok(content);
     }
-    let mut content = bytes.to_vec();
-    apply(patches, 0, &mut content);
-    Ok(content)
+    let layout = compact::layout(bytes, patches)?;
+    let mut out = io::Cursor::new(vec![0; usize::try_from(layout.length()).unwrap_or(0)]);
+    // Writing to memory that is large enough does not fail.
+    layout.write(bytes, patches, &mut out).ok();
+    Ok(out.into_inner())
 }
 
 /// A name beside the target, on the same file system.

@@ -1,0 +1,275 @@
+//! What slimming keeps, removes and leaves where it was.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that fails panics")]
+
+mod build;
+
+use std::io::{Read, Write};
+
+use build::{container, cubin_entry, elf_library, entry, group, ptx_entry};
+use cudock_fatbin::{Code, Job, Plan, in_memory, plan, read, slim};
+
+const FAMILY: u64 = 0x20_0000;
+const SPECIFIC: u64 = 0x10_0000;
+
+/// The rule of plain targets, enough for these tests: same major, no smaller minor; PTX upwards.
+fn fits_card(code: Code, card: u32) -> bool {
+    match code {
+        Code::Sass(arch) if arch.variant == cudock_fatbin::Variant::Specific => arch.number == card,
+        Code::Sass(arch) => arch.number / 10 == card / 10 && arch.number <= card,
+        Code::Ptx(arch) => arch.number <= card,
+    }
+}
+
+fn planned(bytes: &[u8], cards: &[u32]) -> Plan {
+    let fits = |target: usize, code: Code| fits_card(code, cards[target]);
+    plan(&read(bytes).unwrap(), bytes, cards.len(), &fits)
+}
+
+/// What a file lists after it was slimmed for these cards.
+fn kept(bytes: &[u8], cards: &[u32]) -> Vec<String> {
+    let slim = in_memory(bytes, &planned(bytes, cards).patches, false).unwrap();
+    assert_eq!(slim.len(), bytes.len(), "a zeroed file keeps its length");
+    let binary = read(&slim).unwrap();
+    assert!(binary.damage.is_empty(), "{:?}", binary.damage);
+    binary.lines().iter().map(cudock_fatbin::Line::target).collect()
+}
+
+#[test]
+fn code_that_a_target_could_load_stays_and_the_rest_goes() {
+    let bytes = container(&[cubin_entry(75, 0), cubin_entry(80, 0), cubin_entry(86, 0), cubin_entry(90, 0)]);
+    assert_eq!(kept(&bytes, &[75]), ["sm_75"]);
+    assert_eq!(kept(&bytes, &[86]), ["sm_80", "sm_86"], "all machine code that fits");
+    assert_eq!(kept(&bytes, &[75, 90]), ["sm_75", "sm_90"]);
+}
+
+#[test]
+fn ptx_stays_only_where_no_machine_code_fits() {
+    let bytes = container(&[cubin_entry(75, 0), ptx_entry(75, 0)]);
+    assert_eq!(kept(&bytes, &[75]), ["sm_75"]);
+    assert_eq!(kept(&bytes, &[90]), ["compute_75"]);
+    assert_eq!(kept(&bytes, &[75, 90]), ["sm_75", "compute_75"]);
+}
+
+#[test]
+fn specific_and_family_code_follow_their_rules() {
+    let bytes = container(&[cubin_entry(90, SPECIFIC), cubin_entry(100, FAMILY), cubin_entry(100, SPECIFIC)]);
+    assert_eq!(kept(&bytes, &[90]), ["sm_90a"]);
+    assert_eq!(kept(&bytes, &[103]), ["sm_100f"]);
+}
+
+#[test]
+fn a_group_stays_whole_if_one_member_is_needed() {
+    let bytes = container(&[group(&[75, 90]), ptx_entry(90, 0)]);
+    assert_eq!(kept(&bytes, &[90]), ["sm_75", "sm_90"]);
+    assert_eq!(kept(&bytes, &[100]), ["compute_90"]);
+}
+
+#[test]
+fn what_cannot_be_judged_stays() {
+    let ir = entry(8, 90, 0x1_0011, &[1; 32]);
+    let strange = entry(0x40, 90, 0x11, &[1; 8]);
+    let bytes = container(&[ir, strange, cubin_entry(75, 0)]);
+    assert_eq!(kept(&bytes, &[100]), ["lto_90", "unknown_90"]);
+}
+
+#[test]
+fn a_module_for_other_cards_alone_is_emptied_and_stays_a_container() {
+    let bytes = container(&[cubin_entry(120, 0), cubin_entry(100, 0)]);
+    let plan = planned(&bytes, &[75]);
+    assert_eq!((plan.emptied, plan.after), (1, 0));
+    let slim = in_memory(&bytes, &plan.patches, false).unwrap();
+    let binary = read(&slim).unwrap();
+    assert_eq!(binary.modules.len(), 1);
+    assert!(binary.lines().is_empty());
+    // A second time there is nothing to do.
+    assert!(planned(&slim, &[75]).patches.is_empty());
+}
+
+#[test]
+fn kept_payloads_are_the_same_bytes() {
+    let bytes =
+        std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/compress-size.fatbin")).unwrap();
+    let payload = |bytes: &[u8], number: u32| -> Vec<u8> {
+        let binary = read(bytes).unwrap();
+        let entries = binary.modules.iter().flat_map(|module| &module.entries);
+        let entry =
+            entries.filter(|entry| entry.arch.is_some_and(|arch| arch.number == number)).next().unwrap();
+        entry.payload(bytes).unwrap().into_owned()
+    };
+    let slim = in_memory(&bytes, &planned(&bytes, &[90]).patches, false).unwrap();
+    assert!(payload(&slim, 90) == payload(&bytes, 90));
+}
+
+/// A library whose code fills many pages: three modules of two targets each.
+fn large_library() -> Vec<u8> {
+    let big = |arch: u32| entry(2, arch, 0x11, &vec![u8::try_from(arch).unwrap(); 40_000]);
+    let modules: Vec<u8> = (0..3)
+        .flat_map(|_| {
+            let mut bytes = container(&[big(75), big(90)]);
+            bytes.resize(bytes.len().next_multiple_of(8), 0);
+            bytes
+        })
+        .collect();
+    elf_library(&[(".rodata", b"before"), (".nv_fatbin", &modules), (".data", b"behind the code")])
+}
+
+#[test]
+fn a_compacted_library_is_smaller_and_no_address_moves() {
+    let bytes = large_library();
+    let plan = planned(&bytes, &[75]);
+    let slim = in_memory(&bytes, &plan.patches, true).unwrap();
+    assert!(slim.len() < bytes.len() - 100_000, "{} of {}", slim.len(), bytes.len());
+    let targets: Vec<String> = read(&slim)
+        .unwrap()
+        .lines()
+        .iter()
+        .map(|line| format!("{} x{}", line.target(), line.count))
+        .collect();
+    assert_eq!(targets, ["sm_75 x3"]);
+    // Loaded as the loader does it, both are the same memory, but for what was removed.
+    let zeroed = in_memory(&bytes, &plan.patches, false).unwrap();
+    assert!(memory(&slim) == memory(&zeroed));
+}
+
+/// What the loader makes of a file: its segments at their addresses, zeros between.
+fn memory(bytes: &[u8]) -> Vec<u8> {
+    let number = |at: usize, size: usize| {
+        bytes[at..at + size].iter().rev().fold(0_usize, |sum, byte| sum * 256 + usize::from(*byte))
+    };
+    let mut memory = Vec::new();
+    for index in 0..number(56, 2) {
+        let header = number(32, 8) + index * 56;
+        if number(header, 4) != 1 {
+            continue;
+        }
+        let (offset, address) = (number(header + 8, 8), number(header + 16, 8));
+        let (file_size, memory_size) = (number(header + 32, 8), number(header + 40, 8));
+        assert_eq!(offset % 4096, address % 4096, "a segment that cannot be mapped");
+        assert!(memory.len() <= address, "segments are in order and do not overlap");
+        memory.resize(address, 0);
+        memory.extend(&bytes[offset..offset + file_size]);
+        memory.resize(address + memory_size, 0);
+    }
+    // The headers themselves lie in the first page and differ: they say where things are in the file.
+    memory.drain(..4096);
+    memory
+}
+
+#[test]
+fn programs_signed_files_and_strange_ends_are_not_compacted() {
+    let bytes = large_library();
+    let plan = planned(&bytes, &[75]);
+    let refusal = |bytes: &[u8]| in_memory(bytes, &plan.patches, true).unwrap_err().to_string();
+    let mut appended = bytes.clone();
+    appended.extend([1; 64]);
+    assert!(refusal(&appended).contains("64 bytes stand behind its end"), "{}", refusal(&appended));
+    let mut program = bytes.clone();
+    program[16] = 2;
+    assert!(refusal(&program).contains("no shared library"));
+    assert!(refusal(&container(&[cubin_entry(75, 0)])).contains("no shared library"));
+}
+
+fn job(fits: &(dyn Fn(usize, Code) -> bool + Sync), compact: bool) -> Job<'_> {
+    Job { targets: 1, fits, compact, dry_run: false }
+}
+
+#[test]
+fn a_directory_comes_out_whole_with_links_and_modes() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let (input, output) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let library = input.path().join("lib/libcode.so.1");
+    std::fs::create_dir_all(library.parent().unwrap()).unwrap();
+    std::fs::write(&library, large_library()).unwrap();
+    std::fs::set_permissions(&library, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::write(input.path().join("readme.txt"), "text").unwrap();
+    std::os::unix::fs::symlink("libcode.so.1", input.path().join("lib/libcode.so")).unwrap();
+    let fits = |_: usize, code: Code| fits_card(code, 75);
+    let mut told = Vec::new();
+    slim(input.path(), output.path(), &job(&fits, false), &mut |file| told.push(file)).unwrap();
+    let slimmed = output.path().join("lib/libcode.so.1");
+    assert_eq!(told.len(), 1);
+    assert_eq!(std::fs::read_to_string(output.path().join("readme.txt")).unwrap(), "text");
+    assert_eq!(
+        std::fs::read_link(output.path().join("lib/libcode.so")).unwrap().to_str(),
+        Some("libcode.so.1")
+    );
+    let (before, after) = (std::fs::metadata(&library).unwrap(), std::fs::metadata(&slimmed).unwrap());
+    assert_eq!((after.len(), after.mode() & 0o777), (before.len(), 0o755));
+    assert!(
+        after.blocks() < before.blocks(),
+        "removed code is a hole: {} of {}",
+        after.blocks(),
+        before.blocks()
+    );
+    assert!(std::fs::read(&library).unwrap() == large_library(), "the input is untouched");
+    assert!(std::fs::read_dir(slimmed.parent().unwrap()).unwrap().count() == 2, "nothing is left beside");
+}
+
+#[test]
+fn a_wheel_comes_out_valid() {
+    let directory = tempfile::tempdir().unwrap();
+    let (input, output) =
+        (directory.path().join("code-1.0-py3-none-any.whl"), directory.path().join("slim.whl"));
+    let library = large_library();
+    let hash = |bytes: &[u8]| {
+        use base64::Engine;
+        use sha2::Digest;
+        base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(sha2::Sha256::digest(bytes))
+    };
+    let record = format!(
+        "code/lib.so,sha256={},{}\ncode/__init__.py,sha256={},3\ncode-1.0.dist-info/RECORD,,\n",
+        hash(&library),
+        library.len(),
+        hash(b"x=1")
+    );
+    let mut wheel = zip::ZipWriter::new(std::fs::File::create(&input).unwrap());
+    let options = zip::write::SimpleFileOptions::default();
+    for (name, content) in [
+        ("code/lib.so", &library[..]),
+        ("code/__init__.py", b"x=1"),
+        ("code-1.0.dist-info/RECORD", record.as_bytes()),
+    ] {
+        wheel.start_file(name, options).unwrap();
+        wheel.write_all(content).unwrap();
+    }
+    wheel.finish().unwrap();
+    let fits = |_: usize, code: Code| fits_card(code, 75);
+    for compact in [false, true] {
+        slim(&input, &output, &job(&fits, compact), &mut |file| {
+            assert!(file.refused.is_none(), "{:?}", file.refused)
+        })
+        .unwrap();
+        let mut archive = zip::ZipArchive::new(std::fs::File::open(&output).unwrap()).unwrap();
+        let mut content = |name: &str| {
+            let mut bytes = Vec::new();
+            archive.by_name(name).unwrap().read_to_end(&mut bytes).unwrap();
+            bytes
+        };
+        let slimmed = content("code/lib.so");
+        assert_eq!(read(&slimmed).unwrap().lines().len(), 1);
+        let record = String::from_utf8(content("code-1.0.dist-info/RECORD")).unwrap();
+        assert!(
+            record.contains(&format!("code/lib.so,sha256={},{}\n", hash(&slimmed), slimmed.len())),
+            "{record}"
+        );
+        assert!(
+            record.contains(&format!("code/__init__.py,sha256={},3\n", hash(&content("code/__init__.py")))),
+            "{record}"
+        );
+    }
+    assert!(std::fs::metadata(&output).unwrap().len() < std::fs::metadata(&input).unwrap().len() + 1000);
+}
+
+#[test]
+fn a_signed_file_is_left_as_it_is_with_the_reason() {
+    let directory = tempfile::tempdir().unwrap();
+    let (input, output) = (directory.path().join("in.so"), directory.path().join("out.so"));
+    let mut bytes = large_library();
+    bytes.extend(b"~Module signature appended~\n");
+    std::fs::write(&input, &bytes).unwrap();
+    let fits = |_: usize, code: Code| fits_card(code, 75);
+    let mut reason = None;
+    slim(&input, &output, &job(&fits, false), &mut |file| reason = file.refused).unwrap();
+    assert!(reason.unwrap().contains("signed"));
+    assert!(std::fs::read(&output).unwrap() == bytes);
+}
