@@ -213,7 +213,7 @@ pub(crate) fn is_plausible(bytes: &[u8]) -> bool {
         && u16_at(bytes, 6) == Some(16)
         && size >= ENTRY_HEADER
         && size <= room.saturating_sub(CONTAINER_HEADER)
-        && matches!(kind, 1 | 2 | 4 | 8 | 0x10 | 0x40 | 0x100)
+        && kind != 0
         && mark == 0x0101
         && u64::from(header) >= ENTRY_HEADER
         && u64::from(header).checked_add(stored).is_some_and(|whole| whole <= size)

@@ -91,9 +91,11 @@ fn kept_payloads_are_the_same_bytes() {
         std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/compress-size.fatbin")).unwrap();
     let payload = |bytes: &[u8], number: u32| -> Vec<u8> {
         let binary = read(bytes).unwrap();
-        let entries = binary.modules.iter().flat_map(|module| &module.entries);
-        let entry =
-            entries.filter(|entry| entry.arch.is_some_and(|arch| arch.number == number)).next().unwrap();
+        let mut entries = binary.modules.iter().flat_map(|module| &module.entries);
+        let is_cubin = |entry: &&cudock_fatbin::Entry| entry.kind == cudock_fatbin::EntryKind::Cubin;
+        let entry = entries
+            .find(|entry| is_cubin(entry) && entry.arch.is_some_and(|arch| arch.number == number))
+            .unwrap();
         entry.payload(bytes).unwrap().into_owned()
     };
     let slim = in_memory(&bytes, &planned(&bytes, &[90]).patches, false).unwrap();

@@ -1,0 +1,145 @@
+//! `cudock inspect` and `cudock slim` as a user types them.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that fails panics")]
+
+mod support;
+
+use support::{code, json, run, shown};
+
+fn fixture(name: &str) -> String {
+    format!("{}/../cudock-fatbin/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The report with the folder of the fixtures taken out.
+fn told(words: &[&str]) -> String {
+    shown(&run(words)).replace(&fixture(""), "")
+}
+
+#[test]
+fn a_library() {
+    insta::assert_snapshot!(told(&["inspect", &fixture("library.so")]));
+}
+
+#[test]
+fn kernels() {
+    insta::assert_snapshot!(told(&["inspect", "--kernels", &fixture("sm_90a.cubin")]));
+}
+
+#[test]
+fn a_directory() {
+    let report = json(&run(&["inspect", &fixture(""), "--format", "json"]));
+    assert_eq!(report["schema"], 1);
+    assert_eq!(report["files"].as_array().unwrap().len(), 16, "the text file is passed over");
+    assert!(report["errors"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn json_has_the_shape_that_others_rely_on() {
+    let report = json(&run(&["inspect", &fixture("default.fatbin"), "--format", "json"]));
+    let file = &report["files"][0];
+    assert_eq!(file["size"], 20032);
+    assert_eq!(file["gpu_code"]["modules"], 1);
+    let entries = file["gpu_code"]["entries"].as_array().unwrap();
+    assert_eq!(entries[0]["kind"], "sass");
+    assert_eq!(entries[0]["arch"], "sm_75");
+    assert_eq!(entries[0]["count"], 1);
+    assert_eq!(entries[3]["arch"], "compute_90");
+    assert_eq!(entries[3]["ptx_isa"], "9.4");
+}
+
+#[test]
+fn a_file_of_another_kind() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("notes.txt");
+    std::fs::write(&path, "text").unwrap();
+    let output = run(&["inspect", path.to_str().unwrap()]);
+    assert_eq!(code(&output), 2);
+    assert!(
+        shown(&output).contains("not an ELF file, an archive, a fat binary or a cubin"),
+        "{}",
+        shown(&output)
+    );
+}
+
+#[test]
+fn a_file_that_is_cut_off_is_told_with_its_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cut.fatbin");
+    let bytes = std::fs::read(fixture("default.fatbin")).unwrap();
+    std::fs::write(&path, &bytes[..1000]).unwrap();
+    let output = run(&["inspect", path.to_str().unwrap()]);
+    assert_eq!(code(&output), 2);
+    assert!(
+        shown(&output).contains("at offset 0x8: the container claims 20016 bytes, and 984 are left"),
+        "{}",
+        shown(&output)
+    );
+}
+
+#[test]
+fn a_file_that_does_not_exist() {
+    insta::assert_snapshot!(shown(&run(&["inspect", "/nowhere/lib.so"])));
+}
+
+#[test]
+fn slim_keeps_what_the_card_needs() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("slim.fatbin");
+    let out = out.to_str().unwrap();
+    let report =
+        json(&run(&["slim", &fixture("default.fatbin"), "-o", out, "--for", "T4", "--format", "json"]));
+    assert_eq!(report["targets"]["T4"], "7.5");
+    assert_eq!(report["files"][0]["bytes_after"], report["files"][0]["bytes_before"]);
+    assert!(report["total"]["gpu_code_after"].as_u64() < report["total"]["gpu_code_before"].as_u64());
+    assert_eq!(report["no_longer_runs_on"]["9.0"], 1);
+    let listed = json(&run(&["inspect", out, "--format", "json"]));
+    let entries = listed["files"][0]["gpu_code"]["entries"].as_array().unwrap();
+    assert_eq!((entries.len(), &entries[0]["arch"]), (1, &"sm_75".into()));
+}
+
+#[test]
+fn slim_takes_sizes_of_azure_and_targets_too() {
+    for target in ["Standard_NC4as_T4_v3", "sm_75", "NVIDIA T4"] {
+        let report = json(&run(&[
+            "slim",
+            &fixture("default.fatbin"),
+            "--dry-run",
+            "--for",
+            target,
+            "--format",
+            "json",
+        ]));
+        assert_eq!(report["targets"][target], "7.5");
+    }
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_tells_all() {
+    let before = std::fs::read(fixture("default.fatbin")).unwrap();
+    insta::assert_snapshot!(told(&["slim", &fixture("default.fatbin"), "--dry-run", "--for", "T4,H100"]));
+    assert!(std::fs::read(fixture("default.fatbin")).unwrap() == before);
+}
+
+#[test]
+fn slim_replaces_its_input_only_when_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("code.fatbin");
+    std::fs::copy(fixture("default.fatbin"), &path).unwrap();
+    let path = path.to_str().unwrap();
+    assert_eq!(code(&run(&["slim", path, "-o", path, "--for", "T4"])), 2);
+    assert_eq!(code(&run(&["slim", path, "--for", "T4"])), 2, "neither output nor in place");
+    assert!(std::fs::read(path).unwrap() == std::fs::read(fixture("default.fatbin")).unwrap());
+    assert_eq!(code(&run(&["slim", path, "--in-place", "--for", "T4"])), 0);
+    assert!(std::fs::read(path).unwrap() != std::fs::read(fixture("default.fatbin")).unwrap());
+}
+
+#[test]
+fn a_target_that_does_not_exist() {
+    insta::assert_snapshot!(told(&["slim", &fixture("default.fatbin"), "--dry-run", "--for", "T5"]));
+}
+
+#[test]
+fn a_card_of_another_maker() {
+    let output = run(&["slim", &fixture("default.fatbin"), "--dry-run", "--for", "MI300X"]);
+    assert_eq!(code(&output), 2);
+    assert!(shown(&output).contains("not an NVIDIA GPU"));
+}
