@@ -53,7 +53,7 @@ fuzz_target!(|input: (u8, &[u8])| {
         })
         .collect();
     for compact in [false, true] {
-        let Ok(slim) = in_memory(bytes, &plan.patches, compact) else { continue };
+        let Ok(slim) = in_memory(bytes, &plan, compact) else { continue };
         let after = read(&slim).expect("what was slimmed still reads");
         assert_eq!(entries(&after, |_| true), expected, "compact: {compact}");
     }

@@ -103,7 +103,7 @@ fn elf_file(bytes: &[u8]) -> Result<Binary, ReadError> {
     for stretch in elf::stretches(&file, bytes, 0) {
         find::containers(&stretch, &mut binary.modules, &mut binary.damage);
     }
-    Ok(binary)
+    Ok(binary.without_overlaps())
 }
 
 fn archive(bytes: &[u8]) -> Result<Binary, ReadError> {
@@ -134,7 +134,27 @@ fn archive(bytes: &[u8]) -> Result<Binary, ReadError> {
             }
         }
     }
-    Ok(binary)
+    Ok(binary.without_overlaps())
+}
+
+impl Binary {
+    /// Takes out containers that lie in others, as they do where sections overlap: only one of them can be meant.
+    fn without_overlaps(mut self) -> Self {
+        self.modules.sort_by_key(|module| module.offset);
+        let mut end = 0;
+        let mut inside = 0;
+        let damage = &mut self.damage;
+        self.modules.retain(|module| {
+            if module.offset < end {
+                let message = format!("this container lies in the one at offset {inside:#x}");
+                damage.push(Damage { offset: module.offset, message });
+                return false;
+            }
+            (inside, end) = (module.offset, module.offset + module.size);
+            true
+        });
+        self
+    }
 }
 
 impl Module {

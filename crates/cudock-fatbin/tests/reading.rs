@@ -189,6 +189,20 @@ fn lies_are_told_with_their_place() {
 }
 
 #[test]
+fn sections_that_overlap_are_told_with_their_place() {
+    let code = container(&[entry(2, 90, 0x11, &container(&[cubin_entry(75, 0)]))]);
+    let mut bytes = elf_library(&[(".nv_fatbin", &code), (".lrodata", &[0; 8])]);
+    // The second section's header now says that it begins inside the first one's container.
+    let table = usize::try_from(u64::from_le_bytes(bytes[40..48].try_into().unwrap())).unwrap();
+    let inside = 4096 + 16 + 64;
+    for (field, value) in [(16, inside), (24, inside), (32, 96)] {
+        let at = table + 2 * 64 + field;
+        bytes[at..at + 8].copy_from_slice(&u64::try_from(value).unwrap().to_le_bytes());
+    }
+    assert_eq!(damage(&bytes), "at offset 0x1050: this container lies in the one at offset 0x1000");
+}
+
+#[test]
 fn a_group_that_lies_is_told_with_its_place() {
     let mut bytes = container(&[group(&[75, 90])]);
     assert_eq!(targets(&read(&bytes).unwrap()), ["sm_75 x1", "sm_90 x1"]);

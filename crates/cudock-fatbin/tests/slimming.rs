@@ -27,7 +27,7 @@ fn planned(bytes: &[u8], cards: &[u32]) -> Plan {
 
 /// What a file lists after it was slimmed for these cards.
 fn kept(bytes: &[u8], cards: &[u32]) -> Vec<String> {
-    let slim = in_memory(bytes, &planned(bytes, cards).patches, false).unwrap();
+    let slim = in_memory(bytes, &planned(bytes, cards), false).unwrap();
     assert_eq!(slim.len(), bytes.len(), "a zeroed file keeps its length");
     let binary = read(&slim).unwrap();
     assert!(binary.damage.is_empty(), "{:?}", binary.damage);
@@ -77,7 +77,7 @@ fn a_module_for_other_cards_alone_is_emptied_and_stays_a_container() {
     let bytes = container(&[cubin_entry(120, 0), cubin_entry(100, 0)]);
     let plan = planned(&bytes, &[75]);
     assert_eq!((plan.emptied, plan.after), (1, 0));
-    let slim = in_memory(&bytes, &plan.patches, false).unwrap();
+    let slim = in_memory(&bytes, &plan, false).unwrap();
     let binary = read(&slim).unwrap();
     assert_eq!(binary.modules.len(), 1);
     assert!(binary.lines().is_empty());
@@ -98,7 +98,7 @@ fn kept_payloads_are_the_same_bytes() {
             .unwrap();
         entry.payload(bytes).unwrap().into_owned()
     };
-    let slim = in_memory(&bytes, &planned(&bytes, &[90]).patches, false).unwrap();
+    let slim = in_memory(&bytes, &planned(&bytes, &[90]), false).unwrap();
     assert!(payload(&slim, 90) == payload(&bytes, 90));
 }
 
@@ -119,7 +119,7 @@ fn large_library() -> Vec<u8> {
 fn a_compacted_library_is_smaller_and_no_address_moves() {
     let bytes = large_library();
     let plan = planned(&bytes, &[75]);
-    let slim = in_memory(&bytes, &plan.patches, true).unwrap();
+    let slim = in_memory(&bytes, &plan, true).unwrap();
     assert!(slim.len() < bytes.len() - 100_000, "{} of {}", slim.len(), bytes.len());
     let targets: Vec<String> = read(&slim)
         .unwrap()
@@ -129,7 +129,7 @@ fn a_compacted_library_is_smaller_and_no_address_moves() {
         .collect();
     assert_eq!(targets, ["sm_75 x3"]);
     // Loaded as the loader does it, both are the same memory, but for what was removed.
-    let zeroed = in_memory(&bytes, &plan.patches, false).unwrap();
+    let zeroed = in_memory(&bytes, &plan, false).unwrap();
     assert!(memory(&slim) == memory(&zeroed));
 }
 
@@ -161,7 +161,7 @@ fn memory(bytes: &[u8]) -> Vec<u8> {
 fn programs_signed_files_and_strange_ends_are_not_compacted() {
     let bytes = large_library();
     let plan = planned(&bytes, &[75]);
-    let refusal = |bytes: &[u8]| in_memory(bytes, &plan.patches, true).unwrap_err().to_string();
+    let refusal = |bytes: &[u8]| in_memory(bytes, &plan, true).unwrap_err().to_string();
     let mut appended = bytes.clone();
     appended.extend([1; 64]);
     assert!(refusal(&appended).contains("64 bytes stand behind its end"), "{}", refusal(&appended));

@@ -12,7 +12,7 @@ mod write;
 use std::collections::BTreeMap;
 
 use crate::container::{Arch, Entry, EntryKind, Module};
-use crate::read::Binary;
+use crate::read::{Binary, read};
 
 pub use compact::CompactError;
 pub use patch::Patch;
@@ -41,6 +41,34 @@ pub struct Plan {
     pub patches: Vec<Patch>,
     /// Modules that no target can load.
     pub emptied: usize,
+    /// What must be listed afterwards, module by module.
+    kept: Vec<Vec<Signature>>,
+    /// Set where nothing is changed, so that nothing needs proof.
+    trusted: bool,
+}
+
+/// What of an entry must not change. Its place may.
+type Signature = (EntryKind, Option<Arch>, u64, u64, u64);
+
+fn signature(entry: &Entry) -> Signature {
+    (entry.kind, entry.arch, entry.flags, entry.stored, entry.bytes)
+}
+
+impl Plan {
+    /// The same file with nothing removed, of which nothing is asked.
+    fn untouched(plan: &Plan) -> Plan {
+        Plan { before: plan.before, after: plan.before, trusted: true, ..Plan::default() }
+    }
+
+    /// Whether slimmed bytes list exactly what was to be kept. A file whose own tables lie in the code that went, say,
+    /// does not.
+    fn is_proven_by(&self, slimmed: &[u8]) -> bool {
+        let of = |module: &Module| -> Vec<Signature> {
+            module.entries.iter().filter(|entry| !entry.is_stand_in()).map(signature).collect()
+        };
+        self.trusted
+            || read(slimmed).is_ok_and(|binary| binary.modules.iter().map(of).eq(self.kept.iter().cloned()))
+    }
 }
 
 /// Decides, module by module, what stays: everything one of the targets could load, which is all machine code that
@@ -55,6 +83,8 @@ pub fn plan(binary: &Binary, bytes: &[u8], targets: usize, fits: &dyn Fn(usize, 
             module.entries.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(entry, _)| entry.size()).sum();
         plan.before += size;
         plan.after += stays;
+        let entries = module.entries.iter().zip(&kept).filter(|(entry, kept)| **kept && !entry.is_stand_in());
+        plan.kept.push(entries.map(|(entry, _)| signature(entry)).collect());
         if kept.iter().all(|kept| *kept) {
             continue;
         }

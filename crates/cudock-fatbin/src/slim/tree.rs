@@ -100,18 +100,10 @@ fn file(input: &Path, output: &Path, job: &Job<'_>, told: &mut dyn FnMut(Slimmed
             let mut slimmed = planned(input.display().to_string(), &bytes, binary, job);
             let nothing = slimmed.plan.patches.is_empty();
             if !job.dry_run && !(nothing && input == output) {
-                let compact = job.compact && !nothing;
-                match write::write_slim(&bytes, &slimmed.plan.patches, compact, output, mode.clone()) {
-                    Ok((length, written)) => (slimmed.bytes_after, slimmed.written) = (length, written),
-                    // What cannot be made smaller can still be zeroed.
-                    Err(SlimError::Compact(error)) => {
-                        slimmed.refused = Some(error.to_string());
-                        let (length, written) =
-                            write::write_slim(&bytes, &slimmed.plan.patches, false, output, mode)?;
-                        (slimmed.bytes_after, slimmed.written) = (length, written);
-                    }
-                    Err(error) => return Err(error),
-                }
+                let (length, written, refused) =
+                    write_best(&bytes, &slimmed.plan, job.compact && !nothing, output, &mode)?;
+                (slimmed.bytes_after, slimmed.written) = (length, written);
+                slimmed.refused = slimmed.refused.or(refused);
             }
             told(slimmed);
             return Ok(());
@@ -121,6 +113,27 @@ fn file(input: &Path, output: &Path, job: &Job<'_>, told: &mut dyn FnMut(Slimmed
         fs::copy(input, output).map_err(|source| SlimError::Write { path: output.to_owned(), source })?;
     }
     Ok(())
+}
+
+/// Compacts if it may, zeroes where that cannot be, and copies what cannot be slimmed at all; with the reason.
+fn write_best(
+    bytes: &[u8],
+    plan: &Plan,
+    compact: bool,
+    output: &Path,
+    mode: &fs::Permissions,
+) -> Result<(u64, u64, Option<String>), SlimError> {
+    let untouched = Plan::untouched(plan);
+    let ways = [(compact, plan), (false, plan), (false, &untouched)];
+    let mut reason = None;
+    for (compacted, plan) in ways.into_iter().skip(usize::from(!compact)) {
+        match write::write_slim(bytes, plan, compacted, output, mode.clone()) {
+            Ok((length, written)) => return Ok((length, written, reason)),
+            Err(error @ SlimError::Write { .. }) => return Err(error),
+            Err(error) => reason = Some(error.to_string()),
+        }
+    }
+    Err(SlimError::Unproven)
 }
 
 fn planned(path: String, bytes: &[u8], binary: Binary, job: &Job<'_>) -> Slimmed {
@@ -182,17 +195,15 @@ fn wheel(
                     if !slimmed.plan.patches.is_empty()
                         && let Some(writer) = &mut writer
                     {
-                        let compacted = if job.compact {
-                            write::in_memory(&start, &slimmed.plan.patches, true)
-                                .map_err(|error| slimmed.refused = Some(error.to_string()))
-                                .ok()
-                        } else {
-                            None
-                        };
-                        let content = match compacted {
-                            Some(content) => content,
-                            None => write::in_memory(&start, &slimmed.plan.patches, false)?,
-                        };
+                        let mut content = write::in_memory(&start, &slimmed.plan, job.compact);
+                        if let (Err(error), true) = (&content, job.compact) {
+                            slimmed.refused = Some(error.to_string());
+                            content = write::in_memory(&start, &slimmed.plan, false);
+                        }
+                        let content = content.unwrap_or_else(|error| {
+                            slimmed.refused = Some(error.to_string());
+                            start.clone()
+                        });
                         slimmed.bytes_after = content.len() as u64;
                         writer.start_file(&name, options).map_err(broken)?;
                         writer.write_all(&content).map_err(wrong)?;

@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::Patch;
 use super::compact::{self, CompactError};
+use super::{Patch, Plan};
+use crate::map::map;
 
 /// What the file system keeps together.
 const PAGE: usize = 4096;
@@ -26,51 +27,61 @@ pub enum SlimError {
     /// Its layout is not one that can be changed.
     #[error(transparent)]
     Compact(#[from] CompactError),
+    /// What came out does not list what was to be kept.
+    #[error("what is left does not read as it should: the file's own tables may lie in its GPU code")]
+    Unproven,
 }
 
-/// Writes `bytes` with `patches` to `path`, which is replaced only when all is written. Says how long the file is and
-/// how much of it is no hole.
+/// Writes a slimmed file to `path`, which is replaced only when all is written and proven. Says how long the file is
+/// and how much of it is no hole.
 pub(super) fn write_slim(
     bytes: &[u8],
-    patches: &[Patch],
+    plan: &Plan,
     compacted: bool,
     path: &Path,
     mode: fs::Permissions,
 ) -> Result<(u64, u64), SlimError> {
     let wrong = |source| SlimError::Write { path: path.to_owned(), source };
-    let layout = if compacted { Some(compact::layout(bytes, patches)?) } else { None };
+    let layout = if compacted { Some(compact::layout(bytes, &plan.patches)?) } else { None };
     let beside = beside(path);
     let result = (|| {
-        let mut file = File::create(&beside)?;
+        let mut file = File::create(&beside).map_err(wrong)?;
         let written = match &layout {
-            Some(layout) => layout.write(bytes, patches, &mut file)?,
-            None => copy(bytes, patches, 0..bytes.len() as u64, 0, &mut file)?,
+            Some(layout) => layout.write(bytes, &plan.patches, &mut file),
+            None => copy(bytes, &plan.patches, 0..bytes.len() as u64, 0, &mut file),
         };
+        let written = written.map_err(wrong)?;
         let length = layout.as_ref().map_or(bytes.len() as u64, compact::Layout::length);
-        file.set_len(length)?;
-        file.set_permissions(mode)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)?;
+        file.set_len(length).map_err(wrong)?;
+        file.set_permissions(mode).map_err(wrong)?;
+        file.sync_all().map_err(wrong)?;
+        let result = map(&beside).map_err(|error| wrong(error.source))?;
+        if !plan.is_proven_by(&result) {
+            return Err(SlimError::Unproven);
+        }
+        fs::rename(&beside, path).map_err(wrong)?;
         Ok((length, written))
     })();
     if result.is_err() {
         fs::remove_file(&beside).ok();
     }
-    result.map_err(wrong)
+    result
 }
 
 /// The slimmed content in memory, for files inside others.
-pub fn in_memory(bytes: &[u8], patches: &[Patch], compacted: bool) -> Result<Vec<u8>, CompactError> {
-    if !compacted {
+pub fn in_memory(bytes: &[u8], plan: &Plan, compacted: bool) -> Result<Vec<u8>, SlimError> {
+    let content = if compacted {
+        let layout = compact::layout(bytes, &plan.patches)?;
+        let mut out = io::Cursor::new(vec![0; usize::try_from(layout.length()).unwrap_or(0)]);
+        // Writing to memory that is large enough does not fail.
+        layout.write(bytes, &plan.patches, &mut out).ok();
+        out.into_inner()
+    } else {
         let mut content = bytes.to_vec();
-        apply(patches, 0, &mut content);
-        return Ok(content);
-    }
-    let layout = compact::layout(bytes, patches)?;
-    let mut out = io::Cursor::new(vec![0; usize::try_from(layout.length()).unwrap_or(0)]);
-    // Writing to memory that is large enough does not fail.
-    layout.write(bytes, patches, &mut out).ok();
-    Ok(out.into_inner())
+        apply(&plan.patches, 0, &mut content);
+        content
+    };
+    if plan.is_proven_by(&content) { Ok(content) } else { Err(SlimError::Unproven) }
 }
 
 /// A name beside the target, on the same file system.
