@@ -2,7 +2,6 @@
 
 use memchr::memmem;
 
-use crate::bytes::align8;
 use crate::container::{Damage, MAGIC, Module, is_plausible, read};
 
 /// A stretch of a file that may hold containers.
@@ -36,8 +35,9 @@ pub(crate) fn containers(stretch: &Stretch<'_>, modules: &mut Vec<Module>, damag
         }
         match read(bytes, offset, &stretch.section) {
             Ok((module, broken)) => {
-                at = align8(start as u64 + module.size)
-                    .and_then(|end| usize::try_from(end).ok())
+                at = usize::try_from(module.size)
+                    .ok()
+                    .and_then(|size| start.checked_add(size))
                     .unwrap_or(usize::MAX);
                 modules.push(module);
                 damage.extend(broken);

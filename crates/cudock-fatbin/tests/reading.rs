@@ -139,6 +139,19 @@ fn code_outside_the_usual_section_is_found() {
 }
 
 #[test]
+fn containers_are_found_in_a_section_that_is_not_aligned_itself() {
+    let two = [container(&[cubin_entry(75, 0)]), container(&[cubin_entry(90, 0)])].concat();
+    let mut bytes = elf_library(&[(".ldata", &[vec![0; 8], two].concat())]);
+    // The section begins four bytes later: its containers are aligned in memory, and not in it.
+    let at = usize::try_from(u64::from_le_bytes(bytes[40..48].try_into().unwrap())).unwrap() + 64;
+    for field in [16, 24] {
+        let value = u64::from_le_bytes(bytes[at + field..at + field + 8].try_into().unwrap()) + 4;
+        bytes[at + field..at + field + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    assert_eq!(targets(&read(&bytes).unwrap()), ["sm_75 x1", "sm_90 x1"]);
+}
+
+#[test]
 fn the_magic_alone_is_no_container() {
     let mut data = vec![0; 64];
     data[8..12].copy_from_slice(&[0x50, 0xED, 0x55, 0xBA]);
