@@ -267,9 +267,10 @@ fn entry(bytes: &[u8], at: u64, end: u64, offset: u64) -> Result<Entry, Damage> 
     let start = usize::try_from(at).map_err(|_| cut_off())?;
     let room = end - at;
     let header = bytes.get(start..).filter(|_| room >= ENTRY_HEADER).ok_or_else(cut_off)?;
-    let (kind, header_size, stored) = match (u16_at(header, 0), u32_at(header, 4), u64_at(header, 8)) {
-        (Some(kind), Some(header_size), Some(stored)) => (kind, header_size, stored),
-        _ => return Err(cut_off()),
+    let (Some(kind), Some(header_size), Some(stored)) =
+        (u16_at(header, 0), u32_at(header, 4), u64_at(header, 8))
+    else {
+        return Err(cut_off());
     };
     if u64::from(header_size) < ENTRY_HEADER {
         return Err(wrong(format!("the entry claims a header of {header_size} bytes, and 64 is the least")));

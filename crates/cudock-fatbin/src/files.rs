@@ -58,6 +58,9 @@ pub enum FileError {
     },
 }
 
+/// What came of a task, by its number.
+type Done<T> = (usize, Vec<T>, Vec<Trouble>);
+
 /// Something to read: a file that was named, or found below a directory.
 struct Task {
     path: PathBuf,
@@ -83,7 +86,7 @@ pub fn inspect<T: Send>(
         }
     }
     let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<(usize, Vec<T>, Vec<Trouble>)>> = Mutex::new(Vec::new());
+    let results: Mutex<Vec<Done<T>>> = Mutex::new(Vec::new());
     let workers =
         std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(tasks.len().max(1));
     std::thread::scope(|scope| {

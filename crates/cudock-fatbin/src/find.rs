@@ -25,7 +25,7 @@ pub(crate) fn containers(stretch: &Stretch<'_>, modules: &mut Vec<Module>, damag
     while let Some(found) = stretch.bytes.get(at..).and_then(|rest| finder.find(rest)) {
         let start = at + found;
         at = start + 1;
-        if (stretch.address.wrapping_add(start as u64)) % 8 != 0 {
+        if !stretch.address.wrapping_add(start as u64).is_multiple_of(8) {
             continue;
         }
         let Some(bytes) = stretch.bytes.get(start..) else { break };

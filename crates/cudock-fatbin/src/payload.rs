@@ -54,24 +54,21 @@ impl Entry {
         let claim = || PayloadError::Claim { offset, claimed: self.bytes, stored: data.len() as u64 };
         let size = usize::try_from(self.bytes).ok().filter(|_| self.bytes <= MAX_BYTES).ok_or_else(claim)?;
         let broken = |reason: String| PayloadError::Broken { offset, reason };
-        let opened = match self.codec {
-            Codec::Lz4 => {
-                if self.bytes > (data.len() as u64).saturating_mul(LZ4_BEST) {
-                    return Err(claim());
-                }
-                lz4_flex::block::decompress(data, size).map_err(|error| broken(error.to_string()))?
+        let opened = if self.codec == Codec::Lz4 {
+            if self.bytes > (data.len() as u64).saturating_mul(LZ4_BEST) {
+                return Err(claim());
             }
-            _ => {
-                let decoder = zstd::stream::read::Decoder::with_buffer(data)
-                    .map_err(|error| broken(error.to_string()))?;
-                // Grows with what comes out, not with what was claimed.
-                let mut opened = Vec::new();
-                decoder
-                    .take(self.bytes + 1)
-                    .read_to_end(&mut opened)
-                    .map_err(|error| broken(error.to_string()))?;
-                opened
-            }
+            lz4_flex::block::decompress(data, size).map_err(|error| broken(error.to_string()))?
+        } else {
+            let decoder =
+                zstd::stream::read::Decoder::with_buffer(data).map_err(|error| broken(error.to_string()))?;
+            // Grows with what comes out, not with what was claimed.
+            let mut opened = Vec::new();
+            decoder
+                .take(self.bytes + 1)
+                .read_to_end(&mut opened)
+                .map_err(|error| broken(error.to_string()))?;
+            opened
         };
         if opened.len() == size {
             Ok(Cow::Owned(opened))

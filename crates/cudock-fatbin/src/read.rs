@@ -130,7 +130,7 @@ fn archive(bytes: &[u8]) -> Result<Binary, ReadError> {
                 }
             }
             Err(error) => {
-                binary.damage.push(Damage { offset: start, message: format!("broken object file: {error}") })
+                binary.damage.push(Damage { offset: start, message: format!("broken object file: {error}") });
             }
         }
     }

@@ -48,6 +48,9 @@ impl Line {
     }
 }
 
+/// What entries are counted by.
+type Key = (CodeKind, Arch, Option<(u16, u16)>);
+
 impl CodeKind {
     fn of(entry: &Entry) -> Self {
         match entry.kind {
@@ -81,7 +84,7 @@ impl Binary {
     }
 
     fn lines_where(&self, counts: impl Fn(&Module) -> bool) -> Vec<Line> {
-        let mut lines: BTreeMap<(CodeKind, Arch, Option<(u16, u16)>), (u64, u64, u64)> = BTreeMap::new();
+        let mut lines: BTreeMap<Key, (u64, u64, u64)> = BTreeMap::new();
         let mut add = |kind, arch, isa, stored, bytes| {
             let line: &mut (u64, u64, u64) = lines.entry((kind, arch, isa)).or_default();
             line.0 += 1;
@@ -129,7 +132,7 @@ impl Binary {
     }
 }
 
-/// One sentence about what runs where: "covers sm_75 sm_80 sm_90; no PTX: nothing newer than sm_90 will run".
+/// One sentence about what runs where, such as `covers sm_75 sm_90; no PTX: nothing newer than sm_90 will run`.
 pub fn sentence(lines: &[Line]) -> String {
     let of = |kind: CodeKind| -> Vec<Arch> {
         let mut archs: Vec<Arch> =

@@ -172,7 +172,7 @@ fn programs_signed_files_and_strange_ends_are_not_compacted() {
 }
 
 fn job(fits: &(dyn Fn(usize, Code) -> bool + Sync), compact: bool) -> Job<'_> {
-    Job { targets: 1, fits, compact, dry_run: false }
+    Job { targets: 1, fits, cards: 0, loads: &|_, _| false, compact, dry_run: false }
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn a_wheel_comes_out_valid() {
     let fits = |_: usize, code: Code| fits_card(code, 75);
     for compact in [false, true] {
         slim(&input, &output, &job(&fits, compact), &mut |file| {
-            assert!(file.refused.is_none(), "{:?}", file.refused)
+            assert!(file.refused.is_none(), "{:?}", file.refused);
         })
         .unwrap();
         let mut archive = zip::ZipArchive::new(std::fs::File::open(&output).unwrap()).unwrap();

@@ -179,7 +179,7 @@ pub(crate) struct SlimArgs {
     #[arg(long, short, value_name = "OUT", required_unless_present_any = ["in_place", "dry_run"], conflicts_with = "in_place")]
     pub(crate) output: Option<PathBuf>,
 
-    /// What it must still run on: GPU names, Azure sizes, or targets such as sm_75
+    /// What it must still run on: GPU names, Azure sizes, or targets such as `sm_75`
     #[arg(long = "for", value_name = "TARGET", value_delimiter = ',', required = true)]
     pub(crate) targets: Vec<String>,
 

@@ -343,9 +343,10 @@ fn split_sections(sections: &[u8], holes: &[Range<u64>], layout: &Layout) -> Res
     let mut table = Vec::new();
     let mut added = Vec::new();
     for section in sections.chunks_exact(SECTION_HEADER) {
-        let (kind, offset, size) = match (u32_at(section, 4), u64_at(section, 24), u64_at(section, 32)) {
-            (Some(kind), Some(offset), Some(size)) => (kind, offset, size),
-            _ => return Err(refuse("its section headers are cut off")),
+        let (Some(kind), Some(offset), Some(size)) =
+            (u32_at(section, 4), u64_at(section, 24), u64_at(section, 32))
+        else {
+            return Err(refuse("its section headers are cut off"));
         };
         let end = offset.saturating_add(size);
         let inside: Vec<&Range<u64>> = if kind == elf::SHT_NOBITS.0 || kind == elf::SHT_NULL.0 {

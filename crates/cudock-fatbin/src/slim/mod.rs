@@ -41,6 +41,8 @@ pub struct Plan {
     pub patches: Vec<Patch>,
     /// Modules that no target can load.
     pub emptied: usize,
+    /// How many modules each of the other cards could load and cannot any more.
+    pub lost: Vec<u64>,
     /// What must be listed afterwards, module by module.
     kept: Vec<Vec<Signature>>,
     /// Set where nothing is changed, so that nothing needs proof.
@@ -75,7 +77,19 @@ impl Plan {
 /// fits it, or PTX where none does; and what is neither, which this cannot judge. `fits` says whether a target, by its
 /// number, can load a piece of code.
 pub fn plan(binary: &Binary, bytes: &[u8], targets: usize, fits: &dyn Fn(usize, Code) -> bool) -> Plan {
-    let mut plan = Plan::default();
+    plan_and_tell(binary, bytes, targets, fits, 0, &|_, _| false)
+}
+
+/// The same, and tells for other cards how many modules they could load and cannot any more.
+fn plan_and_tell(
+    binary: &Binary,
+    bytes: &[u8],
+    targets: usize,
+    fits: &dyn Fn(usize, Code) -> bool,
+    cards: usize,
+    loads: &dyn Fn(usize, Code) -> bool,
+) -> Plan {
+    let mut plan = Plan { lost: vec![0; cards], ..Plan::default() };
     for module in &binary.modules {
         let kept = kept(module, targets, fits);
         let size: u64 = module.entries.iter().map(Entry::size).sum();
@@ -89,6 +103,12 @@ pub fn plan(binary: &Binary, bytes: &[u8], targets: usize, fits: &dyn Fn(usize, 
             continue;
         }
         plan.emptied += usize::from(stays == 0);
+        for (card, lost) in plan.lost.iter_mut().enumerate() {
+            let loadable = |entry: &Entry| codes(entry).any(|code| loads(card, code));
+            let before = module.entries.iter().any(loadable);
+            let after = module.entries.iter().zip(&kept).any(|(entry, kept)| *kept && loadable(entry));
+            *lost += u64::from(before && !after);
+        }
         for (entry, _) in module.entries.iter().zip(&kept).filter(|(_, kept)| !**kept) {
             *plan.removed.entry(name(entry)).or_default() += entry.size();
         }
@@ -97,6 +117,17 @@ pub fn plan(binary: &Binary, bytes: &[u8], targets: usize, fits: &dyn Fn(usize, 
     // Sections need not lie in the order of their table.
     plan.patches.sort_by_key(|patch| patch.offset);
     plan
+}
+
+/// What cards may load of an entry.
+fn codes(entry: &Entry) -> impl Iterator<Item = Code> {
+    let own = match entry.kind {
+        _ if entry.is_lto() => None,
+        EntryKind::Ptx => entry.arch.map(Code::Ptx),
+        EntryKind::Cubin => entry.arch.map(Code::Sass),
+        _ => None,
+    };
+    own.into_iter().chain(entry.members.iter().map(|member| Code::Sass(member.arch)))
 }
 
 fn name(entry: &Entry) -> String {
@@ -111,13 +142,11 @@ fn name(entry: &Entry) -> String {
 
 /// Which entries of a module stay.
 fn kept(module: &Module, targets: usize, fits: &dyn Fn(usize, Code) -> bool) -> Vec<bool> {
-    let sass = |entry: &Entry, target: usize| match entry.kind {
-        EntryKind::Cubin if !entry.is_lto() => entry.arch.is_some_and(|arch| fits(target, Code::Sass(arch))),
-        EntryKind::Group => entry.members.iter().any(|member| fits(target, Code::Sass(member.arch))),
-        _ => false,
+    let sass = |entry: &Entry, target: usize| {
+        codes(entry).any(|code| matches!(code, Code::Sass(_)) && fits(target, code))
     };
     let ptx = |entry: &Entry, target: usize| {
-        entry.kind == EntryKind::Ptx && entry.arch.is_some_and(|arch| fits(target, Code::Ptx(arch)))
+        codes(entry).any(|code| matches!(code, Code::Ptx(_)) && fits(target, code))
     };
     // What is neither machine code nor PTX has no substitute in the module; what stands in already costs nothing.
     let judged = |entry: &Entry| {

@@ -8,7 +8,7 @@ use base64::Engine;
 use sha2::{Digest, Sha256};
 
 use super::write::{self, SlimError};
-use super::{Code, Plan, plan};
+use super::{Code, Plan, plan_and_tell};
 use crate::map::map;
 use crate::read::{Binary, is_candidate, read};
 
@@ -18,6 +18,10 @@ pub struct Job<'a> {
     pub targets: usize,
     /// Whether a target, by its number, can load a piece of code.
     pub fits: &'a (dyn Fn(usize, Code) -> bool + Sync),
+    /// How many other cards to tell about.
+    pub cards: usize,
+    /// Whether such a card, by its number, can load a piece of code.
+    pub loads: &'a (dyn Fn(usize, Code) -> bool + Sync),
     /// Whether to make files smaller, too.
     pub compact: bool,
     /// Whether to write nothing and only tell.
@@ -37,8 +41,6 @@ pub struct Slimmed {
     pub written: u64,
     /// What was removed.
     pub plan: Plan,
-    /// What was in it, for a report of what no longer runs where.
-    pub binary: Binary,
     /// Why it was left as it was.
     pub refused: Option<String>,
 }
@@ -97,9 +99,10 @@ fn file(input: &Path, output: &Path, job: &Job<'_>, told: &mut dyn FnMut(Slimmed
         if let Ok(binary) = read(&bytes)
             && !binary.modules.is_empty()
         {
-            let mut slimmed = planned(input.display().to_string(), &bytes, binary, job);
+            let mut slimmed = planned(input.display().to_string(), &bytes, &binary, job);
             let nothing = slimmed.plan.patches.is_empty();
-            if !job.dry_run && !(nothing && input == output) {
+            let in_place_already = nothing && input == output;
+            if !job.dry_run && !in_place_already {
                 let (length, written, refused) =
                     write_best(&bytes, &slimmed.plan, job.compact && !nothing, output, &mode)?;
                 (slimmed.bytes_after, slimmed.written) = (length, written);
@@ -136,13 +139,17 @@ fn write_best(
     Err(SlimError::Unproven)
 }
 
-fn planned(path: String, bytes: &[u8], binary: Binary, job: &Job<'_>) -> Slimmed {
+fn planned(path: String, bytes: &[u8], binary: &Binary, job: &Job<'_>) -> Slimmed {
     let refused = signed(bytes);
     // A signature covers every byte: such a file is left as it is.
-    let plan = if refused.is_some() { Plan::default() } else { plan(&binary, bytes, job.targets, job.fits) };
+    let plan = if refused.is_some() {
+        Plan::default()
+    } else {
+        plan_and_tell(binary, bytes, job.targets, job.fits, job.cards, job.loads)
+    };
     let length = bytes.len() as u64;
     let written = length - plan.patches.iter().map(|patch| patch.zeros).sum::<u64>().min(length);
-    Slimmed { path, bytes_before: length, bytes_after: length, written, plan, binary, refused }
+    Slimmed { path, bytes_before: length, bytes_after: length, written, plan, refused }
 }
 
 /// Why a file must not be changed: it carries a signature over itself.
@@ -191,7 +198,7 @@ fn wheel(
                 if let Ok(binary) = read(&start)
                     && !binary.modules.is_empty()
                 {
-                    let mut slimmed = planned(format!("{}!/{name}", input.display()), &start, binary, job);
+                    let mut slimmed = planned(format!("{}!/{name}", input.display()), &start, &binary, job);
                     if !slimmed.plan.patches.is_empty()
                         && let Some(writer) = &mut writer
                     {

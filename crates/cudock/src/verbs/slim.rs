@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use cudock_facts::Facts;
 use cudock_facts::lookup::Found;
 use cudock_facts::version::{Capability, PtxArch, SmArch, Variant};
-use cudock_fatbin::{Arch, Code, Entry, EntryKind, Job, Module, Slimmed};
+use cudock_fatbin::{Arch, Code, Job, Slimmed};
 use serde::Serialize;
 
 use crate::cli::SlimArgs;
@@ -65,23 +65,21 @@ pub(super) fn run(facts: &Facts, words: &SlimArgs, format: Format) -> Result<Out
         return Err(Failure::input("the output is the input").hint("pass --in-place to replace it"));
     }
     let fits = |target: usize, code: Code| targets.get(target).is_some_and(|(_, card)| loads(code, *card));
-    let job = Job { targets: targets.len(), fits: &fits, compact: words.compact, dry_run: words.dry_run };
+    let cards = all_cards(facts);
+    let job = Job {
+        targets: targets.len(),
+        fits: &fits,
+        cards: cards.len(),
+        loads: &|card, code| cards.get(card).is_some_and(|card| loads(code, *card)),
+        compact: words.compact,
+        dry_run: words.dry_run,
+    };
     let mut files = Vec::new();
     let mut total = Total::default();
     let mut lost: BTreeMap<String, u64> = BTreeMap::new();
-    let cards = all_cards(facts);
     let mut told = |file: Slimmed| {
-        for module in &file.binary.modules {
-            for card in &cards {
-                let before = loads_on(module, *card, |_| true);
-                let kept = |entry: &Entry| stays(module, entry, &targets);
-                if before
-                    && !loads_on(module, *card, kept)
-                    && file.refused.as_ref().is_none_or(|_| !file.plan.patches.is_empty())
-                {
-                    *lost.entry(card.to_string()).or_default() += 1;
-                }
-            }
+        for (card, modules) in cards.iter().zip(&file.plan.lost).filter(|(_, modules)| **modules > 0) {
+            *lost.entry(card.to_string()).or_default() += modules;
         }
         let sizes = Total {
             bytes_before: file.bytes_before,
@@ -150,6 +148,7 @@ fn all_cards(facts: &Facts) -> Vec<Capability> {
     facts.drivers().architecture.iter().flat_map(|row| row.capabilities.iter().copied()).collect()
 }
 
+/// Whether a card loads a piece of code, by the rules of the target types.
 fn loads(code: Code, card: Capability) -> bool {
     let variant = |arch: Arch| match arch.variant {
         cudock_fatbin::Variant::Plain => Variant::Plain,
@@ -165,28 +164,6 @@ fn loads(code: Code, card: Capability) -> bool {
             capability(arch).is_some_and(|named| PtxArch::new(named, variant(arch)).compiles_for(card))
         }
     }
-}
-
-fn entry_loads(entry: &Entry, card: Capability) -> bool {
-    match (entry.kind, entry.arch) {
-        (EntryKind::Ptx, Some(arch)) => loads(Code::Ptx(arch), card),
-        (EntryKind::Cubin, Some(arch)) => loads(Code::Sass(arch), card),
-        (EntryKind::Group, _) => entry.members.iter().any(|member| loads(Code::Sass(member.arch), card)),
-        _ => false,
-    }
-}
-
-fn loads_on(module: &Module, card: Capability, counts: impl Fn(&Entry) -> bool) -> bool {
-    module.entries.iter().any(|entry| counts(entry) && entry_loads(entry, card))
-}
-
-/// Whether an entry was kept for one of the targets.
-fn stays(module: &Module, entry: &Entry, targets: &[(&str, Capability)]) -> bool {
-    targets.iter().any(|(_, card)| {
-        let has_sass =
-            module.entries.iter().any(|other| other.kind != EntryKind::Ptx && entry_loads(other, *card));
-        entry_loads(entry, *card) && (entry.kind != EntryKind::Ptx || !has_sass)
-    })
 }
 
 fn print(report: &Report<'_>) {
