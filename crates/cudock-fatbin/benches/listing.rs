@@ -8,7 +8,7 @@
 
 use std::hint::black_box;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 fn main() {
@@ -27,14 +27,35 @@ fn main() {
     // Bring everything into the page cache before anything is timed.
     memchr_all(&maps, cores);
     let anonymous = memory("RssAnon:");
+    let most = AtomicU64::new(0);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                most.fetch_max(memory("RssAnon:"), Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        measure(&directory, &maps, bytes, cores);
+        done.store(true, Ordering::Relaxed);
+    });
+    let more = most.load(Ordering::Relaxed).saturating_sub(anonymous);
+    println!("memory beyond the mapping: {:.1} MB at most (64 is promised)", more as f64 / 1e3);
+}
 
+fn measure(
+    directory: &PathBuf,
+    maps: &[impl std::ops::Deref<Target = [u8]> + Sync],
+    bytes: usize,
+    cores: usize,
+) {
     let mut best = (Duration::MAX, Duration::MAX);
     for _ in 0..5 {
         let start = Instant::now();
-        memchr_all(&maps, cores);
+        memchr_all(maps, cores);
         best.0 = best.0.min(start.elapsed());
         let start = Instant::now();
-        let (modules, trouble) = cudock_fatbin::inspect(std::slice::from_ref(&directory), |file, _| {
+        let (modules, trouble) = cudock_fatbin::inspect(std::slice::from_ref(directory), |file, _| {
             Some(file.binary.modules.len())
         });
         black_box(&modules);
@@ -48,10 +69,6 @@ fn main() {
         best.0.as_secs_f64(),
         best.1.as_secs_f64(),
         best.1.as_secs_f64() / best.0.as_secs_f64(),
-    );
-    println!(
-        "memory beyond the mapping: {:.1} MB more than before, at most",
-        (memory("VmHWM:").min(memory("RssAnon:")) as f64 - anonymous as f64).max(0.0) / 1e3
     );
 }
 

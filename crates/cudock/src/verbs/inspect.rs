@@ -34,6 +34,9 @@ struct GpuCode {
     modules: usize,
     entries: Vec<CodeLine>,
     sections: Vec<SectionReport>,
+    /// Modules that the linker added and that hold no kernel; told with --kernels, because it takes opening them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modules_without_kernels: Option<usize>,
     covers: String,
     unknown: BTreeMap<String, u64>,
     damage: Vec<String>,
@@ -77,7 +80,10 @@ pub(super) fn run(words: &InspectArgs, format: Format) -> Result<Outcome, Failur
     let named_only = words.paths.iter().all(|path| path.is_file());
     let look = |file: Inspected, bytes: &[u8]| {
         let kernels = if words.kernels { kernels(&file.binary, bytes) } else { Vec::new() };
-        let report = report(file, kernels);
+        let without = words.kernels.then(|| {
+            file.binary.modules.iter().filter(|module| module.has_kernels(bytes) == Some(false)).count()
+        });
+        let report = report(file, kernels, without);
         // Below a directory, files without GPU code are of no interest here.
         (named_only || !report.lines.is_empty() || !report.gpu_code.damage.is_empty()).then_some(report)
     };
@@ -118,7 +124,7 @@ fn cannot_read(path: &str, error: &FileError) -> Failure {
     }
 }
 
-fn report(file: Inspected, kernels: Vec<KernelReport>) -> FileReport {
+fn report(file: Inspected, kernels: Vec<KernelReport>, modules_without_kernels: Option<usize>) -> FileReport {
     let Inspected { path, size, binary } = file;
     let lines = binary.lines();
     let glibc = binary.linkage.glibc();
@@ -131,6 +137,7 @@ fn report(file: Inspected, kernels: Vec<KernelReport>) -> FileReport {
         modules: binary.modules.len(),
         entries: code_lines(&lines),
         sections: sections.collect(),
+        modules_without_kernels,
         covers: sentence(&lines),
         unknown: binary.unknown(),
         damage: binary.damage.iter().map(ToString::to_string).collect(),
@@ -228,6 +235,9 @@ fn print(report: &Report) {
             format!("{modules} module{}; ", if modules == 1 { "" } else { "s" })
         };
         line(output::wrapped("  ", &format!("{modules}{}", file.gpu_code.covers)));
+        if let Some(count) = file.gpu_code.modules_without_kernels.filter(|count| *count > 0) {
+            line(format!("  {count} of the modules hold no kernel, and whether they load says nothing"));
+        }
         for (what, count) in &file.gpu_code.unknown {
             line(format!("  {}: {what}, {count} times", styled(YELLOW, "unknown")));
         }
