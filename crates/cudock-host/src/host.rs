@@ -96,6 +96,8 @@ pub struct KernelDriver {
     pub modules: Vec<String>,
     /// Cards the module has taken, from `/proc/driver/nvidia/gpus`.
     pub gpus: Vec<KernelGpu>,
+    /// Whether there is an `nvidia-modprobe`, which loads modules and makes nodes when a program first needs them.
+    pub makes_nodes: bool,
     /// Whether a fabric manager runs, where that could be told.
     pub fabric_manager: Option<bool>,
 }

@@ -181,6 +181,16 @@ fn a_missing_node_is_named() {
 }
 
 #[test]
+fn nodes_that_are_made_at_first_use_are_a_note() {
+    let tree = tree::healthy()
+        .without("/dev/nvidia-uvm")
+        .file("/proc/modules", "nvidia 1 1 - Live 0x0\n")
+        .program("/usr/bin/nvidia-modprobe");
+    let diagnosis = diagnose(&tree);
+    assert_eq!((diagnosis.worst(), codes(&diagnosis, Status::Note)), (Status::Note, vec!["CD0107"]));
+}
+
+#[test]
 fn an_empty_cuda_visible_devices_hides_the_gpu() {
     let tree =
         tree::healthy().environment(&[("PATH", "/opt/venv/bin:/usr/bin"), ("CUDA_VISIBLE_DEVICES", "")]);

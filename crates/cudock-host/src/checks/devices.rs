@@ -32,6 +32,12 @@ fn missing(situation: &Situation<'_>, checks: &mut Vec<Check>) {
     if missing.is_empty() {
         return;
     }
+    if host.kernel.makes_nodes && !situation.in_container() {
+        let message = format!("{} missing; nvidia-modprobe makes them at first use", list(&missing));
+        let fix = "enable nvidia-persistenced, if containers are to find them before a program has run";
+        checks.push(Check::bad(Area::Devices, Status::Note, codes::NODE_MISSING, message, fix));
+        return;
+    }
     let message = format!("{} missing: CUDA finds no device (error 100 or 999)", list(&missing));
     let fix = if situation.in_container() {
         "start the container with its GPU (docker run --gpus all …) instead of passing single devices by hand"

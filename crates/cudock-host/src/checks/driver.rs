@@ -40,7 +40,9 @@ fn module(situation: &Situation<'_>, checks: &mut Vec<Check>) {
     let cuda = situation.cuda.map_or_else(String::new, |cuda| format!(", CUDA {cuda}"));
     checks.push(Check::ok(Area::Driver, format!("driver {version}{cuda}{flavour}")));
     let unloaded = !kernel.has("nvidia_uvm") && !situation.has_node("/dev/nvidia-uvm");
-    if unloaded && !kernel.modules.is_empty() && !situation.gpu_withheld() {
+    // With nvidia-modprobe, the first program that needs the module loads it; the missing node is told with the others.
+    let on_demand = kernel.makes_nodes && !situation.in_container();
+    if unloaded && !kernel.modules.is_empty() && !situation.gpu_withheld() && !on_demand {
         let message = "the module nvidia_uvm is not loaded: CUDA fails with error 999";
         let fix = "nvidia-modprobe -u -c=0, or modprobe nvidia_uvm";
         let status = if situation.in_container() { Status::Warning } else { Status::Problem };

@@ -1,4 +1,5 @@
 use cudock_facts::Facts;
+use cudock_facts::tables::GpuClass;
 
 use super::{Area, Check, KnownGpu, Situation, Status, codes};
 use crate::host::{AMD, Host, NVIDIA, NvmlAnswer};
@@ -193,6 +194,10 @@ fn system(situation: &Situation<'_>, checks: &mut Vec<Check>) {
             report.gpus.len()
         );
         let fix = "systemctl enable --now nvidia-persistenced, or nvidia-smi -pm 1";
-        checks.push(Check::bad(Area::Gpu, Status::Warning, codes::NO_PERSISTENCE, message, fix));
+        // A desktop keeps its card awake by other means.
+        let server =
+            situation.gpus.iter().any(|gpu| gpu.row.is_none_or(|row| row.class == GpuClass::Datacenter));
+        let status = if server { Status::Warning } else { Status::Note };
+        checks.push(Check::bad(Area::Gpu, status, codes::NO_PERSISTENCE, message, fix));
     }
 }

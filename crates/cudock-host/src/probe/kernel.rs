@@ -48,6 +48,9 @@ pub(super) fn driver(root: &Root) -> KernelDriver {
         open: module.map(|line| line.contains("Open Kernel Module")),
         modules: loaded,
         gpus: gpus(root),
+        makes_nodes: ["/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin"]
+            .iter()
+            .any(|directory| root.is_program(&format!("{directory}/nvidia-modprobe"))),
         fabric_manager: fabric_manager(root),
     }
 }
