@@ -84,8 +84,9 @@ pub(super) fn run(words: &InspectArgs, format: Format) -> Result<Outcome, Failur
             file.binary.modules.iter().filter(|module| module.has_kernels(bytes) == Some(false)).count()
         });
         let report = report(file, kernels, without);
-        // Below a directory, files without GPU code are of no interest here.
-        (named_only || !report.lines.is_empty() || !report.gpu_code.damage.is_empty()).then_some(report)
+        // Below a directory and in a wheel, files without GPU code are of no interest here.
+        let named = named_only && !report.path.contains("!/");
+        (named || !report.lines.is_empty() || !report.gpu_code.damage.is_empty()).then_some(report)
     };
     let (files, trouble) = cudock_fatbin::inspect(&words.paths, look);
     let errors: Vec<Problem> = trouble
