@@ -26,7 +26,7 @@ pub(super) fn check(
         return;
     }
     let Some(cuda) = info.cuda else {
-        let fix = "install a CUDA build: pip install --force-reinstall torch (with the cuXXX index of PyTorch where the platform's \
+        let fix = "install a CUDA build: pip install --force-reinstall torch (with the CUDA index of PyTorch where the platform's \
                    default is the CPU build)"
             .to_owned();
         let judgement = cpu_only(
