@@ -31,6 +31,7 @@ fn main() {
     let clean = include_str!("../tests/clean/nvidia-smi-h200.log");
     // A program that logs its error in a loop, and one error after a hundred good lines.
     let error = "2026-11-14 10:00:00 ERROR worker: CUDA error: no kernel image is available for execution on the device\n";
+    let variable = "2026-11-14 10:00:00 ERROR worker: The NVIDIA driver on your system is too old (found version 12080).\n";
     let some_errors = noise.split_inclusive('\n').enumerate().fold(String::new(), |log, (index, line)| {
         if index % 100 == 99 { log + line + error } else { log + line }
     });
@@ -39,6 +40,7 @@ fn main() {
         ("nvidia-smi over and over", clean),
         ("an error each hundred lines", &some_errors),
         ("the same error on every line", error),
+        ("an error with a number in it on every line", variable),
     ] {
         let mut log = String::new();
         while log.len() < MEGABYTES << 20 {

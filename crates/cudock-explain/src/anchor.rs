@@ -9,6 +9,18 @@ pub(crate) fn anchors(hir: &Hir) -> Option<Vec<Vec<u8>>> {
     required(hir).filter(|texts| shortest(texts) >= SHORTEST)
 }
 
+/// Whether the texts are all there is to a pattern, so that finding one is finding the message.
+pub(crate) fn are_everything(hir: &Hir, texts: &[Vec<u8>]) -> bool {
+    let whole = |hir: &Hir| match hir.kind() {
+        HirKind::Literal(literal) => texts.iter().any(|text| **text == *literal.0),
+        _ => false,
+    };
+    match hir.kind() {
+        HirKind::Alternation(parts) => parts.iter().all(whole),
+        _ => whole(hir),
+    }
+}
+
 /// Whether a match may reach over a line's end.
 pub(crate) fn crosses_lines(hir: &Hir) -> bool {
     match hir.kind() {
@@ -94,6 +106,17 @@ mod tests {
     #[test]
     fn quotes_split_a_text_because_json_escapes_them() {
         assert_eq!(of(r#"exec: "nvidia-smi""#), Some(vec!["nvidia-smi".into()]));
+    }
+
+    #[test]
+    fn fixed_texts_alone_need_no_expression() {
+        let everything = |pattern: &str| {
+            let hir = regex_syntax::parse(pattern).unwrap();
+            are_everything(&hir, &anchors(&hir).unwrap())
+        };
+        assert!(everything("first one|second one"));
+        assert!(!everything(r"first one \d+"));
+        assert!(!everything(r#"exec: "nvidia-smi""#), "the quotes are not part of the text");
     }
 
     #[test]

@@ -42,10 +42,17 @@ pub struct Catalogue<'a> {
 pub(crate) struct Entry<'a> {
     pub(crate) message: &'a Message,
     pub(crate) crosses_lines: bool,
+    /// Whether a line that holds one of its texts holds the message.
+    fixed: bool,
     regex: OnceLock<Option<Regex>>,
 }
 
 impl Entry<'_> {
+    /// Whether a line that holds one of its texts holds the message.
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.fixed
+    }
+
     /// Where the message stands in a text.
     pub(crate) fn find(&self, text: &[u8]) -> Option<std::ops::Range<usize>> {
         self.regex()?.find(text).map(|found| found.range())
@@ -82,6 +89,7 @@ impl<'a> Catalogue<'a> {
                 })?;
             let anchors =
                 anchor::anchors(&hir).ok_or_else(|| CatalogueError::NoAnchor { id: message.id.clone() })?;
+            let fixed = anchor::are_everything(&hir, &anchors);
             for text in anchors {
                 if let Some((_, owners)) = texts.iter().zip(&mut owners).find(|(known, _)| **known == text) {
                     owners.push(index);
@@ -93,6 +101,7 @@ impl<'a> Catalogue<'a> {
             entries.push(Entry {
                 message,
                 crosses_lines: anchor::crosses_lines(&hir),
+                fixed,
                 regex: OnceLock::new(),
             });
         }

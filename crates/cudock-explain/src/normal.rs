@@ -2,13 +2,11 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr;
+use memchr::memchr2;
 
 /// Takes out terminal colours, and resolves the escapes of a log kept as JSON (`\"`, `\n`, `\t`).
 pub(crate) fn normal(line: &[u8]) -> Cow<'_, [u8]> {
-    let coloured = memchr(0x1b, line).is_some();
-    let escaped = memchr(b'\\', line).is_some();
-    if !coloured && !escaped {
+    if memchr2(0x1b, b'\\', line).is_none() {
         return Cow::Borrowed(line);
     }
     let mut out = Vec::with_capacity(line.len());

@@ -4,7 +4,7 @@ use std::ops::Range;
 use cudock_facts::tables::Message;
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Entry};
 use crate::input::{NotText, judge};
 use crate::normal::normal;
 use crate::rank;
@@ -166,6 +166,13 @@ impl<'c, 'a> Scan<'c, 'a> {
         if entries.is_empty() {
             return;
         }
+        // The common case of an error that is logged again and again: one message, already known.
+        if let [entry] = entries.as_slice()
+            && self.count_again(*entry)
+        {
+            entries.clear();
+            return;
+        }
         let text = normal(block.get(window.clone()).unwrap_or_default());
         let mut matched = std::mem::take(&mut self.matched);
         for entry in entries.drain(..) {
@@ -178,6 +185,18 @@ impl<'c, 'a> Scan<'c, 'a> {
         }
         matched.clear();
         self.matched = matched;
+    }
+
+    /// Counts a message that was found before and whose fixed text says it all; tells whether it could.
+    fn count_again(&mut self, entry: usize) -> bool {
+        let fixed = self.catalogue.entries.get(entry).is_some_and(Entry::is_fixed);
+        match self.hits.get_mut(entry) {
+            Some(Some(hit)) if fixed => {
+                hit.count += 1;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Where a message stands on a line, or beyond its end. Once it was found, that it does is all that counts.
