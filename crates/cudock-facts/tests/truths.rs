@@ -13,7 +13,7 @@
 )]
 
 use cudock_facts::Facts;
-use cudock_facts::lookup::{ImageTag, TagVerdict, TorchWheel};
+use cudock_facts::lookup::{ImageTag, Runs, TagVerdict, TorchWheel};
 use cudock_facts::tables::{
     BranchKind, ForwardCompatClass, KernelModule, Lifecycle, ServiceGpu, SizeDriver, TagStatus, Vendor,
 };
@@ -117,6 +117,19 @@ fn branches_have_their_kind_and_end() {
     assert_eq!(branch(550).end_of_life.unwrap().to_string(), "2025-04-17");
     assert_eq!(branch(580).oldest_architecture, "Maxwell");
     assert_eq!(branch(590).oldest_architecture, "Turing");
+}
+
+#[test]
+fn drivers_run_what_they_run() {
+    let facts = Facts::embedded();
+    let runs = |text: &str| facts.drivers().runs(driver(text));
+    assert_eq!(
+        runs("535.161.08"),
+        [(11, Runs::All), (12, Runs::AllButPtxAfter(cuda("12.2"))), (13, Runs::None(driver("580")))]
+    );
+    // Shipped with CUDA 11.0, and below the floor from which all of CUDA 11 runs.
+    assert_eq!(runs("450.51.06")[0], (11, Runs::UpTo(cuda("11.0"), driver("450.80.02"))));
+    assert!(runs("700.01").is_empty());
 }
 
 #[test]

@@ -4,7 +4,38 @@ use crate::tables::{
 };
 use crate::version::{Capability, CudaVersion, DriverVersion};
 
+/// Which programs of a CUDA major a driver runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// All of them: the driver's own CUDA is of a later major.
+    All,
+    /// All machine code, by minor-version compatibility; PTX of toolkits after this one is refused (error 222).
+    AllButPtxAfter(CudaVersion),
+    /// Those of toolkits up to this one, the driver's own: it is below the floor from which the others run too.
+    UpTo(CudaVersion, DriverVersion),
+    /// None: this driver is the lowest that would do (error 35).
+    None(DriverVersion),
+}
+
 impl Drivers {
+    /// What a driver runs, for each CUDA major there is a row for; empty for a driver of no known branch. Linux.
+    pub fn runs(&self, driver: DriverVersion) -> Vec<(u8, Runs)> {
+        let Some(own) = self.branch_of(driver).map(|branch| branch.cuda) else { return Vec::new() };
+        let answer = |row: &MinorCompat| {
+            let runs = if row.cuda_major < own.major() {
+                Runs::All
+            } else if driver >= row.min_linux {
+                Runs::AllButPtxAfter(own)
+            } else if row.cuda_major == own.major() {
+                Runs::UpTo(own, row.min_linux)
+            } else {
+                Runs::None(row.min_linux)
+            };
+            (row.cuda_major, runs)
+        };
+        self.minor_compat.iter().map(answer).collect()
+    }
+
     /// The branch a driver belongs to: the newest that begins at or below it. None for a driver older than all
     /// rows, or newer than the newest branch by ten or more, of which nothing is known.
     pub fn branch_of(&self, driver: DriverVersion) -> Option<&Branch> {

@@ -7,6 +7,7 @@ mod image;
 mod message;
 mod size;
 
+pub use driver::Runs;
 pub use framework::{TorchWheel, without_local};
 pub use image::{ImageTag, TagVerdict};
 

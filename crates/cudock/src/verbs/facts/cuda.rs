@@ -1,6 +1,6 @@
 //! Cards, drivers, toolkits and code targets.
 
-use cudock_facts::lookup::Found;
+use cudock_facts::lookup::{Found, Runs};
 use cudock_facts::tables::{Branch, ForwardCompatClass, Gpu, KernelModule, Toolkit, Vendor};
 use cudock_facts::version::{CudaRelease, CudaVersion, DriverVersion, PtxArch, SmArch};
 use cudock_facts::{Facts, suggest};
@@ -145,7 +145,7 @@ pub(super) fn driver(facts: &Facts, name: Option<&str>) -> Result<Answer, Failur
     })?;
     let compat: Vec<CudaVersion> =
         facts.forward_compat().packages_for(branch.branch).map(|package| package.cuda).collect();
-    let runs = runs(facts, version, branch);
+    let runs = runs(facts, version);
     let row = json!({ "driver": version, "branch": branch, "runs": runs, "cuda_compat": compat });
     let sheet = Sheet::new(format!("driver {version}, branch R{}", branch.branch))
         .field("CUDA", branch.cuda.to_string())
@@ -173,18 +173,16 @@ fn ends(branch: &Branch) -> Option<String> {
 }
 
 /// Which programs run, one statement for each CUDA major.
-fn runs(facts: &Facts, driver: DriverVersion, branch: &Branch) -> Vec<Value> {
-    let statement = |row: &cudock_facts::tables::MinorCompat| {
-        let major = row.cuda_major;
-        if major < branch.cuda.major() {
-            format!("CUDA {major}: all")
-        } else if driver >= row.min_linux {
-            format!("CUDA {major}: all; PTX of toolkits after {} is refused (error 222)", branch.cuda)
-        } else {
-            format!("CUDA {major}: none, it needs {} (error 35)", row.min_linux)
+fn runs(facts: &Facts, driver: DriverVersion) -> Vec<Value> {
+    let statement = |(major, runs): (u8, Runs)| match runs {
+        Runs::All => format!("CUDA {major}: all"),
+        Runs::AllButPtxAfter(own) => {
+            format!("CUDA {major}: all; PTX of toolkits after {own} is refused (error 222)")
         }
+        Runs::UpTo(own, floor) => format!("CUDA {major}: up to {own}; later ones need {floor} (error 35)"),
+        Runs::None(floor) => format!("CUDA {major}: none, it needs {floor} (error 35)"),
     };
-    facts.drivers().minor_compat.iter().map(|row| Value::String(statement(row))).collect()
+    facts.drivers().runs(driver).into_iter().map(|answer| Value::String(statement(answer))).collect()
 }
 
 pub(super) fn toolkit(facts: &Facts, name: Option<&str>) -> Result<Answer, Failure> {
