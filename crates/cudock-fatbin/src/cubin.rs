@@ -3,7 +3,7 @@
 use object::read::elf::{ElfFile64, FileHeader, SectionHeader};
 use object::{Endianness, elf};
 
-use crate::bytes::u32_at;
+use crate::bytes::{u16_at, u32_at};
 use crate::container::{Arch, Variant};
 
 /// A cubin, as far as its section headers tell.
@@ -13,6 +13,8 @@ pub struct Cubin {
     pub arch: Arch,
     /// Its kernels and functions, by name.
     pub kernels: Vec<Kernel>,
+    /// The toolkit that made it: (13, 4). Not all say.
+    pub toolkit: Option<(u8, u8)>,
 }
 
 /// A kernel or a device function that stands on its own.
@@ -98,8 +100,18 @@ impl Cubin {
             kernel.registers =
                 kernel.registers.max(u32::try_from(find(&registers, &kernel.name)).unwrap_or(u32::MAX));
         }
-        Some(Self { arch: Arch { number, variant }, kernels })
+        let note = sections.section_by_name(endian, b".note.nv.cuinfo");
+        let note = note.and_then(|(_, section)| section.data(endian, bytes).ok()).unwrap_or_default();
+        Some(Self { arch: Arch { number, variant }, kernels, toolkit: toolkit(note) })
     }
+}
+
+/// `.note.nv.cuinfo`: after the note's own header a version, the architecture and the toolkit times ten, two bytes each.
+fn toolkit(note: &[u8]) -> Option<(u8, u8)> {
+    let owner = usize::try_from(u32_at(note, 0)?).ok()?;
+    let value = u16_at(note, 12 + owner.checked_next_multiple_of(4).filter(|length| *length < 64)? + 4)?;
+    let (major, minor) = (u8::try_from(value / 10).ok()?, u8::try_from(value % 10).ok()?);
+    (10..100).contains(&major).then_some((major, minor))
 }
 
 /// The records of `.nv.compat` and `.nv.info`: a format, an attribute and a value in two bytes; format 4 means that

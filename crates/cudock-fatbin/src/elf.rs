@@ -21,6 +21,12 @@ pub struct Linkage {
     pub runpath: Option<String>,
     /// Versions of symbols it needs.
     pub versions: Vec<VersionNeed>,
+    /// Versions of symbols it has, such as `GLIBC_2.28` in libc.so.6.
+    pub defines: Vec<String>,
+    /// The loader that starts it: only programs name one.
+    pub interpreter: Option<String>,
+    /// ELF's number of the processor: 62 is `x86_64`, 183 is aarch64; 0 where there is no ELF file.
+    pub machine: u16,
 }
 
 /// A version that a library must have, such as `GLIBC_2.28` of libc.so.6.
@@ -107,9 +113,23 @@ fn segments<'a>(file: &File<'a>, bytes: &'a [u8], base: u64) -> Vec<Stretch<'a>>
         .collect()
 }
 
+/// A section of an ELF file, by its name.
+pub fn section<'a>(bytes: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let file = File::parse(bytes).ok()?;
+    let (_, section) = file.elf_section_table().section_by_name(file.endian(), name.as_bytes())?;
+    section.data(file.endian(), bytes).ok()
+}
+
 /// What the dynamic section says; empty where there is none.
 pub(crate) fn linkage(file: &File<'_>, bytes: &[u8]) -> Linkage {
-    read_linkage(file, bytes).unwrap_or_default()
+    let endian = file.endian();
+    let segments = file.elf_program_headers().iter();
+    let interpreter = segments.filter_map(|segment| segment.interpreter(endian, bytes).ok().flatten()).next();
+    Linkage {
+        machine: file.elf_header().e_machine(endian).0,
+        interpreter: interpreter.map(|path| String::from_utf8_lossy(path).into_owned()),
+        ..read_linkage(file, bytes).unwrap_or_default()
+    }
 }
 
 fn read_linkage(file: &File<'_>, bytes: &[u8]) -> Option<Linkage> {
@@ -148,6 +168,9 @@ fn read_linkage(file: &File<'_>, bytes: &[u8]) -> Option<Linkage> {
     if let (Some(address), Some(count)) = (values.get(&elf::DT_VERNEED.0), values.get(&elf::DT_VERNEEDNUM.0))
     {
         linkage.versions = version_needs(&at, *address, *count, &text);
+    }
+    if let (Some(address), Some(count)) = (values.get(&elf::DT_VERDEF.0), values.get(&elf::DT_VERDEFNUM.0)) {
+        linkage.defines = version_definitions(&at, *address, *count, &text);
     }
     Some(linkage)
 }
@@ -191,4 +214,27 @@ fn version_needs<'a>(
     versions.sort();
     versions.dedup();
     versions
+}
+
+/// Walks the list of versions a library has; the first of each chain is its name.
+fn version_definitions<'a>(
+    at: &dyn Fn(u64, u64) -> Option<&'a [u8]>,
+    address: u64,
+    count: u64,
+    text: &dyn Fn(u64) -> Option<String>,
+) -> Vec<String> {
+    use crate::bytes::u32_at;
+    let mut definitions = Vec::new();
+    let mut definition_at = address;
+    for _ in 0..count.min(4096) {
+        let Some(definition) = at(definition_at, 20) else { break };
+        let (Some(names), Some(next)) = (u32_at(definition, 12), u32_at(definition, 16)) else { break };
+        let name = at(definition_at.wrapping_add(u64::from(names)), 8).and_then(|entry| u32_at(entry, 0));
+        definitions.extend(name.and_then(|name| text(u64::from(name))));
+        if next == 0 {
+            break;
+        }
+        definition_at = definition_at.wrapping_add(u64::from(next));
+    }
+    definitions
 }

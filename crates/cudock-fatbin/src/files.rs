@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::map::{MapError, map};
 use crate::read::{Binary, ReadError, is_candidate, read};
+use cudock_map::{MapError, map};
 
 /// A member of a zip file is opened in memory; none that holds GPU code today is a fifth of this.
 const MAX_MEMBER: u64 = 4 << 30;

@@ -4,7 +4,7 @@ use object::read::archive::ArchiveFile;
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Endianness, ReadRef};
 
-use crate::container::{Damage, EntryKind, MAGIC, Module, read as read_container};
+use crate::container::{Damage, Entry, EntryKind, MAGIC, Module, read as read_container};
 use crate::cubin::Cubin;
 use crate::elf::{self, Linkage};
 use crate::find::{self, Stretch};
@@ -161,16 +161,23 @@ impl Module {
     /// Whether it holds no kernel: the linker adds such modules, and whether they load says nothing. Opens one entry;
     /// unknown where that is not machine code.
     pub fn has_kernels(&self, file: &[u8]) -> Option<bool> {
-        let entry = self
-            .entries
-            .iter()
-            .filter(|entry| matches!(entry.kind, EntryKind::Cubin | EntryKind::Group) && !entry.is_lto())
-            .min_by_key(|entry| entry.bytes)?;
+        Some(!self.smallest_cubin(file)?.kernels.is_empty())
+    }
+
+    /// The smallest piece of machine code in it, opened.
+    pub fn smallest_cubin(&self, file: &[u8]) -> Option<Cubin> {
+        let entry = self.smallest_entry()?;
         let payload = entry.payload(file).ok()?;
-        let cubin = match entry.members.first() {
-            Some(member) => payload.get(usize::try_from(member.start).ok()?..)?,
-            None => &payload,
-        };
-        Some(!Cubin::parse(cubin)?.kernels.is_empty())
+        match entry.members.first() {
+            Some(member) => Cubin::parse(payload.get(usize::try_from(member.start).ok()?..)?),
+            None => Cubin::parse(&payload),
+        }
+    }
+
+    /// The smallest entry with machine code.
+    pub fn smallest_entry(&self) -> Option<&Entry> {
+        let machine_code =
+            |entry: &&Entry| matches!(entry.kind, EntryKind::Cubin | EntryKind::Group) && !entry.is_lto();
+        self.entries.iter().filter(machine_code).min_by_key(|entry| entry.bytes)
     }
 }

@@ -227,6 +227,9 @@ pub struct NvmlGpu {
     pub name: String,
     /// Its compute capability.
     pub capability: Option<Capability>,
+    /// What `CUDA_VISIBLE_DEVICES` may call it.
+    #[serde(default)]
+    pub uuid: Option<String>,
     /// Memory in bytes.
     pub memory_total: Option<u64>,
     /// Memory in use.

@@ -7,13 +7,18 @@
 //! without a GPU.
 
 pub mod checks;
+mod files;
+pub mod frameworks;
 pub mod host;
 #[doc(hidden)]
 pub mod ld_cache;
+pub mod loader;
 pub mod nvml;
 pub mod probe;
+pub mod python;
 mod root;
 
 pub use checks::{Area, Check, Diagnosis, FrameworkReport, GpuReport, Status, Verdict, examine};
+pub use files::Files;
 pub use host::Host;
 pub use root::{Root, RootError};

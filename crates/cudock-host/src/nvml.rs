@@ -85,6 +85,7 @@ fn gpu(device: &Device<'_>) -> NvmlGpu {
             let number = u16::try_from(capability.major * 10 + capability.minor).ok()?;
             Capability::from_number(number)
         }),
+        uuid: device.uuid().ok(),
         memory_total: memory.as_ref().map(|memory| memory.total),
         memory_used: memory.as_ref().map(|memory| memory.used),
         persistence: device.is_in_persistent_mode().ok(),

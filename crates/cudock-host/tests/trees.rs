@@ -621,6 +621,7 @@ fn with_nvml(tree: &Tree, change: impl Fn(&mut NvmlGpu)) -> Diagnosis {
     let mut gpu = NvmlGpu {
         name: "NVIDIA H200".into(),
         capability: Some("9.0".parse().unwrap()),
+        uuid: None,
         memory_total: Some(150_754_820_096),
         memory_used: Some(0),
         persistence: Some(true),

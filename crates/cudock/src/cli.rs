@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use cudock_facts::version::DriverVersion;
 
 use crate::env;
 use crate::output::Format;
@@ -27,6 +28,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    Check(CheckArgs),
     Facts(FactsArgs),
     Explain(ExplainArgs),
     Doctor(DoctorArgs),
@@ -37,6 +39,76 @@ pub(crate) enum Verb {
     Nvml {
         library: Option<PathBuf>,
     },
+}
+
+/// Tell whether an image, a program or an environment will use a given GPU
+///
+/// Answered from the bytes, before anything runs: verdict, the error that would be seen, the file it rests on, the fix.
+/// SUBJECT is an image (a name in a registry or a daemon, an OCI layout, a docker archive), a program, a library, a
+/// wheel, a folder, or a file that says what will be installed. See docs/check.md.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cudock check build/app --host
+  cudock check registry.example/team/app:1.4 --gpu T4 --gpu H100 --driver 535.161.08
+  cudock check oci:./layout --sku Standard_NC24ads_A100_v4
+  cudock check app.tar --all-skus
+  cudock check torch-2.15.0-cp312-cp312-manylinux_2_28_x86_64.whl --gpu V100
+  cudock check requirements.txt --gpu B200
+  cudock check Dockerfile --gpu \"RTX 4090\" --driver 535 --format sarif > check.sarif
+  cudock check . --gpu A100 --explain")]
+pub(crate) struct CheckArgs {
+    /// What to check; `oci:`, `oci-archive:`, `docker-archive:`, `docker-daemon:`, `docker://` and `rootfs:` say what it is
+    #[arg(value_name = "SUBJECT")]
+    pub(crate) subject: String,
+
+    /// A card to check for; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) gpu: Vec<String>,
+
+    /// An Azure size to check for; may be given several times
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) sku: Vec<String>,
+
+    /// Every Azure size on sale
+    #[arg(long)]
+    pub(crate) all_skus: bool,
+
+    /// This machine
+    #[arg(long)]
+    pub(crate) host: bool,
+
+    /// The driver there: 535.161.08, or a branch: 580
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) driver: Option<DriverVersion>,
+
+    /// How containers get the GPU: by NVIDIA's hook, which reads the image's requirements, or by CDI, which does not
+    #[arg(long, value_enum, default_value_t = Start::Hook)]
+    pub(crate) start: Start,
+
+    /// Which image of several, such as linux/arm64
+    #[arg(long, value_name = "OS/ARCH")]
+    pub(crate) platform: Option<String>,
+
+    /// A variable it is started with, over the image's own; may be given several times
+    #[arg(long, short, value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<String>,
+
+    /// Print the rules that were applied
+    #[arg(long)]
+    pub(crate) explain: bool,
+
+    /// Use what the cache holds, and fetch nothing
+    #[arg(long)]
+    pub(crate) offline: bool,
+}
+
+/// How containers get the GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Start {
+    /// `docker run --gpus`, the NVIDIA runtime in legacy mode
+    Hook,
+    /// `--device nvidia.com/gpu=all`, podman, Kubernetes with CDI
+    Cdi,
 }
 
 /// Look up a GPU, driver, CUDA version, image, framework build or Azure size

@@ -16,6 +16,8 @@ pub(crate) enum Format {
     Text,
     /// For programs: one object.
     Json,
+    /// For code scanners, where a verb finds things: SARIF 2.1.0.
+    Sarif,
 }
 
 pub(crate) const BOLD: Style = Style::new().bold();

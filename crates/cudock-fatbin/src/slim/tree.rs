@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 use super::write::{self, SlimError};
 use super::{Code, Plan, plan_and_tell};
-use crate::map::map;
 use crate::read::{Binary, is_candidate, read};
+use cudock_map::map;
 
 /// What to do.
 pub struct Job<'a> {

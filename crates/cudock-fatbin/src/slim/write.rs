@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::compact::{self, CompactError};
 use super::{Patch, Plan};
-use crate::map::map;
+use cudock_map::map;
 
 /// What the file system keeps together.
 const PAGE: usize = 4096;

@@ -2,8 +2,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cudock_facts::version::DriverVersion;
 
-use super::program;
 use crate::host::{CdiSpec, Containers, Engine};
+use crate::python::program;
 use crate::root::Root;
 
 const TOOLKIT_PROGRAMS: [&str; 5] = [

@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use cudock_facts::version::{CudaVersion, DriverVersion};
 
-use super::libraries::Directory;
 use crate::host::{CudaToolkit, FoundBy};
+use crate::loader::Directory;
 use crate::root::Root;
 
 /// Toolkits under `/usr/local`, each once, however many links lead to it.

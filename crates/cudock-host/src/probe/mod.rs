@@ -5,7 +5,6 @@ mod cuda;
 mod kernel;
 mod libraries;
 mod nodes;
-mod python;
 mod surroundings;
 
 use std::collections::BTreeMap;
@@ -37,7 +36,7 @@ pub type AskNvml<'a> = &'a dyn Fn(Option<&Path>) -> NvmlAnswer;
 pub fn read(root: &Root, ask_nvml: AskNvml<'_>) -> Host {
     let environment = environment(root);
     let surroundings = surroundings::read(root);
-    let directories = libraries::directories(root, &environment, &surroundings.cpu_arch);
+    let directories = crate::loader::directories(root, &environment, &surroundings.cpu_arch);
     let libraries = libraries::driver_libraries(root, &directories);
     let nvml = if root.is_live() {
         let odd = libraries::outside_the_search(&libraries, "libnvidia-ml.so.1").map(Path::new);
@@ -53,7 +52,7 @@ pub fn read(root: &Root, ask_nvml: AskNvml<'_>) -> Host {
         nvml,
         toolkits: cuda::toolkits(root),
         containers: containers::read(root, &environment),
-        python: python::read(root, &environment),
+        python: crate::python::read(root, &environment),
         cuda_libraries: cuda::libraries(root, &directories),
         libraries,
         surroundings,
@@ -76,21 +75,4 @@ fn environment(root: &Root) -> BTreeMap<String, String> {
         .filter(|(name, _)| VARIABLES.contains(name))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
-}
-
-/// The directories of a variable such as `PATH`.
-fn paths_of(environment: &BTreeMap<String, String>, variable: &str) -> Vec<String> {
-    let value = environment.get(variable).map_or("", String::as_str);
-    value
-        .split(':')
-        .filter(|path| path.starts_with('/'))
-        .map(|path| path.trim_end_matches('/').to_owned())
-        .collect()
-}
-
-/// Where a program would be found: in `PATH`, then where servers have theirs.
-fn program(root: &Root, environment: &BTreeMap<String, String>, name: &str) -> Option<String> {
-    let usual = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-    let directories = paths_of(environment, "PATH").into_iter().chain(usual.map(str::to_owned));
-    directories.map(|directory| format!("{directory}/{name}")).find(|path| root.is_program(path))
 }

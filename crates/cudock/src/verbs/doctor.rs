@@ -33,7 +33,7 @@ pub(super) fn run(facts: &Facts, words: &DoctorArgs, format: Format) -> Result<O
     let diagnosis = examine(&host, facts, output::today());
     let tables = output::tables_used(facts, &TABLES);
     match format {
-        Format::Json => {
+        Format::Json | Format::Sarif => {
             let status = diagnosis.worst();
             output::json(&Report { schema: 1, status, diagnosis: &diagnosis, host: &host, tables: &tables });
         }
@@ -43,7 +43,8 @@ pub(super) fn run(facts: &Facts, words: &DoctorArgs, format: Format) -> Result<O
     Ok(if diagnosis.worst() == Status::Problem { Outcome::No } else { Outcome::Yes })
 }
 
-fn ask_nvml(library: Option<&Path>) -> NvmlAnswer {
+/// Asks NVML in a process of its own: a broken driver can hang or end the one that asks.
+pub(super) fn ask_nvml(library: Option<&Path>) -> NvmlAnswer {
     let Ok(program) = std::env::current_exe() else {
         return NvmlAnswer::Failed("cudock does not find itself".to_owned());
     };

@@ -80,7 +80,7 @@ pub(super) fn run(facts: &Facts, words: &ExplainArgs, format: Format) -> Result<
     }
     let tables = output::tables_used(facts, &["messages"]);
     match format {
-        Format::Json => print_json(&subject, &report, &tables),
+        Format::Json | Format::Sarif => print_json(&subject, &report, &tables),
         Format::Text => print_text(facts, &subject, &report, words.all),
     }
     output::warn_if_stale(&tables);
@@ -141,7 +141,7 @@ fn finding(facts: &Facts, code: &str, format: Format) -> Result<Outcome, Failure
         Failure::input(format!("there is no finding {}", code.to_ascii_uppercase())).near(&near)
     })?;
     match format {
-        Format::Json => output::json(&JsonPage { schema: 1, finding: page }),
+        Format::Json | Format::Sarif => output::json(&JsonPage { schema: 1, finding: page }),
         Format::Text => {
             line(styled(BOLD, &format!("{}: {}", page.code, page.title)));
             line(output::wrapped("  ", &page.why));

@@ -99,7 +99,7 @@ pub(super) fn run(words: &InspectArgs, format: Format) -> Result<Outcome, Failur
     let all: Vec<Line> = files.iter().flat_map(|file| file.lines.iter().cloned()).collect();
     let report = Report { schema: 1, summary: sentence(&all), files, errors };
     match format {
-        Format::Json => output::json(&report),
+        Format::Json | Format::Sarif => output::json(&report),
         Format::Text => print(&report),
     }
     for problem in &report.errors {

@@ -1,5 +1,6 @@
 //! One module a verb.
 
+mod check;
 mod doctor;
 mod explain;
 mod facts;
@@ -11,9 +12,13 @@ use cudock_facts::Facts;
 
 use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Outcome};
+use crate::output::Format;
 
 /// Runs the verb that was asked for.
 pub(crate) fn run(arguments: Cli) -> Result<Outcome, Failure> {
+    if arguments.format == Format::Sarif && !matches!(arguments.verb, Verb::Check(_)) {
+        return Err(Failure::input("--format sarif is for `check`").hint("use --format json"));
+    }
     if let Verb::Nvml { library } = &arguments.verb {
         return Ok(nvml::run(library.as_deref()));
     }
@@ -27,6 +32,7 @@ pub(crate) fn run(arguments: Cli) -> Result<Outcome, Failure> {
     match arguments.verb {
         Verb::Facts(words) => facts::run(&facts, &words, arguments.format),
         Verb::Explain(words) => explain::run(&facts, &words, arguments.format),
+        Verb::Check(words) => check::run(&facts, &words, arguments.format),
         Verb::Doctor(words) => doctor::run(&facts, &words, arguments.format),
         Verb::Slim(words) => slim::run(&facts, &words, arguments.format),
         Verb::Nvml { .. } | Verb::Inspect(_) => unreachable!("answered above, without tables"),

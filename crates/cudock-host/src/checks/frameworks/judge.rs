@@ -1,23 +1,9 @@
 //! How a build fits the driver and the cards, whatever framework it is of.
 
-use cudock_facts::version::{CudaVersion, DriverVersion, PtxArch, SmArch};
+use cudock_facts::version::DriverVersion;
 
 use crate::checks::{Situation, Status, Verdict, codes};
-
-/// What is known of a build's CUDA and GPU code.
-pub(super) struct Build<'a> {
-    pub(super) name: &'a str,
-    pub(super) version: String,
-    /// "CUDA 13.0 (cu130)"
-    pub(super) label: String,
-    pub(super) cuda_major: u8,
-    pub(super) cuda: Option<CudaVersion>,
-    pub(super) min_driver: Option<DriverVersion>,
-    pub(super) sass: Option<&'a [SmArch]>,
-    pub(super) ptx: Option<&'a [PtxArch]>,
-    pub(super) fix_for_old_driver: String,
-    pub(super) fix_for_no_code: String,
-}
+use crate::frameworks::Build;
 
 /// How a build fits the driver and the cards.
 pub(super) struct Judgement {
@@ -28,19 +14,19 @@ pub(super) struct Judgement {
 }
 
 /// Driver first, then GPU code: what fails first is what the user sees.
-pub(super) fn judge(situation: &Situation<'_>, build: &Build<'_>) -> Judgement {
+pub(super) fn judge(situation: &Situation<'_>, build: &Build) -> Judgement {
+    let min_driver = min_driver(situation, build);
     if !situation.has_gpu() {
-        let needs =
-            build.min_driver.map_or_else(String::new, |driver| format!("; needs driver {driver} or newer"));
+        let needs = min_driver.map_or_else(String::new, |driver| format!("; needs driver {driver} or newer"));
         let reason = format!("no GPU here to use{needs}");
         return Judgement { verdict: Verdict::Unknown, error: None, reason, finding: None };
     }
-    if let (Some(driver), Some(minimum)) = (situation.driver, build.min_driver)
+    if let (Some(driver), Some(minimum)) = (situation.driver, min_driver)
         && driver < minimum
-        && situation.cuda.is_none_or(|cuda| cuda.major() < build.cuda_major)
+        && situation.cuda.is_none_or(|cuda| build.cuda_major.is_none_or(|major| cuda.major() < major))
     {
         let reason = format!("driver {driver} is too old, {minimum} is needed (error 35)");
-        let finding = Some((Status::Problem, codes::DRIVER_TOO_OLD, build.fix_for_old_driver.clone()));
+        let finding = Some((Status::Problem, codes::DRIVER_TOO_OLD, build.fix_for_old_driver(Some(minimum))));
         return Judgement { verdict: Verdict::Fails, error: Some(35), reason, finding };
     }
     let judgement = code(situation, build);
@@ -53,8 +39,9 @@ pub(super) fn judge(situation: &Situation<'_>, build: &Build<'_>) -> Judgement {
     }
 }
 
-fn code(situation: &Situation<'_>, build: &Build<'_>) -> Judgement {
-    let Some(sass) = build.sass else {
+fn code(situation: &Situation<'_>, build: &Build) -> Judgement {
+    let fix_for_no_code = build.fix_for_no_code(situation.facts, &situation.capabilities());
+    let Some(sass) = build.sass.as_deref() else {
         let reason = "its GPU code is not in the tables".to_owned();
         let fix = "run a small kernel to find out; newer tables can be laid over with --facts".to_owned();
         return Judgement {
@@ -64,9 +51,8 @@ fn code(situation: &Situation<'_>, build: &Build<'_>) -> Judgement {
             finding: Some((Status::Note, codes::BUILD_UNKNOWN, fix)),
         };
     };
-    let ptx = build.ptx.unwrap_or_default();
-    let language =
-        build.cuda.and_then(|cuda| situation.facts.toolkits().toolkit(cuda)).map(|toolkit| toolkit.ptx_isa);
+    let ptx = build.ptx.as_deref().unwrap_or_default();
+    let language = build.ptx_isa;
     let understood = situation.branch().map(|branch| branch.ptx_isa);
     let mut compiled = None;
     for capability in situation.capabilities() {
@@ -81,7 +67,11 @@ fn code(situation: &Situation<'_>, build: &Build<'_>) -> Judgement {
                 let reason = format!(
                     "only PTX {language} fits capability {capability}, and the driver understands {understood} (error 222)"
                 );
-                let finding = Some((Status::Problem, codes::PTX_TOO_NEW, build.fix_for_old_driver.clone()));
+                let finding = Some((
+                    Status::Problem,
+                    codes::PTX_TOO_NEW,
+                    build.fix_for_old_driver(min_driver(situation, build)),
+                ));
                 return Judgement { verdict: Verdict::Fails, error: Some(222), reason, finding };
             }
             compiled = Some((true, code.to_string()));
@@ -91,12 +81,12 @@ fn code(situation: &Situation<'_>, build: &Build<'_>) -> Judgement {
             let reason = format!(
                 "no machine code for capability {capability}, and whether it has PTX is not in the tables"
             );
-            let finding = Some((Status::Warning, codes::BUILD_UNKNOWN, build.fix_for_no_code.clone()));
+            let finding = Some((Status::Warning, codes::BUILD_UNKNOWN, fix_for_no_code.clone()));
             return Judgement { verdict: Verdict::Unknown, error: None, reason, finding };
         }
         let list: Vec<String> = sass.iter().map(ToString::to_string).collect();
         let reason = format!("no code for capability {capability}, it has {} (error 209)", list.join(" "));
-        let finding = Some((Status::Problem, codes::NO_CODE_FOR_GPU, build.fix_for_no_code.clone()));
+        let finding = Some((Status::Problem, codes::NO_CODE_FOR_GPU, fix_for_no_code.clone()));
         return Judgement { verdict: Verdict::Fails, error: Some(209), reason, finding };
     }
     match compiled {
@@ -104,7 +94,7 @@ fn code(situation: &Situation<'_>, build: &Build<'_>) -> Judgement {
             verdict: Verdict::Jit,
             error: None,
             reason: format!("runs after the driver compiles its {code} PTX; the first start takes minutes"),
-            finding: Some((Status::Note, codes::JIT_ONLY, build.fix_for_no_code.clone())),
+            finding: Some((Status::Note, codes::JIT_ONLY, fix_for_no_code.clone())),
         },
         Some((false, code)) => Judgement {
             verdict: Verdict::Works,
@@ -121,9 +111,12 @@ fn code(situation: &Situation<'_>, build: &Build<'_>) -> Judgement {
     }
 }
 
-/// The driver a CUDA major needs, by the column of the system the driver belongs to.
-pub(super) fn min_driver(situation: &Situation<'_>, cuda_major: u8) -> Option<DriverVersion> {
-    let row = situation.facts.drivers().minor_compat(cuda_major)?;
+/// The driver a build needs: by its own rule, or by its CUDA's, in the column of the system the driver belongs to.
+fn min_driver(situation: &Situation<'_>, build: &Build) -> Option<DriverVersion> {
+    if build.min_driver.is_some() && !situation.wsl() {
+        return build.min_driver;
+    }
+    let row = situation.facts.drivers().minor_compat(build.cuda_major?)?;
     if situation.wsl() { row.min_windows } else { Some(row.min_linux) }
 }
 

@@ -1,96 +1,18 @@
-//! PyTorch, which says in a file of its own what it was built for.
+//! What PyTorch needs beside itself: its companions and the libraries it pins.
 
-use cudock_facts::lookup::{TorchWheel, without_local};
+use cudock_facts::lookup::without_local;
 use pep440_rs::Version;
 
-use super::judge::{Build, cpu_only, judge, min_driver};
-use super::tell;
-use crate::checks::{Area, Check, FrameworkReport, Situation, Status, codes};
+use crate::checks::{Area, Check, Status, codes};
 use crate::host::{Distribution, PythonEnvironment};
 
-pub(super) fn check(
-    situation: &Situation<'_>,
-    python: &PythonEnvironment,
-    checks: &mut Vec<Check>,
-    reports: &mut Vec<FrameworkReport>,
-) {
+pub(super) fn check(python: &PythonEnvironment, checks: &mut Vec<Check>) {
     let Some(info) = &python.torch else { return };
-    let frameworks = situation.facts.frameworks();
-    let version = info.version.to_string();
-    let identity = |build: &str| ("torch", version.clone(), build.to_owned());
-    if let Some(hip) = &info.hip {
-        let fix = "install the CUDA build: pip install torch".to_owned();
-        let judgement =
-            cpu_only(situation, "built for AMD's GPUs", codes::BUILT_FOR_ROCM, Status::Problem, fix);
-        tell(checks, reports, identity(&format!("ROCm {hip} build")), judgement);
-        return;
+    let uses_cuda = info.cuda.is_some() && info.hip.is_none();
+    if let Some(torch) = python.get("torch").filter(|_| uses_cuda) {
+        requirements(&missing_requirements(python, torch), "torch", checks);
+        companions(python, &info.version, checks);
     }
-    let Some(cuda) = info.cuda else {
-        let fix = "install a CUDA build: pip install --force-reinstall torch (with the CUDA index of PyTorch where the platform's \
-                   default is the CPU build)"
-            .to_owned();
-        let judgement = cpu_only(
-            situation,
-            "cannot use a GPU, torch.cuda.is_available() is False",
-            codes::CPU_BUILD,
-            Status::Problem,
-            fix,
-        );
-        tell(checks, reports, identity("CPU build"), judgement);
-        return;
-    };
-    let tag = format!("cu{}{}", cuda.major(), cuda.minor());
-    let row = frameworks.torch_build(&info.version, TorchWheel::Tag(&tag));
-    let release = frameworks.torch(&info.version);
-    // The arm wheels have a list of their own.
-    let arm = situation.host.surroundings.cpu_arch == "aarch64";
-    let sass = if arm {
-        release
-            .filter(|release| release.aarch64_cuda == Some(cuda))
-            .and_then(|release| release.aarch64_sass.as_deref())
-    } else {
-        row.and_then(|row| row.sass.as_deref())
-    };
-    let other_builds: Vec<&str> = frameworks
-        .torch_builds(&info.version)
-        .filter(|build| {
-            let code = build.sass.as_deref().unwrap_or_default();
-            situation.capabilities().iter().all(|card| code.iter().any(|code| code.runs_on(*card)))
-        })
-        .map(|build| build.tag.as_str())
-        .collect();
-    let fix_for_no_code = if other_builds.is_empty() {
-        format!(
-            "no build of torch {} has code for this GPU; take a newer torch (`cudock facts torch`)",
-            info.version
-        )
-    } else {
-        format!("install the {} build of this torch from PyTorch's index", other_builds.join(" or "))
-    };
-    let fix_for_old_driver = format!(
-        "update the driver to {} or newer, or install a torch built for an older CUDA (`cudock facts torch {}`)",
-        min_driver(situation, cuda.major())
-            .map_or_else(|| "a newer branch".to_owned(), |driver| driver.to_string()),
-        without_local(&info.version),
-    );
-    let build = Build {
-        name: "torch",
-        version: version.clone(),
-        label: format!("CUDA {cuda} build"),
-        cuda_major: cuda.major(),
-        cuda: Some(cuda),
-        min_driver: min_driver(situation, cuda.major()),
-        sass,
-        ptx: row.and_then(|row| row.ptx.as_deref()),
-        fix_for_old_driver,
-        fix_for_no_code,
-    };
-    let missing = python.get("torch").map(|torch| missing_requirements(python, torch)).unwrap_or_default();
-    let judgement = judge(situation, &build);
-    tell(checks, reports, (build.name, build.version, build.label), judgement);
-    requirements(&missing, "torch", checks);
-
-    companions(python, &info.version, checks);
 }
 
 /// torchvision and torchaudio are compiled against one torch, and say which.

@@ -49,7 +49,7 @@ pub(super) fn run(facts: &Facts, words: &FactsArgs, format: Format) -> Result<Ou
     };
     let tables = output::tables_used(facts, &answer.tables);
     match format {
-        Format::Json => {
+        Format::Json | Format::Sarif => {
             output::json(&Report { schema: 1, kind, query: name, rows: &answer.rows, tables: &tables });
         }
         Format::Text => answer.view.print(),

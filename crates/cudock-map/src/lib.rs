@@ -1,10 +1,12 @@
 //! Files in memory without reading them: libraries of half a gigabyte are looked at in a few pages.
+//!
+//! There is no safe way to map a file, so it has a crate of its own, and all others forbid unsafe code.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use memmap2::Mmap;
+pub use memmap2::Mmap;
 
 /// A file that cannot be mapped.
 #[derive(Debug, thiserror::Error)]

@@ -1,0 +1,353 @@
+//! What the commands of a `RUN` install.
+
+use std::collections::HashMap;
+
+use super::expand::Variables;
+use super::shell::Script;
+use crate::declared::pip::{self, Indexes, NoteAt, Word};
+use crate::declared::requirement::{Place, declare};
+use crate::declared::{CudaPackage, Declared, Machine, Manager, conda, excerpt, system};
+
+/// Scripts within scripts within scripts.
+const DEEPEST: usize = 3;
+
+/// Words before a command that do not change what it installs.
+const BEFORE_COMMANDS: [&str; 14] =
+    ["!", "{", "command", "do", "elif", "else", "env", "exec", "if", "nice", "sudo", "then", "time", "while"];
+
+/// Reads scripts, and adds what they install.
+pub(super) struct Reader<'a> {
+    pub(super) declared: &'a mut Declared,
+    pub(super) variables: &'a Variables,
+    pub(super) machine: Machine,
+    /// Turns a byte of the script into a line of the file.
+    pub(super) line_of: &'a dyn Fn(usize) -> usize,
+    /// Variables that the script itself sets.
+    pub(super) own: HashMap<String, Option<String>>,
+}
+
+impl Reader<'_> {
+    pub(super) fn script(&mut self, text: &str) {
+        self.script_at(text, None, 0);
+    }
+
+    /// A script; `within` is the line of the command whose argument it is.
+    fn script_at(&mut self, text: &str, within: Option<usize>, depth: usize) {
+        let mut script = Script::new(text);
+        loop {
+            let (own, variables) = (&self.own, self.variables);
+            let lookup = |name: &str| match own.get(name) {
+                Some(value) => value.clone(),
+                None => variables.get(name),
+            };
+            let Some(command) = script.next(&lookup) else { break };
+            self.notes(command.notes, within);
+            self.command(&command.words, within, depth);
+        }
+    }
+
+    fn line(&self, at: usize, within: Option<usize>) -> usize {
+        within.unwrap_or_else(|| (self.line_of)(at))
+    }
+
+    fn notes(&mut self, notes: Vec<NoteAt>, within: Option<usize>) {
+        for (at, note) in notes {
+            let line = self.line(at, within);
+            self.declared.note(line, note);
+        }
+    }
+
+    /// One command, in words.
+    pub(super) fn command(&mut self, words: &[Word], within: Option<usize>, depth: usize) {
+        let mut words = words;
+        let mut set = Vec::new();
+        let mut is_behind_prefix = false;
+        while let [first, rest @ ..] = words {
+            if let Some((name, value)) = assignment(&first.text) {
+                set.push((name.to_owned(), (!first.is_open).then(|| value.to_owned())));
+            } else if BEFORE_COMMANDS.contains(&first.text.as_str()) {
+                is_behind_prefix = true;
+            } else if !(is_behind_prefix && first.text.starts_with('-')) {
+                break;
+            }
+            words = rest;
+        }
+        let [first, arguments @ ..] = words else {
+            self.own.extend(set);
+            return;
+        };
+        let line = self.line(first.at, within);
+        let program = first.text.rsplit('/').next().unwrap_or_default();
+        let is_python = program.starts_with("python") || program == "pypy3";
+        match program {
+            "export" => {
+                let exported = arguments.iter().filter_map(|word| {
+                    let (name, value) = assignment(&word.text)?;
+                    Some((name.to_owned(), (!word.is_open).then(|| value.to_owned())))
+                });
+                self.own.extend(exported);
+            }
+            "bash" | "sh" | "dash" | "ash" | "zsh" => self.shell(arguments, line, depth),
+            "conda" | "mamba" | "micromamba" => self.conda(program, arguments, within, depth),
+            "apt" | "apt-get" | "aptitude" | "dnf" | "microdnf" | "tdnf" | "yum" | "zypper" => {
+                self.system(arguments, within);
+            }
+            "uv" => self.uv(arguments, &set, line, within),
+            "poetry" | "pdm" | "pipenv" | "pixi" => {
+                if let Some("install" | "sync" | "update" | "add") =
+                    subcommand(arguments).map(|(name, _)| name)
+                {
+                    let note = format!("what {program} installs is in files that are not read here");
+                    self.declared.note(line, note);
+                }
+            }
+            _ if is_pip(program) => self.pip(arguments, &set, line, within),
+            _ if is_python => {
+                let module =
+                    arguments.iter().position(|word| !word.text.starts_with('-') || word.text == "-m");
+                if let Some([option, rest @ ..]) = module.and_then(|at| arguments.get(at..))
+                    && option.text == "-m"
+                {
+                    let is_installer =
+                        rest.first().is_some_and(|module| ["pip", "uv"].contains(&module.text.as_str()));
+                    if is_installer && depth < DEEPEST {
+                        self.own_for(set, |reader| reader.command(rest, within, depth + 1));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Does something with variables that hold for one command only.
+    fn own_for(&mut self, set: Vec<(String, Option<String>)>, act: impl FnOnce(&mut Self)) {
+        let before: Vec<_> =
+            set.iter().map(|(name, _)| (name.clone(), self.own.get(name).cloned())).collect();
+        self.own.extend(set);
+        act(self);
+        for (name, value) in before {
+            match value {
+                Some(value) => self.own.insert(name, value),
+                None => self.own.remove(&name),
+            };
+        }
+    }
+
+    fn shell(&mut self, arguments: &[Word], line: usize, depth: usize) {
+        // `-c`, and flags that hold it: `-lc`, `-exc`.
+        let is_command = |word: &Word| word.text.starts_with('-') && word.text.ends_with('c');
+        let script = arguments.iter().position(is_command).and_then(|at| arguments.get(at + 1));
+        if let Some(script) = script.filter(|_| depth < DEEPEST) {
+            self.script_at(&script.text.clone(), Some(line), depth + 1);
+        }
+    }
+
+    fn pip(
+        &mut self,
+        arguments: &[Word],
+        set: &[(String, Option<String>)],
+        line: usize,
+        within: Option<usize>,
+    ) {
+        match subcommand(arguments) {
+            Some(("install", rest)) => self.install(rest, set, within),
+            Some(("uninstall", rest)) => {
+                let names: Vec<&str> = rest.iter().map(|word| word.text.as_str()).collect();
+                let names =
+                    names.into_iter().filter(|name| !name.starts_with('-')).collect::<Vec<_>>().join(" ");
+                self.declared.note(line, format!("removes {}", excerpt(&names)));
+            }
+            _ => {}
+        }
+    }
+
+    fn uv(
+        &mut self,
+        arguments: &[Word],
+        set: &[(String, Option<String>)],
+        line: usize,
+        within: Option<usize>,
+    ) {
+        match subcommand(arguments) {
+            Some(("pip", rest)) => match subcommand(rest) {
+                Some(("install", rest)) => self.install(rest, set, within),
+                Some(("sync", _)) => {
+                    self.declared.note(line, "what uv installs is in files that are not read here");
+                }
+                _ => {}
+            },
+            Some(("add", rest)) => self.install(rest, set, within),
+            Some(("sync", _)) => {
+                self.declared.note(line, "what uv installs is in files that are not read here");
+            }
+            _ => {}
+        }
+    }
+
+    fn install(&mut self, words: &[Word], set: &[(String, Option<String>)], within: Option<usize>) {
+        let found = pip::arguments(words);
+        self.notes(found.notes, within);
+        let indexes = found.indexes.or(&self.surrounding(set));
+        for word in found.requirements {
+            let line = self.line(word.at, within);
+            let place = Place { line, machine: self.machine, group: None, tag: indexes.tag() };
+            if let Err(mistake) = declare(self.declared, &word.text, place) {
+                self.declared.note(line, format!("`{}`: {}", excerpt(&word.text), mistake.message));
+            }
+        }
+        if let (Some(conflict), Some(first)) = (indexes.conflict(), words.first()) {
+            let line = self.line(first.at, within);
+            self.declared.note(line, conflict);
+        }
+    }
+
+    /// The indexes that variables name.
+    fn surrounding(&self, set: &[(String, Option<String>)]) -> Indexes {
+        let value = |name: &str| {
+            let of_command = set.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value.clone());
+            let of_script = || self.own.get(name).cloned();
+            of_command.or_else(of_script).unwrap_or_else(|| self.variables.get(name))
+        };
+        let mut indexes = Indexes::default();
+        for name in ["PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX"] {
+            if let Some(address) = value(name) {
+                indexes.set_main(&address);
+            }
+        }
+        for name in
+            ["PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_INDEX"]
+        {
+            value(name)
+                .iter()
+                .flat_map(|list| list.split_whitespace())
+                .for_each(|address| indexes.add(address));
+        }
+        if let Some(backend) = value("UV_TORCH_BACKEND") {
+            indexes.set_backend(&backend);
+        }
+        indexes
+    }
+
+    fn conda(&mut self, program: &str, arguments: &[Word], within: Option<usize>, depth: usize) {
+        let Some((name, rest)) = subcommand(arguments) else { return };
+        match name {
+            "install" | "create" | "update" | "upgrade" => self.conda_install(program, rest, within),
+            "env" => {
+                if let Some(("create" | "update", rest)) = subcommand(rest) {
+                    self.conda_install("micromamba", rest, within);
+                }
+            }
+            "run" if depth < DEEPEST => {
+                let mut rest = rest;
+                while let [option, behind @ ..] = rest
+                    && option.text.starts_with('-')
+                {
+                    let has_value =
+                        ["-n", "--name", "-p", "--prefix", "--cwd"].contains(&option.text.as_str());
+                    rest = if has_value { behind.get(1..).unwrap_or_default() } else { behind };
+                }
+                self.command(rest, within, depth + 1);
+            }
+            _ => {}
+        }
+    }
+
+    fn conda_install(&mut self, program: &str, words: &[Word], within: Option<usize>) {
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let line = self.line(word.at, within);
+            let text = word.text.as_str();
+            let (option, glued) =
+                text.split_once('=').map_or((text, None), |(option, value)| (option, Some(value)));
+            match option {
+                "-c" | "--channel" => {
+                    let channel =
+                        glued.map(str::to_owned).or_else(|| words.next().map(|word| word.text.clone()));
+                    self.declared.channels.extend(channel);
+                }
+                "-f" if program != "micromamba" => {}
+                "-f" | "--file" => {
+                    let file =
+                        glued.or_else(|| words.next().map(|word| word.text.as_str())).unwrap_or_default();
+                    self.declared.note(line, format!("what `{}` asks for is not read here", excerpt(file)));
+                }
+                "-n" | "--name" | "-p" | "--prefix" | "-r" | "--root-prefix" | "--solver" | "--platform"
+                | "--subdir" | "--experimental" | "--clone" => {
+                    if glued.is_none() {
+                        words.next();
+                    }
+                }
+                _ if text.starts_with('-') || text.is_empty() => {}
+                _ if word.is_open => {
+                    self.declared.note(line, format!("`{}` is not known here", excerpt(text)));
+                }
+                _ => {
+                    if let Err(message) = conda::declare(self.declared, text, line) {
+                        self.declared.note(line, message);
+                    }
+                }
+            }
+        }
+    }
+
+    fn system(&mut self, arguments: &[Word], within: Option<usize>) {
+        let Some(("install" | "reinstall", rest)) = subcommand(arguments) else { return };
+        let mut words = rest.iter();
+        while let Some(word) = words.next() {
+            let text = word.text.as_str();
+            if ["-t", "-o", "-c", "--target-release", "--option", "--enablerepo"].contains(&text) {
+                words.next();
+                continue;
+            }
+            if text.starts_with('-') || text.is_empty() {
+                continue;
+            }
+            let line = self.line(word.at, within);
+            if word.is_open {
+                self.declared.note(line, format!("`{}` is not known here", excerpt(text)));
+                continue;
+            }
+            let (name, version) =
+                text.split_once('=').map_or((text, None), |(name, version)| (name, Some(version)));
+            let name = name.split([':', '/']).next().unwrap_or(name).to_ascii_lowercase();
+            let python = name.strip_prefix("python").filter(|version| {
+                version.contains('.') && version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+            });
+            if let Some(python) = python {
+                self.declared.python = Some(python.to_owned());
+            }
+            if system::is_cuda_in_system(&name) {
+                let cuda = system::cuda_of_system(&name, version);
+                let version = version.map(str::to_owned);
+                self.declared.cuda_packages.push(CudaPackage {
+                    name,
+                    version,
+                    cuda,
+                    manager: Manager::System,
+                    line,
+                });
+            }
+        }
+    }
+}
+
+/// The first word that is not an option, and what follows it.
+fn subcommand(words: &[Word]) -> Option<(&str, &[Word])> {
+    let at = words.iter().position(|word| !word.text.starts_with('-'))?;
+    Some((words.get(at)?.text.as_str(), words.get(at + 1..)?))
+}
+
+fn is_pip(program: &str) -> bool {
+    program
+        .strip_prefix("pip")
+        .is_some_and(|version| version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
+}
+
+/// `NAME=value`
+fn assignment(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once('=')?;
+    let is_name = !name.is_empty()
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_name.then_some((name, value))
+}

@@ -1,0 +1,276 @@
+//! What environment files say: packages and their builds, base images, variables, what is started.
+//!
+//! A project is judged before anything is built or installed, so these readers go by the text alone. They follow no
+//! file that another names, ask no index and run no shell. Whatever can therefore not be told is a [`Note`] with its
+//! line, never a guess. Files come from anybody: they are bounded in size, and reading takes time and memory in
+//! proportion to it.
+
+mod conda;
+mod dockerfile;
+mod marker;
+mod pip;
+mod pyproject;
+mod requirement;
+mod requirements;
+mod system;
+mod tag;
+mod toml_tree;
+mod uv_lock;
+mod yaml_tree;
+
+use std::collections::BTreeMap;
+
+use cudock_facts::version::CudaVersion;
+use pep440_rs::Version;
+
+/// The largest file that is read.
+pub const LARGEST_FILE: usize = 16 << 20;
+
+/// The kinds of file that can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FileKind {
+    /// pip's `requirements.txt`, and what `pip freeze` prints.
+    Requirements,
+    /// `pyproject.toml`: the standard tables, Poetry's and uv's.
+    Pyproject,
+    /// `uv.lock`.
+    UvLock,
+    /// conda's `environment.yml`.
+    CondaEnvironment,
+    /// A Dockerfile or Containerfile.
+    Dockerfile,
+}
+
+impl FileKind {
+    /// The kind of file, by its name and, where that does not tell, its text.
+    pub fn guess(file_name: &str, text: &str) -> Option<Self> {
+        let name = file_name.rsplit(['/', '\\']).next().unwrap_or(file_name).to_ascii_lowercase();
+        let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, ""));
+        let docker = |word: &str| word == "dockerfile" || word == "containerfile";
+        if docker(&name) || docker(extension) || docker(name.split('.').next().unwrap_or_default()) {
+            return Some(Self::Dockerfile);
+        }
+        match (stem, extension) {
+            ("pyproject", "toml") => Some(Self::Pyproject),
+            ("uv", "lock") => Some(Self::UvLock),
+            (_, "yml" | "yaml") => text
+                .lines()
+                .any(|line| line.starts_with("dependencies:") || line.starts_with("channels:"))
+                .then_some(Self::CondaEnvironment),
+            (_, "txt" | "in") if stem.contains("requirement") || stem.contains("constraint") => {
+                Some(Self::Requirements)
+            }
+            (_, "txt" | "in" | "") => Self::guess_by_text(text),
+            _ => None,
+        }
+    }
+
+    fn guess_by_text(text: &str) -> Option<Self> {
+        let first = text
+            .trim_start_matches('\u{feff}')
+            .lines()
+            .map(str::trim)
+            .find(|line| !line.is_empty() && !line.starts_with('#'))?;
+        let word = first.split_whitespace().next().unwrap_or_default();
+        if word.eq_ignore_ascii_case("from") || word.eq_ignore_ascii_case("arg") {
+            return Some(Self::Dockerfile);
+        }
+        let pinned = |line: &str| line.contains("==") && requirement::parse(line).is_ok();
+        let option = ["-r ", "-c ", "-e ", "-i ", "-f ", "--index-url", "--extra-index-url", "--find-links"];
+        (pinned(first) || option.iter().any(|option| first.starts_with(option))).then_some(Self::Requirements)
+    }
+}
+
+/// The processor that markers and platform arguments are evaluated for. The system is Linux.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Machine {
+    /// Intel and AMD.
+    #[default]
+    X86_64,
+    /// 64-bit Arm.
+    Aarch64,
+}
+
+impl Machine {
+    /// As Python's `platform.machine()` has it.
+    pub const fn python_name(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+
+    /// As Docker's platforms have it.
+    pub const fn docker_name(self) -> &'static str {
+        match self {
+            Self::X86_64 => "amd64",
+            Self::Aarch64 => "arm64",
+        }
+    }
+}
+
+/// What a file says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Declared {
+    /// Python and conda packages, in the order of the file.
+    pub packages: Vec<DeclaredPackage>,
+    /// The image a Dockerfile's last stage rests on.
+    pub base_image: Option<DeclaredImage>,
+    /// Variables set for the program.
+    pub environment: BTreeMap<String, String>,
+    /// Which Python is asked for, as written: `>=3.10`.
+    pub python: Option<String>,
+    /// `linux/arm64`, if the file says so.
+    pub platform: Option<String>,
+    /// CUDA itself and its libraries, from conda or the system's packages.
+    pub cuda_packages: Vec<CudaPackage>,
+    /// What is started: entry point and arguments.
+    pub command: Option<Vec<String>>,
+    /// conda's channels, first the one that wins.
+    pub channels: Vec<String>,
+    /// What could not be told from the text.
+    pub notes: Vec<Note>,
+}
+
+/// A package that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeclaredPackage {
+    /// Normalised: lower case, with `-` only.
+    pub name: String,
+    /// Its extras, normalised.
+    pub extras: Vec<String>,
+    /// The one version that satisfies what is asked.
+    pub exact: Option<Version>,
+    /// What is asked, where that is more than one version.
+    pub range: Option<String>,
+    /// The build: `cu121`, `cpu`, `rocm6.0`; `cuda` if it is one for some CUDA.
+    pub tag: Option<String>,
+    /// Who installs it.
+    pub manager: Manager,
+    /// The extra or group it belongs to, if it is not always installed.
+    pub group: Option<String>,
+    /// Where, from 1.
+    pub line: usize,
+}
+
+/// Who installs a package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Manager {
+    /// pip, uv, Poetry: from wheels.
+    Pip,
+    /// conda, mamba, micromamba.
+    Conda,
+    /// apt, dnf and their like.
+    System,
+}
+
+/// A package of CUDA or one of its libraries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CudaPackage {
+    /// As written, in lower case: `cuda-toolkit-12-4`, `pytorch-cuda`.
+    pub name: String,
+    /// The version asked for, as written.
+    pub version: Option<String>,
+    /// The CUDA version that name or version tell.
+    pub cuda: Option<CudaVersion>,
+    /// Who installs it.
+    pub manager: Manager,
+    /// Where, from 1.
+    pub line: usize,
+}
+
+/// A base image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeclaredImage {
+    /// With build arguments filled in.
+    pub reference: String,
+    /// Where, from 1.
+    pub line: usize,
+}
+
+/// What could not be told from the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Where, from 1.
+    pub line: usize,
+    /// What it is.
+    pub text: String,
+}
+
+/// Why a file cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {message}")]
+pub struct DeclaredError {
+    /// The file, as the caller named it.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+    /// What is wrong there.
+    pub message: String,
+}
+
+/// What the file `name` says, for a machine with an x86-64 processor.
+///
+/// ```
+/// use cudock_compat::declared::{FileKind, read};
+///
+/// let text = "--index-url https://download.pytorch.org/whl/cu121\ntorch==2.3.1\n";
+/// let declared = read(FileKind::Requirements, "requirements.txt", text).unwrap();
+/// assert_eq!(declared.packages[0].tag.as_deref(), Some("cu121"));
+/// ```
+pub fn read(kind: FileKind, name: &str, text: &str) -> Result<Declared, DeclaredError> {
+    read_for(kind, name, text, Machine::default())
+}
+
+/// What the file `name` says, for a Linux machine with a processor of the kind `machine`.
+pub fn read_for(kind: FileKind, name: &str, text: &str, machine: Machine) -> Result<Declared, DeclaredError> {
+    if text.len() > LARGEST_FILE {
+        let message = format!("larger than {} MiB", LARGEST_FILE >> 20);
+        return Err(Fault { line: 1, column: 1, message }.in_file(name));
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let declared = match kind {
+        FileKind::Requirements => requirements::read(text, machine),
+        FileKind::Pyproject => pyproject::read(text, machine),
+        FileKind::UvLock => uv_lock::read(text, machine),
+        FileKind::CondaEnvironment => conda::read(text, machine),
+        FileKind::Dockerfile => dockerfile::read(text, machine),
+    };
+    declared.map_err(|fault| fault.in_file(name))
+}
+
+impl Declared {
+    fn note(&mut self, line: usize, text: impl Into<String>) {
+        self.notes.push(Note { line, text: text.into() });
+    }
+}
+
+/// A [`DeclaredError`] before the file's name is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Fault {
+    line: usize,
+    column: usize,
+    message: String,
+}
+
+impl Fault {
+    fn new(line: usize, column: usize, message: impl Into<String>) -> Self {
+        Self { line, column, message: message.into() }
+    }
+
+    fn in_file(self, name: &str) -> DeclaredError {
+        let Self { line, column, message } = self;
+        DeclaredError { file: name.to_owned(), line, column, message }
+    }
+}
+
+/// As much of a text as fits in a message.
+fn excerpt(text: &str) -> String {
+    const LONGEST: usize = 80;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or(text)),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,301 @@
+//! `pyproject.toml`: the standard's tables, and what Poetry and uv add to them.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use pep440_rs::{Version, VersionSpecifiers};
+use toml::de::DeTable;
+
+use super::pip::Indexes;
+use super::requirement::{Place, declare, exact_and_range, index_tag, normalise, parse, tag_of_version};
+use super::toml_tree::{self, Lines, Value, list, table, text};
+use super::{Declared, DeclaredPackage, Fault, Machine, Manager, excerpt, marker, tag};
+
+pub(super) fn read(input: &str, machine: Machine) -> Result<Declared, Fault> {
+    let lines = Lines::of(input);
+    let root = toml_tree::parse(input, &lines)?;
+    let mut reader = Reader::new(&root, &lines, machine);
+    reader.standard(&root)?;
+    reader.poetry(&root);
+    if table(&root, &["tool", "pixi"]).is_some() {
+        reader.declared.note(1, "the tables of pixi are not read");
+    }
+    let mut declared = reader.declared;
+    if let Some(conflict) = reader.general.conflict() {
+        declared.note(1, conflict);
+    }
+    declared.notes.sort_by_key(|note| note.line);
+    Ok(declared)
+}
+
+/// Where one package comes from.
+struct Source<'t> {
+    index: Option<&'t str>,
+    marker: Option<&'t str>,
+    group: Option<&'t str>,
+    /// A path, repository or address in place of an index.
+    elsewhere: bool,
+}
+
+/// What the source of a package tells.
+struct Taken {
+    tag: Option<String>,
+}
+
+struct Reader<'t> {
+    declared: Declared,
+    lines: &'t Lines<'t>,
+    machine: Machine,
+    sources: HashMap<String, Vec<Source<'t>>>,
+    /// Addresses by the names that sources use.
+    named: HashMap<&'t str, &'t str>,
+    /// What holds for packages without a source.
+    general: Indexes,
+}
+
+impl<'t> Reader<'t> {
+    fn new(root: &'t DeTable<'_>, lines: &'t Lines<'t>, machine: Machine) -> Self {
+        let mut named = HashMap::new();
+        let mut general = Indexes::default();
+        let uv = table(root, &["tool", "uv"]);
+        let poetry = table(root, &["tool", "poetry"]);
+        let pdm = table(root, &["tool", "pdm"]);
+        let of_uv = uv.into_iter().flat_map(|uv| list(uv, "index"));
+        let of_others = [poetry, pdm].into_iter().flatten().flat_map(|tool| list(tool, "source"));
+        for index in of_uv.chain(of_others).filter_map(|index| index.get_ref().as_table()) {
+            let Some(address) = text(index, "url") else { continue };
+            named.extend(text(index, "name").map(|name| (name, address)));
+            let is_explicit = index.get("explicit").and_then(|value| value.get_ref().as_bool()) == Some(true)
+                || text(index, "priority") == Some("explicit");
+            if !is_explicit {
+                general.add(address);
+            }
+        }
+        let pip = uv.and_then(|uv| table(uv, &["pip"]));
+        for options in [uv, pip].into_iter().flatten() {
+            if let Some(address) = text(options, "index-url") {
+                general.set_main(address);
+            }
+            for key in ["extra-index-url", "find-links"] {
+                list(options, key)
+                    .filter_map(|value| value.get_ref().as_str())
+                    .for_each(|found| general.add(found));
+            }
+            if let Some(backend) = text(options, "torch-backend") {
+                general.set_backend(backend);
+            }
+        }
+        let sources = uv.and_then(|uv| table(uv, &["sources"])).into_iter().flatten();
+        let sources = sources.map(|(name, value)| (normalise(name.get_ref()), sources_of(value))).collect();
+        Self { declared: Declared::default(), lines, machine, sources, named, general }
+    }
+
+    fn standard(&mut self, root: &DeTable<'_>) -> Result<(), Fault> {
+        if let Some(project) = table(root, &["project"]) {
+            self.declared.python = text(project, "requires-python").map(str::to_owned);
+            for value in list(project, "dependencies") {
+                self.requirement(value, None)?;
+            }
+            self.groups(table(project, &["optional-dependencies"]))?;
+            for value in list(project, "dynamic") {
+                if value.get_ref().as_str() == Some("dependencies") {
+                    let line = self.lines.line(value.span().start);
+                    self.declared.note(line, "dependencies are made by the build backend, which is not run");
+                }
+            }
+        }
+        self.groups(table(root, &["dependency-groups"]))?;
+        if let Some(uv) = table(root, &["tool", "uv"]) {
+            for value in list(uv, "dev-dependencies") {
+                self.requirement(value, Some("dev"))?;
+            }
+            for key in ["override-dependencies", "constraint-dependencies"] {
+                if let Some(value) = uv.get(key) {
+                    let line = self.lines.line(value.span().start);
+                    self.declared.note(line, format!("{key} are not applied"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn groups(&mut self, groups: Option<&DeTable<'_>>) -> Result<(), Fault> {
+        for (name, group) in groups.into_iter().flatten() {
+            let Some(members) = group.get_ref().as_array() else {
+                return Err(self.lines.fault(group.span().start, "expected a list of requirements"));
+            };
+            // An included group stands in the same file, where it is read under its own name.
+            for member in members.iter().filter(|member| !member.get_ref().is_table()) {
+                self.requirement(member, Some(name.get_ref()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn requirement(&mut self, value: &Value<'_>, group: Option<&str>) -> Result<(), Fault> {
+        let span = value.span();
+        let Some(written) = value.get_ref().as_str() else {
+            return Err(self.lines.fault(span.start, "expected a requirement in quotes"));
+        };
+        let line = self.lines.line(span.start);
+        let source =
+            parse(written).ok().and_then(|requirement| self.source_tag(&requirement.name, group, line));
+        let place = Place { line, machine: self.machine, group, tag: self.general.tag() };
+        let before = self.declared.packages.len();
+        declare(&mut self.declared, written, place).map_err(|mistake| self.lines.mistake(span, mistake))?;
+        if let (Some(taken), Some(package)) = (source, self.declared.packages.get_mut(before))
+            && package.exact.as_ref().is_none_or(|version| !version.is_local())
+        {
+            package.tag = taken.tag;
+        }
+        Ok(())
+    }
+
+    /// What uv takes a package from, if that is a source of its own.
+    fn source_tag(&mut self, name: &str, group: Option<&str>, line: usize) -> Option<Taken> {
+        let source = self.sources.get(name)?.iter().find(|source| {
+            let met = |condition| marker::evaluate(condition, self.machine, group) != Ok(Some(false));
+            source.group.is_none_or(|wanted| group == Some(wanted)) && source.marker.is_none_or(met)
+        })?;
+        if source.elsewhere {
+            self.declared.note(line, format!("{name} comes from a source that is not an index"));
+            return Some(Taken { tag: None });
+        }
+        let index = source.index?;
+        let Some(address) = self.named.get(index) else {
+            self.declared.note(line, format!("the index `{}` of {name} is not in this file", excerpt(index)));
+            return Some(Taken { tag: None });
+        };
+        Some(Taken { tag: tag::of_address(address) })
+    }
+
+    fn poetry(&mut self, root: &DeTable<'_>) {
+        let Some(poetry) = table(root, &["tool", "poetry"]) else { return };
+        if let Some(dependencies) = table(poetry, &["dependencies"]) {
+            self.poetry_table(dependencies, None);
+        }
+        if let Some(dependencies) = table(poetry, &["dev-dependencies"]) {
+            self.poetry_table(dependencies, Some("dev"));
+        }
+        for (name, group) in table(poetry, &["group"]).into_iter().flatten() {
+            let dependencies = group.get_ref().as_table().and_then(|group| table(group, &["dependencies"]));
+            if let Some(dependencies) = dependencies {
+                self.poetry_table(dependencies, Some(name.get_ref()));
+            }
+        }
+    }
+
+    fn poetry_table(&mut self, dependencies: &DeTable<'_>, group: Option<&str>) {
+        for (name, value) in dependencies {
+            if name.get_ref() == "python" {
+                let python = value.get_ref().as_str().map(str::to_owned);
+                self.declared.python = self.declared.python.take().or(python);
+                continue;
+            }
+            let name = normalise(name.get_ref());
+            match value.get_ref().as_array() {
+                Some(alternatives) => {
+                    alternatives.iter().for_each(|value| self.poetry_dependency(&name, value, group));
+                }
+                None => self.poetry_dependency(&name, value, group),
+            }
+        }
+    }
+
+    fn poetry_dependency(&mut self, name: &str, value: &Value<'_>, group: Option<&str>) {
+        let line = self.lines.line(value.span().start);
+        let mut package = DeclaredPackage {
+            name: name.to_owned(),
+            extras: Vec::new(),
+            exact: None,
+            range: None,
+            tag: None,
+            manager: Manager::Pip,
+            group: group.map(str::to_owned),
+            line,
+        };
+        let mut index = None;
+        let written = match (value.get_ref().as_str(), value.get_ref().as_table()) {
+            (Some(version), _) => Some(version),
+            (None, Some(details)) => {
+                if !self.poetry_applies(name, details, line) {
+                    return;
+                }
+                if let Some(address) = text(details, "url") {
+                    let place = Place { line, machine: self.machine, group, tag: None };
+                    if declare(&mut self.declared, &format!("{name} @ {address}"), place).is_err() {
+                        self.declared
+                            .note(line, format!("{name} comes from {}, which is not read", excerpt(address)));
+                    }
+                    return;
+                }
+                if ["git", "path", "file"].iter().any(|key| details.contains_key(*key)) {
+                    self.declared.note(line, format!("{name} comes from a source that is not an index"));
+                }
+                let extras = list(details, "extras").filter_map(|extra| extra.get_ref().as_str());
+                package.extras = extras.map(normalise).collect();
+                index = text(details, "source").and_then(|source| self.named.get(source)).copied();
+                text(details, "version")
+            }
+            _ => None,
+        };
+        (package.exact, package.range) = poetry_version(written.unwrap_or("*"));
+        package.tag = match (&package.exact, index) {
+            (Some(version), _) if version.is_local() => tag_of_version(version),
+            (_, Some(address)) => tag::of_address(address),
+            (_, None) => index_tag(name, self.general.tag()),
+        };
+        self.declared.packages.push(package);
+    }
+
+    /// Whether a dependency is for Linux, and a note if that is not told.
+    fn poetry_applies(&mut self, name: &str, details: &DeTable<'_>, line: usize) -> bool {
+        if text(details, "platform").is_some_and(|platform| platform != "linux") {
+            return false;
+        }
+        if let Some(condition) = text(details, "markers") {
+            match marker::evaluate(condition, self.machine, None) {
+                Ok(Some(false)) => return false,
+                Ok(Some(true)) => {}
+                Ok(None) | Err(_) => {
+                    self.declared.note(line, format!("{name} is asked for only if {}", excerpt(condition)));
+                }
+            }
+        }
+        if details.get("optional").and_then(|value| value.get_ref().as_bool()) == Some(true) {
+            self.declared.note(line, format!("{name} is installed only with an extra"));
+        }
+        true
+    }
+}
+
+fn sources_of<'t>(value: &'t Value<'_>) -> Vec<Source<'t>> {
+    let one = |source: &'t DeTable<'_>| Source {
+        index: text(source, "index"),
+        marker: text(source, "marker"),
+        group: text(source, "extra").or_else(|| text(source, "group")),
+        elsewhere: ["git", "path", "url", "workspace"].iter().any(|key| source.contains_key(*key)),
+    };
+    match (value.get_ref().as_table(), value.get_ref().as_array()) {
+        (Some(source), _) => vec![one(source)],
+        (_, Some(sources)) => {
+            sources.iter().filter_map(|source| source.get_ref().as_table()).map(one).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Poetry's ranges: those of the standard, `^1.2` and `~1.2`, and a bare version, which is just that one.
+fn poetry_version(written: &str) -> (Option<Version>, Option<String>) {
+    let written = written.trim();
+    if written == "*" || written.is_empty() {
+        return (None, None);
+    }
+    if let Ok(version) = Version::from_str(written) {
+        return (Some(version), None);
+    }
+    match VersionSpecifiers::from_str(written) {
+        Ok(specifiers) => exact_and_range(&specifiers),
+        Err(_) => (None, Some(written.to_owned())),
+    }
+}

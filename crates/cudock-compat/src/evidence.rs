@@ -1,0 +1,257 @@
+//! What was found in a subject, as plain data: the verdict rests on this and on nothing else.
+
+use std::collections::BTreeMap;
+
+use cudock_facts::finding::Finding;
+use cudock_facts::version::{CudaVersion, DriverVersion, PtxArch, PtxIsa, SmArch};
+use cudock_host::frameworks::{Build, Support};
+use serde::Serialize;
+
+/// All that is known of a subject.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Evidence {
+    /// What was looked at, in the user's words.
+    pub subject: String,
+    /// What kind of thing it is.
+    pub kind: SubjectKind,
+    /// The processor it is for, as images name it: amd64, arm64.
+    pub cpu: Option<String>,
+    /// The variables it is started with.
+    pub environment: BTreeMap<String, String>,
+    /// Copies of libcuda inside it, in the order in which the loader would come to them.
+    pub driver_copies: Vec<DriverCopy>,
+    /// What could use a GPU.
+    pub units: Vec<Unit>,
+    /// CUDA libraries and what else is worth listing.
+    pub components: Vec<Component>,
+    /// What reading it brought up, whatever the target.
+    pub findings: Vec<Finding>,
+    /// Whether something could be there that was not read.
+    pub partial: Option<String>,
+}
+
+/// What kind of thing was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SubjectKind {
+    /// A container image, or a folder that is the root of one.
+    #[default]
+    Image,
+    /// One program or library.
+    Program,
+    /// A folder of them.
+    Folder,
+    /// A Python wheel.
+    Wheel,
+    /// A file that says what will be installed.
+    Environment,
+}
+
+impl SubjectKind {
+    /// Whether a container runtime starts it, and gives it the driver.
+    pub fn is_container(self) -> bool {
+        matches!(self, SubjectKind::Image | SubjectKind::Environment)
+    }
+}
+
+/// A copy of libcuda that is not the host's own.
+#[derive(Debug, Clone, Serialize)]
+pub struct DriverCopy {
+    /// Where it is.
+    pub path: String,
+    /// What it is.
+    pub kind: CopyKind,
+    /// How the loader comes to it.
+    pub reach: Reach,
+}
+
+/// What a copy of libcuda is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CopyKind {
+    /// A driver's own.
+    Driver(Option<DriverVersion>),
+    /// From a cuda-compat package.
+    Compat {
+        /// The driver it belongs to.
+        driver: Option<DriverVersion>,
+        /// What its note says.
+        note: Option<CompatNote>,
+    },
+    /// A toolkit's stub.
+    Stub,
+    /// Zero bytes.
+    Empty,
+}
+
+/// The note in a cuda-compat libcuda.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CompatNote {
+    /// The CUDA version it brings.
+    pub cuda: Option<CudaVersion>,
+    /// The driver branches it runs on.
+    pub branches: Vec<u16>,
+}
+
+/// How the loader comes to a library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// By `LD_LIBRARY_PATH`: before everything else.
+    LibraryPath,
+    /// By the loader's configuration.
+    Configuration,
+    /// In a directory it always searches, where the host's is put too.
+    Default,
+    /// In the place where the container toolkit looks for cuda-compat.
+    CompatPlace,
+    /// Not at all.
+    NotSearched,
+}
+
+/// Something that could use a GPU: a program, a framework, an extension.
+#[derive(Debug, Clone, Serialize)]
+pub struct Unit {
+    /// "torch 2.15.0", or the program's name.
+    pub name: String,
+    /// What it is.
+    pub kind: UnitKind,
+    /// Its file, or its metadata.
+    pub path: String,
+    /// Whether it was built to use an NVIDIA GPU.
+    pub support: Support,
+    /// The CUDA runtime it brings.
+    pub runtime: Option<Runtime>,
+    /// Whether it names libcuda among the libraries it cannot start without.
+    pub links_driver: bool,
+    /// The lowest driver it accepts by its own rule.
+    pub own_floor: Option<DriverVersion>,
+    /// Its GPU code.
+    pub code: Code,
+    /// Libraries it needs and will not find.
+    pub missing: Vec<Missing>,
+    /// The framework's build, where it is one.
+    pub build: Option<Build>,
+}
+
+/// What a unit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnitKind {
+    /// A program.
+    Program,
+    /// A library that is looked at by itself.
+    Library,
+    /// A framework.
+    Framework,
+    /// A Python extension or a plugin that is not a framework's own.
+    Extension,
+}
+
+/// A CUDA runtime.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Runtime {
+    /// 12
+    pub major: u8,
+    /// 12.4, where it is known.
+    pub version: Option<CudaVersion>,
+    /// Whether it is in the program itself.
+    pub linked_in: bool,
+    /// Where it is, or how it is known.
+    pub path: String,
+}
+
+/// The GPU code of a unit.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Code {
+    /// Read from these files.
+    Files(Vec<CodeFile>),
+    /// By the tables.
+    Table {
+        /// Machine code.
+        sass: Vec<SmArch>,
+        /// PTX; none if the tables do not say.
+        ptx: Option<Vec<PtxArch>>,
+        /// The language it is written in.
+        isa: Option<PtxIsa>,
+    },
+    /// Not known, and why.
+    Unknown(String),
+    /// It has none, and needs none of its own.
+    None,
+}
+
+/// A file with GPU code.
+#[derive(Debug, Clone, Serialize)]
+pub struct CodeFile {
+    /// Where it is.
+    pub path: String,
+    /// How much its gaps matter.
+    pub role: Role,
+    /// Its modules, those alike together.
+    pub patterns: Vec<Pattern>,
+    /// Whether its modules were linked on the device side: then what is missing is a symbol (error 500).
+    pub device_linked: bool,
+    /// The toolkit that made it.
+    pub toolkit: Option<CudaVersion>,
+}
+
+/// How much the gaps of a file matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Every module is there to be used: one that does not load fails.
+    Program,
+    /// Most modules are there to be used, some for one kind of card alone.
+    Framework,
+    /// NVIDIA's own libraries choose among modules by the card.
+    Vendor,
+}
+
+/// Modules with the same targets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Pattern {
+    /// Machine code.
+    pub sass: Vec<SmArch>,
+    /// PTX and its language.
+    pub ptx: Vec<(PtxArch, PtxIsa)>,
+    /// How many modules are so.
+    pub modules: u64,
+}
+
+/// A library that is needed and will not be found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// libcudnn.so.9
+    pub library: String,
+    /// Who needs it.
+    pub needed_by: String,
+    /// What is wrong with it, where it is there: a version that it lacks.
+    pub version: Option<String>,
+    /// What follows.
+    pub effect: Effect,
+}
+
+/// What follows from a missing library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// The loader stops, or the import fails.
+    Fails,
+    /// The framework goes on with the CPU.
+    UsesCpu,
+    /// It may be on the target: it was not looked for there.
+    NotHere,
+}
+
+/// A library worth listing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Component {
+    /// cudart, cublas, cudnn, nccl, tensorrt …
+    pub name: String,
+    /// Its version, as far as its name tells.
+    pub version: String,
+    /// Where it is.
+    pub path: String,
+}

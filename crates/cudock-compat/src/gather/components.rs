@@ -1,0 +1,48 @@
+//! CUDA libraries, by the names of their files.
+
+use crate::evidence::Component;
+
+/// Libraries of NVIDIA that choose among their modules by the card.
+const LIBRARIES: [(&str, &str); 27] = [
+    ("libcudart", "cudart"),
+    ("libcublasLt", "cublasLt"),
+    ("libcublas", "cublas"),
+    ("libcudnn", "cudnn"),
+    ("libcufft", "cufft"),
+    ("libcufile", "cufile"),
+    ("libcupti", "cupti"),
+    ("libcurand", "curand"),
+    ("libcusolver", "cusolver"),
+    ("libcusparseLt", "cusparseLt"),
+    ("libcusparse", "cusparse"),
+    ("libcutensor", "cutensor"),
+    ("libnccl", "nccl"),
+    ("libnpp", "npp"),
+    ("libnvJitLink", "nvJitLink"),
+    ("libnvToolsExt", "nvToolsExt"),
+    ("libnvblas", "nvblas"),
+    ("libnvcomp", "nvcomp"),
+    ("libnvinfer", "tensorrt"),
+    ("libnvonnxparser", "tensorrt"),
+    ("libnvjpeg", "nvjpeg"),
+    ("libnvperf", "nvperf"),
+    ("libnvptxcompiler", "nvptxcompiler"),
+    ("libnvrtc", "nvrtc"),
+    ("libnvshmem", "nvshmem"),
+    ("libnvvm", "nvvm"),
+    ("libcudss", "cudss"),
+];
+
+/// Which of NVIDIA's libraries a file is.
+pub(crate) fn vendor_library(path: &str) -> Option<&'static str> {
+    let name = path.rsplit('/').next()?;
+    let (stem, _) = name.split_once(".so")?;
+    LIBRARIES.iter().find(|(prefix, _)| stem.starts_with(prefix)).map(|(_, library)| *library)
+}
+
+/// A library worth listing, with the version in its file's name; files with less of a version are links or wheels'.
+pub(crate) fn component(path: &str) -> Option<Component> {
+    let name = vendor_library(path)?;
+    let (_, version) = path.rsplit('/').next()?.split_once(".so.")?;
+    Some(Component { name: name.to_owned(), version: version.to_owned(), path: path.to_owned() })
+}

@@ -1,0 +1,78 @@
+//! Copies of libcuda inside a subject.
+
+use cudock_facts::version::DriverVersion;
+use cudock_host::host::FoundBy;
+use cudock_host::loader::Directory;
+
+use super::contents::Contents;
+use crate::evidence::{CopyKind, DriverCopy, Reach};
+
+/// Where the container toolkit looks for cuda-compat.
+const COMPAT_PLACE: &str = "/usr/local/cuda/compat";
+/// A stub does nothing; a real libcuda has dozens of megabytes.
+const LARGEST_STUB: u64 = 1 << 20;
+
+pub(crate) fn find(files: &dyn Contents, directories: &[Directory]) -> Vec<DriverCopy> {
+    let mut copies = Vec::new();
+    for directory in directories {
+        let reach = match directory.found_by {
+            FoundBy::LibraryPath => Reach::LibraryPath,
+            FoundBy::Configuration => Reach::Configuration,
+            FoundBy::Default => Reach::Default,
+            FoundBy::NotSearched => Reach::NotSearched,
+        };
+        let path = format!("{}/libcuda.so.1", directory.path);
+        copies.extend(copy(files, path, reach));
+        if reach == Reach::Default {
+            // What a committed container leaves: files of a driver without the link to them.
+            let versioned = files.names(&directory.path).into_iter().filter(|name| is_versioned(name));
+            for name in versioned {
+                let found = copy(files, format!("{}/{name}", directory.path), reach);
+                copies.extend(
+                    found
+                        .filter(|found| !copies.iter().any(|known| same(files, known, found)))
+                        .into_iter()
+                        .collect::<Vec<_>>(),
+                );
+            }
+        }
+    }
+    // Two libraries there, and the toolkit uses neither.
+    let in_place: Vec<String> =
+        files.names(COMPAT_PLACE).into_iter().filter(|name| is_versioned(name)).collect();
+    if let [only] = in_place.as_slice() {
+        copies.extend(copy(files, format!("{COMPAT_PLACE}/{only}"), Reach::CompatPlace));
+    }
+    copies.sort_by_key(|copy| copy.reach);
+    copies
+}
+
+fn is_versioned(name: &str) -> bool {
+    name.strip_prefix("libcuda.so.").is_some_and(|version| version.contains('.'))
+}
+
+fn same(files: &dyn Contents, one: &DriverCopy, other: &DriverCopy) -> bool {
+    files.real(&one.path) == files.real(&other.path)
+}
+
+fn copy(files: &dyn Contents, path: String, reach: Reach) -> Option<DriverCopy> {
+    let real = files.real(&path)?;
+    let size = files.size(&real)?;
+    let version = real
+        .rsplit('/')
+        .next()?
+        .split_once(".so.")
+        .and_then(|(_, version)| version.parse::<DriverVersion>().ok());
+    let in_compat = real.contains("/compat/") || real.contains("/cuda-compat");
+    let kind = if size == 0 {
+        CopyKind::Empty
+    } else if real.contains("/stubs/") || (size < LARGEST_STUB && version.is_none()) {
+        CopyKind::Stub
+    } else if in_compat || reach == Reach::CompatPlace {
+        let note = files.elf(&real).and_then(|facts| facts.note.clone());
+        CopyKind::Compat { driver: version, note }
+    } else {
+        CopyKind::Driver(version)
+    };
+    Some(DriverCopy { path, kind, reach })
+}

@@ -1,0 +1,287 @@
+//! Python environments and their frameworks as units.
+
+use std::collections::BTreeMap;
+
+use cudock_facts::Facts;
+use cudock_facts::version::CudaVersion;
+use cudock_host::frameworks::{Build, Support, Without, builds};
+use cudock_host::host::PythonEnvironment;
+
+use super::components::vendor_library;
+use super::contents::Contents;
+use super::linking::{Closure, Search};
+use crate::evidence::{Code, CodeFile, Effect, Missing, Role, Runtime, Unit, UnitKind};
+
+/// How whole the subject is: whether a library that is not in it is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wholeness {
+    /// All that will be there is there.
+    Whole,
+    /// A part: others bring the rest.
+    Part,
+}
+
+/// A file with GPU code, by its path.
+pub(crate) struct CodeAt {
+    pub(crate) path: String,
+    pub(crate) code: super::kept::FileCode,
+}
+
+/// The units of a Python environment: its frameworks, and the extensions beside them. Takes the files it uses out of
+/// `code`.
+pub(crate) fn units(
+    facts: &Facts,
+    files: &dyn Contents,
+    search: &Search<'_>,
+    python: &PythonEnvironment,
+    cpu_arch: &str,
+    wholeness: Wholeness,
+    code: &mut Vec<CodeAt>,
+) -> Vec<Unit> {
+    let wheel_folders: Vec<String> = python
+        .site_packages
+        .iter()
+        .flat_map(|site| {
+            let nvidia = format!("{site}/nvidia");
+            files.names(&nvidia).into_iter().map(move |component| format!("{nvidia}/{component}/lib"))
+        })
+        .collect();
+    let found = Found { facts, files, search, python, wheel_folders: &wheel_folders, wholeness };
+    let mut units: Vec<Unit> =
+        builds(facts, python, cpu_arch).into_iter().map(|build| framework(&found, build, code)).collect();
+    units.extend(extensions(&found, code));
+    units
+}
+
+/// What all units of an environment share.
+struct Found<'a> {
+    facts: &'a Facts,
+    files: &'a dyn Contents,
+    search: &'a Search<'a>,
+    python: &'a PythonEnvironment,
+    wheel_folders: &'a [String],
+    wholeness: Wholeness,
+}
+
+/// The folders of a framework in site-packages, and the files whose libraries are looked for.
+fn places(name: &str) -> (&'static [&'static str], &'static [&'static str]) {
+    match name {
+        "torch" => (
+            &["torch"],
+            &["torch/lib/libtorch_python.so", "torch/lib/libtorch_cuda.so", "torch/lib/libtorch.so"],
+        ),
+        "tensorflow" => (
+            &["tensorflow"],
+            &["tensorflow/libtensorflow_framework.so.2", "tensorflow/libtensorflow_cc.so.2"],
+        ),
+        "onnxruntime-gpu" => (&["onnxruntime"], &["onnxruntime/capi/libonnxruntime_providers_cuda.so"]),
+        "jax" => (
+            &["jax_plugins", "jax_cuda12_plugin", "jax_cuda13_plugin", "jaxlib"],
+            &["jax_plugins/xla_cuda12/xla_cuda_plugin.so", "jax_plugins/xla_cuda13/xla_cuda_plugin.so"],
+        ),
+        _ => (&[], &[]),
+    }
+}
+
+fn framework(found: &Found<'_>, build: Build, code: &mut Vec<CodeAt>) -> Unit {
+    let (folders, heads) = places(&build.name);
+    let mut own = Vec::new();
+    for site in &found.python.site_packages {
+        for folder in folders {
+            own.extend(taken(code, &format!("{site}/{folder}/")));
+        }
+    }
+    let heads: Vec<String> = found
+        .python
+        .site_packages
+        .iter()
+        .flat_map(|site| heads.iter().map(move |head| format!("{site}/{head}")))
+        .filter(|head| found.files.elf(head).is_some())
+        .collect();
+    let missing = if build.support == Support::Cuda || matches!(build.support, Support::NotInTables { .. }) {
+        missing(found, &build, &heads)
+    } else {
+        Vec::new()
+    };
+    let links_driver = false;
+    let files: Vec<CodeFile> = own.into_iter().map(|at| code_file(at, Role::Framework)).collect();
+    let code = if !files.is_empty() {
+        Code::Files(files)
+    } else {
+        match &build.sass {
+            Some(sass) => Code::Table { sass: sass.clone(), ptx: build.ptx.clone(), isa: build.ptx_isa },
+            None => Code::Unknown(format!(
+                "the GPU code of {} {} is not in the tables",
+                build.name, build.version
+            )),
+        }
+    };
+    Unit {
+        name: format!("{} {}", build.name, build.version),
+        kind: UnitKind::Framework,
+        path: build.path.clone().unwrap_or_else(|| found.python.prefix.clone()),
+        support: build.support.clone(),
+        runtime: build.cuda_major.map(|major| Runtime {
+            major,
+            version: build.cuda,
+            linked_in: false,
+            path: build.path.clone().unwrap_or_default(),
+        }),
+        links_driver,
+        own_floor: build.min_driver,
+        code,
+        missing,
+        build: Some(build),
+    }
+}
+
+fn missing(found: &Found<'_>, build: &Build, heads: &[String]) -> Vec<Missing> {
+    let falls_back = matches!(build.without, Without::UsesCpu { .. });
+    let effect = match (found.wholeness, falls_back) {
+        (Wholeness::Part, _) => Effect::NotHere,
+        (Wholeness::Whole, true) => Effect::UsesCpu,
+        (Wholeness::Whole, false) => Effect::Fails,
+    };
+    // Wheels' libraries are loaded by the framework itself where their own paths do not lead to them.
+    let loaded: Vec<String> = found.wheel_folders.to_vec();
+    let mut missing: Vec<Missing> = Vec::new();
+    for head in heads {
+        let Closure { missing: gone, lacking, .. } = found.search.closure(head, &loaded);
+        missing.extend(gone.into_iter().map(|(library, by)| Missing {
+            library,
+            needed_by: by,
+            version: None,
+            effect,
+        }));
+        missing.extend(lacking.into_iter().map(|(library, version, by)| Missing {
+            library,
+            needed_by: by,
+            version: Some(version),
+            effect,
+        }));
+    }
+    for soname in &build.needs {
+        let there = found.search.find(soname).is_some()
+            || found.python.wheel_libraries.contains(soname)
+            || by_distribution(found.python, soname)
+            || missing.iter().any(|known| known.library == *soname);
+        if !there && found.wholeness == Wholeness::Whole {
+            let needed_by = build.path.clone().unwrap_or_else(|| build.name.clone());
+            missing.push(Missing { library: soname.clone(), needed_by, version: None, effect });
+        }
+    }
+    if heads.is_empty() && build.name == "torch" {
+        missing.extend(pinned(found, effect));
+    }
+    missing.dedup();
+    missing
+}
+
+/// What torch's metadata requires and no metadata provides: all there is to go by where its files are not here.
+fn pinned(found: &Found<'_>, effect: Effect) -> Vec<Missing> {
+    let Some(torch) = found.python.get("torch") else { return Vec::new() };
+    let required = torch.requires.iter().filter(|requirement| requirement.name.starts_with("nvidia-"));
+    let absent = required.filter(|requirement| found.python.get(&requirement.name).is_none());
+    absent
+        .map(|requirement| Missing {
+            library: requirement.name.clone(),
+            needed_by: torch.path.clone(),
+            version: None,
+            effect,
+        })
+        .collect()
+}
+
+/// Whether an installed distribution brings a library whose file is not here.
+fn by_distribution(python: &PythonEnvironment, soname: &str) -> bool {
+    const BRINGS: [(&str, &str); 11] = [
+        ("libcudart", "nvidia-cuda-runtime"),
+        ("libcublas", "nvidia-cublas"),
+        ("libcudnn", "nvidia-cudnn"),
+        ("libcufft", "nvidia-cufft"),
+        ("libcurand", "nvidia-curand"),
+        ("libcusolver", "nvidia-cusolver"),
+        ("libcusparse", "nvidia-cusparse"),
+        ("libnccl", "nvidia-nccl"),
+        ("libnvrtc", "nvidia-cuda-nvrtc"),
+        ("libnvJitLink", "nvidia-nvjitlink"),
+        ("libnvinfer", "tensorrt"),
+    ];
+    let Some((_, package)) = BRINGS.iter().find(|(library, _)| soname.starts_with(library)) else {
+        return false;
+    };
+    let major = soname.rsplit_once(".so.").and_then(|(_, major)| major.split('.').next()).unwrap_or_default();
+    python.distributions.iter().any(|found| {
+        let Some(rest) = found.name.strip_prefix(package) else { return false };
+        // The runtime's SONAME is CUDA's major; others have majors of their own, which their versions carry.
+        let by_suffix = rest.strip_prefix("-cu").map(|cuda| cuda == major);
+        let by_version = found.version.release().first().is_some_and(|first| first.to_string() == major);
+        by_version || (*package == "nvidia-cuda-runtime" && by_suffix == Some(true))
+    })
+}
+
+/// Other libraries with GPU code in site-packages, by the folder they are in.
+fn extensions(found: &Found<'_>, code: &mut Vec<CodeAt>) -> Vec<Unit> {
+    let mut groups: BTreeMap<String, Vec<CodeAt>> = BTreeMap::new();
+    let mut rest = Vec::new();
+    for at in code.drain(..) {
+        let inside =
+            found.python.site_packages.iter().find_map(|site| at.path.strip_prefix(&format!("{site}/")));
+        let Some(inside) = inside.filter(|_| vendor_library(&at.path).is_none()) else {
+            rest.push(at);
+            continue;
+        };
+        let top = inside.split('/').next().unwrap_or(inside);
+        // NVIDIA's wheels, and what tests and tools bring, are nobody's extension.
+        if matches!(
+            top,
+            "nvidia" | "tensorrt_libs" | "tensorrt" | "triton" | "nvidia_cutlass_dsl" | "cutlass"
+        ) {
+            continue;
+        }
+        let name = top.split(".cpython").next().unwrap_or(top).trim_end_matches(".so").to_owned();
+        groups.entry(name).or_default().push(at);
+    }
+    *code = rest;
+    let unit = |(name, files): (String, Vec<CodeAt>)| {
+        let path = files.first().map(|at| at.path.clone()).unwrap_or_default();
+        let toolkit: Option<CudaVersion> = files.iter().find_map(|at| at.code.toolkit);
+        Unit {
+            name,
+            kind: UnitKind::Extension,
+            path: path.clone(),
+            support: Support::Cuda,
+            runtime: toolkit.map(|version| Runtime {
+                major: version.major(),
+                version: Some(version),
+                linked_in: false,
+                path,
+            }),
+            links_driver: false,
+            own_floor: None,
+            code: Code::Files(files.into_iter().map(|at| code_file(at, Role::Framework)).collect()),
+            missing: Vec::new(),
+            build: None,
+        }
+    };
+    let _ = found.facts;
+    groups.into_iter().map(unit).collect()
+}
+
+fn taken(code: &mut Vec<CodeAt>, prefix: &str) -> Vec<CodeAt> {
+    let (own, rest) = code.drain(..).partition(|at| at.path.starts_with(prefix));
+    *code = rest;
+    own
+}
+
+/// A file's code in a role; NVIDIA's own libraries have theirs.
+pub(crate) fn code_file(at: CodeAt, role: Role) -> CodeFile {
+    let role = if vendor_library(&at.path).is_some() { Role::Vendor } else { role };
+    CodeFile {
+        path: at.path,
+        role,
+        patterns: at.code.patterns,
+        device_linked: at.code.device_linked,
+        toolkit: at.code.toolkit,
+    }
+}

@@ -1,0 +1,135 @@
+//! Programs and libraries outside Python as units.
+
+use std::sync::Arc;
+
+use cudock_facts::Facts;
+use cudock_facts::version::{CudaVersion, PtxIsa};
+use cudock_host::frameworks::Support;
+
+use super::components::vendor_library;
+use super::contents::Contents;
+use super::frameworks::{CodeAt, Wholeness, code_file};
+use super::kept::ElfFacts;
+use super::linking::{Closure, Search};
+use crate::evidence::{Code, CodeFile, Effect, Missing, Role, Runtime, Unit, UnitKind};
+
+/// One program or library, with all that it would load; none if it has nothing to do with a GPU.
+pub(crate) fn unit(
+    facts: &Facts,
+    files: &dyn Contents,
+    search: &Search<'_>,
+    path: &str,
+    wholeness: Wholeness,
+) -> Option<Unit> {
+    let elf = files.elf(path)?;
+    let closure = search.closure(path, &[]);
+    let runtime = runtime(facts, files, &elf, path, &closure);
+    if elf.code.is_none() && runtime.is_none() && !closure.links_driver {
+        return None;
+    }
+    let is_program = elf.linkage.interpreter.is_some();
+    let mut code: Vec<CodeFile> = Vec::new();
+    if let Some(own) = &elf.code {
+        code.push(code_file(CodeAt { path: path.to_owned(), code: own.clone() }, Role::Program));
+    }
+    for found in closure.found.values() {
+        if let Some(code_in) = files.elf(found).and_then(|facts| facts.code.clone()) {
+            let real = files.real(found).unwrap_or_else(|| found.clone());
+            code.push(code_file(CodeAt { path: real, code: code_in }, Role::Program));
+        }
+    }
+    Some(Unit {
+        name: path.rsplit('/').next().unwrap_or(path).to_owned(),
+        kind: if is_program { UnitKind::Program } else { UnitKind::Library },
+        path: path.to_owned(),
+        support: Support::Cuda,
+        runtime,
+        links_driver: closure.links_driver,
+        own_floor: None,
+        code: if code.is_empty() { Code::None } else { Code::Files(code) },
+        missing: missing(closure, wholeness),
+        build: None,
+    })
+}
+
+fn missing(closure: Closure, wholeness: Wholeness) -> Vec<Missing> {
+    let effect = if wholeness == Wholeness::Whole { Effect::Fails } else { Effect::NotHere };
+    let gone = closure.missing.into_iter().map(|(library, needed_by)| Missing {
+        library,
+        needed_by,
+        version: None,
+        effect,
+    });
+    let lacking = closure.lacking.into_iter().map(|(library, version, needed_by)| Missing {
+        library,
+        needed_by,
+        version: Some(version),
+        effect,
+    });
+    gone.chain(lacking).collect()
+}
+
+/// The CUDA runtime of a program: a library it links, or one inside it.
+fn runtime(
+    facts: &Facts,
+    files: &dyn Contents,
+    elf: &Arc<ElfFacts>,
+    path: &str,
+    closure: &Closure,
+) -> Option<Runtime> {
+    let shared = closure.found.iter().find(|(name, _)| name.starts_with("libcudart.so"));
+    if let Some((name, found)) = shared {
+        let real = files.real(found).unwrap_or_else(|| found.clone());
+        let version = version_in_name(&real).or_else(|| by_package(files, &real));
+        let major = name.strip_prefix("libcudart.so.")?.split('.').next()?.parse().ok()?;
+        return Some(Runtime {
+            major,
+            version: version.filter(|version| version.major() == major),
+            linked_in: false,
+            path: real,
+        });
+    }
+    let wanted = elf.linkage.needed.iter().find_map(|name| name.strip_prefix("libcudart.so."));
+    if let Some(major) = wanted.and_then(|major| major.split('.').next()?.parse().ok()) {
+        return Some(Runtime { major, version: None, linked_in: false, path: path.to_owned() });
+    }
+    if !elf.runtime_inside {
+        return None;
+    }
+    // The toolkit that linked it is the one whose runtime is inside; PTX tells where machine code does not.
+    let code = elf.code.as_ref()?;
+    let newest_ptx = code.patterns.iter().flat_map(|pattern| pattern.ptx.iter().map(|(_, isa)| *isa)).max();
+    let version = code.toolkit.or_else(|| newest_ptx.and_then(|isa| toolkit_of(facts, isa)))?;
+    Some(Runtime { major: version.major(), version: Some(version), linked_in: true, path: path.to_owned() })
+}
+
+fn toolkit_of(facts: &Facts, isa: PtxIsa) -> Option<CudaVersion> {
+    facts.toolkits().toolkit.iter().filter(|toolkit| toolkit.ptx_isa == isa).map(|toolkit| toolkit.cuda).min()
+}
+
+/// 12.4 of `libcudart.so.12.4.127`.
+fn version_in_name(path: &str) -> Option<CudaVersion> {
+    let (_, version) = path.rsplit('/').next()?.split_once(".so.")?;
+    let mut parts = version.split('.').map(|part| part.parse::<u8>().ok());
+    Some(CudaVersion::new(parts.next()??, parts.next()??))
+}
+
+/// The version of the wheel a library lies in: `…/nvidia/cuda_runtime/lib/libcudart.so.12`.
+fn by_package(files: &dyn Contents, path: &str) -> Option<CudaVersion> {
+    let (site, _) = path.split_once("/nvidia/")?;
+    let folder = files
+        .names(site)
+        .into_iter()
+        .find(|name| name.starts_with("nvidia_cuda_runtime") && name.ends_with(".dist-info"))?;
+    let version = folder.strip_suffix(".dist-info")?.rsplit_once('-')?.1.to_owned();
+    let mut parts = version.split('.').map(|part| part.parse::<u8>().ok());
+    Some(CudaVersion::new(parts.next()??, parts.next()??))
+}
+
+/// Whether a file belongs to a CUDA toolkit: its tools and samples are not what an image is for.
+pub(crate) fn is_toolkit_file(path: &str) -> bool {
+    let top = ["/usr/local/cuda", "/opt/nvidia/", "/usr/lib/nvidia-cuda-toolkit"];
+    top.iter().any(|prefix| path.starts_with(prefix))
+        || path.contains("/nsight-")
+        || vendor_library(path).is_some()
+}

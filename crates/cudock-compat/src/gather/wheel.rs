@@ -1,0 +1,98 @@
+//! A wheel: looked at as if it were unpacked into an empty site-packages.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use cudock_host::python;
+use cudock_image::{Content, EntryKind, Header, Node, NodeKind, Tree};
+
+use super::contents::TreeFiles;
+use super::frameworks::{self, CodeAt, Wholeness};
+use super::kept::{self, Kept};
+use super::linking::Search;
+use super::{Context, GatherError, components, cpu_arch, damage, machine_of};
+use crate::evidence::{Evidence, SubjectKind};
+
+/// No file of a wheel is larger.
+const MAX_MEMBER: u64 = 8 << 30;
+const SITE: &str = "/site-packages";
+
+pub(super) fn evidence(path: &Path, name: &str, context: &Context<'_>) -> Result<Evidence, GatherError> {
+    let tree = tree(path)?;
+    let files = TreeFiles(&tree);
+    let cpu = machine_of(&tree);
+    let environment = context.environment.clone();
+    let search = Search::new(&files, &environment, cpu_arch(cpu.as_deref()));
+    let arch = cpu_arch(cpu.as_deref());
+    let mut evidence = Evidence {
+        subject: name.to_owned(),
+        kind: SubjectKind::Wheel,
+        cpu,
+        environment,
+        ..Evidence::default()
+    };
+    let mut code = Vec::new();
+    for (path, node) in tree.iter() {
+        if let Some(Kept::Elf(facts)) = node.kept() {
+            let path = format!("/{path}");
+            evidence.components.extend(components::component(&path));
+            damage(&mut evidence, &path, facts);
+            if let Some(found) = &facts.code {
+                code.push(CodeAt { path, code: found.clone() });
+            }
+        }
+    }
+    let python = python::at(&files, SITE.to_owned(), "wheel", vec![SITE.to_owned()]);
+    evidence.units =
+        frameworks::units(context.facts, &files, &search, &python, arch, Wholeness::Part, &mut code);
+    super::rest(context.facts, &files, &search, &[], code, Wholeness::Part, &mut evidence);
+    Ok(evidence)
+}
+
+fn tree(path: &Path) -> Result<Tree<Kept>, GatherError> {
+    let wrong = |source: io::Error| GatherError::Io { path: path.to_owned(), source };
+    let broken = |error: zip::result::ZipError| GatherError::Broken {
+        path: path.to_owned(),
+        message: format!("broken zip file: {error}"),
+    };
+    let mut archive = zip::ZipArchive::new(File::open(path).map_err(wrong)?).map_err(broken)?;
+    let mut tree = Tree::default();
+    for index in 0..archive.len() {
+        let mut member = archive.by_index(index).map_err(broken)?;
+        let Some(inside) = member.enclosed_name().filter(|_| member.is_file()) else { continue };
+        let inside = inside.to_string_lossy().into_owned();
+        if member.size() > MAX_MEMBER {
+            return Err(GatherError::Broken {
+                path: path.to_owned(),
+                message: format!("{inside} claims {} bytes", member.size()),
+            });
+        }
+        let header = Header {
+            path: format!("{}/{inside}", SITE.trim_start_matches('/')),
+            kind: EntryKind::File,
+            size: member.size(),
+            mode: 0o644,
+            link: String::new(),
+        };
+        let kept = opened(&mut member, &header).map_err(wrong)?;
+        tree.insert(
+            &header.path,
+            Node { mode: header.mode, kind: NodeKind::File { size: header.size, kept } },
+        );
+    }
+    Ok(tree)
+}
+
+/// Opens what may matter: the first bytes tell.
+fn opened(member: &mut impl Read, header: &Header) -> io::Result<Option<Kept>> {
+    let mut bytes = Vec::new();
+    member.by_ref().take(512).read_to_end(&mut bytes)?;
+    let text = header.path.ends_with("/METADATA") || header.path.ends_with("/version.py");
+    if !text && !cudock_fatbin::is_candidate(&bytes) {
+        return Ok(None);
+    }
+    member.take(header.size).read_to_end(&mut bytes)?;
+    let mut content = Content::of_bytes(&bytes);
+    kept::look(header, &mut content)
+}

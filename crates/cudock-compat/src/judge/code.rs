@@ -1,0 +1,155 @@
+//! Whether GPU code loads on a card.
+
+use cudock_facts::version::{Capability, CudaVersion, PtxArch, PtxIsa, SmArch, Variant};
+
+use crate::evidence::{CodeFile, Pattern, Role};
+
+/// Programs with more modules than this carry statically linked libraries, which choose among theirs by the card.
+const MANY_MODULES: u64 = 64;
+
+/// What the driver can do with code.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Card {
+    pub(super) capability: Capability,
+    pub(super) ptx_isa: Option<PtxIsa>,
+    pub(super) jit: Jit,
+}
+
+/// Whether PTX is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Jit {
+    /// Where there is no machine code.
+    AsNeeded,
+    /// Always: machine code is passed over.
+    Forced,
+    /// Never.
+    Off,
+    /// The driver's compiler is not there.
+    Missing,
+}
+
+/// What becomes of a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Loads {
+    /// Its machine code is loaded.
+    Sass(SmArch),
+    /// Its PTX is compiled.
+    Jit(PtxArch),
+    /// Its PTX is for this card, and in a language the driver does not know.
+    TooNew(PtxArch, PtxIsa),
+    /// Its PTX is for this card, and is not compiled.
+    NotCompiled(PtxArch),
+    /// It has nothing for this card.
+    Nothing,
+}
+
+impl Loads {
+    pub(super) fn works(self) -> bool {
+        matches!(self, Loads::Sass(_) | Loads::Jit(_))
+    }
+}
+
+/// What a file's modules come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FileVerdict {
+    /// What becomes of those that decide.
+    pub(super) decides: Loads,
+    /// How many of how many modules do not load, where others do.
+    pub(super) gaps: Option<(u64, u64)>,
+    /// What those that do not load are for.
+    pub(super) gap_targets: Vec<String>,
+}
+
+/// Machine code on a card. From CUDA 13.2 on, 7.2 and 8.7 run what their major runs.
+pub(super) fn runs(code: SmArch, card: Capability, toolkit: Option<CudaVersion>) -> bool {
+    if code.runs_on(card) {
+        return true;
+    }
+    let opened = [Capability::new(7, 2), Capability::new(8, 7)].contains(&card);
+    let own = code.capability();
+    opened
+        && toolkit.is_some_and(|toolkit| toolkit >= CudaVersion::new(13, 2))
+        && code.variant() != Variant::Specific
+        && own.major() == card.major()
+        && own.minor() <= card.minor()
+}
+
+/// What becomes of modules with these targets.
+pub(super) fn loads(pattern: &Pattern, card: Card, toolkit: Option<CudaVersion>) -> Loads {
+    if card.jit != Jit::Forced
+        && let Some(code) = pattern.sass.iter().filter(|code| runs(**code, card.capability, toolkit)).max()
+    {
+        return Loads::Sass(*code);
+    }
+    let fitting = pattern.ptx.iter().filter(|(code, _)| code.compiles_for(card.capability));
+    // The driver takes the nearest; of two in one module the languages are the same.
+    let Some((code, isa)) = fitting.max() else { return Loads::Nothing };
+    if matches!(card.jit, Jit::Off | Jit::Missing) {
+        return Loads::NotCompiled(*code);
+    }
+    if card.ptx_isa.is_some_and(|understood| *isa > understood) {
+        return Loads::TooNew(*code, *isa);
+    }
+    Loads::Jit(*code)
+}
+
+/// Whether a module was made for some cards alone: it has nothing but `a` and `f` targets.
+fn is_special(pattern: &Pattern) -> bool {
+    pattern.sass.iter().all(|code| code.variant() != Variant::Plain)
+        && pattern.ptx.iter().all(|(code, _)| code.variant() != Variant::Plain)
+}
+
+/// What a file's modules come to, by its role.
+pub(super) fn judge(file: &CodeFile, card: Card) -> Option<FileVerdict> {
+    let answers: Vec<(&Pattern, Loads)> =
+        file.patterns.iter().map(|pattern| (pattern, loads(pattern, card, file.toolkit))).collect();
+    let total: u64 = answers.iter().map(|(pattern, _)| pattern.modules).sum();
+    let bad: u64 =
+        answers.iter().filter(|(_, loads)| !loads.works()).map(|(pattern, _)| pattern.modules).sum();
+    let general: Vec<&(&Pattern, Loads)> =
+        answers.iter().filter(|(pattern, _)| !is_special(pattern)).collect();
+    // A file of special modules alone has no others to decide.
+    let deciding: Vec<&(&Pattern, Loads)> =
+        if general.is_empty() { answers.iter().collect() } else { general };
+    let many = total > MANY_MODULES;
+    let decides = match file.role {
+        Role::Program if !many => deciding.iter().map(|(_, loads)| *loads).max()?,
+        Role::Vendor => answers.iter().map(|(_, loads)| *loads).min()?,
+        Role::Program | Role::Framework => majority(&deciding)?,
+    };
+    let mut gap_targets: Vec<String> = answers
+        .iter()
+        .filter(|(_, loads)| !loads.works())
+        .flat_map(|(pattern, _)| pattern.sass.iter().map(ToString::to_string))
+        .collect();
+    gap_targets.sort();
+    gap_targets.dedup();
+    let gaps = (decides.works() && bad > 0).then_some((bad, total));
+    Some(FileVerdict { decides, gaps, gap_targets })
+}
+
+/// What becomes of most modules: it works if more of them load than not.
+fn majority(deciding: &[&(&Pattern, Loads)]) -> Option<Loads> {
+    let count = |wanted: &dyn Fn(Loads) -> bool| -> u64 {
+        deciding.iter().filter(|(_, loads)| wanted(*loads)).map(|(pattern, _)| pattern.modules).sum()
+    };
+    let works = count(&|loads| loads.works());
+    let fails = count(&|loads| !loads.works());
+    let side = works >= fails && works > 0;
+    let of_side = deciding.iter().filter(|(_, loads)| loads.works() == side);
+    of_side.max_by_key(|(pattern, _)| pattern.modules).map(|(_, loads)| *loads)
+}
+
+/// All targets of a file, for people.
+pub(super) fn targets(patterns: &[Pattern]) -> String {
+    let mut sass: Vec<SmArch> = patterns.iter().flat_map(|pattern| pattern.sass.iter().copied()).collect();
+    let mut ptx: Vec<(PtxArch, PtxIsa)> =
+        patterns.iter().flat_map(|pattern| pattern.ptx.iter().copied()).collect();
+    sass.sort();
+    sass.dedup();
+    ptx.sort();
+    ptx.dedup();
+    let mut words: Vec<String> = sass.iter().map(ToString::to_string).collect();
+    words.extend(ptx.iter().map(|(code, isa)| format!("{code} (PTX {isa})")));
+    if words.is_empty() { "nothing".to_owned() } else { words.join(" ") }
+}

@@ -1,0 +1,56 @@
+//! Whether a program that starts is shown a card.
+
+use cudock_facts::finding::{Evidence as Seen, Severity};
+
+use super::{Case, Stop, fails, other_error};
+use crate::codes;
+
+pub(super) fn check(case: &mut Case<'_>) -> Result<(), Stop> {
+    blocked(case)?;
+    visible(case)
+}
+
+/// What the machine itself has against it.
+fn blocked(case: &mut Case<'_>) -> Result<(), Stop> {
+    let Some((error, finding)) =
+        case.target.traits.machine.as_ref().and_then(|machine| machine.blocked.clone())
+    else {
+        return Ok(());
+    };
+    case.applies("M1", finding.message.clone());
+    let reason = finding.message.clone();
+    case.findings.push(finding);
+    let error =
+        error.map_or_else(|| other_error("no CUDA device", reason.clone()), |code| case.cuda_error(code));
+    Err(fails(error, reason))
+}
+
+/// `CUDA_VISIBLE_DEVICES`: what comes before the first entry that is not there.
+fn visible(case: &mut Case<'_>) -> Result<(), Stop> {
+    let Some(value) = case.evidence.environment.get("CUDA_VISIBLE_DEVICES").cloned() else { return Ok(()) };
+    let count = case.target.traits.gpu_count;
+    let uuids = case.target.traits.machine.as_ref().map(|machine| machine.uuids.clone()).unwrap_or_default();
+    let first = value.split(',').next().unwrap_or_default().trim();
+    let known_absent = match first.parse::<i64>() {
+        Ok(index) => index < 0 || count.is_some_and(|count| index >= i64::from(count)),
+        Err(_) if first.starts_with("GPU-") || first.starts_with("MIG-") => {
+            !uuids.is_empty() && !uuids.iter().any(|uuid| uuid.starts_with(first))
+        }
+        Err(_) => true,
+    };
+    if !known_absent {
+        case.applies("V4", format!("`{value}` shows at least one card"));
+        return Ok(());
+    }
+    case.applies("V4", format!("`{value}` shows none"));
+    let reason = format!("CUDA_VISIBLE_DEVICES is `{value}`: it hides every GPU");
+    let seen = vec![Seen::new("CUDA_VISIBLE_DEVICES", value)];
+    case.find(
+        Severity::Error,
+        codes::HIDDEN_BY_ENVIRONMENT,
+        reason.clone(),
+        seen,
+        "unset CUDA_VISIBLE_DEVICES, or list cards that are there",
+    );
+    Err(fails(case.cuda_error(100), reason))
+}

@@ -1,0 +1,268 @@
+//! Which libcuda a program will load, and what that one can do.
+
+use cudock_facts::finding::{Evidence as Seen, Severity};
+use cudock_facts::tables::ForwardCompatClass;
+use cudock_facts::version::{CudaVersion, DriverVersion, PtxIsa};
+use cudock_host::host::LibraryKind;
+
+use super::{Case, Stop, fails};
+use crate::codes;
+use crate::evidence::{CompatNote, CopyKind, DriverCopy, Reach};
+
+/// The driver library a program will get.
+pub(super) enum Libcuda {
+    /// One that can be used.
+    Usable(Driver),
+    /// None: the runtime says 35, and programs that link it do not start.
+    Absent(String),
+    /// One that answers with an error.
+    Broken(Stop),
+}
+
+/// A driver as programs see it.
+#[derive(Debug, Clone)]
+pub(super) struct Driver {
+    pub(super) version: Option<DriverVersion>,
+    pub(super) cuda: Option<CudaVersion>,
+    pub(super) ptx_isa: Option<PtxIsa>,
+    /// Whether it is cuda-compat's.
+    pub(super) compat: bool,
+}
+
+pub(super) fn choose(case: &mut Case<'_>) -> Libcuda {
+    let own = Driver {
+        version: case.target.driver,
+        cuda: case.target.cuda,
+        ptx_isa: case.target.traits.ptx_isa,
+        compat: false,
+    };
+    if !case.evidence.kind.is_container()
+        && let Some(machine) = case.target.traits.machine.clone()
+    {
+        return on_machine(case, machine.libcuda, own);
+    }
+    if let Some(machine) = &case.target.traits.machine
+        && machine.libcuda.is_none()
+    {
+        case.applies("D6", "the machine has no libcuda");
+        return Libcuda::Absent("the machine has no libcuda.so.1 to give to a container".to_owned());
+    }
+    let copies = case.evidence.driver_copies.clone();
+    if let Some(copy) =
+        copies.iter().find(|copy| matches!(copy.reach, Reach::LibraryPath | Reach::Configuration))
+    {
+        return copy_first(case, copy, own);
+    }
+    for copy in copies.iter().filter(|copy| copy.reach == Reach::Default) {
+        baked_in(case, copy);
+    }
+    if let Some(copy) = copies.iter().find(|copy| copy.reach == Reach::CompatPlace)
+        && let CopyKind::Compat { driver, note } = &copy.kind
+    {
+        return by_toolkit(case, copy, *driver, note.as_ref(), own);
+    }
+    Libcuda::Usable(own)
+}
+
+/// A program that is started on the machine itself loads what its loader finds first.
+fn on_machine(case: &mut Case<'_>, found: Option<crate::target::HostLibcuda>, own: Driver) -> Libcuda {
+    let Some(library) = found else {
+        case.applies("D6", "the loader finds no libcuda.so.1");
+        let message = "the loader finds no libcuda.so.1";
+        case.find(
+            Severity::Error,
+            codes::LIBCUDA_MISSING,
+            message,
+            Vec::new(),
+            "install the driver's libraries, or run `cudock doctor`",
+        );
+        return Libcuda::Absent(message.to_owned());
+    };
+    let seen = vec![Seen::new(library.path.clone(), "found first by the loader")];
+    match library.kind {
+        LibraryKind::Stub => stub(case, seen),
+        LibraryKind::Empty | LibraryKind::Dangling => empty(case, seen),
+        LibraryKind::Compat => compat(case, &library.path, library.version, None, own, true),
+        LibraryKind::Driver => Libcuda::Usable(own),
+    }
+}
+
+fn stub(case: &mut Case<'_>, seen: Vec<Seen>) -> Libcuda {
+    let reason = "a stub libcuda comes before the real one";
+    case.applies("V6", reason);
+    case.find(
+        Severity::Error,
+        codes::STUB_FIRST,
+        reason,
+        seen,
+        "take the stubs directory out of LD_LIBRARY_PATH",
+    );
+    Libcuda::Broken(fails(case.cuda_error(34), reason))
+}
+
+fn empty(case: &mut Case<'_>, seen: Vec<Seen>) -> Libcuda {
+    let reason = "an empty libcuda comes before the real one";
+    case.applies("V6", reason);
+    case.find(
+        Severity::Error,
+        codes::EMPTY_LIBRARY,
+        reason,
+        seen,
+        "delete the file: the driver's own is put in when the container starts",
+    );
+    Libcuda::Absent(reason.to_owned())
+}
+
+/// A copy in the image that the loader comes to before the host's.
+fn copy_first(case: &mut Case<'_>, copy: &DriverCopy, own: Driver) -> Libcuda {
+    let seen = vec![Seen::new(copy.path.clone(), "found before the host's driver library")];
+    match &copy.kind {
+        CopyKind::Stub => stub(case, seen),
+        CopyKind::Empty => empty(case, seen),
+        CopyKind::Compat { driver, note } => {
+            let (driver, note) = (*driver, note.clone());
+            compat(case, &copy.path, driver, note.as_ref(), own, true)
+        }
+        CopyKind::Driver(version) if *version == own.version && version.is_some() => {
+            baked_in(case, copy);
+            Libcuda::Usable(own)
+        }
+        CopyKind::Driver(version) => {
+            let version =
+                version.map_or_else(|| "of unknown version".to_owned(), |version| version.to_string());
+            let host = own.version.map_or_else(|| "unknown".to_owned(), |version| version.to_string());
+            let reason = format!("the image's own libcuda ({version}) comes before the host's ({host})");
+            case.applies("V6", reason.clone());
+            case.find(
+                Severity::Error,
+                codes::DRIVER_BAKED_IN,
+                reason.clone(),
+                seen,
+                "take the driver's libraries out of the image",
+            );
+            Libcuda::Broken(fails(case.cuda_error(803), reason))
+        }
+    }
+}
+
+fn baked_in(case: &mut Case<'_>, copy: &DriverCopy) {
+    let what = match &copy.kind {
+        CopyKind::Driver(Some(version)) => format!("a driver library of {version}"),
+        CopyKind::Driver(None) => "a driver library".to_owned(),
+        CopyKind::Empty => "an empty driver library, as a committed container leaves it".to_owned(),
+        CopyKind::Stub => "a stub of the driver library".to_owned(),
+        CopyKind::Compat { .. } => "a cuda-compat library".to_owned(),
+    };
+    let message = format!("the image holds {what} where the host's is put");
+    let seen = vec![Seen::new(copy.path.clone(), "belongs to the host")];
+    case.find(Severity::Warning, codes::DRIVER_BAKED_IN, message, seen, "delete it from the image: containers get the host's, and two of them can mix (803) or collide (WSL2)");
+}
+
+/// The toolkit's own decision about cuda-compat in its usual place.
+fn by_toolkit(
+    case: &mut Case<'_>,
+    copy: &DriverCopy,
+    driver: Option<DriverVersion>,
+    note: Option<&CompatNote>,
+    own: Driver,
+) -> Libcuda {
+    let (Some(driver), Some(host)) = (driver, own.version) else { return Libcuda::Usable(own) };
+    let used = match note.filter(|note| !note.branches.is_empty()) {
+        Some(note) => note.branches.contains(&host.branch()) && driver > host,
+        None => driver.branch() > host.branch(),
+    };
+    if !used {
+        case.applies("C4", format!("cuda-compat {driver} is not put before driver {host}"));
+        return Libcuda::Usable(own);
+    }
+    case.applies("C4", format!("cuda-compat {driver} is put before driver {host}"));
+    compat(case, &copy.path, Some(driver), note, own, false)
+}
+
+/// A cuda-compat libcuda in use.
+fn compat(
+    case: &mut Case<'_>,
+    path: &str,
+    driver: Option<DriverVersion>,
+    note: Option<&CompatNote>,
+    own: Driver,
+    forced: bool,
+) -> Libcuda {
+    let (Some(compat), Some(host)) = (driver, own.version) else { return Libcuda::Usable(own) };
+    let seen = vec![Seen::new(path, format!("cuda-compat of driver {compat}"))];
+    let fix = if forced {
+        "take the compat directory out of LD_LIBRARY_PATH and ld.so.conf: the container toolkit decides by itself"
+    } else {
+        "delete /usr/local/cuda/compat from the image, or update the host's driver"
+    };
+    if compat == host {
+        return Libcuda::Usable(own);
+    }
+    if compat < host {
+        case.applies("C3", format!("cuda-compat {compat} is older than driver {host}"));
+        let reason = format!("cuda-compat {compat} comes first and is older than driver {host}");
+        case.find(Severity::Error, codes::COMPAT_DOES_NOT_FIT, reason.clone(), seen, fix);
+        return Libcuda::Broken(fails(case.cuda_error(803), reason));
+    }
+    let branch = case.facts.drivers().branch_of(compat);
+    let cuda = note.and_then(|note| note.cuda).or_else(|| branch.map(|branch| branch.cuda));
+    if compat.branch() != host.branch() && !pair_is_supported(case, cuda, note, host) {
+        case.applies("C1", format!("R{} is no base for cuda-compat {compat}", host.branch()));
+        let reason = format!("cuda-compat {compat} does not run on kernel driver {host}");
+        case.find(Severity::Error, codes::COMPAT_DOES_NOT_FIT, reason.clone(), seen, fix);
+        return Libcuda::Broken(fails(case.cuda_error(803), reason));
+    }
+    let gpu = case.target.gpu.clone().unwrap_or_else(|| "this card".to_owned());
+    match case.target.traits.forward_compat {
+        ForwardCompatClass::No => {
+            case.applies("C1", format!("{gpu} is of no class that cuda-compat supports"));
+            let reason = format!("cuda-compat {compat} is used, and does not support {gpu}");
+            case.find(Severity::Error, codes::COMPAT_NOT_ON_CARD, reason.clone(), seen, fix);
+            return Libcuda::Broken(fails(case.cuda_error(804), reason));
+        }
+        ForwardCompatClass::BrandDependent => {
+            let message = format!(
+                "cuda-compat {compat} is used, and only some boards of the {gpu} kind support it (804 on the others)"
+            );
+            case.find(Severity::Warning, codes::COMPAT_NOT_ON_CARD, message, seen.clone(), fix);
+        }
+        ForwardCompatClass::Yes => {}
+    }
+    case.applies("C1", format!("cuda-compat {compat} runs on driver {host}"));
+    let brings = cuda.map_or_else(String::new, |cuda| format!(" and brings CUDA {cuda}"));
+    let message = format!("cuda-compat {compat} is used on driver {host}{brings}");
+    case.find(
+        Severity::Note,
+        codes::COMPAT_IN_USE,
+        message,
+        seen,
+        "nothing to do; a newer driver makes it unnecessary",
+    );
+    let toolkit = cuda.and_then(|cuda| case.facts.toolkits().toolkit(cuda)).map(|toolkit| toolkit.ptx_isa);
+    let ptx_isa = branch.map(|branch| branch.ptx_isa).or(toolkit);
+    Libcuda::Usable(Driver { version: Some(compat), cuda, ptx_isa, compat: true })
+}
+
+/// By the library's own note, NVIDIA's matrix, or the pairs the image of that CUDA accepts.
+fn pair_is_supported(
+    case: &Case<'_>,
+    cuda: Option<CudaVersion>,
+    note: Option<&CompatNote>,
+    host: DriverVersion,
+) -> bool {
+    if let Some(note) = note.filter(|note| !note.branches.is_empty()) {
+        return note.branches.contains(&host.branch());
+    }
+    let Some(cuda) = cuda else { return false };
+    let branch = host.branch();
+    let in_matrix = case
+        .facts
+        .forward_compat()
+        .package
+        .iter()
+        .any(|row| row.cuda == cuda && row.supported.contains(&branch));
+    let in_images = case.facts.images().require.iter().filter(|row| row.cuda.version() == cuda).any(|row| {
+        [&row.tesla, &row.with_geforce, &row.datacenter].iter().any(|branches| branches.contains(&branch))
+    });
+    in_matrix || in_images
+}

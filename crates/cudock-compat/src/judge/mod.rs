@@ -1,0 +1,231 @@
+//! The verdict: a pure function of evidence, target and tables.
+//!
+//! What fails first is what the user sees, so questions are asked in the order in which a container or a process
+//! meets them: the processor, the card and its driver, the start gate, the driver library, then for each unit its
+//! libraries, its runtime and its GPU code.
+
+mod code;
+mod devices;
+mod libcuda;
+mod place;
+mod rules;
+mod start;
+mod unit;
+
+use cudock_facts::Facts;
+use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
+use cudock_host::Verdict;
+use cudock_host::frameworks::Support;
+use serde::Serialize;
+
+pub use rules::{RULES, Rule};
+
+use crate::codes;
+use crate::evidence::{Evidence, SubjectKind};
+use crate::target::Target;
+
+/// What a subject will do on a target.
+#[derive(Debug, Clone, Serialize)]
+pub struct Judgement {
+    /// What it will do.
+    pub verdict: Verdict,
+    /// The error that will be seen, where it fails.
+    pub error: Option<Failure>,
+    /// One sentence that says why.
+    pub reason: String,
+    /// Why, in parts: what is wrong, what it rests on, what to do.
+    pub findings: Vec<Finding>,
+    /// Each unit by itself.
+    pub units: Vec<UnitJudgement>,
+    /// The rules that were applied, in order.
+    #[serde(skip)]
+    pub rules: Vec<RuleUse>,
+}
+
+/// The error that will be seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// CUDA's number; none for errors of the loader, the kernel or the container runtime.
+    pub code: Option<u16>,
+    /// CUDA's name of it, or whose error it is.
+    pub name: String,
+    /// What will be printed.
+    pub message: String,
+}
+
+/// What one unit will do.
+#[derive(Debug, Clone, Serialize)]
+pub struct UnitJudgement {
+    /// "torch 2.15.0"
+    pub name: String,
+    /// Its file.
+    pub path: String,
+    /// What it will do.
+    pub verdict: Verdict,
+    /// The error that will be seen.
+    pub error: Option<Failure>,
+    /// Why.
+    pub reason: String,
+}
+
+/// A rule that was applied, and to what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RuleUse {
+    /// S1, P2, D2 …
+    pub rule: &'static str,
+    /// What came of it.
+    pub detail: String,
+}
+
+/// What every question may use and add to.
+struct Case<'a> {
+    evidence: &'a Evidence,
+    target: &'a Target,
+    facts: &'a Facts,
+    findings: Vec<Finding>,
+    rules: Vec<RuleUse>,
+}
+
+/// An answer that ends the questions.
+struct Stop {
+    verdict: Verdict,
+    error: Option<Failure>,
+    reason: String,
+}
+
+impl Case<'_> {
+    fn applies(&mut self, rule: &'static str, detail: impl Into<String>) {
+        self.rules.push(RuleUse { rule, detail: detail.into() });
+    }
+
+    fn find(
+        &mut self,
+        severity: Severity,
+        code: &'static str,
+        message: impl Into<String>,
+        evidence: Vec<Seen>,
+        fix: impl Into<String>,
+    ) {
+        let finding = Finding { code, severity, message: message.into(), evidence, fix: fix.into() };
+        if !self.findings.contains(&finding) {
+            self.findings.push(finding);
+        }
+    }
+
+    /// An error of CUDA, by its number.
+    fn cuda_error(&self, code: u16) -> Failure {
+        let known = self.facts.messages().cuda_error(&code.to_string());
+        Failure {
+            code: Some(code),
+            name: known.map_or_else(|| format!("error {code}"), |error| error.name.clone()),
+            message: known.map_or_else(String::new, |error| error.text.clone()),
+        }
+    }
+}
+
+/// An error that is not CUDA's.
+fn other_error(name: &str, message: impl Into<String>) -> Failure {
+    Failure { code: None, name: name.to_owned(), message: message.into() }
+}
+
+fn fails(error: Failure, reason: impl Into<String>) -> Stop {
+    Stop { verdict: Verdict::Fails, error: Some(error), reason: reason.into() }
+}
+
+/// Judges a subject on a target.
+pub fn judge(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgement {
+    let mut case = Case { evidence, target, facts, findings: Vec::new(), rules: Vec::new() };
+    case.findings.extend(target.traits.notes.iter().cloned());
+    case.findings.extend(evidence.findings.iter().cloned());
+    let (outcome, units) = match questions(&mut case) {
+        Ok((libcuda, stop)) => {
+            let units: Vec<UnitJudgement> = evidence
+                .units
+                .iter()
+                .map(|unit| unit::judge(&mut case, unit, &libcuda, stop.as_ref()))
+                .collect();
+            (combined(&mut case, &units, stop), units)
+        }
+        Err(stop) => (stop, Vec::new()),
+    };
+    if let Some(why) = target.traits.driver_assumed.as_ref().filter(|_| outcome.verdict != Verdict::Cpu) {
+        let driver = target.driver.map_or_else(|| "unknown".to_owned(), |driver| driver.to_string());
+        case.find(
+            Severity::Note,
+            codes::DRIVER_ASSUMED,
+            format!("driver {driver} is assumed"),
+            vec![Seen::new(target.gpu.clone().unwrap_or_default(), why.clone())],
+            "name the driver of the machine with --driver",
+        );
+    }
+    let Case { mut findings, rules, .. } = case;
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    Judgement {
+        verdict: outcome.verdict,
+        error: outcome.error,
+        reason: outcome.reason,
+        findings,
+        units,
+        rules,
+    }
+}
+
+/// Whether a subject's verdict on a target is decided before anything inside it is looked at: by its platform, the
+/// card, the driver, or the start gate. Layers of an image need not be fetched then.
+pub fn judge_start(evidence: &Evidence, target: &Target, facts: &Facts) -> Option<Judgement> {
+    let mut case = Case { evidence, target, facts, findings: target.traits.notes.clone(), rules: Vec::new() };
+    let stop = place::check(&mut case).and_then(|()| start::check(&mut case)).err()?;
+    let Case { findings, rules, .. } = case;
+    let Stop { verdict, error, reason } = stop;
+    Some(Judgement { verdict, error, reason, findings, units: Vec::new(), rules })
+}
+
+/// The questions before any unit: an error ends them; what stops only programs that use the GPU comes back beside the
+/// driver library.
+fn questions(case: &mut Case<'_>) -> Result<(libcuda::Libcuda, Option<Stop>), Stop> {
+    place::check(case)?;
+    start::check(case)?;
+    let libcuda = libcuda::choose(case);
+    let stop = devices::check(case).err();
+    Ok((libcuda, stop))
+}
+
+/// What the subject as a whole will do: the worst of what can use the GPU. A unit that was never meant to use one
+/// decides only where there is nothing else.
+fn combined(case: &mut Case<'_>, units: &[UnitJudgement], stop: Option<Stop>) -> Stop {
+    let meant_for_gpu = |index: usize| {
+        case.evidence.units.get(index).is_some_and(|unit| !matches!(unit.support, Support::Cpu { .. }))
+    };
+    let judged: Vec<(usize, &UnitJudgement)> = units.iter().enumerate().collect();
+    let able = judged.iter().filter(|(index, _)| meant_for_gpu(*index)).max_by_key(|(_, unit)| unit.verdict);
+    let chosen = able.or_else(|| judged.iter().max_by_key(|(_, unit)| unit.verdict));
+    if let Some((_, unit)) = chosen {
+        let reason =
+            if units.len() > 1 { format!("{}: {}", unit.name, unit.reason) } else { unit.reason.clone() };
+        return Stop { verdict: unit.verdict, error: unit.error.clone(), reason };
+    }
+    if let Some(why) = &case.evidence.partial {
+        let reason = format!("nothing that uses a GPU was found, and {why}");
+        case.find(
+            Severity::Warning,
+            codes::NOT_READ,
+            reason.clone(),
+            Vec::new(),
+            "check the built image instead",
+        );
+        return Stop { verdict: Verdict::Unknown, error: None, reason };
+    }
+    if let Some(stop) = stop.filter(|_| case.evidence.kind == SubjectKind::Program) {
+        return stop;
+    }
+    let reason = "nothing in it can use a GPU".to_owned();
+    let looked = "no GPU code, no program that loads CUDA, no framework with CUDA support was found";
+    case.find(
+        Severity::Warning,
+        codes::NOTHING_USES_A_GPU,
+        reason.clone(),
+        vec![Seen::new(case.evidence.subject.clone(), looked)],
+        "install the CUDA build of your framework, or choose a machine without a GPU",
+    );
+    Stop { verdict: Verdict::Cpu, error: None, reason }
+}

@@ -1,0 +1,128 @@
+//! Whether a container starts, and what it is given.
+
+use cudock_facts::finding::{Evidence as Seen, Severity};
+
+use super::{Case, Stop, fails, other_error};
+use crate::codes;
+use crate::gate::{Gate, GateGpu, GateHost, GateVerdict};
+use crate::target::StartPath;
+
+/// What NVIDIA's hook accepts in `NVIDIA_DRIVER_CAPABILITIES`.
+const CAPABILITIES: [&str; 8] =
+    ["compute", "compat32", "graphics", "utility", "video", "display", "ngx", "all"];
+
+pub(super) fn check(case: &mut Case<'_>) -> Result<(), Stop> {
+    if !case.evidence.kind.is_container() {
+        return Ok(());
+    }
+    visible_devices(case)?;
+    gate(case)?;
+    capabilities(case)
+}
+
+fn visible_devices(case: &mut Case<'_>) -> Result<(), Stop> {
+    let Some(value) = case.evidence.environment.get("NVIDIA_VISIBLE_DEVICES").cloned() else { return Ok(()) };
+    if case.target.traits.start == StartPath::Cdi {
+        case.applies("V1", "CDI names devices itself, whatever the variable says");
+        return Ok(());
+    }
+    let seen = vec![Seen::new("NVIDIA_VISIBLE_DEVICES", value.clone())];
+    let fix =
+        "start it with --gpus all, which docker sets after the image's own value, or take the variable out";
+    match value.as_str() {
+        "" | "void" => {
+            case.applies("V1", format!("`{value}`: nothing is injected"));
+            let reason = "NVIDIA_VISIBLE_DEVICES asks for nothing: the container gets no driver";
+            case.find(Severity::Error, codes::NO_DEVICES_ASKED_FOR, reason, seen, fix);
+            Err(fails(case.cuda_error(35), reason))
+        }
+        "none" => {
+            case.applies("V1", "`none`: the driver without a card");
+            let reason = "NVIDIA_VISIBLE_DEVICES is `none`: the container gets the driver and no GPU";
+            case.find(Severity::Error, codes::NO_DEVICES_ASKED_FOR, reason, seen, fix);
+            Err(fails(case.cuda_error(100), reason))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn gate(case: &mut Case<'_>) -> Result<(), Stop> {
+    let gate = Gate::from_env(&case.evidence.environment);
+    if gate.requirements.is_empty() && gate.broken.is_none() {
+        return Ok(());
+    }
+    let target = case.target;
+    let gpus = vec![GateGpu { capability: target.capability, brand: target.traits.brand.clone() }];
+    let verdict = gate.judge(&GateHost { cuda: target.cuda, driver: target.driver, gpus });
+    let Some(printed) = verdict.refusal_message() else {
+        case.applies("G1", "the image's requirements hold");
+        return Ok(());
+    };
+    let (code, variable, why) = match &verdict {
+        GateVerdict::Refused { variable, closest, .. } => {
+            let near =
+                format!("nearest is `{}`, where {} does not hold", closest.alternative, closest.failed);
+            (codes::GATE_REFUSES, variable.clone(), near)
+        }
+        GateVerdict::Malformed(error) => (codes::GATE_MALFORMED, error.variable.clone(), error.to_string()),
+        _ => return Ok(()),
+    };
+    let value = case.evidence.environment.get(&variable).cloned().unwrap_or_default();
+    let seen = vec![Seen::new(variable.clone(), shortened(&value))];
+    if target.traits.start == StartPath::Cdi {
+        case.applies("G2", format!("{variable} would refuse, and is not evaluated"));
+        let message = format!("{variable} would refuse this host; CDI does not evaluate it ({why})");
+        case.find(
+            Severity::Warning,
+            codes::GATE_SKIPPED,
+            message,
+            seen,
+            "start it with CDI everywhere, or set NVIDIA_DISABLE_REQUIRE=1",
+        );
+        return Ok(());
+    }
+    case.applies("G1", format!("{variable} refuses: {why}"));
+    let reason = format!("the container does not start: {variable} refuses {} ({why})", target.words());
+    let fix = "update the driver, take an image of an older CUDA, or start it with NVIDIA_DISABLE_REQUIRE=1 where the \
+               program itself fits (`--start cdi` shows whether it does)";
+    case.find(Severity::Error, code, reason.clone(), seen, fix);
+    Err(fails(other_error("nvidia-container-cli: requirement error", printed), reason))
+}
+
+fn shortened(text: &str) -> String {
+    if text.chars().count() > 160 {
+        format!("{} …", text.chars().take(160).collect::<String>())
+    } else {
+        text.to_owned()
+    }
+}
+
+fn capabilities(case: &mut Case<'_>) -> Result<(), Stop> {
+    let Some(value) = case.evidence.environment.get("NVIDIA_DRIVER_CAPABILITIES").cloned() else {
+        return Ok(());
+    };
+    let asked: Vec<&str> = value.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let gives_compute = asked.is_empty() || asked.iter().any(|name| matches!(*name, "compute" | "all"));
+    let unknown = asked.iter().find(|name| !CAPABILITIES.contains(name));
+    let seen = vec![Seen::new("NVIDIA_DRIVER_CAPABILITIES", value.clone())];
+    let fix = "set NVIDIA_DRIVER_CAPABILITIES=compute,utility";
+    if case.target.traits.start == StartPath::Cdi {
+        case.applies("V2", "CDI injects the whole driver");
+        return Ok(());
+    }
+    if let Some(name) = unknown {
+        case.applies("V2", format!("`{name}` is no capability"));
+        let reason = format!("the container does not start: `{name}` is no driver capability");
+        case.find(Severity::Error, codes::NO_COMPUTE_CAPABILITY, reason.clone(), seen, fix);
+        let printed = format!("unsupported capabilities found in '{value}'");
+        return Err(fails(other_error("nvidia-container-runtime-hook", printed), reason));
+    }
+    if gives_compute {
+        case.applies("V2", "compute is asked for");
+        return Ok(());
+    }
+    case.applies("V2", format!("`{value}` lacks compute"));
+    let reason = format!("NVIDIA_DRIVER_CAPABILITIES is `{value}`: the container gets no libcuda");
+    case.find(Severity::Error, codes::NO_COMPUTE_CAPABILITY, reason.clone(), seen, fix);
+    Err(fails(case.cuda_error(35), reason))
+}

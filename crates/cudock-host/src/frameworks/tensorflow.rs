@@ -1,0 +1,47 @@
+//! TensorFlow, which falls back to the CPU without a word.
+
+use cudock_facts::Facts;
+
+use super::{Alarm, Build, Support, Without, ptx_isa};
+use crate::host::PythonEnvironment;
+
+pub(super) fn builds(facts: &Facts, python: &PythonEnvironment) -> Vec<Build> {
+    let mut builds = Vec::new();
+    if let Some(cpu) = python.get("tensorflow-cpu").filter(|_| python.get("tensorflow").is_none()) {
+        let fix = "pip uninstall tensorflow-cpu; pip install 'tensorflow[and-cuda]'".to_owned();
+        let support = Support::Cpu { reason: "cannot use a GPU".to_owned(), alarm: Alarm::Problem, fix };
+        let path = Some(cpu.path.clone());
+        builds.push(Build::new(
+            "tensorflow-cpu",
+            cpu.version.to_string(),
+            "CPU build".to_owned(),
+            path,
+            support,
+        ));
+    }
+    let Some(found) = python.get("tensorflow") else { return builds };
+    let row = facts.frameworks().tensorflow(&found.version);
+    let cuda = row.and_then(|row| row.cuda);
+    let label = cuda.map_or_else(|| "build of unknown CUDA".to_owned(), |cuda| format!("CUDA {cuda} build"));
+    // The and-cuda extra leaves no trace but its libraries.
+    let needs = row.and_then(|row| Some((row.cuda?.major(), row.cudnn_major?))).map(|(cuda, cudnn)| {
+        let cudart = if cuda == 11 { "libcudart.so.11.0".to_owned() } else { format!("libcudart.so.{cuda}") };
+        vec![cudart, format!("libcudnn.so.{cudnn}")]
+    });
+    let path = Some(found.path.clone());
+    builds.push(Build {
+        cuda_major: cuda.map(cudock_facts::version::CudaVersion::major),
+        cuda,
+        sass: row.and_then(|row| row.sass.clone()),
+        ptx: row.and_then(|row| row.ptx.clone()),
+        ptx_isa: ptx_isa(facts, cuda),
+        needs: needs.unwrap_or_default(),
+        without: Without::UsesCpu {
+            fix: format!("pip install 'tensorflow[and-cuda]=={}'", found.version),
+            how: "it starts and uses the CPU without a word".to_owned(),
+            loads_first: false,
+        },
+        ..Build::new("tensorflow", found.version.to_string(), label, path, Support::Cuda)
+    });
+    builds
+}

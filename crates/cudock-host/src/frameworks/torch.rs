@@ -1,0 +1,62 @@
+//! PyTorch, which says in a file of its own what it was built for.
+
+use cudock_facts::Facts;
+use cudock_facts::lookup::TorchWheel;
+use cudock_facts::version::Capability;
+use pep440_rs::Version;
+
+use super::{Alarm, Build, Support, ptx_isa};
+use crate::host::PythonEnvironment;
+
+pub(super) fn build(facts: &Facts, python: &PythonEnvironment, cpu_arch: &str) -> Option<Build> {
+    let info = python.torch.as_ref()?;
+    let path = python.get("torch").map(|torch| torch.path.clone());
+    let made =
+        |label: String, support| Build::new("torch", info.version.to_string(), label, path.clone(), support);
+    if let Some(hip) = &info.hip {
+        let fix = "install the CUDA build: pip install torch".to_owned();
+        return Some(made(format!("ROCm {hip} build"), Support::OtherVendor { fix }));
+    }
+    let Some(cuda) = info.cuda else {
+        let fix = "install a CUDA build: pip install --force-reinstall torch (with the CUDA index of PyTorch where the platform's \
+                   default is the CPU build)"
+            .to_owned();
+        let reason = "cannot use a GPU, torch.cuda.is_available() is False".to_owned();
+        return Some(made("CPU build".to_owned(), Support::Cpu { reason, alarm: Alarm::Problem, fix }));
+    };
+    let frameworks = facts.frameworks();
+    let tag = format!("cu{}{}", cuda.major(), cuda.minor());
+    let row = frameworks.torch_build(&info.version, TorchWheel::Tag(&tag));
+    // The arm wheels have a list of their own.
+    let sass = if cpu_arch == "aarch64" {
+        let release = frameworks.torch(&info.version).filter(|release| release.aarch64_cuda == Some(cuda));
+        release.and_then(|release| release.aarch64_sass.clone())
+    } else {
+        row.and_then(|row| row.sass.clone())
+    };
+    Some(Build {
+        cuda_major: Some(cuda.major()),
+        cuda: Some(cuda),
+        sass,
+        ptx: row.and_then(|row| row.ptx.clone()),
+        ptx_isa: ptx_isa(facts, Some(cuda)),
+        ..made(format!("CUDA {cuda} build"), Support::Cuda)
+    })
+}
+
+pub(super) fn fix_for_no_code(facts: &Facts, version: &str, cards: &[Capability]) -> String {
+    let Ok(parsed) = version.parse::<Version>() else { return "take another torch".to_owned() };
+    let runs = |build: &&cudock_facts::tables::TorchBuild| {
+        let code = build.sass.as_deref().unwrap_or_default();
+        !cards.is_empty() && cards.iter().all(|card| code.iter().any(|code| code.runs_on(*card)))
+    };
+    let others: Vec<&str> =
+        facts.frameworks().torch_builds(&parsed).filter(runs).map(|build| build.tag.as_str()).collect();
+    if others.is_empty() {
+        format!(
+            "no build of torch {version} has code for this GPU; take a newer torch (`cudock facts torch`)"
+        )
+    } else {
+        format!("install the {} build of this torch from PyTorch's index", others.join(" or "))
+    }
+}

@@ -1,0 +1,39 @@
+//! How a layer is compressed: told by its first bytes, since media types are often wrong.
+
+use std::io::{self, Read};
+
+use flate2::bufread::MultiGzDecoder;
+
+/// How bytes are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Codec {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+impl Codec {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        match bytes {
+            [0x1f, 0x8b, ..] => Codec::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Codec::Zstd,
+            // Skippable frames may come first: zstd:chunked layers and seekable files have them.
+            [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Codec::Zstd,
+            _ => Codec::Plain,
+        }
+    }
+
+    /// What comes out of compressed bytes.
+    pub(crate) fn decoder(self, bytes: &[u8]) -> io::Result<Box<dyn Read + '_>> {
+        Ok(match self {
+            Codec::Plain => Box::new(bytes),
+            Codec::Gzip => Box::new(MultiGzDecoder::new(bytes)),
+            Codec::Zstd => {
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes)?;
+                // What the format's own tools accept without being told otherwise.
+                decoder.window_log_max(27)?;
+                Box::new(decoder)
+            }
+        })
+    }
+}

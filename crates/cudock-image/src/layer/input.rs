@@ -1,0 +1,198 @@
+//! Bytes of a layer: at hand where it is not compressed, as they come out where it is.
+
+use std::io::{self, Read};
+
+use super::Limits;
+use super::codec::Codec;
+
+/// No file that is looked into whole is larger.
+const MAX_FILE: u64 = 8 << 30;
+/// What is read before anyone asked for a whole file.
+const START: usize = 512;
+/// What a file's claimed size may reserve before its bytes are there.
+const AHEAD: u64 = 64 << 20;
+/// Below this no ratio is suspicious.
+const SMALL: u64 = 1 << 30;
+
+/// Where bytes come from.
+pub(crate) enum Input<'a> {
+    /// They are all there.
+    Whole { bytes: &'a [u8], at: usize },
+    /// They come out of a decoder.
+    Stream { decoder: Box<dyn Read + 'a>, read: u64, most: u64, scratch: Vec<u8>, sink: Vec<u8> },
+}
+
+fn short() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the layer ends in the middle of an entry")
+}
+
+impl<'a> Input<'a> {
+    pub(crate) fn of(bytes: &'a [u8], limits: Limits) -> io::Result<Self> {
+        let codec = Codec::of(bytes);
+        if codec == Codec::Plain {
+            return Ok(Input::Whole { bytes, at: 0 });
+        }
+        let by_ratio = (bytes.len() as u64).saturating_mul(limits.ratio).max(SMALL);
+        Ok(Input::Stream {
+            decoder: codec.decoder(bytes)?,
+            read: 0,
+            most: by_ratio.min(limits.unpacked),
+            scratch: Vec::new(),
+            sink: vec![0; 256 << 10],
+        })
+    }
+
+    /// Fills `buffer`, or as much of it as there is.
+    pub(crate) fn fill(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Input::Whole { bytes, at } => {
+                let rest = bytes.get(*at..).unwrap_or_default();
+                let count = rest.len().min(buffer.len());
+                if let (Some(to), Some(from)) = (buffer.get_mut(..count), rest.get(..count)) {
+                    to.copy_from_slice(from);
+                }
+                *at += count;
+                Ok(count)
+            }
+            Input::Stream { decoder, read, most, .. } => {
+                let mut filled = 0;
+                while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+                    match decoder.read(rest) {
+                        Ok(0) => break,
+                        Ok(count) => filled += count,
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                count(read, *most, filled as u64)?;
+                Ok(filled)
+            }
+        }
+    }
+
+    /// Passes over bytes.
+    pub(crate) fn skip(&mut self, count: u64) -> io::Result<()> {
+        match self {
+            Input::Whole { bytes, at } => {
+                let to = usize::try_from(count).ok().and_then(|count| at.checked_add(count));
+                *at = to.filter(|to| *to <= bytes.len()).ok_or_else(short)?;
+                Ok(())
+            }
+            Input::Stream { decoder, read, most, sink, .. } => {
+                let mut left = count;
+                while left > 0 {
+                    let want = usize::try_from(left).unwrap_or(usize::MAX).min(sink.len());
+                    let buffer = sink.get_mut(..want).unwrap_or_default();
+                    match decoder.read(buffer) {
+                        Ok(0) => return Err(short()),
+                        Ok(got) => {
+                            left -= got as u64;
+                            self::count(read, *most, got as u64)?;
+                        }
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Counts what came out, and stops a bomb.
+fn count(read: &mut u64, most: u64, more: u64) -> io::Result<()> {
+    *read = read.saturating_add(more);
+    if *read > most {
+        let message = format!("more than {most} bytes come out of it: refused as a decompression bomb");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    Ok(())
+}
+
+/// The bytes of one file, for whoever wants to look at them.
+pub struct Content<'c, 'a> {
+    source: Source<'c, 'a>,
+    size: u64,
+}
+
+enum Source<'c, 'a> {
+    /// A file of a layer; `left` is what its reader has not given yet.
+    Layer { input: &'c mut Input<'a>, left: &'c mut u64, started: bool },
+    /// A file on disk.
+    Bytes(&'a [u8]),
+}
+
+impl<'c, 'a> Content<'c, 'a> {
+    pub(crate) fn in_layer(input: &'c mut Input<'a>, left: &'c mut u64) -> Self {
+        if let Input::Stream { scratch, .. } = input {
+            scratch.clear();
+        }
+        let size = *left;
+        Self { source: Source::Layer { input, left, started: false }, size }
+    }
+
+    /// A file that is at hand.
+    pub fn of_bytes(bytes: &'a [u8]) -> Self {
+        Self { source: Source::Bytes(bytes), size: bytes.len() as u64 }
+    }
+
+    /// How large the file is, or claims to be.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Its first bytes, up to 512.
+    pub fn start(&mut self) -> io::Result<&[u8]> {
+        let want = usize::try_from(self.size).unwrap_or(usize::MAX).min(START);
+        match &mut self.source {
+            Source::Bytes(bytes) => Ok(bytes.get(..want).unwrap_or_default()),
+            Source::Layer { input: Input::Whole { bytes, at }, .. } => {
+                bytes.get(*at..).and_then(|rest| rest.get(..want)).ok_or_else(short)
+            }
+            Source::Layer { input, left, started } => {
+                if !*started {
+                    *started = true;
+                    let mut start = [0; START];
+                    let start = start.get_mut(..want).unwrap_or_default();
+                    if input.fill(start)? < want {
+                        return Err(short());
+                    }
+                    **left -= want as u64;
+                    if let Input::Stream { scratch, .. } = input {
+                        scratch.extend_from_slice(start);
+                    }
+                }
+                match input {
+                    Input::Stream { scratch, .. } => Ok(scratch.get(..want).unwrap_or_default()),
+                    Input::Whole { .. } => Ok(&[]),
+                }
+            }
+        }
+    }
+
+    /// All of it, in memory.
+    pub fn all(&mut self) -> io::Result<&[u8]> {
+        if self.size > MAX_FILE {
+            let message = format!("a file of {} bytes is too large to look into", self.size);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        let size = usize::try_from(self.size).map_err(|_| short())?;
+        self.start()?;
+        match &mut self.source {
+            Source::Bytes(bytes) => Ok(bytes),
+            Source::Layer { input: Input::Whole { bytes, at }, .. } => {
+                bytes.get(*at..).and_then(|rest| rest.get(..size)).ok_or_else(short)
+            }
+            Source::Layer { input: Input::Stream { decoder, read, most, scratch, .. }, left, .. } => {
+                scratch.reserve(usize::try_from((**left).min(AHEAD)).unwrap_or(0));
+                let got = decoder.by_ref().take(**left).read_to_end(scratch)? as u64;
+                count(read, *most, got)?;
+                **left -= got;
+                if **left > 0 {
+                    return Err(short());
+                }
+                Ok(scratch)
+            }
+        }
+    }
+}

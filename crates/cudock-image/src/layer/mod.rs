@@ -1,0 +1,171 @@
+//! Layers: tar files, most of them compressed.
+
+mod codec;
+mod input;
+mod tar;
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::ops::Range;
+
+pub use input::Content;
+pub use tar::{EntryKind, Header};
+
+use crate::tree::{Change, Node, NodeKind};
+use input::Input;
+use tar::{TarError, TarReader};
+
+/// What an image may cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Entries in a layer.
+    pub entries: u64,
+    /// Bytes that come out of a compressed layer, whatever went in.
+    pub unpacked: u64,
+    /// How many times as many bytes may come out as went in, beyond the first gigabyte.
+    pub ratio: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { entries: 5_000_000, unpacked: 500 << 30, ratio: 400 }
+    }
+}
+
+/// Reads a layer. `look` is called with each plain file, and may read it or not.
+pub(crate) fn read<T>(
+    bytes: &[u8],
+    limits: Limits,
+    look: &(impl Fn(&Header, &mut Content<'_, '_>) -> io::Result<Option<T>> + ?Sized),
+) -> Result<Vec<Change<T>>, TarError> {
+    let input = Input::of(bytes, limits)?;
+    let mut reader = TarReader::new(input);
+    let mut changes = Vec::new();
+    let mut count = 0_u64;
+    while let Some(header) = reader.next()? {
+        count += 1;
+        if count > limits.entries {
+            return Err(TarError::Hostile(format!("more than {} entries", limits.entries)));
+        }
+        changes.extend(change(header, &mut reader, look)?);
+    }
+    Ok(changes)
+}
+
+/// The name that empties a directory of what lower layers put there.
+const OPAQUE: &str = ".wh..wh..opq";
+const WHITEOUT: &str = ".wh.";
+/// What AUFS left in layers of its own book-keeping.
+const AUFS: &str = ".wh..wh.";
+
+fn change<T>(
+    header: Header,
+    reader: &mut TarReader<'_>,
+    look: &(impl Fn(&Header, &mut Content<'_, '_>) -> io::Result<Option<T>> + ?Sized),
+) -> Result<Option<Change<T>>, TarError> {
+    let (parent, name) = header.path.rsplit_once('/').unwrap_or(("", &header.path));
+    if name == OPAQUE {
+        return Ok(Some(Change::Empty(parent.to_owned())));
+    }
+    if name.starts_with(AUFS) {
+        return Ok(None);
+    }
+    if let Some(removed) = name.strip_prefix(WHITEOUT) {
+        if matches!(removed, "" | "." | "..") {
+            return Err(TarError::Hostile(format!("`{}` removes nothing that has a name", header.path)));
+        }
+        let path = if parent.is_empty() { removed.to_owned() } else { format!("{parent}/{removed}") };
+        return Ok(Some(Change::Remove(path)));
+    }
+    let kind = match header.kind {
+        EntryKind::Directory => NodeKind::Directory,
+        EntryKind::Symlink => NodeKind::Symlink(header.link),
+        EntryKind::HardLink => {
+            let target = tar::clean(&header.link)?;
+            return Ok(Some(Change::Link { path: header.path, target }));
+        }
+        EntryKind::Special => NodeKind::Special,
+        EntryKind::File => {
+            let mut content = reader.content();
+            let kept = look(&header, &mut content)?;
+            NodeKind::File { size: header.size, kept }
+        }
+    };
+    // The root itself is there already.
+    Ok((!header.path.is_empty()).then_some(Change::Put(header.path, Node { mode: header.mode, kind })))
+}
+
+/// Where the members of an archive lie in it.
+pub(crate) fn members(bytes: &[u8]) -> Result<HashMap<String, Range<usize>>, TarError> {
+    let mut reader = TarReader::new(Input::Whole { bytes, at: 0 });
+    let mut members: HashMap<String, Range<usize>> = HashMap::new();
+    while let Some(header) = reader.next()? {
+        match header.kind {
+            EntryKind::File => {
+                let start = reader.position();
+                let end = usize::try_from(header.size).ok().and_then(|size| start.checked_add(size));
+                let end = end.filter(|end| *end <= bytes.len());
+                let end = end.ok_or_else(|| {
+                    TarError::Hostile(format!("`{}` is larger than the archive", header.path))
+                })?;
+                members.insert(header.path, start..end);
+            }
+            // Docker once wrote layers that are alike as links to the first.
+            EntryKind::Symlink | EntryKind::HardLink => {
+                let folder = header.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+                let target = if header.kind == EntryKind::Symlink {
+                    beside(folder, &header.link)
+                } else {
+                    header.link
+                };
+                if let Some(range) = members.get(&target).cloned() {
+                    members.insert(header.path, range);
+                }
+            }
+            EntryKind::Directory | EntryKind::Special => {}
+        }
+    }
+    Ok(members)
+}
+
+/// Where a link in a folder leads.
+fn beside(folder: &str, link: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in link.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            name => parts.push(name),
+        }
+    }
+    parts.join("/")
+}
+
+/// What comes out of an archive that is compressed as a whole.
+pub(crate) fn decoder(bytes: &[u8]) -> io::Result<Box<dyn io::Read + '_>> {
+    Ok(Box::new(codec::Codec::of(bytes).decoder(bytes)?.take(Limits::default().unpacked)))
+}
+
+/// What the fuzzer calls: a layer from bytes, merged onto another.
+#[doc(hidden)]
+pub fn fuzz(bytes: &[u8]) {
+    let limits = Limits { entries: 10_000, unpacked: 64 << 20, ratio: 400 };
+    let half = bytes.len() / 2;
+    let (lower, upper) = bytes.split_at(half);
+    let mut tree = crate::Tree::default();
+    for layer in [bytes, lower, upper] {
+        let changes = read(layer, limits, &|_, content| {
+            let first = content.start()?.first().copied();
+            Ok(if first == Some(0x7f) { Some(content.all()?.len()) } else { None })
+        });
+        if let Ok(changes) = changes {
+            let _ = tree.apply(changes);
+        }
+    }
+    for (path, _) in tree.iter() {
+        let _ = tree.resolve(path);
+        let _ = tree.names(path).count();
+    }
+}

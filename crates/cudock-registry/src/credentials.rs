@@ -1,0 +1,211 @@
+//! Sign-ins where podman, skopeo and docker keep them. We read them and never write any.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+
+use crate::env::{DOCKER_CONFIG, Environment, REGISTRY_AUTH_FILE};
+use crate::error::RegistryError;
+use crate::files::read_if_there;
+use crate::helper::{self, Helpers};
+use crate::secret::Secret;
+
+/// What `docker login` without a host signs in to, and files its answer under.
+const DOCKER_HUB_KEY: &str = "https://index.docker.io/v1/";
+
+/// A sign-in for one registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Credential {
+    /// User and password.
+    Password { user: String, password: Secret },
+    /// A refresh token, to be traded for access tokens.
+    IdentityToken(Secret),
+}
+
+/// What was found for a registry. A helper that fails is no reason to fail: most images are public. It is said when
+/// the registry then wants a sign-in.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) credential: Option<Credential>,
+    pub(crate) trouble: Option<String>,
+}
+
+/// The files that may hold sign-ins, in the order in which they are asked.
+#[derive(Debug, Clone, Default)]
+pub struct Credentials {
+    files: Vec<PathBuf>,
+    helpers: Helpers,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FileForm {
+    #[serde(default)]
+    auths: BTreeMap<String, Entry>,
+    #[serde(default)]
+    cred_helpers: BTreeMap<String, String>,
+    creds_store: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    auth: Option<Secret>,
+    username: Option<String>,
+    password: Option<Secret>,
+    identitytoken: Option<Secret>,
+}
+
+impl Credentials {
+    /// `$REGISTRY_AUTH_FILE`, `$XDG_RUNTIME_DIR/containers/auth.json`, `~/.config/containers/auth.json`,
+    /// `$DOCKER_CONFIG/config.json` or `~/.docker/config.json`; helpers are looked for on `$PATH`.
+    pub fn from_environment(environment: &Environment) -> Self {
+        let docker = environment
+            .path(DOCKER_CONFIG)
+            .or_else(|| Some(environment.home()?.join(".docker")))
+            .map(|folder| folder.join("config.json"));
+        let files = [
+            environment.path(REGISTRY_AUTH_FILE),
+            environment.runtime_dir().map(|folder| folder.join("containers/auth.json")),
+            environment.config_home().map(|folder| folder.join("containers/auth.json")),
+            docker,
+        ];
+        Self {
+            files: files.into_iter().flatten().collect(),
+            helpers: Helpers { folders: environment.program_folders(), patience: Duration::from_secs(30) },
+        }
+    }
+
+    /// How long a credential helper may take, 30 seconds unless said. Some ask the user.
+    #[must_use]
+    pub fn with_helper_patience(mut self, patience: Duration) -> Self {
+        self.helpers.patience = patience;
+        self
+    }
+
+    /// The first sign-in that any file has for this repository.
+    pub(crate) fn find(&self, registry: &str, repository: &str) -> Result<Found, RegistryError> {
+        let registry = host_of_key(registry);
+        let mut trouble = None;
+        for file in &self.files {
+            let Some(form) = read(file)? else { continue };
+            let helper = helper_of(&form, registry);
+            if let Some(name) = helper {
+                match self.helpers.ask(name, helper_key(registry)) {
+                    Ok(Some(credential)) => return Ok(Found { credential: Some(credential), trouble }),
+                    Ok(None) => {}
+                    Err(reason) => {
+                        let said = format!(
+                            "{} names {}{name}, which failed: {reason}",
+                            file.display(),
+                            helper::PREFIX
+                        );
+                        trouble.get_or_insert(said);
+                    }
+                }
+            }
+            if let Some(credential) = entry_of(&form, registry, repository, file)? {
+                return Ok(Found { credential: Some(credential), trouble });
+            }
+        }
+        Ok(Found { credential: None, trouble })
+    }
+}
+
+fn helper_of<'a>(form: &'a FileForm, registry: &str) -> Option<&'a str> {
+    let own = form.cred_helpers.iter().find(|(key, _)| host_of_key(key) == registry).map(|(_, name)| name);
+    own.or(form.creds_store.as_ref()).map(String::as_str).filter(|name| !name.is_empty())
+}
+
+fn helper_key(registry: &str) -> &str {
+    if registry == "docker.io" { DOCKER_HUB_KEY } else { registry }
+}
+
+/// The most specific key wins: `host/a/b`, `host/a`, `host`; then keys written as URLs, as docker used to.
+fn entry_of(
+    form: &FileForm,
+    registry: &str,
+    repository: &str,
+    file: &Path,
+) -> Result<Option<Credential>, RegistryError> {
+    let mut key = format!("{registry}/{repository}");
+    loop {
+        if let Some(credential) =
+            form.auths.get(&key).map(|entry| entry.read(&key, file)).transpose()?.flatten()
+        {
+            return Ok(Some(credential));
+        }
+        match key.rfind('/') {
+            Some(at) => key.truncate(at),
+            None => break,
+        }
+    }
+    for (key, entry) in
+        form.auths.iter().filter(|(key, _)| is_whole_host(key) && host_of_key(key) == registry)
+    {
+        if let Some(credential) = entry.read(key, file)? {
+            return Ok(Some(credential));
+        }
+    }
+    Ok(None)
+}
+
+fn without_scheme(key: &str) -> &str {
+    key.strip_prefix("https://").or_else(|| key.strip_prefix("http://")).unwrap_or(key)
+}
+
+/// Whether a key is for a host, as `https://index.docker.io/v1/` is, and not for a part of it.
+fn is_whole_host(key: &str) -> bool {
+    let path = without_scheme(key).split_once('/').map_or("", |(_, path)| path);
+    matches!(path.trim_end_matches('/'), "" | "v1" | "v2")
+}
+
+fn host_of_key(key: &str) -> &str {
+    match without_scheme(key).split('/').next().unwrap_or_default() {
+        "index.docker.io" | "registry-1.docker.io" => "docker.io",
+        host => host,
+    }
+}
+
+impl Entry {
+    fn read(&self, key: &str, file: &Path) -> Result<Option<Credential>, RegistryError> {
+        let given = |secret: &Option<Secret>| secret.clone().filter(|secret| !secret.is_empty());
+        if let Some(token) = given(&self.identitytoken) {
+            return Ok(Some(Credential::IdentityToken(token)));
+        }
+        if let Some(auth) = given(&self.auth) {
+            // The reason never quotes the entry.
+            let wrong = || RegistryError::Config {
+                file: file.to_owned(),
+                reason: format!("the `auth` of `{key}` is not user and password in base64"),
+            };
+            let bytes = STANDARD.decode(auth.expose().trim()).map_err(|_| wrong())?;
+            let text = String::from_utf8(bytes).map_err(|_| wrong())?;
+            let (user, password) = text.split_once(':').ok_or_else(wrong)?;
+            let password = Secret::new(password.trim_end_matches('\0'));
+            return Ok(Some(Credential::Password { user: user.to_owned(), password }));
+        }
+        let user = self.username.clone().filter(|user| !user.is_empty());
+        Ok(user.zip(given(&self.password)).map(|(user, password)| Credential::Password { user, password }))
+    }
+}
+
+fn read(file: &Path) -> Result<Option<FileForm>, RegistryError> {
+    let wrong = |reason: String| RegistryError::Config { file: file.to_owned(), reason };
+    let Some(text) = read_if_there(file)? else { return Ok(None) };
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    // serde_json quotes the value that does not fit, which may be a password: only its place is told.
+    let form = serde_json::from_str(&text).map_err(|error| {
+        wrong(format!("not a file of sign-ins: line {}, column {}", error.line(), error.column()))
+    })?;
+    Ok(Some(form))
+}
+
+#[cfg(test)]
+#[path = "credentials_tests.rs"]
+mod tests;

@@ -1,0 +1,88 @@
+use std::fs;
+
+use super::*;
+
+fn found(json: &str, registry: &str, repository: &str) -> Result<Option<Credential>, RegistryError> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("auth.json");
+    fs::write(&file, json).unwrap();
+    let environment = Environment::of(folder.path(), [(REGISTRY_AUTH_FILE, file)]);
+    Credentials::from_environment(&environment).find(registry, repository).map(|found| found.credential)
+}
+
+fn password(user: &str, password: &str) -> Credential {
+    Credential::Password { user: user.to_owned(), password: Secret::new(password) }
+}
+
+fn auths(entries: &[(&str, &str)]) -> String {
+    let entries: Vec<_> = entries
+        .iter()
+        .map(|(key, auth)| format!("\"{key}\":{{\"auth\":\"{}\"}}", STANDARD.encode(auth)))
+        .collect();
+    format!("{{\"auths\":{{{}}}}}", entries.join(","))
+}
+
+#[test]
+fn the_most_specific_key_wins() {
+    let json = auths(&[("q.io", "u:host"), ("q.io/a", "u:space"), ("q.io/a/b", "u:repository")]);
+    assert_eq!(found(&json, "q.io", "a/b").unwrap(), Some(password("u", "repository")));
+    assert_eq!(found(&json, "q.io", "a/c").unwrap(), Some(password("u", "space")));
+    assert_eq!(found(&json, "q.io", "c/b").unwrap(), Some(password("u", "host")));
+    assert_eq!(found(&json, "q.io.example.com", "a").unwrap(), None);
+}
+
+#[test]
+fn docker_hub_is_found_under_its_old_url() {
+    let json = auths(&[("https://index.docker.io/v1/", "u:p:with:colons")]);
+    assert_eq!(found(&json, "docker.io", "library/a").unwrap(), Some(password("u", "p:with:colons")));
+    assert_eq!(found(&json, "other.io", "library/a").unwrap(), None);
+}
+
+#[test]
+fn a_key_for_a_part_of_a_host_is_not_one_for_the_host() {
+    let json = auths(&[("https://q.io/a/b", "u:p")]);
+    assert_eq!(found(&json, "q.io", "c").unwrap(), None);
+}
+
+#[test]
+fn an_identity_token_comes_before_a_password() {
+    let json = r#"{"auths":{"q.io":{"auth":"dTo=","identitytoken":"t"},"r.io":{}}}"#;
+    assert_eq!(found(json, "q.io", "a").unwrap(), Some(Credential::IdentityToken(Secret::new("t"))));
+    assert_eq!(found(json, "r.io", "a").unwrap(), None);
+}
+
+#[test]
+fn a_broken_file_is_an_error_that_does_not_quote_it() {
+    for json in [
+        r#"{"auths":{"q.io":"swordfish"}}"#,
+        r#"{"auths":{"q.io":{"auth":"swordfish!"}}}"#,
+        r#"{"auths":{"q.io":{"auth":"c3dvcmRmaXNo"}}}"#,
+        r#"{"auths":{"q.io":{"auth":["swordfish"]}}"#,
+    ] {
+        let error = found(json, "q.io", "a").unwrap_err();
+        let words = format!("{error} {error:?}");
+        assert!(words.contains("auth.json") && !words.contains("swordfish"), "{words}");
+        assert!(!words.contains("c3dvcmRmaXNo"), "{words}");
+    }
+}
+
+#[test]
+fn files_are_asked_in_the_order_of_the_ecosystem() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |path: &str| root.path().join(path);
+    let environment = Environment::of(
+        root.path(),
+        [("HOME", at("home")), ("XDG_RUNTIME_DIR", at("run")), (REGISTRY_AUTH_FILE, at("own.json"))],
+    );
+    let credentials = Credentials::from_environment(&environment);
+    for (path, secret) in [
+        ("home/.docker/config.json", "docker"),
+        ("home/.config/containers/auth.json", "user"),
+        ("run/containers/auth.json", "run"),
+        ("own.json", "own"),
+    ] {
+        fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+        fs::write(at(path), auths(&[("q.io", &format!("u:{secret}"))])).unwrap();
+        assert_eq!(credentials.find("q.io", "a").unwrap().credential, Some(password("u", secret)));
+    }
+}

@@ -1,0 +1,244 @@
+//! Where an image is really fetched from: registries.conf, in the format of containers/image.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::env::{CONTAINERS_REGISTRIES_CONF, Environment};
+use crate::error::RegistryError;
+use crate::files::read_if_there;
+use crate::reference::{Reference, check_registry, check_repository, is_loopback};
+
+/// The `[[registry]]` tables of registries.conf: by prefix, which mirrors to ask first and where the origin is.
+///
+/// Keys that say nothing about where an image lies (`unqualified-search-registries`, `aliases`, …) are passed over.
+#[derive(Debug, Clone, Default)]
+pub struct Mirrors {
+    rules: BTreeMap<String, Rule>,
+}
+
+#[derive(Debug, Clone)]
+struct Rule {
+    file: PathBuf,
+    location: Option<String>,
+    insecure: bool,
+    blocked: bool,
+    mirrors: Vec<Mirror>,
+}
+
+#[derive(Debug, Clone)]
+struct Mirror {
+    location: String,
+    insecure: bool,
+    pulls: Pulls,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Pulls {
+    #[default]
+    All,
+    DigestOnly,
+    TagOnly,
+}
+
+#[derive(Deserialize)]
+struct FileForm {
+    #[serde(default)]
+    registry: Vec<RegistryForm>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct RegistryForm {
+    prefix: Option<String>,
+    location: Option<String>,
+    #[serde(default)]
+    insecure: bool,
+    #[serde(default)]
+    blocked: bool,
+    #[serde(default)]
+    mirror_by_digest_only: bool,
+    #[serde(default)]
+    mirror: Vec<MirrorForm>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct MirrorForm {
+    location: String,
+    #[serde(default)]
+    insecure: bool,
+    pull_from_mirror: Option<Pulls>,
+}
+
+/// One place to ask for an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) registry: String,
+    pub(crate) repository: String,
+    pub(crate) is_mirror: bool,
+}
+
+impl Mirrors {
+    /// Reads the file that `$CONTAINERS_REGISTRIES_CONF` names; else the user's, else the system's, and over it the
+    /// `registries.conf.d` folders of both. Files that are not there are passed over, but for the one named.
+    pub fn from_environment(environment: &Environment) -> Result<Self, RegistryError> {
+        let mut mirrors = Self::default();
+        if let Some(named) = environment.path(CONTAINERS_REGISTRIES_CONF) {
+            if mirrors.add_if_there(&named)? {
+                return Ok(mirrors);
+            }
+            let reason = format!("is not there, and {CONTAINERS_REGISTRIES_CONF} names it");
+            return Err(RegistryError::Config { file: named, reason });
+        }
+        let system = environment.system("etc/containers");
+        let user = environment.config_home().map(|config| config.join("containers"));
+        for folder in user.iter().chain([&system]) {
+            if mirrors.add_if_there(&folder.join("registries.conf"))? {
+                break;
+            }
+        }
+        for folder in [Some(&system), user.as_ref()].into_iter().flatten() {
+            for file in drop_ins(&folder.join("registries.conf.d")) {
+                mirrors.add_if_there(&file)?;
+            }
+        }
+        Ok(mirrors)
+    }
+
+    /// Reads one text in the format of registries.conf; `file` is for messages.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, RegistryError> {
+        let mut mirrors = Self::default();
+        mirrors.add(file, text)?;
+        Ok(mirrors)
+    }
+
+    fn add_if_there(&mut self, file: &Path) -> Result<bool, RegistryError> {
+        match read_if_there(file)? {
+            Some(text) => self.add(file, &text).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn add(&mut self, file: &Path, text: &str) -> Result<(), RegistryError> {
+        let wrong = |reason: String| RegistryError::Config { file: file.to_owned(), reason };
+        let form: FileForm =
+            toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
+        for table in form.registry {
+            let Some(prefix) =
+                table.prefix.clone().or_else(|| table.location.clone()).filter(|p| !p.is_empty())
+            else {
+                return Err(wrong("a [[registry]] has neither prefix nor location".to_owned()));
+            };
+            if prefix.starts_with("*.") && table.location.is_some() {
+                return Err(wrong(format!("prefix `{prefix}` has a wildcard, and cannot have a location")));
+            }
+            for location in table.location.iter().chain(table.mirror.iter().map(|mirror| &mirror.location)) {
+                check_location(location)
+                    .map_err(|reason| wrong(format!("location `{location}`: {reason}")))?;
+            }
+            let by_default = if table.mirror_by_digest_only { Pulls::DigestOnly } else { Pulls::All };
+            let mirrors = table.mirror.into_iter().map(|mirror| Mirror {
+                location: mirror.location,
+                insecure: mirror.insecure,
+                pulls: mirror.pull_from_mirror.unwrap_or(by_default),
+            });
+            let rule = Rule {
+                file: file.to_owned(),
+                location: table.location,
+                insecure: table.insecure,
+                blocked: table.blocked,
+                mirrors: mirrors.collect(),
+            };
+            self.rules.insert(prefix, rule);
+        }
+        Ok(())
+    }
+
+    /// Where to ask for this image, in order; the origin is last.
+    pub(crate) fn places(&self, reference: &Reference, by_digest: bool) -> Result<Vec<Place>, RegistryError> {
+        let name = format!("{}/{}", reference.registry, reference.repository);
+        let origin = Place {
+            registry: reference.registry.clone(),
+            repository: reference.repository.clone(),
+            is_mirror: false,
+        };
+        let best = self
+            .rules
+            .iter()
+            .filter_map(|(prefix, rule)| Some((matched(prefix, &name)?, rule)))
+            .max_by_key(|(length, _)| *length);
+        let Some((length, rule)) = best else { return Ok(vec![origin]) };
+        if rule.blocked {
+            return Err(RegistryError::Blocked { name, file: rule.file.clone() });
+        }
+        let below = name.get(length..).unwrap_or_default();
+        let mut places = Vec::new();
+        for mirror in &rule.mirrors {
+            let asked = match mirror.pulls {
+                Pulls::All => true,
+                Pulls::DigestOnly => by_digest,
+                Pulls::TagOnly => !by_digest,
+            };
+            if asked {
+                places.push(rule.place(&format!("{}{below}", mirror.location), mirror.insecure, true)?);
+            }
+        }
+        places.push(match &rule.location {
+            Some(location) => rule.place(&format!("{location}{below}"), rule.insecure, false)?,
+            None => rule.place(&name, rule.insecure, false)?,
+        });
+        Ok(places)
+    }
+}
+
+impl Rule {
+    fn place(&self, location: &str, insecure: bool, is_mirror: bool) -> Result<Place, RegistryError> {
+        let (registry, repository) = location.split_once('/').unwrap_or((location, ""));
+        if insecure && !is_loopback(registry) {
+            return Err(RegistryError::Insecure { registry: registry.to_owned(), file: self.file.clone() });
+        }
+        if let Err((part, reason)) = check_repository(repository) {
+            let reason = format!("`{location}` cannot be asked for: `{part}`: {reason}");
+            return Err(RegistryError::Config { file: self.file.clone(), reason });
+        }
+        Ok(Place { registry: registry.to_owned(), repository: repository.to_owned(), is_mirror })
+    }
+}
+
+/// How many bytes of the name a prefix covers, if it does so up to the end of a part.
+fn matched(prefix: &str, name: &str) -> Option<usize> {
+    if let Some(domain) = prefix.strip_prefix('*') {
+        let host = name.split('/').next().unwrap_or_default();
+        let bare = host.split(':').next().unwrap_or_default();
+        return (domain.starts_with('.') && bare.ends_with(domain)).then_some(host.len());
+    }
+    let rest = name.strip_prefix(prefix)?;
+    (rest.is_empty() || rest.starts_with('/')).then_some(prefix.len())
+}
+
+fn check_location(location: &str) -> Result<(), &'static str> {
+    if location.contains("://") {
+        return Err("it is a host and a path, without https:// before it");
+    }
+    let (registry, path) = location.split_once('/').unwrap_or((location, ""));
+    check_registry(registry)?;
+    if path.is_empty() { Ok(()) } else { check_repository(path).map_err(|(_, reason)| reason) }
+}
+
+fn drop_ins(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut files: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "conf"))
+        .collect();
+    files.sort();
+    files
+}
+
+#[cfg(test)]
+#[path = "mirrors_tests.rs"]
+mod tests;

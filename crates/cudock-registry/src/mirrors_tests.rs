@@ -1,0 +1,112 @@
+use super::*;
+
+fn places(conf: &str, name: &str) -> Result<Vec<String>, RegistryError> {
+    let reference: Reference = name.parse().unwrap();
+    let mirrors = Mirrors::parse(Path::new("registries.conf"), conf)?;
+    let places = mirrors.places(&reference, reference.digest.is_some())?;
+    Ok(places.into_iter().map(|place| format!("{}/{}", place.registry, place.repository)).collect())
+}
+
+const HUB: &str = r#"
+unqualified-search-registries = ["docker.io"]
+short-name-mode = "permissive"
+
+[[registry]]
+prefix = "docker.io"
+[[registry.mirror]]
+location = "mirror.example.com/hub"
+[[registry.mirror]]
+location = "digests.example.com"
+pull-from-mirror = "digest-only"
+
+[[registry]]
+prefix = "docker.io/nvidia"
+location = "nvidia.example.com"
+"#;
+
+#[test]
+fn without_a_rule_only_the_origin_is_asked() {
+    assert_eq!(places("", "nvcr.io/a/b").unwrap(), ["nvcr.io/a/b"]);
+}
+
+#[test]
+fn mirrors_come_first_and_the_origin_last() {
+    assert_eq!(
+        places(HUB, "ubuntu").unwrap(),
+        ["mirror.example.com/hub/library/ubuntu", "docker.io/library/ubuntu"]
+    );
+}
+
+#[test]
+fn a_mirror_for_digests_is_asked_for_digests_only() {
+    let name = format!("ubuntu@{}", crate::Digest::sha256_of(b""));
+    let places = places(HUB, &name).unwrap();
+    assert_eq!(places.get(1).map(String::as_str), Some("digests.example.com/library/ubuntu"));
+}
+
+#[test]
+fn the_longest_prefix_wins_and_ends_at_a_slash() {
+    assert_eq!(places(HUB, "nvidia/cuda").unwrap(), ["nvidia.example.com/cuda"]);
+    assert!(places(HUB, "nvidiax/cuda").unwrap().contains(&"docker.io/nvidiax/cuda".to_owned()));
+}
+
+#[test]
+fn a_wildcard_covers_the_hosts_below_a_domain() {
+    let conf = "[[registry]]\nprefix = \"*.example.com\"\nblocked = true\n";
+    assert!(matches!(places(conf, "a.example.com/b"), Err(RegistryError::Blocked { .. })));
+    assert!(places(conf, "example.com/b").is_ok());
+    assert!(places(conf, "notexample.com/b").is_ok());
+}
+
+#[test]
+fn an_insecure_registry_is_refused_unless_it_is_this_machine() {
+    let conf = |host| format!("[[registry]]\nlocation = \"{host}\"\ninsecure = true\n");
+    let error = places(&conf("registry.example.com"), "registry.example.com/a").unwrap_err();
+    assert!(
+        error.to_string().contains("registry.example.com is marked insecure in registries.conf"),
+        "{error}"
+    );
+    assert!(!error.is_outside());
+    assert!(error.hint().is_some());
+    assert!(places(&conf("localhost:5000"), "localhost:5000/a").is_ok());
+}
+
+#[test]
+fn a_file_that_is_wrong_says_where() {
+    for (conf, says) in [
+        ("[[registry]]\ninsecure = true\n", "neither prefix nor location"),
+        ("[[registry]]\nlocation = 3\n", "line 2"),
+        ("[[registry]\n", "line 1"),
+        ("[[registry]]\nlocation = \"https://a.com\"\n", "without https://"),
+        ("[[registry]]\nlocation = \"a.com/../b\"\n", "location `a.com/../b`"),
+        ("[[registry]]\nprefix = \"*.a.com\"\nlocation = \"b.com\"\n", "wildcard"),
+    ] {
+        let error = Mirrors::parse(Path::new("r.conf"), conf).unwrap_err().to_string();
+        assert!(error.starts_with("r.conf: ") && error.contains(says), "{error}");
+    }
+}
+
+#[test]
+fn the_user_s_file_hides_the_system_s_and_drop_ins_lie_over_both() {
+    let root = tempfile::tempdir().unwrap();
+    let put = |path: &str, location: &str| {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("[[registry]]\nprefix = \"a.com\"\nlocation = \"{location}\"\n")).unwrap();
+    };
+    let environment = Environment::of(root.path(), [("HOME", root.path().join("home"))]);
+    let origin = || {
+        let mirrors = Mirrors::from_environment(&environment).unwrap();
+        mirrors.places(&"a.com/x".parse().unwrap(), false).unwrap().pop().unwrap().registry
+    };
+    assert_eq!(origin(), "a.com");
+    put("etc/containers/registries.conf", "system.com");
+    assert_eq!(origin(), "system.com");
+    put("home/.config/containers/registries.conf", "user.com");
+    assert_eq!(origin(), "user.com");
+    put("etc/containers/registries.conf.d/50-site.conf", "site.com");
+    assert_eq!(origin(), "site.com");
+
+    let missing = Environment::of(root.path(), [(CONTAINERS_REGISTRIES_CONF, root.path().join("none"))]);
+    assert!(matches!(Mirrors::from_environment(&missing), Err(RegistryError::Config { .. })));
+}

@@ -1,0 +1,158 @@
+//! Images: opened for each processor that is asked about, and fetched only if their configuration does not decide.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cudock_compat::evidence::{Component, Evidence};
+use cudock_compat::{Judgement, Target, image, image_start, judge_start};
+use cudock_facts::Facts;
+use cudock_image::registry::{BlobStore, Client, Environment, Options, daemon};
+use cudock_image::{Image, ImageError, OpenOptions, Origin, Platform, Source, open};
+
+use super::progress::Lines;
+use super::{Answer, answer, is_remote};
+use crate::cli::CheckArgs;
+use crate::failure::Failure;
+use crate::output::megabytes;
+
+/// What was asked.
+pub(super) struct Asked<'a> {
+    pub(super) facts: &'a Facts,
+    pub(super) words: &'a CheckArgs,
+    pub(super) environment: &'a BTreeMap<String, String>,
+}
+
+pub(super) fn answers(
+    asked: &Asked<'_>,
+    source: &Source,
+    targets: Vec<Target>,
+) -> Result<(Vec<Answer>, Vec<Component>), Failure> {
+    let mut options = options(asked, source)?;
+    let source = in_daemon(source, &options);
+    let first = open(&source, &options)?;
+    let mut opened: Vec<Opened> = vec![Opened::new(asked, first)];
+    let mut answers = Vec::with_capacity(targets.len());
+    for target in targets {
+        let index = match other_platform(asked, &opened, &target) {
+            Some(platform) => {
+                options.platform = Some(platform);
+                opened.push(Opened::new(asked, open(&source, &options)?));
+                opened.len() - 1
+            }
+            None => fitting(&opened, &target),
+        };
+        let Some(image) = opened.get_mut(index) else { continue };
+        answers.push((index, image.start(asked, &target), target));
+    }
+    // What is fetched once answers for all targets; nothing is fetched where every answer is there already.
+    let mut done = Vec::with_capacity(answers.len());
+    for (index, start, target) in answers {
+        let Some(image) = opened.get_mut(index) else { continue };
+        match start {
+            Some(judgement) if image.costs_fetching() => {
+                done.push(Answer { target, judgement, rules: Vec::new() });
+            }
+            _ => {
+                let evidence = image.evidence(asked)?;
+                done.push(answer(asked.facts, evidence, target));
+            }
+        }
+    }
+    let components = opened.into_iter().find_map(|image| image.whole).map(|evidence| evidence.components);
+    Ok((done, components.unwrap_or_default()))
+}
+
+/// An image for one processor.
+struct Opened {
+    image: Image,
+    config: Evidence,
+    whole: Option<Evidence>,
+}
+
+impl Opened {
+    fn new(asked: &Asked<'_>, image: Image) -> Self {
+        let config = image_start(&image, &asked.words.subject, asked.environment);
+        Self { image, config, whole: None }
+    }
+
+    /// The verdict, where the configuration alone decides it.
+    fn start(&self, asked: &Asked<'_>, target: &Target) -> Option<Judgement> {
+        judge_start(&self.config, target, asked.facts)
+    }
+
+    fn costs_fetching(&self) -> bool {
+        self.whole.is_none() && self.image.origin == Origin::Registry && self.image.to_fetch() > 0
+    }
+
+    fn evidence(&mut self, asked: &Asked<'_>) -> Result<&Evidence, Failure> {
+        if self.whole.is_none() {
+            let bytes = self.image.to_fetch();
+            if bytes > 0 {
+                anstream::eprintln!("fetching {} of {}", megabytes(bytes), self.image.name);
+            }
+            let whole = image(&self.image, &asked.words.subject, asked.environment, asked.facts)?;
+            self.whole = Some(whole);
+        }
+        Ok(self.whole.as_ref().unwrap_or(&self.config))
+    }
+}
+
+/// The image for a target's processor, where there is another for it that is not open yet.
+fn other_platform(asked: &Asked<'_>, opened: &[Opened], target: &Target) -> Option<Platform> {
+    let wanted = target.traits.cpu.as_deref().filter(|_| asked.words.platform.is_none())?;
+    if opened.iter().any(|image| image.image.platform.architecture == wanted) {
+        return None;
+    }
+    let first = opened.first()?;
+    first
+        .image
+        .platforms
+        .iter()
+        .find(|platform| platform.os == "linux" && platform.architecture == wanted)
+        .cloned()
+}
+
+fn fitting(opened: &[Opened], target: &Target) -> usize {
+    let wanted = target.traits.cpu.as_deref();
+    opened.iter().position(|image| Some(image.image.platform.architecture.as_str()) == wanted).unwrap_or(0)
+}
+
+fn options(asked: &Asked<'_>, source: &Source) -> Result<OpenOptions, Failure> {
+    let platform = asked.words.platform.as_deref().map(str::parse::<Platform>).transpose();
+    let platform = platform.map_err(|error| Failure::input(error).hint("--platform linux/amd64"))?;
+    let environment = Environment::of_process();
+    let progress: Arc<Lines> = Arc::new(Lines::default());
+    if !is_remote(source) {
+        let scratch = std::env::temp_dir();
+        return Ok(OpenOptions {
+            platform,
+            client: None,
+            sockets: Vec::new(),
+            progress: Some(progress),
+            scratch,
+        });
+    }
+    let mut settings = Options::from_environment(&environment).map_err(ImageError::from)?;
+    settings.offline = asked.words.offline;
+    settings.progress = Some(progress.clone());
+    let scratch = scratch(&settings.store);
+    let client = Client::new(settings).map_err(ImageError::from)?;
+    let sockets = daemon::sockets(&environment);
+    Ok(OpenOptions { platform, client: Some(Arc::new(client)), sockets, progress: Some(progress), scratch })
+}
+
+fn scratch(store: &BlobStore) -> PathBuf {
+    store.folder().join("scratch")
+}
+
+/// A name without a transport is looked for in the daemons of this machine first, as everyone who built it there expects.
+fn in_daemon(source: &Source, options: &OpenOptions) -> Source {
+    let Source::Registry(reference) = source else { return source.clone() };
+    let name = reference.to_string();
+    let here = options.sockets.iter().any(|socket| socket.exists());
+    if here && daemon::has(&name, &options.sockets).unwrap_or(false) {
+        return Source::Daemon { name };
+    }
+    source.clone()
+}

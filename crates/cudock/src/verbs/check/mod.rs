@@ -1,0 +1,136 @@
+//! `cudock check`: the verdict on a subject for each target.
+
+mod images;
+mod progress;
+mod sarif;
+mod targets;
+mod text;
+
+use std::collections::BTreeMap;
+
+use cudock_compat::evidence::{Component, Evidence};
+use cudock_compat::{Context, GatherError, Judgement, Subject, Target, Verdict, gather, judge, subject};
+use cudock_facts::Facts;
+use cudock_image::{ImageError, Source};
+use serde::Serialize;
+
+use crate::cli::CheckArgs;
+use crate::failure::{Failure, Outcome, chain};
+use crate::output::{self, Format, TableUsed};
+
+const TABLES: [&str; 7] =
+    ["gpus", "drivers", "toolkits", "forward_compat", "images", "frameworks", "azure_sizes"];
+
+/// One object for programs; see docs/check.md.
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u8,
+    subject: &'a str,
+    results: &'a [Answer],
+    components: &'a [Component],
+    tables: &'a [TableUsed],
+}
+
+/// The verdict for one target.
+#[derive(Serialize)]
+struct Answer {
+    target: Target,
+    #[serde(flatten)]
+    judgement: Judgement,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rules: Vec<cudock_compat::RuleUse>,
+}
+
+pub(super) fn run(facts: &Facts, words: &CheckArgs, format: Format) -> Result<Outcome, Failure> {
+    let environment = variables(&words.env)?;
+    let targets = targets::chosen(facts, words)?;
+    let (answers, components) = match subject(&words.subject)? {
+        Subject::Image(source) => {
+            let asked = images::Asked { facts, words, environment: &environment };
+            images::answers(&asked, &source, targets)?
+        }
+        other => {
+            let context = Context { facts, environment: &environment, on_this_machine: words.host };
+            let evidence = gather(&other, &words.subject, &context)?;
+            let answers = targets.into_iter().map(|target| answer(facts, &evidence, target)).collect();
+            (answers, evidence.components)
+        }
+    };
+    let tables = output::tables_used(facts, &TABLES);
+    let subject = words.subject.as_str();
+    match format {
+        Format::Json => {
+            let mut answers = answers;
+            if words.explain {
+                for answer in &mut answers {
+                    answer.rules.clone_from(&answer.judgement.rules);
+                }
+            }
+            output::json(&Report {
+                schema: 1,
+                subject,
+                results: &answers,
+                components: &components,
+                tables: &tables,
+            });
+            output::warn_if_stale(&tables);
+            return Ok(outcome(words, &answers));
+        }
+        Format::Sarif => output::json(&sarif::report(facts, subject, &answers)),
+        Format::Text if words.all_skus => text::matrix(subject, &answers),
+        Format::Text => text::print(subject, &answers, words.explain),
+    }
+    output::warn_if_stale(&tables);
+    Ok(outcome(words, &answers))
+}
+
+/// Yes if it runs on the GPU of every target; of all sizes, one is enough.
+fn outcome(words: &CheckArgs, answers: &[Answer]) -> Outcome {
+    let runs = |answer: &Answer| matches!(answer.judgement.verdict, Verdict::Works | Verdict::Jit);
+    let yes = if words.all_skus { answers.iter().any(runs) } else { answers.iter().all(runs) };
+    if yes { Outcome::Yes } else { Outcome::No }
+}
+
+fn answer(facts: &Facts, evidence: &Evidence, target: Target) -> Answer {
+    let judgement = judge(evidence, &target, facts);
+    Answer { target, judgement, rules: Vec::new() }
+}
+
+fn variables(words: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let pair = |word: &String| match word.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(Failure::input(format!("`{word}` is no variable")).hint("write it as --env NAME=VALUE")),
+    };
+    words.iter().map(pair).collect()
+}
+
+impl From<GatherError> for Failure {
+    fn from(error: GatherError) -> Self {
+        let message = chain(&error);
+        match error {
+            GatherError::Image(error) => error.into(),
+            GatherError::NotFound { .. } => Failure::input(message).hint("an image is named without a path: team/app:1.0"),
+            GatherError::NotASubject { .. } => Failure::input(message).hint(
+                "give an image, a program, a library, a wheel, a folder, a Dockerfile, requirements.txt, pyproject.toml, \
+                 uv.lock or environment.yml",
+            ),
+            GatherError::Io { .. } | GatherError::Declared { .. } | GatherError::Broken { .. } => Failure::input(message),
+        }
+    }
+}
+
+impl From<ImageError> for Failure {
+    fn from(error: ImageError) -> Self {
+        let message = chain(&error);
+        let failure = if error.is_outside() { Failure::outside(message) } else { Failure::input(message) };
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+/// Where an image is, for words of an error.
+fn is_remote(source: &Source) -> bool {
+    matches!(source, Source::Registry(_) | Source::Daemon { .. })
+}

@@ -1,0 +1,84 @@
+//! How far a download has come, on standard error.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use cudock_image::registry::Progress;
+
+use crate::output::megabytes;
+
+/// One line that is written over on a terminal; one line a layer elsewhere.
+#[derive(Default)]
+pub(super) struct Lines {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    transfers: BTreeMap<String, (u64, Option<u64>)>,
+    drawn: Option<Instant>,
+}
+
+impl State {
+    fn draw(&mut self, now: bool) {
+        if !std::io::stderr().is_terminal() {
+            return;
+        }
+        if !now && self.drawn.is_some_and(|drawn| drawn.elapsed() < Duration::from_millis(100)) {
+            return;
+        }
+        self.drawn = Some(Instant::now());
+        let there: u64 = self.transfers.values().map(|(bytes, _)| bytes).sum();
+        let total: u64 = self.transfers.values().map(|(bytes, size)| size.unwrap_or(*bytes)).sum();
+        let line = format!("\r\x1b[Kfetched {} of {}", megabytes(there), megabytes(total));
+        let _ = std::io::stderr().write_all(line.as_bytes());
+    }
+}
+
+impl Progress for Lines {
+    fn started(&self, what: &str, size: Option<u64>, already: u64) {
+        if let Ok(mut state) = self.state.lock() {
+            state.transfers.insert(what.to_owned(), (already, size));
+            state.draw(true);
+        }
+    }
+
+    fn at(&self, what: &str, bytes: u64) {
+        if let Ok(mut state) = self.state.lock() {
+            if let Some((there, _)) = state.transfers.get_mut(what) {
+                *there = bytes;
+            }
+            state.draw(false);
+        }
+    }
+
+    fn waiting(&self, what: &str) {
+        anstream::eprintln!("waiting for another cudock that fetches {}", short(what));
+    }
+
+    fn retrying(&self, what: &str, reason: &str, wait: Duration) {
+        anstream::eprintln!("{}: {reason}; trying again in {:.1} s", short(what), wait.as_secs_f64());
+    }
+
+    fn finished(&self, what: &str) {
+        if let Ok(mut state) = self.state.lock() {
+            state.draw(true);
+            let unfinished =
+                state.transfers.values().any(|(bytes, size)| size.is_some_and(|size| *bytes < size));
+            if std::io::stderr().is_terminal() {
+                if !unfinished {
+                    anstream::eprintln!();
+                }
+            } else {
+                let size = state.transfers.get(what).map_or(0, |(bytes, _)| *bytes);
+                anstream::eprintln!("fetched {} ({})", short(what), megabytes(size));
+            }
+        }
+    }
+}
+
+fn short(what: &str) -> String {
+    what.chars().take(19).collect()
+}

@@ -1,0 +1,121 @@
+//! The report for people: verdict first, then why, then what to do.
+
+use anstyle::Style;
+use cudock_compat::{RULES, Verdict};
+use cudock_facts::finding::{Finding, Severity};
+
+use super::Answer;
+use crate::output::{self, BLUE, BOLD, DIM, GREEN, RED, YELLOW, line, styled};
+
+fn word(verdict: Verdict) -> (Style, &'static str) {
+    match verdict {
+        Verdict::Works => (GREEN, "works"),
+        Verdict::Jit => (GREEN, "jit"),
+        Verdict::Cpu => (RED, "cpu"),
+        Verdict::Fails => (RED, "fails"),
+        Verdict::Unknown => (YELLOW, "unknown"),
+    }
+}
+
+pub(super) fn print(subject: &str, answers: &[Answer], explain: bool) {
+    line(styled(BOLD, subject));
+    for answer in answers {
+        let judgement = &answer.judgement;
+        let (style, verdict) = word(judgement.verdict);
+        let blank = " ".repeat(8_usize.saturating_sub(verdict.len()));
+        line(format!("\n{}{blank}{}", styled(style, verdict), styled(BOLD, &answer.target.words())));
+        line(output::wrapped("        ", &judgement.reason));
+        if let Some(error) = &judgement.error {
+            let number = error.code.map_or_else(String::new, |code| format!("error {code}, "));
+            let said = if error.message.is_empty() || error.message == error.name {
+                String::new()
+            } else {
+                format!(": {}", error.message)
+            };
+            line(output::wrapped("        ", &format!("{number}{}{said}", error.name)));
+        }
+        if judgement.units.len() > 1 {
+            for unit in &judgement.units {
+                let (style, verdict) = word(unit.verdict);
+                let blank = " ".repeat(8_usize.saturating_sub(verdict.len()));
+                let text = output::wrapped(&" ".repeat(16), &format!("{}: {}", unit.name, unit.reason));
+                line(format!(
+                    "        {}{blank}{}",
+                    styled(style, verdict),
+                    text.get(16..).unwrap_or_default()
+                ));
+            }
+        }
+        for finding in &judgement.findings {
+            print_finding(finding);
+        }
+        if explain {
+            print_rules(answer);
+        }
+    }
+}
+
+fn print_finding(finding: &Finding) {
+    let (style, severity) = match finding.severity {
+        Severity::Error => (RED, "error"),
+        Severity::Warning => (YELLOW, "warning"),
+        Severity::Note => (BLUE, "note"),
+    };
+    let blank = " ".repeat(8_usize.saturating_sub(severity.len()));
+    let text = output::wrapped(&" ".repeat(10), &format!("{} [{}]", finding.message, finding.code));
+    line(format!("  {}{blank}{}", styled(style, severity), text.get(10..).unwrap_or_default()));
+    for seen in finding.evidence.iter().take(3) {
+        line(styled(DIM, &output::wrapped("          seen: ", &format!("{}: {}", seen.path, seen.detail))));
+    }
+    if finding.evidence.len() > 3 {
+        line(styled(DIM, &format!("          and {} more", finding.evidence.len() - 3)));
+    }
+    if !finding.fix.is_empty() {
+        line(output::wrapped("          fix: ", &finding.fix));
+    }
+}
+
+fn print_rules(answer: &Answer) {
+    line(styled(DIM, "  rules applied"));
+    for used in &answer.judgement.rules {
+        let text = RULES.iter().find(|rule| rule.id == used.rule).map_or("", |rule| rule.text);
+        line(styled(
+            DIM,
+            &output::wrapped(&format!("    {:<4}", used.rule), &format!("{text} Here: {}", used.detail)),
+        ));
+    }
+}
+
+/// One line a size: which can run it, which cannot and why.
+pub(super) fn matrix(subject: &str, answers: &[Answer]) {
+    line(styled(BOLD, subject));
+    let mut sorted: Vec<&Answer> = answers.iter().collect();
+    sorted.sort_by_key(|answer| (answer.judgement.verdict, answer.target.sku.clone()));
+    let widest =
+        sorted.iter().filter_map(|answer| answer.target.sku.as_ref()).map(String::len).max().unwrap_or(0);
+    for answer in &sorted {
+        let (style, verdict) = word(answer.judgement.verdict);
+        let size = answer.target.sku.as_deref().unwrap_or("this machine");
+        let gpu = answer.target.gpu.as_deref().unwrap_or("none");
+        let error = answer
+            .judgement
+            .error
+            .as_ref()
+            .and_then(|error| error.code)
+            .map_or_else(String::new, |code| format!("{code}: "));
+        let blank = " ".repeat(8_usize.saturating_sub(verdict.len()));
+        let start = format!("{size:<widest$}  {gpu:<12} ");
+        let text =
+            output::wrapped(&" ".repeat(start.len() + 8), &format!("{error}{}", answer.judgement.reason));
+        line(format!(
+            "{start}{}{blank}{}",
+            styled(style, verdict),
+            text.get(start.len() + 8..).unwrap_or_default()
+        ));
+    }
+    let can = sorted
+        .iter()
+        .filter(|answer| matches!(answer.judgement.verdict, Verdict::Works | Verdict::Jit))
+        .count();
+    line(format!("\n{can} of {} sizes can run it", sorted.len()));
+}
