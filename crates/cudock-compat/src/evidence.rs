@@ -130,6 +130,8 @@ pub struct Unit {
     pub code: Code,
     /// Libraries it needs and will not find.
     pub missing: Vec<Missing>,
+    /// Why the system would not run it, whatever is in it.
+    pub barred: Option<String>,
     /// The framework's build, where it is one.
     pub build: Option<Build>,
 }
@@ -193,6 +195,8 @@ pub struct CodeFile {
     pub patterns: Vec<Pattern>,
     /// Whether its modules were linked on the device side: then what is missing is a symbol (error 500).
     pub device_linked: bool,
+    /// Whether it is data of a program's own, loaded by the driver as it is: then PTX for a later card is invalid (218).
+    pub loose: bool,
     /// The toolkit that made it.
     pub toolkit: Option<CudaVersion>,
 }
@@ -210,10 +214,13 @@ pub enum Role {
 }
 
 /// Modules with the same targets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Pattern {
     /// Machine code.
     pub sass: Vec<SmArch>,
+    /// Machine code in groups (`nvcc --concat`), which older drivers do not open.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub grouped: Vec<SmArch>,
     /// PTX and its language.
     pub ptx: Vec<(PtxArch, PtxIsa)>,
     /// How many modules are so.
@@ -229,6 +236,8 @@ pub struct Missing {
     pub needed_by: String,
     /// What is wrong with it, where it is there: a version that it lacks.
     pub version: Option<String>,
+    /// A file of that name that comes first and is no library.
+    pub broken: Option<String>,
     /// What follows.
     pub effect: Effect,
 }

@@ -268,15 +268,11 @@ impl Target {
 
     /// In a few words: "H200 (9.0), driver 580.159.04".
     pub fn words(&self) -> String {
-        let mut words = self.sku.clone().map_or_else(String::new, |sku| format!("{sku}: "));
-        words.push_str(self.gpu.as_deref().unwrap_or("no GPU"));
-        if let Some(capability) = self.capability {
-            words.push_str(&format!(" ({capability})"));
-        }
-        if let Some(driver) = self.driver {
-            words.push_str(&format!(", driver {driver}"));
-        }
-        words
+        let sku = self.sku.as_ref().map_or_else(String::new, |sku| format!("{sku}: "));
+        let gpu = self.gpu.as_deref().unwrap_or("no GPU");
+        let capability = self.capability.map_or_else(String::new, |capability| format!(" ({capability})"));
+        let driver = self.driver.map_or_else(String::new, |driver| format!(", driver {driver}"));
+        format!("{sku}{gpu}{capability}{driver}")
     }
 }
 
@@ -429,6 +425,8 @@ fn blocked(diagnosis: &Diagnosis) -> Option<(Option<u16>, Finding)> {
             evidence: check.evidence.clone(),
             fix: check.fix.clone().unwrap_or_default(),
         };
-        Some((error(code)?, finding))
+        // Without this node the driver is found, and memory cannot be shared with it.
+        let uvm = code == "CD0107" && check.message.contains("nvidia-uvm");
+        Some((if uvm { Some(999) } else { error(code)? }, finding))
     })
 }

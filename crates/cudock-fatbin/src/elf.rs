@@ -67,7 +67,7 @@ pub(crate) fn stretches<'a>(file: &File<'a>, bytes: &'a [u8], base: u64) -> Vec<
         let name = String::from_utf8_lossy(name).into_owned();
         let flags = section.sh_flags(endian).0;
         let loaded = flags & elf::SHF_ALLOC.0 != 0 && flags & elf::SHF_EXECINSTR.0 == 0;
-        let only_containers = matches!(name.as_str(), ".nv_fatbin" | "__nv_relfatbin");
+        let only_containers = matches!(name.as_str(), ".nv_fatbin" | RELOCATABLE);
         if !loaded && !only_containers {
             continue;
         }
@@ -88,9 +88,27 @@ pub(crate) fn stretches<'a>(file: &File<'a>, bytes: &'a [u8], base: u64) -> Vec<
         return segments(file, bytes, base);
     }
     if linked {
-        stretches.retain(|stretch| stretch.section != "__nv_relfatbin");
+        stretches.retain(|stretch| stretch.section != RELOCATABLE);
     }
     stretches
+}
+
+/// What a linked file was linked from.
+const RELOCATABLE: &str = "__nv_relfatbin";
+
+/// The stretch with what the device linker was given, in a file that is linked.
+pub(crate) fn relocatable<'a>(file: &File<'a>, bytes: &'a [u8]) -> Option<Stretch<'a>> {
+    let endian = file.endian();
+    let sections = file.elf_section_table();
+    sections.section_by_name(endian, b".nv_fatbin")?;
+    let (_, section) = sections.section_by_name(endian, RELOCATABLE.as_bytes())?;
+    Some(Stretch {
+        section: RELOCATABLE.to_owned(),
+        offset: section.sh_offset(endian),
+        address: section.sh_addr(endian),
+        bytes: section.data(endian, bytes).ok()?,
+        only_containers: true,
+    })
 }
 
 /// A file without sections still says which bytes are loaded.
@@ -123,8 +141,8 @@ pub fn section<'a>(bytes: &'a [u8], name: &str) -> Option<&'a [u8]> {
 /// What the dynamic section says; empty where there is none.
 pub(crate) fn linkage(file: &File<'_>, bytes: &[u8]) -> Linkage {
     let endian = file.endian();
-    let segments = file.elf_program_headers().iter();
-    let interpreter = segments.filter_map(|segment| segment.interpreter(endian, bytes).ok().flatten()).next();
+    let mut segments = file.elf_program_headers().iter();
+    let interpreter = segments.find_map(|segment| segment.interpreter(endian, bytes).ok().flatten());
     Linkage {
         machine: file.elf_header().e_machine(endian).0,
         interpreter: interpreter.map(|path| String::from_utf8_lossy(path).into_owned()),

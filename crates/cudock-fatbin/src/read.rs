@@ -31,6 +31,8 @@ pub struct Binary {
     pub linkage: Linkage,
     /// Modules, in the order of the file.
     pub modules: Vec<Module>,
+    /// Modules the device linker was given. Drivers link their PTX anew where the linked code has nothing for a card.
+    pub relocatable: Vec<Module>,
     /// A bare cubin's own account.
     pub cubin: Option<Cubin>,
     /// What is not as it should be.
@@ -71,7 +73,14 @@ pub fn read(bytes: &[u8]) -> Result<Binary, ReadError> {
 }
 
 fn empty(kind: FileKind) -> Binary {
-    Binary { kind, linkage: Linkage::default(), modules: Vec::new(), cubin: None, damage: Vec::new() }
+    Binary {
+        kind,
+        linkage: Linkage::default(),
+        modules: Vec::new(),
+        relocatable: Vec::new(),
+        cubin: None,
+        damage: Vec::new(),
+    }
 }
 
 /// A bare container; several may stand one after the other.
@@ -102,6 +111,9 @@ fn elf_file(bytes: &[u8]) -> Result<Binary, ReadError> {
     binary.linkage = elf::linkage(&file, bytes);
     for stretch in elf::stretches(&file, bytes, 0) {
         find::containers(&stretch, &mut binary.modules, &mut binary.damage);
+    }
+    if let Some(stretch) = elf::relocatable(&file, bytes) {
+        find::containers(&stretch, &mut binary.relocatable, &mut binary.damage);
     }
     Ok(binary.without_overlaps())
 }

@@ -101,14 +101,12 @@ impl<T> Tree<T> {
                 let range = (Bound::Included(from.as_str()), Bound::Unbounded);
                 let (path, _) = self.nodes.range::<str, _>(range).next()?;
                 let name = path.strip_prefix(prefix)?;
-                match name.split_once('/') {
-                    // Something further down: go on behind all that is in there.
-                    Some((child, _)) => next = Some(format!("{prefix}{child}0")),
-                    None => {
-                        next = Some(format!("{path}\0"));
-                        return Some(name);
-                    }
-                }
+                let Some((child, _)) = name.split_once('/') else {
+                    next = Some(format!("{path}\0"));
+                    return Some(name);
+                };
+                // Something further down: go on behind all that is in there.
+                next = Some(format!("{prefix}{child}0"));
             }
         })
     }

@@ -47,6 +47,7 @@ pub(crate) enum Verb {
 /// SUBJECT is an image (a name in a registry or a daemon, an OCI layout, a docker archive), a program, a library, a
 /// wheel, a folder, or a file that says what will be installed. See docs/check.md.
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(after_help = "Examples:
   cudock check build/app --host
   cudock check registry.example/team/app:1.4 --gpu T4 --gpu H100 --driver 535.161.08

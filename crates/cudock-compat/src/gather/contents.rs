@@ -96,14 +96,14 @@ impl Files for Disk {
 impl Contents for Disk {
     fn elf(&self, path: &str) -> Option<Arc<ElfFacts>> {
         let real = self.real(path)?;
-        let mut read = self.read.lock().ok()?;
-        if let Some(known) = read.get(&real) {
-            return known.clone();
+        let mut known = self.read.lock().ok()?;
+        if let Some(facts) = known.get(&real) {
+            return facts.clone();
         }
-        let facts = cudock_map::map(Path::new(&real)).ok().and_then(|bytes| {
-            bytes.starts_with(b"\x7fELF").then(|| kept::read(&bytes)).flatten().map(Arc::new)
-        });
-        read.insert(real, facts.clone());
+        let facts = cudock_map::map(Path::new(&real))
+            .ok()
+            .and_then(|bytes| bytes.starts_with(b"\x7fELF").then(|| Arc::new(kept::read(&bytes))));
+        known.insert(real, facts.clone());
         facts
     }
 

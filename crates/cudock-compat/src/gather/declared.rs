@@ -221,6 +221,7 @@ fn missing(declared: &Declared, build: &Build, base: Option<&BaseImage>) -> Vec<
             library: soname.clone(),
             needed_by: build.path.clone().unwrap_or_default(),
             version: None,
+            broken: None,
             effect: Effect::UsesCpu,
         })
         .collect()
@@ -251,6 +252,7 @@ fn unit(declared: &Declared, file: &str, build: Build, missing: Vec<Missing>) ->
         own_floor: build.min_driver,
         code,
         missing,
+        barred: None,
         build: Some(build),
     }
 }
@@ -274,6 +276,7 @@ fn unpinned(file: &str, package: &DeclaredPackage) -> Unit {
         own_floor: None,
         code: Code::Unknown(why),
         missing: Vec::new(),
+        barred: None,
         build: None,
     }
 }

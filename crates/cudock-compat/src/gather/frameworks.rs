@@ -1,8 +1,9 @@
 //! Python environments and their frameworks as units.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cudock_facts::Facts;
+use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
 use cudock_facts::version::CudaVersion;
 use cudock_host::frameworks::{Build, Support, Without, builds};
 use cudock_host::host::PythonEnvironment;
@@ -10,6 +11,7 @@ use cudock_host::host::PythonEnvironment;
 use super::components::vendor_library;
 use super::contents::Contents;
 use super::linking::{Closure, Search};
+use crate::codes;
 use crate::evidence::{Code, CodeFile, Effect, Missing, Role, Runtime, Unit, UnitKind};
 
 /// How whole the subject is: whether a library that is not in it is missing.
@@ -37,7 +39,7 @@ pub(crate) fn units(
     cpu_arch: &str,
     wholeness: Wholeness,
     code: &mut Vec<CodeAt>,
-) -> Vec<Unit> {
+) -> (Vec<Unit>, Vec<Finding>) {
     let wheel_folders: Vec<String> = python
         .site_packages
         .iter()
@@ -49,8 +51,28 @@ pub(crate) fn units(
     let found = Found { facts, files, search, python, wheel_folders: &wheel_folders, wholeness };
     let mut units: Vec<Unit> =
         builds(facts, python, cpu_arch).into_iter().map(|build| framework(&found, build, code)).collect();
+    let late = units.iter().filter_map(|unit| late(&found, unit)).collect();
     units.extend(extensions(&found, code));
-    units
+    (units, late)
+}
+
+/// Libraries in wheels that the loader would not find by itself: the program has to load them first.
+fn late(found: &Found<'_>, unit: &Unit) -> Option<Finding> {
+    let build = unit.build.as_ref()?;
+    let Without::UsesCpu { loads_first: true, .. } = build.without else { return None };
+    let soname = build.needs.iter().find(|soname| found.search.find(soname).is_none())?;
+    if !unit.missing.is_empty() {
+        return None;
+    }
+    Some(Finding {
+        code: codes::LIBRARY_NOT_INSTALLED,
+        severity: Severity::Warning,
+        message: format!("{} finds {soname} in NVIDIA's wheels only after the program has loaded it", unit.name),
+        evidence: vec![Seen::new(unit.path.clone(), format!("{soname} is not where the loader looks"))],
+        fix: "call onnxruntime.preload_dlls() or import torch before the first session, or put the wheels' folders into \
+              LD_LIBRARY_PATH; otherwise sessions silently run on the CPU"
+            .to_owned(),
+    })
 }
 
 /// What all units of an environment share.
@@ -104,16 +126,15 @@ fn framework(found: &Found<'_>, build: Build, code: &mut Vec<CodeAt>) -> Unit {
         Vec::new()
     };
     let links_driver = false;
-    let files: Vec<CodeFile> = own.into_iter().map(|at| code_file(at, Role::Framework)).collect();
-    let code = if !files.is_empty() {
-        Code::Files(files)
-    } else {
-        match &build.sass {
-            Some(sass) => Code::Table { sass: sass.clone(), ptx: build.ptx.clone(), isa: build.ptx_isa },
-            None => Code::Unknown(format!(
-                "the GPU code of {} {} is not in the tables",
-                build.name, build.version
-            )),
+    let mut files: Vec<CodeFile> = own.into_iter().map(|at| code_file(at, Role::Framework)).collect();
+    if !files.is_empty() {
+        files.extend(vendor_files(found, &heads));
+    }
+    let code = match &build.sass {
+        _ if !files.is_empty() => Code::Files(files),
+        Some(sass) => Code::Table { sass: sass.clone(), ptx: build.ptx.clone(), isa: build.ptx_isa },
+        None => {
+            Code::Unknown(format!("the GPU code of {} {} is not in the tables", build.name, build.version))
         }
     };
     Unit {
@@ -131,8 +152,23 @@ fn framework(found: &Found<'_>, build: Build, code: &mut Vec<CodeAt>) -> Unit {
         own_floor: build.min_driver,
         code,
         missing,
+        barred: None,
         build: Some(build),
     }
+}
+
+/// NVIDIA's libraries that a framework loads, as far as they hold code.
+fn vendor_files(found: &Found<'_>, heads: &[String]) -> Vec<CodeFile> {
+    let loaded: BTreeSet<String> = heads
+        .iter()
+        .flat_map(|head| found.search.closure(head, found.wheel_folders).found.into_values())
+        .collect();
+    let code = |path: String| {
+        vendor_library(&path)?;
+        let code = found.files.elf(&path)?.code.clone()?;
+        Some(code_file(CodeAt { path, code }, Role::Vendor))
+    };
+    loaded.into_iter().filter_map(code).collect()
 }
 
 fn missing(found: &Found<'_>, build: &Build, heads: &[String]) -> Vec<Missing> {
@@ -147,16 +183,18 @@ fn missing(found: &Found<'_>, build: &Build, heads: &[String]) -> Vec<Missing> {
     let mut missing: Vec<Missing> = Vec::new();
     for head in heads {
         let Closure { missing: gone, lacking, .. } = found.search.closure(head, &loaded);
-        missing.extend(gone.into_iter().map(|(library, by)| Missing {
-            library,
-            needed_by: by,
+        missing.extend(gone.into_iter().map(|gone| Missing {
+            library: gone.name,
+            needed_by: gone.needed_by,
             version: None,
+            broken: gone.broken,
             effect,
         }));
         missing.extend(lacking.into_iter().map(|(library, version, by)| Missing {
             library,
             needed_by: by,
             version: Some(version),
+            broken: None,
             effect,
         }));
     }
@@ -167,7 +205,7 @@ fn missing(found: &Found<'_>, build: &Build, heads: &[String]) -> Vec<Missing> {
             || missing.iter().any(|known| known.library == *soname);
         if !there && found.wholeness == Wholeness::Whole {
             let needed_by = build.path.clone().unwrap_or_else(|| build.name.clone());
-            missing.push(Missing { library: soname.clone(), needed_by, version: None, effect });
+            missing.push(Missing { library: soname.clone(), needed_by, version: None, broken: None, effect });
         }
     }
     if heads.is_empty() && build.name == "torch" {
@@ -187,6 +225,7 @@ fn pinned(found: &Found<'_>, effect: Effect) -> Vec<Missing> {
             library: requirement.name.clone(),
             needed_by: torch.path.clone(),
             version: None,
+            broken: None,
             effect,
         })
         .collect()
@@ -261,6 +300,7 @@ fn extensions(found: &Found<'_>, code: &mut Vec<CodeAt>) -> Vec<Unit> {
             own_floor: None,
             code: Code::Files(files.into_iter().map(|at| code_file(at, Role::Framework)).collect()),
             missing: Vec::new(),
+            barred: None,
             build: None,
         }
     };
@@ -282,6 +322,7 @@ pub(crate) fn code_file(at: CodeAt, role: Role) -> CodeFile {
         role,
         patterns: at.code.patterns,
         device_linked: at.code.device_linked,
+        loose: at.code.loose,
         toolkit: at.code.toolkit,
     }
 }

@@ -4,10 +4,12 @@ use std::io;
 use std::sync::Arc;
 
 use cudock_facts::version::{Capability, CudaVersion, PtxArch, PtxIsa, SmArch, Variant};
-use cudock_fatbin::{Arch, EntryKind, Linkage, Module};
+use cudock_fatbin::{Arch, EntryKind, FileKind, Linkage, Module};
 use cudock_host::python::{is_watched, normalised};
 use cudock_image::{Content, Header};
 
+use super::loose;
+use super::words::Words;
 use crate::evidence::{CompatNote, Pattern};
 
 /// No text that is read is larger.
@@ -28,8 +30,8 @@ pub(crate) enum Kept {
 pub(crate) struct ElfFacts {
     pub(crate) linkage: Linkage,
     pub(crate) code: Option<FileCode>,
-    /// Whether a CUDA runtime is linked into it.
-    pub(crate) runtime_inside: bool,
+    /// What the texts in it tell.
+    pub(crate) words: Words,
     pub(crate) note: Option<CompatNote>,
     /// Why its GPU code could not be read.
     pub(crate) damage: Option<String>,
@@ -40,6 +42,7 @@ pub(crate) struct ElfFacts {
 pub(crate) struct FileCode {
     pub(crate) patterns: Vec<Pattern>,
     pub(crate) device_linked: bool,
+    pub(crate) loose: bool,
     pub(crate) toolkit: Option<CudaVersion>,
 }
 
@@ -54,7 +57,7 @@ pub(crate) fn look(header: &Header, content: &mut Content<'_, '_>) -> io::Result
     if header.size < 64 || !is_wanted_code(content.start()?) {
         return Ok(None);
     }
-    Ok(read(content.all()?).map(|facts| Kept::Elf(Arc::new(facts))))
+    Ok(Some(Kept::Elf(Arc::new(read(content.all()?)))))
 }
 
 /// ELF files and loose containers; static archives are not loaded by anything.
@@ -79,7 +82,7 @@ fn is_wanted_text(path: &str) -> bool {
         "version.py" => folder.ends_with("/torch") || folder == "torch",
         "pyvenv.cfg" => true,
         "ld.so.conf" | "os-release" => folder == "etc" || folder == "usr/lib",
-        _ if folder == "etc/ld.so.conf.d" => name.ends_with(".conf"),
+        _ if folder == "etc/ld.so.conf.d" => true,
         _ if folder.ends_with("conda-meta") => name.strip_suffix(".json").is_some_and(|stem| {
             let name = stem.rsplitn(3, '-').nth(2).unwrap_or_default();
             name == "pytorch" || is_watched(&normalised(name))
@@ -88,11 +91,11 @@ fn is_wanted_text(path: &str) -> bool {
     }
 }
 
-/// Reads an ELF file or a loose container; none if it is neither, or not for this century.
-pub(crate) fn read(bytes: &[u8]) -> Option<ElfFacts> {
+/// Reads an ELF file or a loose container.
+pub(crate) fn read(bytes: &[u8]) -> ElfFacts {
     let binary = match cudock_fatbin::read(bytes) {
         Ok(binary) => binary,
-        Err(error) => return Some(ElfFacts { damage: Some(error.to_string()), ..ElfFacts::default() }),
+        Err(error) => return ElfFacts { damage: Some(error.to_string()), ..ElfFacts::default() },
     };
     let mut patterns: Vec<Pattern> = Vec::new();
     let mut linked_by = None;
@@ -111,8 +114,25 @@ pub(crate) fn read(bytes: &[u8]) -> Option<ElfFacts> {
     }
     if let Some(cubin) = &binary.cubin {
         let sass = sm(cubin.arch).into_iter().collect();
-        add(&mut patterns, Some(Pattern { sass, ptx: Vec::new(), modules: 1 }));
+        add(&mut patterns, Some(Pattern { sass, modules: 1, ..Pattern::default() }));
         linked_by = linked_by.or(cubin.toolkit);
+    }
+    let relinked = relinked(&binary.relocatable);
+    let device_linked =
+        cudock_fatbin::section(bytes, "__nv_relfatbin").is_some() && binary.kind == FileKind::Elf;
+    if patterns.is_empty() && !relinked.is_empty() {
+        patterns.push(Pattern { modules: 1, ..Pattern::default() });
+    }
+    for pattern in &mut patterns {
+        pattern.ptx.extend(&relinked);
+        pattern.ptx.sort();
+        pattern.ptx.dedup();
+    }
+    let starts = Words::of(bytes, &binary.linkage);
+    let mut loose = false;
+    if patterns.is_empty() && starts.opens_driver {
+        patterns = loose::patterns(bytes);
+        loose = !patterns.is_empty();
     }
     let toolkit = linked_by.or_else(|| {
         let opened = binary.modules.iter().filter_map(|module| module.smallest_cubin(bytes)?.toolkit);
@@ -120,30 +140,31 @@ pub(crate) fn read(bytes: &[u8]) -> Option<ElfFacts> {
     });
     let code = (!patterns.is_empty()).then(|| FileCode {
         patterns,
-        device_linked: cudock_fatbin::section(bytes, "__nv_relfatbin").is_some(),
+        device_linked,
+        loose,
         toolkit: toolkit.map(|(major, minor)| CudaVersion::new(major, minor)),
     });
-    let shared = binary.linkage.needed.iter().any(|name| name.starts_with("libcudart."));
-    let runtime_inside = !shared && has_runtime(bytes);
     let is_driver = binary.linkage.soname.as_deref() == Some("libcuda.so.1");
     let note = if is_driver {
         cudock_fatbin::section(bytes, ".note.cuda.fwd_compatibility").and_then(compat_note)
     } else {
         None
     };
-    let damage = binary.damage.first().map(|damage| damage.to_string());
-    Some(ElfFacts { linkage: binary.linkage, code, runtime_inside, note, damage })
+    let damage = binary.damage.first().map(ToString::to_string);
+    ElfFacts { linkage: binary.linkage, code, words: starts, note, damage }
 }
 
-/// Words that only the CUDA runtime has.
-fn has_runtime(bytes: &[u8]) -> bool {
-    let words = b"CUDA driver version is insufficient for CUDA runtime version";
-    cudock_fatbin::section(bytes, ".rodata").is_some_and(|data| memchr::memmem::find(data, words).is_some())
+/// PTX that the driver links anew where the linked code has nothing for a card.
+fn relinked(modules: &[Module]) -> Vec<(PtxArch, PtxIsa)> {
+    modules.iter().filter_map(pattern).flat_map(|pattern| pattern.ptx).collect()
 }
 
 fn add(patterns: &mut Vec<Pattern>, new: Option<Pattern>) {
     let Some(new) = new else { return };
-    match patterns.iter_mut().find(|known| known.sass == new.sass && known.ptx == new.ptx) {
+    match patterns
+        .iter_mut()
+        .find(|known| known.sass == new.sass && known.ptx == new.ptx && known.grouped == new.grouped)
+    {
         Some(known) => known.modules += 1,
         None => patterns.push(new),
     }
@@ -151,12 +172,12 @@ fn add(patterns: &mut Vec<Pattern>, new: Option<Pattern>) {
 
 /// The targets of a module; none if all it holds is linked later.
 fn pattern(module: &Module) -> Option<Pattern> {
-    let mut pattern = Pattern { sass: Vec::new(), ptx: Vec::new(), modules: 1 };
+    let mut pattern = Pattern { modules: 1, ..Pattern::default() };
     for entry in module.entries.iter().filter(|entry| !entry.is_lto() && !entry.is_stand_in()) {
         match entry.kind {
             EntryKind::Cubin => pattern.sass.extend(entry.arch.and_then(sm)),
             EntryKind::Group => {
-                pattern.sass.extend(entry.members.iter().filter_map(|member| sm(member.arch)))
+                pattern.grouped.extend(entry.members.iter().filter_map(|member| sm(member.arch)));
             }
             EntryKind::Ptx => {
                 let isa = u8::try_from(entry.version.0).ok().zip(u8::try_from(entry.version.1).ok());
@@ -166,12 +187,15 @@ fn pattern(module: &Module) -> Option<Pattern> {
             EntryKind::Ir | EntryKind::Unknown(_) => {}
         }
     }
-    pattern.sass.sort();
-    pattern.sass.dedup();
+    for list in [&mut pattern.sass, &mut pattern.grouped] {
+        list.sort();
+        list.dedup();
+    }
     pattern.ptx.sort();
     pattern.ptx.dedup();
     let emptied = module.entries.iter().any(cudock_fatbin::Entry::is_stand_in);
-    (emptied || !pattern.sass.is_empty() || !pattern.ptx.is_empty()).then_some(pattern)
+    (emptied || !pattern.sass.is_empty() || !pattern.grouped.is_empty() || !pattern.ptx.is_empty())
+        .then_some(pattern)
 }
 
 fn parts(arch: Arch) -> Option<(Capability, Variant)> {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use cudock_host::host::FoundBy;
 use cudock_host::loader::{Directory, directories};
 
+use super::components::vendor_library;
 use super::contents::Contents;
 
 /// Libraries that come with the driver and are never part of an image.
@@ -24,12 +25,21 @@ pub(crate) struct Search<'f> {
 pub(crate) struct Closure {
     /// By the name they are asked for.
     pub(crate) found: BTreeMap<String, String>,
-    /// The name, and who asks for it.
-    pub(crate) missing: Vec<(String, String)>,
+    /// What is asked for and not found.
+    pub(crate) missing: Vec<Gone>,
     /// The library, the version it lacks, and who asks for it.
     pub(crate) lacking: Vec<(String, String, String)>,
     /// Whether something names libcuda among what it cannot start without.
     pub(crate) links_driver: bool,
+}
+
+/// A library that is asked for and not found.
+#[derive(Debug)]
+pub(crate) struct Gone {
+    pub(crate) name: String,
+    pub(crate) needed_by: String,
+    /// A file that ends the search, because it is none.
+    pub(crate) broken: Option<String>,
 }
 
 /// A library that is still to be looked at, with the directories its loaders hand down.
@@ -62,6 +72,16 @@ impl<'f> Search<'f> {
     pub(crate) fn find(&self, name: &str) -> Option<String> {
         let searched = self.of(|found_by| found_by != FoundBy::NotSearched);
         searched.map(|directory| format!("{directory}/{name}")).find(|path| self.files.elf(path).is_some())
+    }
+
+    /// Where a library is that a program opens by itself: its own paths count, too.
+    pub(crate) fn find_for(&self, program: &str, name: &str) -> Option<String> {
+        let facts = self.files.elf(program)?;
+        let own = |list: &Option<String>| -> Vec<String> {
+            list.iter().flat_map(|list| list.split(':')).flat_map(|entry| expanded(entry, program)).collect()
+        };
+        let (rpath, runpath) = (own(&facts.linkage.rpath), own(&facts.linkage.runpath));
+        self.resolve(name, facts.linkage.machine, &rpath, &runpath, &[]).ok()
     }
 
     /// Everything a file needs, as the loader would find it. `loaded` are directories whose libraries the program loads
@@ -99,16 +119,17 @@ impl<'f> Search<'f> {
                     closure.links_driver |= name == "libcuda.so.1";
                     continue;
                 }
-                if closure.found.contains_key(name) || closure.missing.iter().any(|(known, _)| known == name)
-                {
+                if closure.found.contains_key(name) || closure.missing.iter().any(|gone| gone.name == *name) {
                     continue;
                 }
                 match self.resolve(name, machine, &rpaths, &runpath, loaded) {
-                    Some(found) => {
+                    Ok(found) => {
                         closure.found.insert(name.clone(), found.clone());
                         open.push_back(Open { path: found, inherited: rpaths.clone() });
                     }
-                    None => closure.missing.push((name.clone(), path.clone())),
+                    Err(broken) => {
+                        closure.missing.push(Gone { name: name.clone(), needed_by: path.clone(), broken });
+                    }
                 }
             }
         }
@@ -116,6 +137,7 @@ impl<'f> Search<'f> {
         closure
     }
 
+    /// The first file of that name for this processor. A file that is no library ends the search: the loader stops at it.
     fn resolve(
         &self,
         name: &str,
@@ -123,13 +145,7 @@ impl<'f> Search<'f> {
         rpaths: &[String],
         runpath: &[String],
         loaded: &[String],
-    ) -> Option<String> {
-        let fits = |path: &String| {
-            self.files.elf(path).is_some_and(|facts| machine == 0 || facts.linkage.machine == machine)
-        };
-        if name.contains('/') {
-            return Some(name.to_owned()).filter(fits);
-        }
+    ) -> Result<String, Option<String>> {
         let by_path = self.of(|found_by| found_by == FoundBy::LibraryPath);
         let system = self.of(|found_by| matches!(found_by, FoundBy::Configuration | FoundBy::Default));
         let directories = rpaths
@@ -139,7 +155,20 @@ impl<'f> Search<'f> {
             .chain(runpath.iter().map(String::as_str))
             .chain(system)
             .chain(loaded.iter().map(String::as_str));
-        directories.map(|directory| format!("{directory}/{name}")).find(fits)
+        let candidates: Vec<String> = if name.contains('/') {
+            vec![name.to_owned()]
+        } else {
+            directories.map(|directory| format!("{directory}/{name}")).collect()
+        };
+        for path in candidates {
+            match self.files.elf(&path) {
+                Some(facts) if machine == 0 || facts.linkage.machine == machine => return Ok(path),
+                None if self.files.size(&path).is_some() => return Err(Some(path)),
+                // Not there, or for another processor.
+                None | Some(_) => {}
+            }
+        }
+        Err(None)
     }
 
     /// Versions that are asked for and not there.
@@ -153,7 +182,9 @@ impl<'f> Search<'f> {
             let Some(path) = closure.found.get(&library) else { continue };
             let Some(facts) = self.files.elf(path) else { continue };
             let defines = &facts.linkage.defines;
-            if !defines.is_empty() && !defines.contains(&version) && version != "GLIBC_PRIVATE" {
+            // Other makers' libraries may come without versions, and work; NVIDIA's always have them.
+            let bare = defines.is_empty() && vendor_library(path).is_none();
+            if !bare && !defines.contains(&version) && version != "GLIBC_PRIVATE" {
                 lacking.push((library, version, by));
             }
         }

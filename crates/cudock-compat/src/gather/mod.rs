@@ -7,9 +7,11 @@ mod driver_copies;
 mod frameworks;
 mod kept;
 mod linking;
+mod loose;
 mod programs;
 mod subject;
 mod wheel;
+mod words;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use cudock_facts::Facts;
 use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
+use cudock_host::Files;
 use cudock_host::host::PythonEnvironment;
 use cudock_host::python;
 use cudock_image::{Image, ImageError, Limits, NodeKind, Tree, walk_folder};
@@ -26,7 +29,7 @@ pub use subject::{Subject, subject};
 
 use crate::codes;
 use crate::declared::DeclaredError;
-use crate::evidence::{Evidence, SubjectKind};
+use crate::evidence::{Evidence, SubjectKind, Unit, UnitKind};
 use contents::{Contents, Disk, TreeFiles};
 use frameworks::{CodeAt, Wholeness};
 use kept::Kept;
@@ -91,7 +94,7 @@ pub fn gather(subject: &Subject, name: &str, context: &Context<'_>) -> Result<Ev
     match subject {
         Subject::Image(_) => Err(GatherError::NotASubject { path: PathBuf::from(name) }),
         Subject::Root(folder) => {
-            let tree = walk_folder(folder, kept::look)?;
+            let tree = walk_folder(folder, false, kept::look)?;
             Ok(of_tree(&tree, name, None, context.environment.clone(), context.facts))
         }
         Subject::Folder(folder) => folder_evidence(folder, name, context),
@@ -173,27 +176,33 @@ fn of_tree(
             code.push(CodeAt { path: path.clone(), code: found.clone() });
         }
         let links = |name: &String| name.starts_with("libcudart.") || name == "libcuda.so.1";
-        let uses_cuda =
-            facts.code.is_some() || facts.runtime_inside || facts.linkage.needed.iter().any(links);
-        if facts.linkage.interpreter.is_some() && uses_cuda && !programs::is_toolkit_file(&path) {
+        let uses_cuda = facts.code.is_some()
+            || facts.words.runtime_inside
+            || facts.words.opens_driver
+            || facts.linkage.needed.iter().any(links);
+        if facts.linkage.interpreter.is_some()
+            && uses_cuda
+            && !programs::is_toolkit_file(&path)
+            && !is_in_packages(&path)
+        {
             programs.push(path);
         }
     }
     let environments = python_environments(tree, &files, &evidence.environment);
     for python in &environments {
         let arch = cpu_arch(evidence.cpu.as_deref());
-        evidence.units.extend(frameworks::units(
-            facts,
-            &files,
-            &search,
-            python,
-            arch,
-            Wholeness::Whole,
-            &mut code,
-        ));
+        let (units, late) =
+            frameworks::units(facts, &files, &search, python, arch, Wholeness::Whole, &mut code);
+        evidence.units.extend(units);
+        evidence.findings.extend(late);
     }
     rest(facts, &files, &search, &programs, code, Wholeness::Whole, &mut evidence);
     evidence
+}
+
+/// Whether a file belongs to a Python distribution: tests and tools of frameworks are not what an image is for.
+fn is_in_packages(path: &str) -> bool {
+    path.contains("/site-packages/") || path.contains("/dist-packages/")
 }
 
 /// Programs, and then libraries that no program and no framework was found to load.
@@ -322,16 +331,20 @@ fn program_evidence(path: &Path, name: &str, context: &Context<'_>) -> Result<Ev
     if let Some(facts) = files.elf(&real) {
         damage(&mut evidence, &real, &facts);
     }
+    let unit = unit.map(|unit| {
+        let refused = context.on_this_machine && unit.kind == UnitKind::Program && !files.is_program(&real);
+        Unit { barred: refused.then(|| "the file has no execute permission".to_owned()), ..unit }
+    });
     evidence.units.extend(unit);
     Ok(evidence)
 }
 
 /// A fat binary or a cubin by itself: loaded by some program through the driver.
-fn loose(bytes: &[u8], path: &str) -> Option<crate::evidence::Unit> {
-    let code = kept::read(bytes)?.code?;
-    Some(crate::evidence::Unit {
+fn loose(bytes: &[u8], path: &str) -> Option<Unit> {
+    let code = kept::read(bytes).code?;
+    Some(Unit {
         name: path.rsplit('/').next().unwrap_or(path).to_owned(),
-        kind: crate::evidence::UnitKind::Library,
+        kind: UnitKind::Library,
         path: path.to_owned(),
         support: cudock_host::frameworks::Support::Cuda,
         runtime: None,
@@ -342,6 +355,7 @@ fn loose(bytes: &[u8], path: &str) -> Option<crate::evidence::Unit> {
             crate::evidence::Role::Program,
         )]),
         missing: Vec::new(),
+        barred: None,
         build: None,
     })
 }
@@ -349,7 +363,7 @@ fn loose(bytes: &[u8], path: &str) -> Option<crate::evidence::Unit> {
 fn folder_evidence(folder: &Path, name: &str, context: &Context<'_>) -> Result<Evidence, GatherError> {
     let real = folder.canonicalize().map_err(|source| GatherError::Io { path: folder.to_owned(), source })?;
     let prefix = real.to_string_lossy().into_owned();
-    let tree = walk_folder(&real, kept::look)?;
+    let tree = walk_folder(&real, true, kept::look)?;
     let files = Disk::new();
     let environment = local_environment(context);
     let cpu = machine_of(&tree);
@@ -373,22 +387,19 @@ fn folder_evidence(folder: &Path, name: &str, context: &Context<'_>) -> Result<E
             code.push(CodeAt { path: path.clone(), code: found.clone() });
         }
         let links = |name: &String| name.starts_with("libcudart.") || name == "libcuda.so.1";
-        let uses_cuda =
-            facts.code.is_some() || facts.runtime_inside || facts.linkage.needed.iter().any(links);
-        if facts.linkage.interpreter.is_some() && uses_cuda {
+        let uses_cuda = facts.code.is_some()
+            || facts.words.runtime_inside
+            || facts.words.opens_driver
+            || facts.linkage.needed.iter().any(links);
+        if facts.linkage.interpreter.is_some() && uses_cuda && !is_in_packages(&path) {
             programs.push(path);
         }
     }
     for python in python_environments_below(&tree, &files, &prefix) {
-        evidence.units.extend(frameworks::units(
-            context.facts,
-            &files,
-            &search,
-            &python,
-            arch,
-            wholeness,
-            &mut code,
-        ));
+        let (units, late) =
+            frameworks::units(context.facts, &files, &search, &python, arch, wholeness, &mut code);
+        evidence.units.extend(units);
+        evidence.findings.extend(late);
     }
     rest(context.facts, &files, &search, &programs, code, wholeness, &mut evidence);
     Ok(evidence)

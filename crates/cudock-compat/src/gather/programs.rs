@@ -1,5 +1,6 @@
 //! Programs and libraries outside Python as units.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cudock_facts::Facts;
@@ -10,7 +11,7 @@ use super::components::vendor_library;
 use super::contents::Contents;
 use super::frameworks::{CodeAt, Wholeness, code_file};
 use super::kept::ElfFacts;
-use super::linking::{Closure, Search};
+use super::linking::{Closure, Search, belongs_to_driver};
 use crate::evidence::{Code, CodeFile, Effect, Missing, Role, Runtime, Unit, UnitKind};
 
 /// One program or library, with all that it would load; none if it has nothing to do with a GPU.
@@ -24,7 +25,7 @@ pub(crate) fn unit(
     let elf = files.elf(path)?;
     let closure = search.closure(path, &[]);
     let runtime = runtime(facts, files, &elf, path, &closure);
-    if elf.code.is_none() && runtime.is_none() && !closure.links_driver {
+    if elf.code.is_none() && runtime.is_none() && !closure.links_driver && !elf.words.opens_driver {
         return None;
     }
     let is_program = elf.linkage.interpreter.is_some();
@@ -32,7 +33,9 @@ pub(crate) fn unit(
     if let Some(own) = &elf.code {
         code.push(code_file(CodeAt { path: path.to_owned(), code: own.clone() }, Role::Program));
     }
-    for found in closure.found.values() {
+    let opened = elf.words.opens.iter().filter_map(|name| opened(files, search, path, name));
+    for found in closure.found.values().cloned().chain(opened).collect::<BTreeSet<_>>() {
+        let found = &found;
         if let Some(code_in) = files.elf(found).and_then(|facts| facts.code.clone()) {
             let real = files.real(found).unwrap_or_else(|| found.clone());
             code.push(code_file(CodeAt { path: real, code: code_in }, Role::Program));
@@ -46,24 +49,61 @@ pub(crate) fn unit(
         runtime,
         links_driver: closure.links_driver,
         own_floor: None,
-        code: if code.is_empty() { Code::None } else { Code::Files(code) },
+        code: told(code, &elf),
         missing: missing(closure, wholeness),
+        barred: None,
         build: None,
     })
 }
 
+/// What is known of its code: a program that brings none may make it or fetch it.
+fn told(code: Vec<CodeFile>, elf: &ElfFacts) -> Code {
+    if code.iter().any(|file| file.role != Role::Vendor) {
+        return Code::Files(code);
+    }
+    if elf.words.compiles {
+        return Code::Unknown(
+            "it compiles GPU code when it runs (NVRTC): for this card, if it asks for it".to_owned(),
+        );
+    }
+    if elf.words.opens_driver && !elf.words.runtime_inside {
+        return Code::Unknown(
+            "it loads GPU code through the driver, and holds none that could be read".to_owned(),
+        );
+    }
+    if code.is_empty() { Code::None } else { Code::Files(code) }
+}
+
+/// A library that a program opens by itself, where its name leads to one.
+fn opened(files: &dyn Contents, search: &Search<'_>, program: &str, name: &str) -> Option<String> {
+    if belongs_to_driver(name) || name == "libcuda.so" {
+        return None;
+    }
+    if name.starts_with('/') {
+        return files.elf(name).map(|_| name.to_owned());
+    }
+    let folder = program.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let beside = format!("{folder}/{}", name.trim_start_matches("./"));
+    if files.elf(&beside).is_some() {
+        return Some(beside);
+    }
+    search.find_for(program, name)
+}
+
 fn missing(closure: Closure, wholeness: Wholeness) -> Vec<Missing> {
     let effect = if wholeness == Wholeness::Whole { Effect::Fails } else { Effect::NotHere };
-    let gone = closure.missing.into_iter().map(|(library, needed_by)| Missing {
-        library,
-        needed_by,
+    let gone = closure.missing.into_iter().map(|gone| Missing {
+        library: gone.name,
+        needed_by: gone.needed_by,
         version: None,
+        broken: gone.broken,
         effect,
     });
     let lacking = closure.lacking.into_iter().map(|(library, version, needed_by)| Missing {
         library,
         needed_by,
         version: Some(version),
+        broken: None,
         effect,
     });
     gone.chain(lacking).collect()
@@ -93,7 +133,7 @@ fn runtime(
     if let Some(major) = wanted.and_then(|major| major.split('.').next()?.parse().ok()) {
         return Some(Runtime { major, version: None, linked_in: false, path: path.to_owned() });
     }
-    if !elf.runtime_inside {
+    if !elf.words.runtime_inside {
         return None;
     }
     // The toolkit that linked it is the one whose runtime is inside; PTX tells where machine code does not.

@@ -44,8 +44,9 @@ pub(super) fn evidence(path: &Path, name: &str, context: &Context<'_>) -> Result
         }
     }
     let python = python::at(&files, SITE.to_owned(), "wheel", vec![SITE.to_owned()]);
-    evidence.units =
+    let (units, _) =
         frameworks::units(context.facts, &files, &search, &python, arch, Wholeness::Part, &mut code);
+    evidence.units = units;
     super::rest(context.facts, &files, &search, &[], code, Wholeness::Part, &mut evidence);
     Ok(evidence)
 }

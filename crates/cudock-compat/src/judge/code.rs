@@ -1,5 +1,7 @@
 //! Whether GPU code loads on a card.
 
+use std::collections::BTreeSet;
+
 use cudock_facts::version::{Capability, CudaVersion, PtxArch, PtxIsa, SmArch, Variant};
 
 use crate::evidence::{CodeFile, Pattern, Role};
@@ -7,10 +9,16 @@ use crate::evidence::{CodeFile, Pattern, Role};
 /// Programs with more modules than this carry statically linked libraries, which choose among theirs by the card.
 const MANY_MODULES: u64 = 64;
 
+/// The toolkit groups were first seen with. Measured: a driver of 13.0 answers 209 to a program that has the card's code
+/// in a group alone.
+const GROUPS_FROM: CudaVersion = CudaVersion::new(13, 4);
+
 /// What the driver can do with code.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Card {
     pub(super) capability: Capability,
+    /// The driver's CUDA.
+    pub(super) cuda: Option<CudaVersion>,
     pub(super) ptx_isa: Option<PtxIsa>,
     pub(super) jit: Jit,
 }
@@ -76,8 +84,11 @@ pub(super) fn runs(code: SmArch, card: Capability, toolkit: Option<CudaVersion>)
 
 /// What becomes of modules with these targets.
 pub(super) fn loads(pattern: &Pattern, card: Card, toolkit: Option<CudaVersion>) -> Loads {
+    let opens_groups = card.cuda.is_none_or(|cuda| cuda >= GROUPS_FROM);
+    let grouped = pattern.grouped.iter().filter(|_| opens_groups);
+    let machine_code = pattern.sass.iter().chain(grouped);
     if card.jit != Jit::Forced
-        && let Some(code) = pattern.sass.iter().filter(|code| runs(**code, card.capability, toolkit)).max()
+        && let Some(code) = machine_code.filter(|code| runs(**code, card.capability, toolkit)).max()
     {
         return Loads::Sass(*code);
     }
@@ -93,9 +104,24 @@ pub(super) fn loads(pattern: &Pattern, card: Card, toolkit: Option<CudaVersion>)
     Loads::Jit(*code)
 }
 
+/// The files of a framework together: which of them holds a kernel is its own affair.
+pub(super) fn pooled(files: &[&CodeFile]) -> Option<CodeFile> {
+    let first = files.first()?;
+    let mut pool = CodeFile { patterns: Vec::new(), ..(*first).clone() };
+    for pattern in files.iter().flat_map(|file| &file.patterns) {
+        match pool.patterns.iter_mut().find(|known| {
+            known.sass == pattern.sass && known.ptx == pattern.ptx && known.grouped == pattern.grouped
+        }) {
+            Some(known) => known.modules += pattern.modules,
+            None => pool.patterns.push(pattern.clone()),
+        }
+    }
+    Some(pool)
+}
+
 /// Whether a module was made for some cards alone: it has nothing but `a` and `f` targets.
 fn is_special(pattern: &Pattern) -> bool {
-    pattern.sass.iter().all(|code| code.variant() != Variant::Plain)
+    pattern.sass.iter().chain(&pattern.grouped).all(|code| code.variant() != Variant::Plain)
         && pattern.ptx.iter().all(|(code, _)| code.variant() != Variant::Plain)
 }
 
@@ -142,14 +168,23 @@ fn majority(deciding: &[&(&Pattern, Loads)]) -> Option<Loads> {
 
 /// All targets of a file, for people.
 pub(super) fn targets(patterns: &[Pattern]) -> String {
-    let mut sass: Vec<SmArch> = patterns.iter().flat_map(|pattern| pattern.sass.iter().copied()).collect();
-    let mut ptx: Vec<(PtxArch, PtxIsa)> =
-        patterns.iter().flat_map(|pattern| pattern.ptx.iter().copied()).collect();
-    sass.sort();
-    sass.dedup();
-    ptx.sort();
-    ptx.dedup();
-    let mut words: Vec<String> = sass.iter().map(ToString::to_string).collect();
-    words.extend(ptx.iter().map(|(code, isa)| format!("{code} (PTX {isa})")));
+    let mut words = sorted(patterns.iter().flat_map(|pattern| &pattern.sass), ToString::to_string);
+    words.extend(sorted(patterns.iter().flat_map(|pattern| &pattern.grouped), |code| {
+        format!("{code} (grouped)")
+    }));
+    words.extend(sorted(patterns.iter().flat_map(|pattern| &pattern.ptx), |(code, isa)| {
+        format!("{code} (PTX {isa})")
+    }));
     if words.is_empty() { "nothing".to_owned() } else { words.join(" ") }
+}
+
+/// Each once, in order, in words.
+fn sorted<'p, T: Ord + 'p>(all: impl Iterator<Item = &'p T>, words: impl Fn(&T) -> String) -> Vec<String> {
+    let all: BTreeSet<&T> = all.collect();
+    all.into_iter().map(words).collect()
+}
+
+/// Machine code for a card that lies in a group, which its driver does not open.
+pub(super) fn closed_group(patterns: &[Pattern], card: Capability) -> Option<SmArch> {
+    patterns.iter().flat_map(|pattern| &pattern.grouped).find(|code| runs(**code, card, None)).copied()
 }

@@ -30,7 +30,8 @@ fn visible(case: &mut Case<'_>) -> Result<(), Stop> {
     let Some(value) = case.evidence.environment.get("CUDA_VISIBLE_DEVICES").cloned() else { return Ok(()) };
     let count = case.target.traits.gpu_count;
     let uuids = case.target.traits.machine.as_ref().map(|machine| machine.uuids.clone()).unwrap_or_default();
-    let first = value.split(',').next().unwrap_or_default().trim();
+    let entries: Vec<&str> = value.split(',').map(str::trim).collect();
+    let first = entries.first().copied().unwrap_or_default();
     let known_absent = match first.parse::<i64>() {
         Ok(index) => index < 0 || count.is_some_and(|count| index >= i64::from(count)),
         Err(_) if first.starts_with("GPU-") || first.starts_with("MIG-") => {
@@ -38,6 +39,17 @@ fn visible(case: &mut Case<'_>) -> Result<(), Stop> {
         }
         Err(_) => true,
     };
+    let twice = entries
+        .iter()
+        .enumerate()
+        .any(|(index, entry)| entries.get(..index).is_some_and(|before| before.contains(entry)));
+    if !known_absent && twice {
+        case.applies("V4", format!("`{value}` names a card twice"));
+        let reason = format!("CUDA_VISIBLE_DEVICES is `{value}`: it names a GPU twice");
+        let seen = vec![Seen::new("CUDA_VISIBLE_DEVICES", value)];
+        case.find(Severity::Error, codes::HIDDEN_BY_ENVIRONMENT, reason.clone(), seen, "name each GPU once");
+        return Err(fails(case.cuda_error(101), reason));
+    }
     if !known_absent {
         case.applies("V4", format!("`{value}` shows at least one card"));
         return Ok(());

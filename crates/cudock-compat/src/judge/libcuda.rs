@@ -5,7 +5,7 @@ use cudock_facts::tables::ForwardCompatClass;
 use cudock_facts::version::{CudaVersion, DriverVersion, PtxIsa};
 use cudock_host::host::LibraryKind;
 
-use super::{Case, Stop, fails};
+use super::{Case, Stop, fails, other_error};
 use crate::codes;
 use crate::evidence::{CompatNote, CopyKind, DriverCopy, Reach};
 
@@ -25,17 +25,11 @@ pub(super) struct Driver {
     pub(super) version: Option<DriverVersion>,
     pub(super) cuda: Option<CudaVersion>,
     pub(super) ptx_isa: Option<PtxIsa>,
-    /// Whether it is cuda-compat's.
-    pub(super) compat: bool,
 }
 
 pub(super) fn choose(case: &mut Case<'_>) -> Libcuda {
-    let own = Driver {
-        version: case.target.driver,
-        cuda: case.target.cuda,
-        ptx_isa: case.target.traits.ptx_isa,
-        compat: false,
-    };
+    let own =
+        Driver { version: case.target.driver, cuda: case.target.cuda, ptx_isa: case.target.traits.ptx_isa };
     if !case.evidence.kind.is_container()
         && let Some(machine) = case.target.traits.machine.clone()
     {
@@ -55,6 +49,16 @@ pub(super) fn choose(case: &mut Case<'_>) -> Libcuda {
     }
     for copy in copies.iter().filter(|copy| copy.reach == Reach::Default) {
         baked_in(case, copy);
+    }
+    if case.target.traits.wsl
+        && let Some(copy) = copies.iter().find(|copy| copy.reach == Reach::Default)
+    {
+        case.applies("V6", format!("{} is where WSL2's driver is mounted", copy.path));
+        let reason = format!("the container does not start: {} is in the way of WSL2's driver", copy.path);
+        return Libcuda::Broken(fails(
+            other_error("file exists", format!("{}: file exists", copy.path)),
+            reason,
+        ));
     }
     if let Some(copy) = copies.iter().find(|copy| copy.reach == Reach::CompatPlace)
         && let CopyKind::Compat { driver, note } = &copy.kind
@@ -166,7 +170,8 @@ fn by_toolkit(
     note: Option<&CompatNote>,
     own: Driver,
 ) -> Libcuda {
-    let (Some(driver), Some(host)) = (driver, own.version) else { return Libcuda::Usable(own) };
+    let Some(host) = own.version else { return Libcuda::Usable(own) };
+    let Some(driver) = driver else { return by_cuda(case, note, own) };
     let used = match note.filter(|note| !note.branches.is_empty()) {
         Some(note) => note.branches.contains(&host.branch()) && driver > host,
         None => driver.branch() > host.branch(),
@@ -177,6 +182,15 @@ fn by_toolkit(
     }
     case.applies("C4", format!("cuda-compat {driver} is put before driver {host}"));
     compat(case, &copy.path, Some(driver), note, own, false)
+}
+
+/// A note without driver branches, as on Jetson: the CUDA versions decide.
+fn by_cuda(case: &mut Case<'_>, note: Option<&CompatNote>, own: Driver) -> Libcuda {
+    let brings = note.and_then(|note| note.cuda).filter(|cuda| own.cuda.is_some_and(|own| *cuda > own));
+    let Some(cuda) = brings else { return Libcuda::Usable(own) };
+    case.applies("C4", format!("the image's cuda-compat brings CUDA {cuda}"));
+    let ptx_isa = case.facts.toolkits().toolkit(cuda).map(|toolkit| toolkit.ptx_isa);
+    Libcuda::Usable(Driver { cuda: Some(cuda), ptx_isa, ..own })
 }
 
 /// A cuda-compat libcuda in use.
@@ -240,7 +254,7 @@ fn compat(
     );
     let toolkit = cuda.and_then(|cuda| case.facts.toolkits().toolkit(cuda)).map(|toolkit| toolkit.ptx_isa);
     let ptx_isa = branch.map(|branch| branch.ptx_isa).or(toolkit);
-    Libcuda::Usable(Driver { version: Some(compat), cuda, ptx_isa, compat: true })
+    Libcuda::Usable(Driver { version: Some(compat), cuda, ptx_isa })
 }
 
 /// By the library's own note, NVIDIA's matrix, or the pairs the image of that CUDA accepts.

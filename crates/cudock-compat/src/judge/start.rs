@@ -15,35 +15,38 @@ pub(super) fn check(case: &mut Case<'_>) -> Result<(), Stop> {
     if !case.evidence.kind.is_container() {
         return Ok(());
     }
-    visible_devices(case)?;
+    let devices = case.evidence.environment.get("NVIDIA_VISIBLE_DEVICES").cloned();
+    if case.target.traits.start == StartPath::Cdi {
+        if devices.is_some() {
+            case.applies("V1", "CDI names devices itself, whatever the variable says");
+        }
+    } else if matches!(devices.as_deref(), Some("" | "void")) {
+        // Nothing is injected, so nobody reads the requirements either.
+        return Err(no_devices(
+            case,
+            "NVIDIA_VISIBLE_DEVICES asks for nothing: the container gets no driver",
+            35,
+        ));
+    }
     gate(case)?;
+    if devices.as_deref() == Some("none") && case.target.traits.start == StartPath::Hook {
+        return Err(no_devices(
+            case,
+            "NVIDIA_VISIBLE_DEVICES is `none`: the container gets the driver and no GPU",
+            100,
+        ));
+    }
     capabilities(case)
 }
 
-fn visible_devices(case: &mut Case<'_>) -> Result<(), Stop> {
-    let Some(value) = case.evidence.environment.get("NVIDIA_VISIBLE_DEVICES").cloned() else { return Ok(()) };
-    if case.target.traits.start == StartPath::Cdi {
-        case.applies("V1", "CDI names devices itself, whatever the variable says");
-        return Ok(());
-    }
-    let seen = vec![Seen::new("NVIDIA_VISIBLE_DEVICES", value.clone())];
+fn no_devices(case: &mut Case<'_>, reason: &str, error: u16) -> Stop {
+    let value = case.evidence.environment.get("NVIDIA_VISIBLE_DEVICES").cloned().unwrap_or_default();
+    case.applies("V1", format!("`{value}`"));
+    let seen = vec![Seen::new("NVIDIA_VISIBLE_DEVICES", value)];
     let fix =
         "start it with --gpus all, which docker sets after the image's own value, or take the variable out";
-    match value.as_str() {
-        "" | "void" => {
-            case.applies("V1", format!("`{value}`: nothing is injected"));
-            let reason = "NVIDIA_VISIBLE_DEVICES asks for nothing: the container gets no driver";
-            case.find(Severity::Error, codes::NO_DEVICES_ASKED_FOR, reason, seen, fix);
-            Err(fails(case.cuda_error(35), reason))
-        }
-        "none" => {
-            case.applies("V1", "`none`: the driver without a card");
-            let reason = "NVIDIA_VISIBLE_DEVICES is `none`: the container gets the driver and no GPU";
-            case.find(Severity::Error, codes::NO_DEVICES_ASKED_FOR, reason, seen, fix);
-            Err(fails(case.cuda_error(100), reason))
-        }
-        _ => Ok(()),
-    }
+    case.find(Severity::Error, codes::NO_DEVICES_ASKED_FOR, reason, seen, fix);
+    fails(case.cuda_error(error), reason)
 }
 
 fn gate(case: &mut Case<'_>) -> Result<(), Stop> {

@@ -1,15 +1,15 @@
 //! What one unit will do: its libraries, its runtime, its GPU code.
 
 use cudock_facts::finding::{Evidence as Seen, Severity};
-use cudock_facts::version::{CudaVersion, PtxIsa};
+use cudock_facts::version::{Capability, DriverVersion, PtxIsa, SmArch, Variant};
 use cudock_host::Verdict;
-use cudock_host::frameworks::{Alarm, Support, Without};
+use cudock_host::frameworks::{Alarm, Build, Support, Without};
 
 use super::code::{self, Card, Jit, Loads};
 use super::libcuda::{Driver, Libcuda};
 use super::{Case, Failure, Stop, UnitJudgement, fails, other_error};
 use crate::codes;
-use crate::evidence::{Code, CodeFile, Effect, Missing, Pattern, Role, Unit, UnitKind};
+use crate::evidence::{Code, CodeFile, Effect, Missing, Pattern, Role, Runtime, Unit, UnitKind};
 
 pub(super) fn judge(
     case: &mut Case<'_>,
@@ -29,12 +29,14 @@ pub(super) fn judge(
 
 fn questions(case: &mut Case<'_>, unit: &Unit, libcuda: &Libcuda, stop: Option<&Stop>) -> Result<Stop, Stop> {
     support(case, unit)?;
+    barred(case, unit)?;
     libraries(case, unit)?;
     let driver = driver(case, unit, libcuda)?;
+    // The runtime compares versions before it asks for a card.
+    runtime(case, unit, &driver)?;
     if let Some(stop) = stop {
         return Err(Stop { verdict: stop.verdict, error: stop.error.clone(), reason: stop.reason.clone() });
     }
-    runtime(case, unit, &driver)?;
     gpu_code(case, unit, &driver)
 }
 
@@ -79,6 +81,22 @@ fn support(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
             Err(Stop { verdict: Verdict::Unknown, error: None, reason })
         }
     }
+}
+
+/// What the system has against starting it.
+fn barred(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
+    let Some(why) = &unit.barred else { return Ok(()) };
+    case.applies("Q1", format!("{}: {why}", unit.name));
+    let seen = vec![Seen::new(unit.path.clone(), why.clone())];
+    let reason = format!("it cannot be started: {why}");
+    case.find(
+        Severity::Error,
+        codes::NOT_EXECUTABLE,
+        reason.clone(),
+        seen,
+        format!("chmod +x {}", unit.path),
+    );
+    Err(fails(other_error("permission denied", "Permission denied"), reason))
 }
 
 fn libraries(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
@@ -193,8 +211,9 @@ fn driver(case: &mut Case<'_>, unit: &Unit, libcuda: &Libcuda) -> Result<Driver,
         }
         Libcuda::Absent(reason) => {
             case.applies("D6", format!("{}: {reason}", unit.name));
-            if unit.kind == UnitKind::Framework {
-                // Frameworks ask first, and go on without.
+            let goes_on = |build: &Build| matches!(build.without, Without::UsesCpu { .. });
+            if unit.build.as_ref().is_some_and(goes_on) {
+                // These ask first, and go on without.
                 return Err(Stop {
                     verdict: Verdict::Cpu,
                     error: Some(case.cuda_error(35)),
@@ -209,59 +228,64 @@ fn driver(case: &mut Case<'_>, unit: &Unit, libcuda: &Libcuda) -> Result<Driver,
 /// Whether the driver is new enough for the CUDA runtime.
 fn runtime(case: &mut Case<'_>, unit: &Unit, driver: &Driver) -> Result<(), Stop> {
     let Some(runtime) = &unit.runtime else { return Ok(()) };
-    let (Some(version), Some(own)) = (driver.version, driver.cuda) else { return Ok(()) };
+    let Some(version) = driver.version else { return Ok(()) };
     let named = runtime.version.map_or_else(|| runtime.major.to_string(), |version| version.to_string());
-    if own.major() > runtime.major {
-        case.applies("D1", format!("{}: CUDA {named} on a driver of CUDA {own}", unit.name));
+    // A branch older than the tables has a CUDA older than they know.
+    let own = driver.cuda;
+    let has = own.map_or_else(String::new, |own| format!(" (CUDA {own})"));
+    if own.is_some_and(|own| own.major() > runtime.major) {
+        case.applies("D1", format!("{}: CUDA {named} on driver {version}{has}", unit.name));
         return Ok(());
     }
-    let row = case.facts.drivers().minor_compat(runtime.major);
-    let floor =
-        row.and_then(|row| if case.target.traits.wsl { row.min_windows } else { Some(row.min_linux) });
-    let floor = unit.own_floor.filter(|_| !case.target.traits.wsl).or(floor);
-    // Before 11 each toolkit has a floor of its own, which is the driver that came with it.
+    let floor = floor(case, unit, runtime);
+    let newer = runtime.version.filter(|runtime| own.is_none_or(|own| *runtime > own));
     let too_old = match floor {
-        Some(floor) if driver.compat => own.major() < runtime.major && version < floor,
-        Some(floor) => version < floor && runtime.version.is_none_or(|runtime| runtime > own),
-        None => runtime.version.is_some_and(|runtime| runtime > own) || own.major() < runtime.major,
+        // Its own CUDA, or an older one of the major: that needs no floor.
+        Some(floor) => version < floor && (newer.is_some() || runtime.version.is_none()),
+        None => newer.is_some() || own.is_some_and(|own| own.major() < runtime.major),
     };
     let seen = vec![Seen::new(runtime.path.clone(), format!("CUDA runtime {named}"))];
     if too_old {
-        case.applies(
-            "D2",
-            format!("{}: CUDA {named} needs driver {}, {version} is older", unit.name, words(floor)),
-        );
-        let reason = format!(
-            "driver {version} (CUDA {own}) is too old for CUDA {named}, which needs {} or newer",
-            words(floor)
-        );
+        let needed = words(floor);
+        case.applies("D2", format!("{}: CUDA {named} needs driver {needed}, {version} is older", unit.name));
+        let reason =
+            format!("driver {version}{has} is too old for CUDA {named}, which needs {needed} or newer");
         let fix = unit.build.as_ref().map_or_else(
-            || format!("update the driver to {} or newer, or build with CUDA {own} or older", words(floor)),
+            || format!("update the driver to {needed} or newer, or build with a CUDA the driver has"),
             |build| build.fix_for_old_driver(floor),
         );
         case.find(Severity::Error, codes::DRIVER_TOO_OLD, format!("{}: {reason}", unit.name), seen, fix);
         return Err(fails(case.cuda_error(35), reason));
     }
-    if let Some(newer) = runtime.version.filter(|runtime| *runtime > own) {
-        case.applies("D3", format!("{}: CUDA {newer} on a driver of CUDA {own}", unit.name));
-        let message = format!(
-            "{} brings CUDA {newer}, newer than the driver's {own}: machine code runs, PTX compiled at run time does not (error 222)",
-            unit.name
-        );
-        case.find(
-            Severity::Note,
-            codes::RUNTIME_NEWER_THAN_DRIVER,
-            message,
-            seen,
-            "nothing to do, unless it generates PTX at run time: then update the driver",
-        );
-    } else {
+    let Some(newer) = newer else {
         case.applies("D2", format!("{}: CUDA {named} on driver {version}", unit.name));
-    }
+        return Ok(());
+    };
+    case.applies("D3", format!("{}: CUDA {newer} on driver {version}{has}", unit.name));
+    let message = format!(
+        "{} brings CUDA {newer}, newer than the driver's{has}: machine code runs, PTX compiled at run time does not (error 222)",
+        unit.name
+    );
+    let fix = "nothing to do, unless it generates PTX at run time: then update the driver";
+    case.find(Severity::Note, codes::RUNTIME_NEWER_THAN_DRIVER, message, seen, fix);
     Ok(())
 }
 
-fn words(floor: Option<cudock_facts::version::DriverVersion>) -> String {
+/// The lowest driver for a runtime: its major's floor, or before there were such, that of its toolkit; a framework may
+/// ask for more, never for less.
+fn floor(case: &Case<'_>, unit: &Unit, runtime: &Runtime) -> Option<DriverVersion> {
+    let wsl = case.target.traits.wsl;
+    let row = case.facts.drivers().minor_compat(runtime.major);
+    let of_major = row.and_then(|row| if wsl { row.min_windows } else { Some(row.min_linux) });
+    let of_toolkit = || {
+        let releases = case.facts.toolkits().releases_of(runtime.version?);
+        releases.filter_map(|release| if wsl { release.min_windows } else { release.min_linux }).min()
+    };
+    let own = unit.own_floor.filter(|_| !wsl);
+    of_major.or_else(of_toolkit).max(own)
+}
+
+fn words(floor: Option<DriverVersion>) -> String {
     floor.map_or_else(|| "a newer one".to_owned(), |floor| floor.to_string())
 }
 
@@ -270,7 +294,7 @@ fn gpu_code(case: &mut Case<'_>, unit: &Unit, driver: &Driver) -> Result<Stop, S
     let Some(capability) = case.target.capability else {
         return Err(unknown("the card's compute capability is not known".to_owned()));
     };
-    let card = Card { capability, ptx_isa: driver.ptx_isa, jit: jit(case) };
+    let card = Card { capability, cuda: driver.cuda, ptx_isa: driver.ptx_isa, jit: jit(case) };
     match &unit.code {
         Code::None => Ok(Stop {
             verdict: Verdict::Works,
@@ -298,7 +322,7 @@ fn jit(case: &mut Case<'_>) -> Jit {
     let is_set = |name: &str| {
         case.evidence.environment.get(name).is_some_and(|value| !matches!(value.as_str(), "" | "0"))
     };
-    if is_set("CUDA_DISABLE_PTX_JIT") {
+    if is_set("CUDA_DISABLE_PTX_JIT") || is_set("CUDA_DISABLE_JIT") {
         return Jit::Off;
     }
     if case.target.traits.machine.as_ref().is_some_and(|machine| !machine.has_jit) {
@@ -321,6 +345,7 @@ fn by_table(
         sass: sass.to_vec(),
         ptx: ptx.unwrap_or_default().iter().map(|code| (*code, assumed)).collect(),
         modules: 1,
+        ..Pattern::default()
     };
     let toolkit = unit.build.as_ref().and_then(|build| build.cuda);
     let answer = code::loads(&pattern, card, toolkit);
@@ -346,70 +371,102 @@ fn by_table(
         unit.path.clone(),
         format!("by the tables: {}", code::targets(std::slice::from_ref(&pattern))),
     )];
-    told(case, unit, card, answer, false, seen, toolkit)
+    told(case, unit, card, answer, 209, seen)
 }
 
 fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) -> Result<Stop, Stop> {
-    let mut worst: Option<(Loads, &CodeFile)> = None;
-    for file in files {
-        let Some(verdict) = code::judge(file, card) else { continue };
-        if file.role == Role::Vendor {
-            vendor(case, card, file, verdict.decides);
-            continue;
-        }
-        if let Some((bad, total)) = verdict.gaps {
-            case.applies(
-                "A3",
-                format!("{}: {bad} of {total} modules have nothing for {}", file.path, card.capability),
-            );
-            let message = format!(
-                "{}: {bad} of {total} modules ({}) have no code for capability {}; kernels in them fail or fall back",
-                short(&file.path),
-                verdict.gap_targets.join(" "),
-                card.capability
-            );
-            let seen = vec![Seen::new(file.path.clone(), code::targets(&file.patterns))];
-            case.find(
-                Severity::Note,
-                codes::SOME_MODULES_WITHOUT_CODE,
-                message,
-                seen,
-                "nothing to do where those kernels are not used; `cudock inspect --kernels` lists them",
-            );
-        }
-        if worst.is_none_or(|(known, _)| verdict.decides > known) {
-            worst = Some((verdict.decides, file));
-        }
+    let of = |role: Role| files.iter().filter(move |file| file.role == role);
+    for file in of(Role::Vendor) {
+        vendor(case, card, file);
     }
+    for file in of(Role::Framework) {
+        gaps(case, card, file);
+    }
+    let pool = code::pooled(&of(Role::Framework).collect::<Vec<_>>());
+    let judged = of(Role::Program).chain(pool.as_ref());
+    let worst = judged
+        .filter_map(|file| Some((code::judge(file, card)?.decides, file)))
+        .max_by_key(|(loads, _)| *loads);
     let Some((answer, file)) = worst else {
-        return Ok(Stop {
-            verdict: Verdict::Works,
-            error: None,
-            reason: "uses the GPU through libraries alone".to_owned(),
-        });
+        let reason = "uses the GPU through libraries alone".to_owned();
+        return Ok(Stop { verdict: Verdict::Works, error: None, reason });
+    };
+    for file in of(Role::Program).filter(|_| answer.works()) {
+        gaps(case, card, file);
+    }
+    let has_ptx = file.patterns.iter().any(|pattern| !pattern.ptx.is_empty());
+    let without_code = match (file.device_linked, file.loose && has_ptx) {
+        (true, _) => 500,
+        (false, true) => 218,
+        (false, false) => 209,
     };
     let seen = vec![Seen::new(file.path.clone(), format!("has {}", code::targets(&file.patterns)))];
-    told(case, unit, card, answer, file.device_linked, seen, file.toolkit)
+    if answer == Loads::Nothing
+        && let Some(code) = code::closed_group(&file.patterns, card.capability)
+    {
+        case.applies("R1", format!("{}: {code} lies in a group", unit.name));
+        let reason = format!(
+            "its {code} code lies in a group (nvcc --concat), which drivers before CUDA 13.4 do not open"
+        );
+        let fix = "build it without --concat, or update the driver";
+        case.find(Severity::Error, codes::NO_CODE_FOR_GPU, format!("{}: {reason}", unit.name), seen, fix);
+        return Err(fails(case.cuda_error(without_code), reason));
+    }
+    told(case, unit, card, answer, without_code, seen)
+}
+
+/// Says which modules of a file do not load.
+fn gaps(case: &mut Case<'_>, card: Card, file: &CodeFile) {
+    let Some(verdict) = code::judge(file, card) else { return };
+    let total: u64 = file.patterns.iter().map(|pattern| pattern.modules).sum();
+    let (bad, total) = verdict.gaps.unwrap_or((if verdict.decides.works() { 0 } else { total }, total));
+    if bad == 0 {
+        return;
+    }
+    case.applies(
+        "A3",
+        format!("{}: {bad} of {total} modules have nothing for {}", file.path, card.capability),
+    );
+    let message = format!(
+        "{}: {bad} of {total} modules ({}) have no code for capability {}; kernels in them fail or fall back",
+        short(&file.path),
+        verdict.gap_targets.join(" "),
+        card.capability
+    );
+    let seen = vec![Seen::new(file.path.clone(), code::targets(&file.patterns))];
+    let fix = "nothing to do where those kernels are not used; `cudock inspect --kernels` lists them";
+    case.find(Severity::Note, codes::SOME_MODULES_WITHOUT_CODE, message, seen, fix);
 }
 
 fn short(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-fn vendor(case: &mut Case<'_>, card: Card, file: &CodeFile, answer: Loads) {
-    if answer.works() {
+/// NVIDIA's libraries whose kernels programs rely on; others hold a module or two that nobody launches.
+const RELIED_ON: [&str; 11] = [
+    "libcublas.",
+    "libcublasLt.",
+    "libcudnn_",
+    "libcufft.",
+    "libcurand.",
+    "libcusolver.",
+    "libcusparse.",
+    "libcutensor.",
+    "libnccl.",
+    "libnvinfer.",
+    "libnpp",
+];
+
+fn vendor(case: &mut Case<'_>, card: Card, file: &CodeFile) {
+    let name = short(&file.path);
+    let works = code::judge(file, card).is_none_or(|verdict| verdict.decides.works());
+    if works || !RELIED_ON.iter().any(|prefix| name.starts_with(prefix)) {
         return;
     }
-    let message =
-        format!("{} has no code for capability {}: calls into it fail", short(&file.path), card.capability);
+    let message = format!("{name} has no code for capability {}: calls into it fail", card.capability);
     let seen = vec![Seen::new(file.path.clone(), format!("has {}", code::targets(&file.patterns)))];
-    case.find(
-        Severity::Warning,
-        codes::VENDOR_LIBRARY_WITHOUT_CODE,
-        message,
-        seen,
-        "take the library of a CUDA release that supports the card (`cudock facts arch`)",
-    );
+    let fix = "take the library of a CUDA release that supports the card (`cudock facts arch`)";
+    case.find(Severity::Warning, codes::VENDOR_LIBRARY_WITHOUT_CODE, message, seen, fix);
 }
 
 /// The answer in words.
@@ -418,9 +475,8 @@ fn told(
     unit: &Unit,
     card: Card,
     answer: Loads,
-    device_linked: bool,
+    without_code: u16,
     seen: Vec<Seen>,
-    toolkit: Option<CudaVersion>,
 ) -> Result<Stop, Stop> {
     let capability = card.capability;
     let number = capability.number();
@@ -439,7 +495,8 @@ fn told(
             })
         }
         Loads::Jit(code) => {
-            case.applies("P1", format!("{}: {code} compiles for {capability}", unit.name));
+            let rule = if code.variant() == Variant::Family { "F1" } else { "P1" };
+            case.applies(rule, format!("{}: {code} compiles for {capability}", unit.name));
             let reason =
                 format!("the driver compiles its {code} PTX for capability {capability} at first use");
             case.find(
@@ -484,7 +541,11 @@ fn told(
                     "install all of the driver's libraries",
                 )
             } else {
-                (223, "CUDA_DISABLE_PTX_JIT forbids to compile it", "unset CUDA_DISABLE_PTX_JIT")
+                (
+                    223,
+                    "the environment forbids to compile it",
+                    "unset CUDA_DISABLE_PTX_JIT and CUDA_DISABLE_JIT",
+                )
             };
             case.applies("P4", format!("{}: {why}", unit.name));
             let reason = format!("only its {code} PTX fits capability {capability}, and {why}");
@@ -495,6 +556,13 @@ fn told(
             let forced = card.jit == Jit::Forced;
             let why = if forced { " but machine code, which CUDA_FORCE_PTX_JIT passes over" } else { "" };
             case.applies("R1", format!("{}: nothing for {capability}", unit.name));
+            let ptx = seen.iter().any(|seen| seen.detail.contains("compute_"));
+            if ptx && !forced {
+                case.applies(
+                    refusing(&seen),
+                    format!("{}: its PTX does not compile for {capability}", unit.name),
+                );
+            }
             let has = seen.first().map_or_else(String::new, |seen| format!("; it {}", seen.detail));
             let reason = format!("no code for capability {capability}{why}{has}");
             let (code, fix) = if forced {
@@ -502,16 +570,20 @@ fn told(
             } else {
                 (codes::NO_CODE_FOR_GPU, fix_for_no_code)
             };
-            let _ = toolkit;
             case.find(Severity::Error, code, format!("{}: {reason}", unit.name), seen, fix);
-            let error: Failure = case.cuda_error(if device_linked { 500 } else { 209 });
+            let error: Failure = case.cuda_error(without_code);
             Err(fails(error, reason))
         }
     }
 }
 
-fn rule_of(code: cudock_facts::version::SmArch, card: cudock_facts::version::Capability) -> &'static str {
-    use cudock_facts::version::{Capability, Variant};
+/// The rule that keeps PTX from a card: a family's stays in the family, plain PTX never goes back.
+fn refusing(seen: &[Seen]) -> &'static str {
+    let family = |word: &str| word.starts_with("compute_") && word.ends_with('f');
+    if seen.iter().any(|seen| seen.detail.split(' ').any(family)) { "F1" } else { "P5" }
+}
+
+fn rule_of(code: SmArch, card: Capability) -> &'static str {
     let renumbered = [Capability::new(10, 1), Capability::new(11, 0)];
     if code.variant() == Variant::Specific {
         "A1"

@@ -5,7 +5,13 @@ use cudock_compat::evidence::Role;
 use crate::support::*;
 
 // S1 and its table, S4.
-case!(an_sm_70_binary_runs_on_its_own_card, "S1", sass(&["sm_70"]), gpu("V100", "535.161.08"), works().by("S1"));
+case!(
+    an_sm_70_binary_runs_on_its_own_card,
+    "S1",
+    sass(&["sm_70"]),
+    gpu("V100", "535.161.08"),
+    works().by("S1")
+);
 case!(an_sm_70_binary_runs_on_a_t4, "S4", sass(&["sm_70"]), gpu("T4", "535.161.08"), works().by("S1"));
 case!(
     an_sm_70_binary_does_not_run_on_an_a100,
@@ -42,12 +48,24 @@ case!(
     gpu("RTX-5090", "580.95.05"),
     fails(209)
 );
-case!(an_sm_100_binary_does_not_run_on_thor, "S4", sass(&["sm_100"]), gpu("Thor-T5000", "580.95.05"), fails(209));
+case!(
+    an_sm_100_binary_does_not_run_on_thor,
+    "S4",
+    sass(&["sm_100"]),
+    gpu("Thor-T5000", "580.95.05"),
+    fails(209)
+);
 case!(an_sm_103_binary_does_not_run_on_a_b200, "S1", sass(&["sm_103"]), gpu("B200", "580.95.05"), fails(209));
 case!(an_sm_120_binary_runs_on_a_gb10, "S4", sass(&["sm_120"]), gpu("GB10", "580.95.05"), works());
 case!(an_sm_120_binary_does_not_run_on_a_b200, "S4", sass(&["sm_120"]), gpu("B200", "580.95.05"), fails(209));
 case!(an_sm_120_binary_does_not_run_on_a_b300, "S4", sass(&["sm_120"]), gpu("B300", "580.95.05"), fails(209));
-case!(an_sm_121_binary_does_not_run_on_a_5090, "S1", sass(&["sm_121"]), gpu("RTX-5090", "580.95.05"), fails(209));
+case!(
+    an_sm_121_binary_does_not_run_on_a_5090,
+    "S1",
+    sass(&["sm_121"]),
+    gpu("RTX-5090", "580.95.05"),
+    fails(209)
+);
 case!(
     machine_code_never_runs_on_an_older_major,
     "S1",
@@ -127,13 +145,7 @@ case!(
     gpu("V100", "535.161.08").capability("7.2"),
     works().by("S2")
 );
-case!(
-    a_t4_refuses_sm_72,
-    "S2",
-    sass(&["sm_72"]).toolkit("11.4"),
-    gpu("T4", "535.161.08"),
-    fails(209)
-);
+case!(a_t4_refuses_sm_72, "S2", sass(&["sm_72"]).toolkit("11.4"), gpu("T4", "535.161.08"), fails(209));
 case!(
     capability_6_2_refuses_sm_61,
     "S2",
@@ -232,10 +244,11 @@ case!(
 case!(
     a_vendor_library_that_has_code_for_the_card_among_other_modules_is_not_named,
     "2.4",
-    sass(&["sm_120"])
-        .file("/opt/lib/libcublas.so.12", Role::Vendor)
-        .module(&["sm_80"], &[], 40)
-        .module(&["sm_120"], &[], 40),
+    sass(&["sm_120"]).file("/opt/lib/libcublas.so.12", Role::Vendor).module(&["sm_80"], &[], 40).module(
+        &["sm_120"],
+        &[],
+        40
+    ),
     gpu("RTX-5090", "580.95.05"),
     works().no_finding("CD0506")
 );

@@ -12,7 +12,13 @@ case!(
     gpu("A100", "580.95.05"),
     works().by("D1").no_finding("CD0217")
 );
-case!(a_driver_runs_cuda_10_2, "D1", sass(&["sm_70"]).runtime("10.2"), gpu("V100", "450.80.02"), works().by("D1"));
+case!(
+    a_driver_runs_cuda_10_2,
+    "D1",
+    sass(&["sm_70"]).runtime("10.2"),
+    gpu("V100", "450.80.02"),
+    works().by("D1")
+);
 case!(
     a_driver_runs_its_own_cuda,
     "D1",
@@ -128,7 +134,13 @@ case!(
 );
 
 // Question 2, P6, §9: the card and the branch.
-case!(the_k80_ends_with_470, "§9", sass(&["sm_37"]), gpu("K80", "495.46"), fails(100).finding("CD0209").by("Q2"));
+case!(
+    the_k80_ends_with_470,
+    "§9",
+    sass(&["sm_37"]),
+    gpu("K80", "495.46"),
+    fails(100).finding("CD0209").by("Q2")
+);
 case!(the_k80_runs_with_470, "§9", sass(&["sm_37"]).runtime("11.4"), gpu("K80", "470.256.02"), works());
 case!(the_m60_runs_with_580, "§9", sass(&["sm_52"]).runtime("12.9"), gpu("M60", "580.178.04"), works());
 case!(the_m60_ends_with_580, "§9", sass(&["sm_52"]), gpu("M60", "590.48.01"), fails(100).finding("CD0209"));
@@ -157,9 +169,37 @@ case!(an_a10_is_not_known_to_450, "P6", sass(&["sm_80"]), gpu("A10", "450.80.02"
 case!(a_b200_is_not_known_to_565, "P6", ptx(&[("compute_90", "8.0")]), gpu("B200", "565.57.01"), fails(100));
 case!(a_b200_is_known_to_570, "P6", sass(&["sm_100"]).runtime("12.8"), gpu("B200", "570.124.06"), works());
 case!(a_5090_is_not_known_to_565, "P6", sass(&["sm_120"]), gpu("RTX-5090", "565.57.01"), fails(100));
-case!(a_b300_is_not_known_to_570, "P6", sass(&["sm_100"]), gpu("B300", "570.124.06"), fails(100).finding("CD0216"));
+case!(
+    a_b300_is_not_known_to_570,
+    "P6",
+    sass(&["sm_100"]),
+    gpu("B300", "570.124.06"),
+    fails(100).finding("CD0216")
+);
 case!(a_b300_is_known_to_575, "P6", sass(&["sm_103"]).runtime("12.9"), gpu("B300", "575.57.08"), works());
 case!(a_gb10_is_not_known_to_570, "P6", sass(&["sm_120"]), gpu("GB10", "570.124.06"), fails(100));
+
+case!(
+    a_driver_later_than_the_tables_runs_older_cuda,
+    "D1",
+    sass(&["sm_80"]).runtime("13.4"),
+    gpu("A100", "640.10"),
+    works()
+);
+case!(
+    a_driver_later_than_the_tables_does_not_drive_a_v100,
+    "§9",
+    sass(&["sm_70"]),
+    gpu("V100", "640.10"),
+    fails(100)
+);
+case!(
+    the_doctors_word_that_the_card_is_not_driven_counts,
+    "§9",
+    sass(&["sm_70"]),
+    gpu("V100", "590.48.01").machine(blocked(Some(100), "CD0209")),
+    fails(100).finding("CD0209")
+);
 
 // §11: under WSL2 the Windows column counts.
 case!(

@@ -10,6 +10,7 @@
     reason = "a test may fail loudly"
 )]
 
+mod builds;
 mod expected;
 mod given;
 mod place;

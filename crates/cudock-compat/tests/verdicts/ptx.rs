@@ -13,7 +13,13 @@ case!(
     gpu("H100", "535.161.08"),
     jit().by("P1").finding("CD0502")
 );
-case!(plain_ptx_compiles_for_blackwell, "P1", ptx(&[("compute_70", "8.7")]), gpu("RTX-5090", "570.124.06"), jit());
+case!(
+    plain_ptx_compiles_for_blackwell,
+    "P1",
+    ptx(&[("compute_70", "8.7")]),
+    gpu("RTX-5090", "570.124.06"),
+    jit()
+);
 case!(
     plain_hopper_ptx_compiles_for_thor,
     "P1",
@@ -21,8 +27,20 @@ case!(
     gpu("Thor-T5000", "580.95.05"),
     jit()
 );
-case!(desktop_ptx_compiles_for_orin, "P1", ptx(&[("compute_80", "8.0")]), gpu("AGX-Orin", "580.95.05"), jit());
-case!(ptx_never_helps_an_older_card, "P5", ptx(&[("compute_80", "8.0")]), gpu("T4", "535.161.08"), fails(209));
+case!(
+    desktop_ptx_compiles_for_orin,
+    "P1",
+    ptx(&[("compute_80", "8.0")]),
+    gpu("AGX-Orin", "580.95.05"),
+    jit()
+);
+case!(
+    ptx_never_helps_an_older_card,
+    "P5",
+    ptx(&[("compute_80", "8.0")]),
+    gpu("T4", "535.161.08"),
+    fails(209)
+);
 case!(
     ptx_for_an_older_card_is_refused_by_p5,
     "P5",
@@ -37,7 +55,13 @@ case!(
     gpu("A100", "535.161.08"),
     fails(209)
 );
-case!(ptx_12_0_does_not_help_a_b300, "P5", ptx(&[("compute_120", "9.0")]), gpu("B300", "580.95.05"), fails(209));
+case!(
+    ptx_12_0_does_not_help_a_b300,
+    "P5",
+    ptx(&[("compute_120", "9.0")]),
+    gpu("B300", "580.95.05"),
+    fails(209)
+);
 case!(
     machine_code_is_taken_before_ptx,
     "2.4",
@@ -66,7 +90,13 @@ case!(ptx_8_0_compiles_on_525, "P2", ptx(&[("compute_70", "8.0")]), gpu("T4", "5
 case!(ptx_8_1_fails_on_525, "P2", ptx(&[("compute_70", "8.1")]), gpu("T4", "525.60.13"), fails(222));
 case!(ptx_8_2_compiles_on_535, "P2", ptx(&[("compute_80", "8.2")]), gpu("H100", "535.309.01"), jit());
 case!(ptx_8_3_fails_on_535, "P2", ptx(&[("compute_80", "8.3")]), gpu("H100", "535.309.01"), fails(222));
-case!(ptx_8_5_of_cuda_12_6_compiles_on_555, "P2", ptx(&[("compute_80", "8.5")]), gpu("L4", "555.58.02"), jit());
+case!(
+    ptx_8_5_of_cuda_12_6_compiles_on_555,
+    "P2",
+    ptx(&[("compute_80", "8.5")]),
+    gpu("L4", "555.58.02"),
+    jit()
+);
 case!(ptx_8_6_fails_on_560, "P2", ptx(&[("compute_80", "8.6")]), gpu("L4", "560.35.03"), fails(222));
 case!(ptx_8_7_compiles_on_570, "P2", ptx(&[("compute_90", "8.7")]), gpu("B200", "570.124.06"), jit());
 case!(ptx_8_8_fails_on_570, "P2", ptx(&[("compute_90", "8.8")]), gpu("B200", "570.124.06"), fails(222));
@@ -97,7 +127,7 @@ case!(
     fails(222)
 );
 case!(
-    ptx_of_cuda_13_2_fails_on_580_where_its_machine_code_runs,
+    ptx_of_cuda_13_2_beside_machine_code_for_another_card_fails_on_580,
     "P3",
     sass(&["sm_80"]).and_ptx(&[("compute_80", "9.2")]).runtime("13.2"),
     gpu("H100", "580.95.05"),
@@ -170,7 +200,13 @@ case!(
 );
 
 // A1, A2, F1: special targets as PTX.
-case!(compute_90a_compiles_for_an_h100, "A1", ptx(&[("compute_90a", "8.0")]), gpu("H100", "535.161.08"), jit());
+case!(
+    compute_90a_compiles_for_an_h100,
+    "A1",
+    ptx(&[("compute_90a", "8.0")]),
+    gpu("H100", "535.161.08"),
+    jit()
+);
 case!(
     compute_90a_does_not_compile_for_a_b200,
     "A1",
@@ -185,7 +221,13 @@ case!(
     gpu("B300", "580.95.05"),
     fails(209)
 );
-case!(compute_100f_compiles_for_a_b300, "F1", ptx(&[("compute_100f", "8.8")]), gpu("B300", "580.95.05"), jit());
+case!(
+    compute_100f_compiles_for_a_b300,
+    "F1",
+    ptx(&[("compute_100f", "8.8")]),
+    gpu("B300", "580.95.05"),
+    jit()
+);
 case!(
     family_ptx_is_judged_by_the_family_rule,
     "F1",
@@ -221,7 +263,13 @@ case!(
     gpu("B200", "580.95.05"),
     fails(209)
 );
-case!(compute_120f_compiles_for_a_gb10, "F1", ptx(&[("compute_120f", "8.8")]), gpu("GB10", "580.95.05"), jit());
+case!(
+    compute_120f_compiles_for_a_gb10,
+    "F1",
+    ptx(&[("compute_120f", "8.8")]),
+    gpu("GB10", "580.95.05"),
+    jit()
+);
 case!(
     compute_121f_does_not_compile_for_a_5090,
     "F1",

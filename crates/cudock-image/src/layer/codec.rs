@@ -16,9 +16,8 @@ impl Codec {
     pub(crate) fn of(bytes: &[u8]) -> Self {
         match bytes {
             [0x1f, 0x8b, ..] => Codec::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Codec::Zstd,
             // Skippable frames may come first: zstd:chunked layers and seekable files have them.
-            [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Codec::Zstd,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Codec::Zstd,
             _ => Codec::Plain,
         }
     }

@@ -220,7 +220,7 @@ impl<'a> TarReader<'a> {
             rest = after;
             match key {
                 b"path" | b"GNU.sparse.name" => {
-                    extended.path = Some(String::from_utf8_lossy(value).into_owned())
+                    extended.path = Some(String::from_utf8_lossy(value).into_owned());
                 }
                 b"linkpath" => extended.link = Some(String::from_utf8_lossy(value).into_owned()),
                 b"size" => {

@@ -29,7 +29,7 @@ pub(super) fn from_daemon(name: &str, options: &OpenOptions) -> Result<Image, Im
     let scratch = scratch_file(options)?;
     daemon::export(name, &options.sockets, scratch.as_ref(), options.progress.as_deref())?;
     let mut image = read(&scratch, name, None, Origin::Daemon, options)?;
-    image._scratch = Some(scratch);
+    image.keep(scratch);
     Ok(image)
 }
 
@@ -53,7 +53,7 @@ fn read(
         let scratch = scratch_file(options)?;
         decompress(&map, &scratch).map_err(|error| not_an_image(error.to_string()))?;
         let mut image = read(&scratch, place, name, origin, options)?;
-        image._scratch = Some(scratch);
+        image.keep(scratch);
         return Ok(image);
     }
     let members = members(&map).map_err(|error| not_an_image(error.to_string()))?;

@@ -46,7 +46,7 @@ pub struct Image {
     /// Its layers, the lowest first.
     pub layers: Vec<Layer>,
     /// Keeps what lies in a temporary file for as long as it is needed.
-    _scratch: Option<tempfile::TempPath>,
+    scratch: Option<tempfile::TempPath>,
 }
 
 /// Where an image came from.
@@ -207,10 +207,15 @@ fn finish(
         let found = platforms.iter().map(ToString::to_string).collect();
         return Err(ImageError::NoPlatform { place: name, wanted: wanted.to_string(), found });
     }
-    Ok(Image { name, origin, platform, platforms, config, layers, _scratch: None })
+    Ok(Image { name, origin, platform, platforms, config, layers, scratch: None })
 }
 
 impl Image {
+    /// Keeps a temporary file for as long as the image is open.
+    fn keep(&mut self, scratch: tempfile::TempPath) {
+        self.scratch.get_or_insert(scratch);
+    }
+
     /// Bytes that would have to be fetched to walk it.
     pub fn to_fetch(&self) -> u64 {
         let missing = |layer: &&Layer| match &layer.place {

@@ -1,0 +1,49 @@
+//! GPU code that is data of a program's own: bare cubins and PTX as text, which it hands to the driver itself.
+
+use cudock_facts::version::{PtxArch, PtxIsa};
+use cudock_fatbin::Cubin;
+use memchr::memmem;
+
+use super::kept::sm;
+use crate::evidence::Pattern;
+
+const SECTIONS: [&str; 3] = [".rodata", ".data", ".data.rel.ro"];
+/// Pieces that are looked at in one program.
+const MAX_PIECES: usize = 256;
+
+/// The pieces of loose code in a program, each a module.
+pub(crate) fn patterns(bytes: &[u8]) -> Vec<Pattern> {
+    let mut patterns = Vec::new();
+    for section in SECTIONS.iter().filter_map(|name| cudock_fatbin::section(bytes, name)) {
+        for at in memmem::find_iter(section, b"\x7fELF").take(MAX_PIECES) {
+            let cubin = section.get(at..).and_then(Cubin::parse).and_then(|cubin| sm(cubin.arch));
+            patterns.extend(cubin.map(|code| Pattern { sass: vec![code], modules: 1, ..Pattern::default() }));
+        }
+        for at in memmem::find_iter(section, b".version ").take(MAX_PIECES) {
+            let code = section.get(at..).and_then(ptx);
+            patterns.extend(code.map(|code| Pattern { ptx: vec![code], modules: 1, ..Pattern::default() }));
+        }
+    }
+    patterns
+}
+
+/// `.version 8.4` and, on a line soon after, `.target sm_90a`.
+fn ptx(text: &[u8]) -> Option<(PtxArch, PtxIsa)> {
+    let text = String::from_utf8_lossy(text.get(..text.len().min(512))?).into_owned();
+    let isa = text.strip_prefix(".version ")?.split_whitespace().next()?.parse().ok()?;
+    let (_, target) = text.split_once(".target ")?;
+    let target = target.split([',', '\n', '\r', ' ', '\0']).next()?.strip_prefix("sm_")?;
+    Some((format!("compute_{target}").parse().ok()?, isa))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ptx_as_text_tells_its_language_and_its_target() {
+        let (target, isa) = ptx(b".version 8.4\n.target sm_90a, debug\n.address_size 64\n").unwrap();
+        assert_eq!((target.to_string(), isa.to_string()), ("compute_90a".into(), "8.4".into()));
+        assert!(ptx(b".version of this file is 3").is_none());
+    }
+}
