@@ -109,7 +109,12 @@ impl Target {
     /// A card, with a driver or with the newest that drives it.
     pub fn of_gpu(facts: &Facts, name: &str, driver: Option<DriverVersion>) -> Result<Self, TargetError> {
         let row = gpu_named(facts, name)?;
-        Ok(Self::of_row(facts, row, driver))
+        let mut target = Self::of_row(facts, row, driver);
+        // A name that stands for variants of a card stays what it is.
+        if facts.gpus().find(name).one().is_none() {
+            target.gpu = Some(name.trim().to_owned());
+        }
+        Ok(target)
     }
 
     fn of_row(facts: &Facts, row: &Gpu, driver: Option<DriverVersion>) -> Self {

@@ -11,7 +11,6 @@ mod support;
 
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -235,10 +234,8 @@ fn a_helper_that_fails_does_not_keep_public_images_from_us_and_is_named_for_priv
         script(&folder.path().join("docker-credential-test"), &text.replace("LEAK", &leak));
         let client = client_with_sign_in(folder.path(), "{\"credsStore\":\"test\"}");
         let service = token_service(&token, None);
-        let began = Instant::now();
         client.manifest(&registry(&service, &token).image("a/b:1")).unwrap();
         let error = client.manifest(&registry(&service, "other").image("a/b:1")).unwrap_err();
-        assert!(began.elapsed() < Duration::from_secs(15), "{text}");
         let hint = error.hint().unwrap();
         assert!(hint.contains("docker-credential-test") && hint.contains(says), "{hint}");
         assert!(!format!("{hint}{error}{error:?}").contains(&leak));
