@@ -8,10 +8,11 @@ use cudock_host::python;
 use cudock_image::{Content, EntryKind, Header, Node, NodeKind, Tree};
 
 use super::contents::TreeFiles;
-use super::frameworks::{self, CodeAt, Wholeness};
+use super::frameworks::{self, Wholeness};
 use super::kept::{self, Kept};
 use super::linking::Search;
-use super::{Context, GatherError, components, cpu_arch, damage, machine_of};
+use super::survey::{machine_of, programs_and_rest, survey};
+use super::{Context, GatherError, cpu_arch};
 use crate::evidence::{Evidence, SubjectKind};
 
 /// No file of a wheel is larger.
@@ -25,29 +26,14 @@ pub(super) fn evidence(path: &Path, name: &str, context: &Context<'_>) -> Result
     let environment = context.environment.clone();
     let search = Search::new(&files, &environment, cpu_arch(cpu.as_deref()));
     let arch = cpu_arch(cpu.as_deref());
-    let mut evidence = Evidence {
-        subject: name.to_owned(),
-        kind: SubjectKind::Wheel,
-        cpu,
-        environment,
-        ..Evidence::default()
-    };
-    let mut code = Vec::new();
-    for (path, node) in tree.iter() {
-        if let Some(Kept::Elf(facts)) = node.kept() {
-            let path = format!("/{path}");
-            evidence.components.extend(components::component(&path));
-            damage(&mut evidence, &path, facts);
-            if let Some(found) = &facts.code {
-                code.push(CodeAt { path, code: found.clone() });
-            }
-        }
-    }
+    let mut survey = survey(&tree, "");
     let python = python::at(&files, SITE.to_owned(), "wheel", vec![SITE.to_owned()]);
     let (units, _) =
-        frameworks::units(context.facts, &files, &search, &python, arch, Wholeness::Part, &mut code);
-    evidence.units = units;
-    super::rest(context.facts, &files, &search, &[], code, Wholeness::Part, &mut evidence);
+        frameworks::units(context.facts, &files, &search, &python, arch, Wholeness::Part, &mut survey.code);
+    let mut evidence =
+        Evidence { subject: name.to_owned(), kind: SubjectKind::Wheel, cpu, units, ..Evidence::default() };
+    programs_and_rest(context.facts, &files, &search, survey, Wholeness::Part, &mut evidence);
+    evidence.environment = environment;
     Ok(evidence)
 }
 

@@ -94,6 +94,33 @@ impl Part {
         self
     }
 
+    /// The machine code of the last module lies in a group.
+    pub(crate) fn grouped(mut self) -> Self {
+        let pattern = self.last_file().patterns.last_mut().unwrap();
+        pattern.grouped = std::mem::take(&mut pattern.sass);
+        self
+    }
+
+    /// The last file's code is data of the program's own.
+    pub(crate) fn loose(mut self) -> Self {
+        self.last_file().loose = true;
+        self
+    }
+
+    /// The system does not start it.
+    pub(crate) fn barred(mut self) -> Self {
+        self.0.barred = Some("the file has no execute permission".to_owned());
+        self
+    }
+
+    /// A file of a library's name comes first and is none.
+    pub(crate) fn broken(mut self, library: &str) -> Self {
+        let (broken, needed_by) = (Some(format!("/opt/first/{library}")), self.0.path.clone());
+        let library = library.to_owned();
+        self.0.missing.push(Missing { library, needed_by, version: None, broken, effect: Effect::Fails });
+        self
+    }
+
     pub(crate) fn device_linked(mut self) -> Self {
         self.last_file().device_linked = true;
         self

@@ -25,6 +25,7 @@ mod gate;
 mod gate_images;
 mod injection;
 mod libraries;
+mod measured;
 mod order;
 mod ptx;
 mod system;

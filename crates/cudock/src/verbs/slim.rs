@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 
+use cudock_compat::{compute, sm};
 use cudock_facts::Facts;
 use cudock_facts::lookup::Found;
-use cudock_facts::version::{Capability, PtxArch, SmArch, Variant};
-use cudock_fatbin::{Arch, Code, Job, Slimmed};
+use cudock_facts::version::{Capability, SmArch};
+use cudock_fatbin::{Code, Job, Slimmed};
 use serde::Serialize;
 
 use crate::cli::SlimArgs;
@@ -150,19 +151,9 @@ fn all_cards(facts: &Facts) -> Vec<Capability> {
 
 /// Whether a card loads a piece of code, by the rules of the target types.
 fn loads(code: Code, card: Capability) -> bool {
-    let variant = |arch: Arch| match arch.variant {
-        cudock_fatbin::Variant::Plain => Variant::Plain,
-        cudock_fatbin::Variant::Family => Variant::Family,
-        cudock_fatbin::Variant::Specific => Variant::Specific,
-    };
-    let capability = |arch: Arch| u16::try_from(arch.number).ok().and_then(Capability::from_number);
     match code {
-        Code::Sass(arch) => {
-            capability(arch).is_some_and(|named| SmArch::new(named, variant(arch)).runs_on(card))
-        }
-        Code::Ptx(arch) => {
-            capability(arch).is_some_and(|named| PtxArch::new(named, variant(arch)).compiles_for(card))
-        }
+        Code::Sass(arch) => sm(arch).is_some_and(|target| target.runs_on(card)),
+        Code::Ptx(arch) => compute(arch).is_some_and(|target| target.compiles_for(card)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The report for people: verdict first, then why, then what to do.
 
 use anstyle::Style;
-use cudock_compat::{RULES, Verdict};
+use cudock_compat::{Failure, RULES, Verdict};
 use cudock_facts::finding::{Finding, Severity};
 
 use super::Answer;
@@ -26,13 +26,7 @@ pub(super) fn print(subject: &str, answers: &[Answer], explain: bool) {
         line(format!("\n{}{blank}{}", styled(style, verdict), styled(BOLD, &answer.target.words())));
         line(output::wrapped("        ", &judgement.reason));
         if let Some(error) = &judgement.error {
-            let number = error.code.map_or_else(String::new, |code| format!("error {code}, "));
-            let said = if error.message.is_empty() || error.message == error.name {
-                String::new()
-            } else {
-                format!(": {}", error.message)
-            };
-            line(output::wrapped("        ", &format!("{number}{}{said}", error.name)));
+            line(output::wrapped("        ", &said(error)));
         }
         if judgement.units.len() > 1 {
             for unit in &judgement.units {
@@ -52,6 +46,15 @@ pub(super) fn print(subject: &str, answers: &[Answer], explain: bool) {
         if explain {
             print_rules(answer);
         }
+    }
+}
+
+/// An error as it will be seen: CUDA's with number and name, others in their own words.
+fn said(error: &Failure) -> String {
+    match error.code {
+        Some(code) => format!("error {code}, {}: {}", error.name, error.message),
+        None if error.message.is_empty() => error.name.clone(),
+        None => error.message.clone(),
     }
 }
 
