@@ -55,6 +55,16 @@ pub enum ImageError {
         /// What they are called.
         names: Vec<String>,
     },
+    /// It has no image of that name.
+    #[error("{place} has no image called {wanted}; it has {}", names.join(", "))]
+    NoName {
+        /// Where.
+        place: String,
+        /// What was asked for.
+        wanted: String,
+        /// What they are called.
+        names: Vec<String>,
+    },
     /// It has no image for that platform.
     #[error("{place} has no image for {wanted}; it has {}", found.join(", "))]
     NoPlatform {
@@ -81,7 +91,8 @@ impl ImageError {
         match self {
             ImageError::Registry(error) => error.hint(),
             ImageError::Several { place, names } => {
-                names.first().map(|name| format!("name one of them: oci:{place}:{name}"))
+                let transport = if std::path::Path::new(place).is_dir() { "oci" } else { "oci-archive" };
+                names.first().map(|name| format!("name one of them: {transport}:{place}:{name}"))
             }
             ImageError::NoPlatform { found, .. } => {
                 found.first().map(|platform| format!("choose one with --platform {platform}"))

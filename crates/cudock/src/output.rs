@@ -41,8 +41,13 @@ pub(crate) fn width() -> usize {
 /// Text broken into lines, the first behind `first`, the others behind as many blanks.
 pub(crate) fn wrapped(first: &str, text: &str) -> String {
     let rest = " ".repeat(first.chars().count());
-    let options =
-        textwrap::Options::new(width()).initial_indent(first).subsequent_indent(&rest).break_words(false);
+    let options = textwrap::Options::new(width())
+        .initial_indent(first)
+        .subsequent_indent(&rest)
+        .break_words(false)
+        // Names of files and packages have dashes that are no hyphens.
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .word_separator(textwrap::WordSeparator::AsciiSpace);
     textwrap::fill(text, options)
 }
 

@@ -48,6 +48,9 @@ pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch:
             evidence.units.push(unpinned(name, package));
         }
     }
+    for package in declared.packages.iter().filter(|package| is_gpu_package(&package.name)) {
+        evidence.units.push(not_in_tables(name, package));
+    }
     for note in &declared.notes {
         evidence.findings.push(Finding {
             code: codes::NOT_READ,
@@ -62,6 +65,34 @@ pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch:
         evidence.partial = Some("a text does not tell all that will be installed".to_owned());
     }
     evidence
+}
+
+/// Packages that bring GPU code of their own, which the tables do not have.
+fn is_gpu_package(name: &str) -> bool {
+    const NAMES: [&str; 12] = [
+        "apex",
+        "bitsandbytes",
+        "causal-conv1d",
+        "cudf",
+        "cuml",
+        "cupy",
+        "deepspeed",
+        "flash-attn",
+        "mamba-ssm",
+        "tensorrt-llm",
+        "vllm",
+        "xformers",
+    ];
+    NAMES.contains(&name)
+        || ["cupy-cuda", "cudf-cu", "cuml-cu", "numba-cuda", "auto-gptq"]
+            .iter()
+            .any(|start| name.starts_with(start))
+}
+
+fn not_in_tables(file: &str, package: &DeclaredPackage) -> Unit {
+    let why = format!("{} brings GPU code of its own, and the tables do not have it", package.name);
+    let fix = "check the wheel or the built image, where the code can be read".to_owned();
+    open_question(file, package, UnitKind::Extension, why, fix)
 }
 
 /// The flavour of an nvidia/cuda base image.
@@ -138,6 +169,16 @@ fn environment(facts: &Facts, declared: &Declared, cpu_arch: &str) -> PythonEnvi
         let name = if package.name == "pytorch" { "torch".to_owned() } else { package.name.clone() };
         Some(Distribution { name, version, path: format!("line {}", package.line), requires: Vec::new() })
     });
+    // JAX's extras bring a plugin of its own version.
+    let plugins = declared.packages.iter().filter(|package| package.name == "jax").flat_map(|jax| {
+        let majors =
+            jax.extras.iter().filter_map(|extra| extra.strip_prefix("cuda")?.get(..2).map(str::to_owned));
+        majors.filter_map(|major| {
+            let (name, version) = (format!("jax-cuda{major}-plugin"), jax.exact.clone()?);
+            Some(Distribution { name, version, path: format!("line {}", jax.line), requires: Vec::new() })
+        })
+    });
+    let pinned = pinned.chain(plugins);
     let torch = declared.packages.iter().find(|package| matches!(package.name.as_str(), "torch" | "pytorch"));
     PythonEnvironment {
         prefix: String::new(),
@@ -260,17 +301,25 @@ fn unit(declared: &Declared, file: &str, build: Build, missing: Vec<Missing>) ->
 /// A framework whose version is left open: what is installed is decided on the day.
 fn unpinned(file: &str, package: &DeclaredPackage) -> Unit {
     let range = package.range.as_ref().map_or_else(String::new, |range| format!(" ({range})"));
-    let why = format!(
-        "the version of {} is not pinned{range}: which build is installed is decided on the day",
-        package.name
-    );
+    let name = &package.name;
+    let why =
+        format!("the version of {name} is not pinned{range}: which build is installed is decided on the day");
+    open_question(
+        file,
+        package,
+        UnitKind::Framework,
+        why,
+        format!("pin it: {name}==VERSION, or check the lock file or the built image"),
+    )
+}
+
+/// A package of which the text does not tell what it will do.
+fn open_question(file: &str, package: &DeclaredPackage, kind: UnitKind, why: String, fix: String) -> Unit {
     Unit {
         name: package.name.clone(),
-        kind: UnitKind::Framework,
+        kind,
         path: format!("{file}:{}", package.line),
-        support: Support::NotInTables {
-            fix: format!("pin it: {}==VERSION, or check the lock file or the built image", package.name),
-        },
+        support: Support::NotInTables { fix },
         runtime: None,
         links_driver: false,
         own_floor: None,

@@ -13,7 +13,7 @@ use super::image::python_environments;
 use super::kept::{self, Kept};
 use super::linking::Search;
 use super::survey::{machine_of, programs_and_rest, survey};
-use super::{Context, GatherError, cpu_arch, started_with};
+use super::{Context, GatherError, Subject, cpu_arch, started_with};
 use crate::evidence::{Evidence, SubjectKind};
 
 pub(super) fn evidence(folder: &Path, name: &str, context: &Context<'_>) -> Result<Evidence, GatherError> {
@@ -36,9 +36,20 @@ pub(super) fn evidence(folder: &Path, name: &str, context: &Context<'_>) -> Resu
         evidence.findings.extend(late);
     }
     programs_and_rest(context.facts, &files, &search, survey, wholeness, &mut evidence);
+    if evidence.units.is_empty()
+        && let Some(file) = ENVIRONMENT_FILES.iter().map(|file| real.join(file)).find(|file| file.is_file())
+        && let Ok(subject @ Subject::Environment(..)) = super::subject::file(&file)
+    {
+        // A project that is not built yet: what it says will be installed.
+        return super::gather(&subject, &file.display().to_string(), context);
+    }
     evidence.environment = environment;
     Ok(evidence)
 }
+
+/// What a project says of itself, the most precise first.
+const ENVIRONMENT_FILES: [&str; 5] =
+    ["uv.lock", "requirements.txt", "environment.yml", "pyproject.toml", "Dockerfile"];
 
 /// The directories of packages below a folder, as paths of this machine.
 fn environments_below(tree: &Tree<Kept>, files: &Disk, prefix: &str) -> Vec<PythonEnvironment> {

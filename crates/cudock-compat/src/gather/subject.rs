@@ -66,7 +66,7 @@ fn existing(path: &Path) -> Result<&Path, GatherError> {
     if path.is_dir() { Ok(path) } else { Err(GatherError::NotFound { path: path.to_owned() }) }
 }
 
-fn file(path: &Path) -> Result<Subject, GatherError> {
+pub(super) fn file(path: &Path) -> Result<Subject, GatherError> {
     let unreadable = |source| GatherError::Io { path: path.to_owned(), source };
     let mut start = Vec::new();
     File::open(path).map_err(unreadable)?.take(64 << 10).read_to_end(&mut start).map_err(unreadable)?;

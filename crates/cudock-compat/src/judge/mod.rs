@@ -21,7 +21,7 @@ use serde::Serialize;
 pub use rules::{RULES, Rule};
 
 use crate::codes;
-use crate::evidence::{Evidence, SubjectKind};
+use crate::evidence::{Evidence, SubjectKind, UnitKind};
 use crate::target::Target;
 
 /// What a subject will do on a target.
@@ -158,6 +158,17 @@ pub fn judge(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgement {
             "name the driver of the machine with --driver",
         );
     }
+    if let Some(driver) = target.driver.filter(|driver| facts.drivers().branch_of(*driver).is_none()) {
+        let message = format!("driver {driver} is of no branch in the tables: what it carries is not known");
+        let seen = vec![Seen::new("--driver", driver.to_string())];
+        case.find(
+            Severity::Warning,
+            codes::DRIVER_ASSUMED,
+            message,
+            seen,
+            "name a driver that `cudock facts driver` lists, or lay newer tables over with --facts",
+        );
+    }
     let Case { mut findings, rules, .. } = case;
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     Judgement {
@@ -193,11 +204,19 @@ fn questions(case: &mut Case<'_>) -> Result<(libcuda::Libcuda, Option<Stop>), St
 /// What the subject as a whole will do: the worst of what can use the GPU. A unit that was never meant to use one
 /// decides only where there is nothing else.
 fn combined(case: &mut Case<'_>, units: &[UnitJudgement], stop: Option<Stop>) -> Stop {
-    let meant_for_gpu = |index: usize| {
-        case.evidence.units.get(index).is_some_and(|unit| !matches!(unit.support, Support::Cpu { .. }))
+    let counts = |index: usize, verdict: Verdict| {
+        case.evidence.units.get(index).is_some_and(|unit| {
+            let meant_for_gpu = !matches!(unit.support, Support::Cpu { .. });
+            // What an extension does is a question of its own, where the framework's answer is known.
+            let open_extension = unit.kind == UnitKind::Extension && verdict == Verdict::Unknown;
+            meant_for_gpu && !open_extension
+        })
     };
     let judged: Vec<(usize, &UnitJudgement)> = units.iter().enumerate().collect();
-    let able = judged.iter().filter(|(index, _)| meant_for_gpu(*index)).max_by_key(|(_, unit)| unit.verdict);
+    let able = judged
+        .iter()
+        .filter(|(index, unit)| counts(*index, unit.verdict))
+        .max_by_key(|(_, unit)| unit.verdict);
     let chosen = able.or_else(|| judged.iter().max_by_key(|(_, unit)| unit.verdict));
     if let Some((_, unit)) = chosen {
         let reason =

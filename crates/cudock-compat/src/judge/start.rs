@@ -84,6 +84,13 @@ fn gate(case: &mut Case<'_>) -> Result<(), Stop> {
         );
         return Ok(());
     }
+    if code == codes::GATE_MALFORMED {
+        case.applies("G1", format!("{variable} cannot be read: {why}"));
+        let reason = format!("the container does not start: {variable} cannot be read ({why})");
+        let fix = "correct the variable, or start the container with NVIDIA_DISABLE_REQUIRE=1";
+        case.find(Severity::Error, code, reason.clone(), seen, fix);
+        return Err(fails(other_error("nvidia-container-cli: requirement error", printed), reason));
+    }
     case.applies("G1", format!("{variable} refuses: {why}"));
     let reason = format!("the container does not start: {variable} refuses {} ({why})", target.words());
     let fix = "update the driver, take an image of an older CUDA, or start it with NVIDIA_DISABLE_REQUIRE=1 where the \

@@ -2,15 +2,26 @@
 
 use cudock_facts::Facts;
 use cudock_facts::lookup::TorchWheel;
-use cudock_facts::version::Capability;
+use cudock_facts::version::{Capability, CudaVersion};
 use pep440_rs::Version;
 
 use super::{Alarm, Build, Support, ptx_isa};
-use crate::host::PythonEnvironment;
+use crate::host::{PythonEnvironment, TorchBuildInfo};
 
 pub(super) fn build(facts: &Facts, python: &PythonEnvironment, cpu_arch: &str) -> Option<Build> {
-    let info = python.torch.as_ref()?;
     let path = python.get("torch").map(|torch| torch.path.clone());
+    let Some(info) = python.torch.clone().or_else(|| by_metadata(facts, python)) else {
+        let fix = "torch.version.cuda says what it was built for; newer tables can be laid over with --facts"
+            .to_owned();
+        let version = python.get("torch")?.version.to_string();
+        return Some(Build::new(
+            "torch",
+            version,
+            "unknown build".to_owned(),
+            path,
+            Support::NotInTables { fix },
+        ));
+    };
     let made =
         |label: String, support| Build::new("torch", info.version.to_string(), label, path.clone(), support);
     if let Some(hip) = &info.hip {
@@ -42,6 +53,19 @@ pub(super) fn build(facts: &Facts, python: &PythonEnvironment, cpu_arch: &str) -
         ptx_isa: ptx_isa(facts, Some(cuda)),
         ..made(format!("CUDA {cuda} build"), Support::Cuda)
     })
+}
+
+/// Where the file is not there, the version's tag tells, or the tables which build the index has.
+fn by_metadata(facts: &Facts, python: &PythonEnvironment) -> Option<TorchBuildInfo> {
+    let version = python.get("torch")?.version.clone();
+    let tag = version.local().iter().map(ToString::to_string).collect::<Vec<_>>().join(".");
+    let (cuda, hip) = match tag.as_str() {
+        "cpu" => (None, None),
+        "" => (Some(facts.frameworks().torch_build(&version, TorchWheel::Pypi)?.cuda), None),
+        tag if tag.starts_with("rocm") => (None, Some(tag.trim_start_matches("rocm").to_owned())),
+        tag => (Some(CudaVersion::from_tag(tag)?), None),
+    };
+    Some(TorchBuildInfo { version, cuda, hip })
 }
 
 pub(super) fn fix_for_no_code(facts: &Facts, version: &str, cards: &[Capability]) -> String {

@@ -95,7 +95,12 @@ fn docker(
         || ImageError::Several { place: place.clone(), names: images.iter().flat_map(tags).collect() };
     let image = match (name, images.as_slice()) {
         (Some(name), _) => {
-            images.iter().find(|image| tags(image).iter().any(|tag| tag == name)).ok_or_else(several)?
+            let named = images.iter().find(|image| tags(image).iter().any(|tag| tag == name));
+            named.ok_or_else(|| ImageError::NoName {
+                place: place.clone(),
+                wanted: name.to_owned(),
+                names: images.iter().flat_map(tags).collect(),
+            })?
         }
         (None, [only]) => only,
         (None, []) => return Err(wrong("manifest.json names no image".to_owned())),

@@ -28,8 +28,9 @@ pub(super) fn named(store: &dyn Store, index: &[u8], name: Option<&str>) -> Resu
     let name_of = |manifest: &Descriptor| manifest.annotations.get(REF_NAME).cloned();
     if let Some(name) = name {
         let found = manifests.iter().find(|manifest| name_of(manifest).as_deref() == Some(name));
-        let found = found.ok_or_else(|| ImageError::Several {
+        let found = found.ok_or_else(|| ImageError::NoName {
             place: place.clone(),
+            wanted: name.to_owned(),
             names: manifests.iter().filter_map(name_of).collect(),
         })?;
         return store.document(found);

@@ -63,6 +63,19 @@ pub(super) fn libraries(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
         return Err(fails(other_error("loader", printed), reason));
     }
     case.applies("L1", format!("{}: {wanting}", unit.name));
+    if missing.library.starts_with("nvidia-") {
+        let library = &missing.library;
+        let reason = format!("it requires the package {library}, which is not installed: importing it fails");
+        let fix = format!("pip install {library}");
+        case.find(
+            Severity::Error,
+            codes::LIBRARY_NOT_INSTALLED,
+            format!("{}: {reason}", unit.name),
+            seen,
+            fix,
+        );
+        return Err(fails(other_error("loader", "ImportError: a shared library cannot be opened"), reason));
+    }
     if let Some(broken) = &missing.broken {
         let reason = format!("{broken} comes first and is no library: {} cannot start", missing.needed_by);
         let fix = format!("delete {broken}, or take its folder out of LD_LIBRARY_PATH");

@@ -46,7 +46,12 @@ fn questions(case: &mut Case<'_>, unit: &Unit, libcuda: &Libcuda, stop: Option<&
 }
 
 fn support(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
-    let seen = vec![Seen::new(unit.path.clone(), unit.build.as_ref().map_or("", |build| &build.label))];
+    let known = match (&unit.build, &unit.code) {
+        (Some(build), _) => build.label.clone(),
+        (None, Code::Unknown(why)) => why.clone(),
+        (None, _) => unit.name.clone(),
+    };
+    let seen = vec![Seen::new(unit.path.clone(), known)];
     match &unit.support {
         Support::Cuda => Ok(()),
         Support::Cpu { reason, alarm, fix } => {

@@ -31,10 +31,9 @@ pub(super) fn runtime(case: &mut Case<'_>, unit: &Unit, driver: &Driver) -> Resu
     if too_old {
         let needed = words(floor);
         case.applies("D2", format!("{}: CUDA {named} needs driver {needed}, {version} is older", unit.name));
-        let reason =
-            format!("driver {version}{has} is too old for CUDA {named}, which needs {needed} or newer");
+        let reason = format!("driver {version}{has} is too old for CUDA {named}, which needs {needed}");
         let fix = unit.build.as_ref().map_or_else(
-            || format!("update the driver to {needed} or newer, or build with a CUDA the driver has"),
+            || format!("update the driver to {needed}, or build with a CUDA the driver has"),
             |build| build.fix_for_old_driver(floor),
         );
         case.find(Severity::Error, codes::DRIVER_TOO_OLD, format!("{}: {reason}", unit.name), seen, fix);
@@ -69,5 +68,5 @@ fn floor(case: &Case<'_>, unit: &Unit, runtime: &Runtime) -> Option<DriverVersio
 }
 
 fn words(floor: Option<DriverVersion>) -> String {
-    floor.map_or_else(|| "a newer one".to_owned(), |floor| floor.to_string())
+    floor.map_or_else(|| "a newer one".to_owned(), |floor| format!("{floor} or newer"))
 }

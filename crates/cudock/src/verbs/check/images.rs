@@ -119,8 +119,7 @@ fn fitting(opened: &[Opened], target: &Target) -> usize {
 }
 
 fn options(asked: &Asked<'_>, source: &Source) -> Result<OpenOptions, Failure> {
-    let platform = asked.words.platform.as_deref().map(str::parse::<Platform>).transpose();
-    let platform = platform.map_err(|error| Failure::input(error).hint("--platform linux/amd64"))?;
+    let platform = platform(asked.words)?;
     let environment = Environment::of_process();
     let progress: Arc<Lines> = Arc::new(Lines::default());
     if !is_remote(source) {
@@ -140,6 +139,12 @@ fn options(asked: &Asked<'_>, source: &Source) -> Result<OpenOptions, Failure> {
     let client = Client::new(settings).map_err(ImageError::from)?;
     let sockets = daemon::sockets(&environment);
     Ok(OpenOptions { platform, client: Some(Arc::new(client)), sockets, progress: Some(progress), scratch })
+}
+
+/// The platform that was asked for.
+pub(super) fn platform(words: &CheckArgs) -> Result<Option<Platform>, Failure> {
+    let platform = words.platform.as_deref().map(str::parse::<Platform>).transpose();
+    platform.map_err(|error| Failure::input(error).hint("--platform linux/amd64"))
 }
 
 fn scratch(store: &BlobStore) -> PathBuf {

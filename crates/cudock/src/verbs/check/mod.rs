@@ -43,6 +43,7 @@ struct Answer {
 
 pub(super) fn run(facts: &Facts, words: &CheckArgs, format: Format) -> Result<Outcome, Failure> {
     let environment = variables(&words.env)?;
+    images::platform(words)?;
     let targets = targets::chosen(facts, words)?;
     let (answers, components) = match subject(&words.subject)? {
         Subject::Image(source) => {

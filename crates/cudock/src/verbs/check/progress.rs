@@ -58,8 +58,8 @@ impl Progress for Lines {
         anstream::eprintln!("waiting for another cudock that fetches {}", short(what));
     }
 
-    fn retrying(&self, what: &str, reason: &str, wait: Duration) {
-        anstream::eprintln!("{}: {reason}; trying again in {:.1} s", short(what), wait.as_secs_f64());
+    fn retrying(&self, _what: &str, reason: &str, wait: Duration) {
+        anstream::eprintln!("{reason}; trying again in {:.1} s", wait.as_secs_f64());
     }
 
     fn finished(&self, what: &str) {

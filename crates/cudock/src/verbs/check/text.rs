@@ -96,6 +96,8 @@ pub(super) fn matrix(subject: &str, answers: &[Answer]) {
     sorted.sort_by_key(|answer| (answer.judgement.verdict, answer.target.sku.clone()));
     let widest =
         sorted.iter().filter_map(|answer| answer.target.sku.as_ref()).map(String::len).max().unwrap_or(0);
+    let cards =
+        sorted.iter().filter_map(|answer| answer.target.gpu.as_ref()).map(String::len).max().unwrap_or(4);
     for answer in &sorted {
         let (style, verdict) = word(answer.judgement.verdict);
         let size = answer.target.sku.as_deref().unwrap_or("this machine");
@@ -107,7 +109,7 @@ pub(super) fn matrix(subject: &str, answers: &[Answer]) {
             .and_then(|error| error.code)
             .map_or_else(String::new, |code| format!("{code}: "));
         let blank = " ".repeat(8_usize.saturating_sub(verdict.len()));
-        let start = format!("{size:<widest$}  {gpu:<12} ");
+        let start = format!("{size:<widest$}  {gpu:<cards$}  ");
         let text =
             output::wrapped(&" ".repeat(start.len() + 8), &format!("{error}{}", answer.judgement.reason));
         line(format!(
