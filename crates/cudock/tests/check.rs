@@ -18,6 +18,8 @@ mod images;
 mod libcuda;
 #[path = "check_support/programs.rs"]
 mod programs;
+#[path = "check_support/real.rs"]
+mod real;
 #[path = "check_support/registries.rs"]
 mod registries;
 #[path = "check_support/sarif.rs"]
