@@ -235,8 +235,8 @@ impl<T: Clone> Tree<T> {
         for change in changes {
             match change {
                 Change::Put(path, node) => {
-                    let leads_elsewhere = !matches!(node.kind, NodeKind::File { .. });
                     let place = self.place(&path, &mut known)?;
+                    let leads_elsewhere = !matches!(node.kind, NodeKind::File { .. }) || self.is_link(&place);
                     self.insert(&place, node);
                     if leads_elsewhere {
                         known = None;
@@ -250,12 +250,20 @@ impl<T: Clone> Tree<T> {
                     })?;
                     let node = node.clone();
                     let place = self.place(&path, &mut known)?;
+                    let leads_elsewhere = !matches!(node.kind, NodeKind::File { .. }) || self.is_link(&place);
                     self.insert(&place, node);
+                    if leads_elsewhere {
+                        known = None;
+                    }
                 }
                 Change::Remove(_) | Change::Empty(_) => {}
             }
         }
         Ok(())
+    }
+
+    fn is_link(&self, path: &str) -> bool {
+        self.nodes.get(path).is_some_and(|node| matches!(node.kind, NodeKind::Symlink(_)))
     }
 
     fn place(&self, path: &str, known: &mut Option<(String, String)>) -> Result<String, String> {

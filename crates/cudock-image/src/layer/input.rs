@@ -11,8 +11,6 @@ const MAX_FILE: u64 = 8 << 30;
 const START: usize = 512;
 /// What a file's claimed size may reserve before its bytes are there.
 const AHEAD: u64 = 64 << 20;
-/// Below this no ratio is suspicious.
-const SMALL: u64 = 1 << 30;
 
 /// Where bytes come from.
 pub(crate) enum Input<'a> {
@@ -32,11 +30,10 @@ impl<'a> Input<'a> {
         if codec == Codec::Plain {
             return Ok(Input::Whole { bytes, at: 0 });
         }
-        let by_ratio = (bytes.len() as u64).saturating_mul(limits.ratio).max(SMALL);
         Ok(Input::Stream {
             decoder: codec.decoder(bytes)?,
             read: 0,
-            most: by_ratio.min(limits.unpacked),
+            most: limits.most(bytes.len()),
             scratch: Vec::new(),
             sink: vec![0; 256 << 10],
         })
@@ -68,6 +65,13 @@ impl<'a> Input<'a> {
                 Ok(filled)
             }
         }
+    }
+
+    /// Passes over what fills a block up; false where the layer ends there, as some do.
+    pub(crate) fn skip_padding(&mut self, count: u64) -> io::Result<bool> {
+        let mut block = [0; 512];
+        let padding = block.get_mut(..usize::try_from(count).unwrap_or(0)).unwrap_or_default();
+        Ok(self.fill(padding)? == padding.len())
     }
 
     /// Passes over bytes.
@@ -102,11 +106,12 @@ impl<'a> Input<'a> {
 /// Counts what came out, and stops a bomb.
 fn count(read: &mut u64, most: u64, more: u64) -> io::Result<()> {
     *read = read.saturating_add(more);
-    if *read > most {
-        let message = format!("more than {most} bytes come out of it: refused as a decompression bomb");
-        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-    }
-    Ok(())
+    if *read > most { Err(bomb(most)) } else { Ok(()) }
+}
+
+pub(crate) fn bomb(most: u64) -> io::Error {
+    let message = format!("more than {most} bytes come out of it: refused as a decompression bomb");
+    io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
 /// The bytes of one file, for whoever wants to look at them.

@@ -5,7 +5,7 @@ mod input;
 mod tar;
 
 use std::collections::HashMap;
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 
 pub use input::Content;
@@ -29,6 +29,16 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self { entries: 5_000_000, unpacked: 500 << 30, ratio: 400 }
+    }
+}
+
+/// Below this no ratio is suspicious.
+const SMALL: u64 = 1 << 30;
+
+impl Limits {
+    /// How many bytes may come out of so many.
+    fn most(self, compressed: usize) -> u64 {
+        (compressed as u64).saturating_mul(self.ratio).max(SMALL).min(self.unpacked)
     }
 }
 
@@ -143,9 +153,26 @@ fn beside(folder: &str, link: &str) -> String {
     parts.join("/")
 }
 
-/// What comes out of an archive that is compressed as a whole.
-pub(crate) fn decoder(bytes: &[u8]) -> io::Result<Box<dyn io::Read + '_>> {
-    Ok(Box::new(codec::Codec::of(bytes).decoder(bytes)?.take(Limits::default().unpacked)))
+/// What comes out of an archive that is compressed as a whole, under the limits of a layer.
+pub(crate) fn decoder(bytes: &[u8]) -> io::Result<impl io::Read + '_> {
+    let limits = Limits::default();
+    let most = limits.most(bytes.len());
+    Ok(Bounded { decoder: codec::Codec::of(bytes).decoder(bytes)?, read: 0, most })
+}
+
+/// Ends with an error, not with a cut, where more comes out than may.
+struct Bounded<R> {
+    decoder: R,
+    read: u64,
+    most: u64,
+}
+
+impl<R: io::Read> io::Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.decoder.read(buffer)?;
+        self.read += count as u64;
+        if self.read > self.most { Err(input::bomb(self.most)) } else { Ok(count) }
+    }
 }
 
 /// What the fuzzer calls: a layer from bytes, merged onto another.

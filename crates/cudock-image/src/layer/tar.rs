@@ -69,6 +69,8 @@ struct Extended {
     path: Option<String>,
     link: Option<String>,
     size: Option<u64>,
+    /// The name of a file with holes, which stands above its path.
+    sparse_name: Option<String>,
     sparse: bool,
 }
 
@@ -99,7 +101,9 @@ impl<'a> TarReader<'a> {
         let mut extended = Extended::default();
         loop {
             self.input.skip(self.left)?;
-            self.input.skip(self.padding)?;
+            if !self.input.skip_padding(self.padding)? {
+                return Ok(None);
+            }
             (self.left, self.padding) = (0, 0);
             let mut block = [0; BLOCK];
             if !self.block(&mut block)? {
@@ -123,7 +127,7 @@ impl<'a> TarReader<'a> {
     }
 
     fn entry(&mut self, raw: &Raw<'_>, size: u64, extended: Extended) -> Result<Header, TarError> {
-        let written = extended.path.unwrap_or_else(|| raw.path());
+        let written = extended.sparse_name.or(extended.path).unwrap_or_else(|| raw.path());
         let link = extended.link.unwrap_or_else(|| raw.text(157, 100));
         let size = extended.size.unwrap_or(size);
         let kind = match raw.kind() {
@@ -132,7 +136,7 @@ impl<'a> TarReader<'a> {
             b'5' => EntryKind::Directory,
             b'0' | 0 | b'7' if extended.sparse => EntryKind::Special,
             // Before there was a type for them, directories were files whose names end so.
-            b'0' | 0 if written.ends_with('/') => EntryKind::Directory,
+            0 if written.ends_with('/') => EntryKind::Directory,
             b'0' | 0 | b'7' => EntryKind::File,
             _ => EntryKind::Special,
         };
@@ -218,9 +222,14 @@ impl<'a> TarReader<'a> {
         while !rest.is_empty() {
             let (key, value, after) = record(rest).ok_or_else(|| self.broken("a pax record is broken"))?;
             rest = after;
+            // An empty value leaves what the header says.
+            if value.is_empty() {
+                continue;
+            }
             match key {
-                b"path" | b"GNU.sparse.name" => {
-                    extended.path = Some(String::from_utf8_lossy(value).into_owned());
+                b"path" => extended.path = Some(String::from_utf8_lossy(value).into_owned()),
+                b"GNU.sparse.name" => {
+                    extended.sparse_name = Some(String::from_utf8_lossy(value).into_owned());
                 }
                 b"linkpath" => extended.link = Some(String::from_utf8_lossy(value).into_owned()),
                 b"size" => {

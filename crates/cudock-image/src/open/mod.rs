@@ -164,6 +164,11 @@ fn choose<'m>(
                 message: "the index is empty".to_owned(),
             };
         }
+        if here.is_empty() {
+            let message =
+                "the index holds several images, and neither names nor platforms tell them apart".to_owned();
+            return ImageError::Document { place: place.to_owned(), message };
+        }
         let found = here.iter().map(ToString::to_string).collect();
         ImageError::NoPlatform { place: place.to_owned(), wanted: wish.to_string(), found }
     })
@@ -222,7 +227,9 @@ impl Image {
             Place::Remote { client, digest, .. } => client.store().path_of(digest).is_none(),
             Place::Mapped(_) => false,
         };
-        self.layers.iter().filter(missing).map(|layer| layer.size).sum()
+        let mut counted = std::collections::HashSet::new();
+        let missing = self.layers.iter().filter(missing);
+        missing.filter(|layer| counted.insert(layer.digest.as_str())).map(|layer| layer.size).sum()
     }
 
     /// All layers, here.
