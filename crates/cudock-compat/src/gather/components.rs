@@ -1,5 +1,7 @@
 //! CUDA libraries, by the names of their files.
 
+use cudock_host::host::PythonEnvironment;
+
 use crate::evidence::Component;
 
 /// Libraries of NVIDIA that choose among their modules by the card.
@@ -45,4 +47,14 @@ pub(crate) fn component(path: &str) -> Option<Component> {
     let name = vendor_library(path)?;
     let (_, version) = path.rsplit('/').next()?.split_once(".so.")?;
     Some(Component { name: name.to_owned(), version: version.to_owned(), path: path.to_owned() })
+}
+
+/// NVIDIA's distributions of an environment: their files carry less of a version than their metadata.
+pub(crate) fn distributions(python: &PythonEnvironment) -> impl Iterator<Item = Component> {
+    let of_nvidia = |name: &str| name.starts_with("nvidia-") || name.starts_with("tensorrt");
+    python.distributions.iter().filter(move |found| of_nvidia(&found.name)).map(|found| Component {
+        name: found.name.clone(),
+        version: found.version.to_string(),
+        path: found.path.clone(),
+    })
 }

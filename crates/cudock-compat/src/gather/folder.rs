@@ -13,7 +13,7 @@ use super::image::python_environments;
 use super::kept::{self, Kept};
 use super::linking::Search;
 use super::survey::{machine_of, programs_and_rest, survey};
-use super::{Context, GatherError, Subject, cpu_arch, started_with};
+use super::{Context, GatherError, Subject, components, cpu_arch, started_with};
 use crate::evidence::{Evidence, SubjectKind};
 
 pub(super) fn evidence(folder: &Path, name: &str, context: &Context<'_>) -> Result<Evidence, GatherError> {
@@ -34,6 +34,7 @@ pub(super) fn evidence(folder: &Path, name: &str, context: &Context<'_>) -> Resu
             frameworks::units(context.facts, &files, &search, &python, arch, wholeness, &mut survey.code);
         evidence.units.extend(units);
         evidence.findings.extend(late);
+        evidence.components.extend(components::distributions(&python));
     }
     programs_and_rest(context.facts, &files, &search, survey, wholeness, &mut evidence);
     if evidence.units.is_empty()

@@ -12,7 +12,7 @@ use super::frameworks::{self, Wholeness};
 use super::kept::{self, Kept};
 use super::linking::Search;
 use super::survey::{machine_of, programs_and_rest, survey};
-use super::{GatherError, cpu_arch, driver_copies};
+use super::{GatherError, components, cpu_arch, driver_copies};
 use crate::evidence::{Evidence, SubjectKind};
 
 /// What an image's configuration alone says.
@@ -61,6 +61,7 @@ pub(super) fn of_tree(
             frameworks::units(facts, &files, &search, &python, arch, Wholeness::Whole, &mut survey.code);
         evidence.units.extend(units);
         evidence.findings.extend(late);
+        evidence.components.extend(components::distributions(&python));
     }
     programs_and_rest(facts, &files, &search, survey, Wholeness::Whole, &mut evidence);
     evidence.environment = environment;

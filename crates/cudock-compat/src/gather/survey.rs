@@ -80,7 +80,7 @@ pub(crate) fn programs_and_rest(
     evidence: &mut Evidence,
 ) {
     let Survey { mut code, programs, components, findings } = survey;
-    evidence.components = components;
+    evidence.components.extend(components);
     evidence.findings.extend(findings);
     for path in &programs {
         let Some(unit) = programs::unit(facts, files, search, path, wholeness) else { continue };

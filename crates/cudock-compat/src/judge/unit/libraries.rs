@@ -11,90 +11,103 @@ use crate::evidence::{Effect, Missing, Unit, UnitKind};
 use crate::judge::{Case, Stop, fails, other_error};
 
 pub(super) fn libraries(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
-    let elsewhere: Vec<&Missing> =
-        unit.missing.iter().filter(|missing| missing.effect == Effect::NotHere).collect();
-    if !elsewhere.is_empty() {
-        let names: BTreeSet<&str> = elsewhere.iter().map(|missing| missing.library.as_str()).collect();
-        let names = names.into_iter().collect::<Vec<_>>().join(", ");
-        let message =
-            format!("{} needs libraries that are not here, and the target must have: {names}", unit.name);
-        let seen =
-            elsewhere.iter().map(|missing| Seen::new(missing.needed_by.clone(), wanting(missing))).collect();
-        let fix = "check it in the image it will run in";
-        case.find(Severity::Note, codes::LIBRARY_NOT_FOUND, message, seen, fix);
-    }
-    let Some(missing) = unit.missing.iter().find(|missing| missing.effect != Effect::NotHere) else {
+    elsewhere(case, unit);
+    let here: Vec<&Missing> =
+        unit.missing.iter().filter(|missing| missing.effect != Effect::NotHere).collect();
+    let Some(first) = here.first() else {
         case.applies("L1", format!("{}: every library is found", unit.name));
         return Ok(());
     };
-    let seen: Vec<Seen> = unit
-        .missing
-        .iter()
-        .filter(|other| other.effect != Effect::NotHere)
-        .map(|other| Seen::new(other.needed_by.clone(), wanting(other)))
-        .collect();
-    let wanting = wanting(missing);
-    if missing.effect == Effect::UsesCpu {
-        case.applies("L2", format!("{}: {wanting}", unit.name));
-        let (fix, how) = match unit.build.as_ref().map(|build| &build.without) {
-            Some(Without::UsesCpu { fix, how, .. }) => (fix.clone(), how.clone()),
-            _ => (install(&missing.library), "it uses the CPU".to_owned()),
-        };
-        let reason = format!("{wanting}: {how}");
-        case.find(
-            Severity::Error,
-            codes::LIBRARY_NOT_INSTALLED,
-            format!("{}: {reason}", unit.name),
-            seen,
-            fix,
-        );
-        return Err(Stop { verdict: Verdict::Cpu, error: None, reason });
-    }
-    if let Some(version) = &missing.version {
-        case.applies("L3", format!("{}: {wanting}", unit.name));
-        let reason = format!(
-            "{} needs {version}, which the {} found does not have",
-            missing.needed_by, missing.library
-        );
-        let fix = "build it on an older system, or take a newer base image";
-        case.find(Severity::Error, codes::GLIBC_TOO_OLD, reason.clone(), seen, fix);
-        let printed =
-            format!("{}: version `{version}' not found (required by {})", missing.library, missing.needed_by);
-        return Err(fails(other_error("loader", printed), reason));
-    }
-    case.applies("L1", format!("{}: {wanting}", unit.name));
-    if missing.library.starts_with("nvidia-") {
-        let library = &missing.library;
-        let reason = format!("it requires the package {library}, which is not installed: importing it fails");
-        let fix = format!("pip install {library}");
-        case.find(
-            Severity::Error,
-            codes::LIBRARY_NOT_INSTALLED,
-            format!("{}: {reason}", unit.name),
-            seen,
-            fix,
-        );
-        return Err(fails(other_error("loader", "ImportError: a shared library cannot be opened"), reason));
-    }
-    if let Some(broken) = &missing.broken {
-        let reason = format!("{broken} comes first and is no library: {} cannot start", missing.needed_by);
-        let fix = format!("delete {broken}, or take its folder out of LD_LIBRARY_PATH");
-        case.find(Severity::Error, codes::LIBRARY_NOT_FOUND, reason.clone(), seen, fix);
-        let printed = format!("error while loading shared libraries: {broken}: file too short");
-        return Err(fails(other_error("loader", printed), reason));
-    }
-    let reason =
-        format!("{} is not found, and {} cannot start without it", missing.library, missing.needed_by);
-    case.find(Severity::Error, codes::LIBRARY_NOT_FOUND, reason.clone(), seen, install(&missing.library));
-    let error = if unit.kind == UnitKind::Program {
-        format!(
-            "error while loading shared libraries: {}: cannot open shared object file: No such file or directory",
-            missing.library
-        )
+    let seen = here.iter().map(|missing| Seen::new(missing.needed_by.clone(), wanting(missing))).collect();
+    Err(if first.effect == Effect::UsesCpu {
+        uses_cpu(case, unit, first, seen)
+    } else if let Some(version) = &first.version {
+        lacks_version(case, unit, first, version, seen)
+    } else if let Some(broken) = &first.broken {
+        is_broken(case, unit, first, broken, seen)
+    } else if first.library.starts_with("nvidia-") {
+        package_missing(case, unit, first, seen)
     } else {
-        format!("ImportError: {}: cannot open shared object file: No such file or directory", missing.library)
+        not_found(case, unit, first, seen)
+    })
+}
+
+/// What the subject does not bring, and may be on the target.
+fn elsewhere(case: &mut Case<'_>, unit: &Unit) {
+    let missing: Vec<&Missing> =
+        unit.missing.iter().filter(|missing| missing.effect == Effect::NotHere).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let names: BTreeSet<&str> = missing.iter().map(|missing| missing.library.as_str()).collect();
+    let names = names.into_iter().collect::<Vec<_>>().join(", ");
+    let message =
+        format!("{} needs libraries that are not here, and the target must have: {names}", unit.name);
+    let seen = missing.iter().map(|missing| Seen::new(missing.needed_by.clone(), wanting(missing))).collect();
+    let fix = "check it in the image it will run in";
+    case.find(Severity::Note, codes::LIBRARY_NOT_FOUND, message, seen, fix);
+}
+
+fn uses_cpu(case: &mut Case<'_>, unit: &Unit, missing: &Missing, seen: Vec<Seen>) -> Stop {
+    let wanting = wanting(missing);
+    case.applies("L2", format!("{}: {wanting}", unit.name));
+    let (fix, how) = match unit.build.as_ref().map(|build| &build.without) {
+        Some(Without::UsesCpu { fix, how, .. }) => (fix.clone(), how.clone()),
+        _ => (install(&missing.library), "it uses the CPU".to_owned()),
     };
-    Err(fails(other_error("loader", error), reason))
+    let reason = format!("{wanting}: {how}");
+    let message = format!("{}: {reason}", unit.name);
+    case.find(Severity::Error, codes::LIBRARY_NOT_INSTALLED, message, seen, fix);
+    Stop { verdict: Verdict::Cpu, error: None, reason }
+}
+
+fn lacks_version(
+    case: &mut Case<'_>,
+    unit: &Unit,
+    missing: &Missing,
+    version: &str,
+    seen: Vec<Seen>,
+) -> Stop {
+    case.applies("L3", format!("{}: {}", unit.name, wanting(missing)));
+    let Missing { library, needed_by, .. } = missing;
+    let reason = format!("{needed_by} needs {version}, which the {library} found does not have");
+    let fix = "build it on an older system, or take a newer base image";
+    case.find(Severity::Error, codes::GLIBC_TOO_OLD, reason.clone(), seen, fix);
+    let printed = format!("{library}: version `{version}' not found (required by {needed_by})");
+    fails(other_error("loader", printed), reason)
+}
+
+fn is_broken(case: &mut Case<'_>, unit: &Unit, missing: &Missing, broken: &str, seen: Vec<Seen>) -> Stop {
+    case.applies("L1", format!("{}: {broken} ends the search", unit.name));
+    let reason = format!("{broken} comes first and is no library: {} cannot start", missing.needed_by);
+    let fix = format!("delete {broken}, or take its folder out of LD_LIBRARY_PATH");
+    case.find(Severity::Error, codes::LIBRARY_NOT_FOUND, reason.clone(), seen, fix);
+    let printed = format!("error while loading shared libraries: {broken}: file too short");
+    fails(other_error("loader", printed), reason)
+}
+
+/// A distribution that another requires: which library is missed first is not known without their files.
+fn package_missing(case: &mut Case<'_>, unit: &Unit, missing: &Missing, seen: Vec<Seen>) -> Stop {
+    let library = &missing.library;
+    case.applies("L1", format!("{}: {library} is not installed", unit.name));
+    let reason = format!("it requires the package {library}, which is not installed: importing it fails");
+    let (message, fix) = (format!("{}: {reason}", unit.name), format!("pip install {library}"));
+    case.find(Severity::Error, codes::LIBRARY_NOT_INSTALLED, message, seen, fix);
+    fails(other_error("loader", "ImportError: a shared library cannot be opened"), reason)
+}
+
+fn not_found(case: &mut Case<'_>, unit: &Unit, missing: &Missing, seen: Vec<Seen>) -> Stop {
+    let Missing { library, needed_by, .. } = missing;
+    case.applies("L1", format!("{}: {library} is not found", unit.name));
+    let reason = format!("{library} is not found, and {needed_by} cannot start without it");
+    case.find(Severity::Error, codes::LIBRARY_NOT_FOUND, reason.clone(), seen, install(library));
+    let says = "cannot open shared object file: No such file or directory";
+    let printed = if unit.kind == UnitKind::Program {
+        format!("error while loading shared libraries: {library}: {says}")
+    } else {
+        format!("ImportError: {library}: {says}")
+    };
+    fails(other_error("loader", printed), reason)
 }
 
 fn wanting(missing: &Missing) -> String {
