@@ -219,8 +219,8 @@ fn combined(case: &mut Case<'_>, units: &[UnitJudgement], stop: Option<Stop>) ->
         .max_by_key(|(_, unit)| unit.verdict);
     let chosen = able.or_else(|| judged.iter().max_by_key(|(_, unit)| unit.verdict));
     if let Some((_, unit)) = chosen {
-        let reason =
-            if units.len() > 1 { format!("{}: {}", unit.name, unit.reason) } else { unit.reason.clone() };
+        let is_itself = units.len() == 1 && case.evidence.kind == SubjectKind::Program;
+        let reason = if is_itself { unit.reason.clone() } else { format!("{}: {}", unit.name, unit.reason) };
         return Stop { verdict: unit.verdict, error: unit.error.clone(), reason };
     }
     if let Some(why) = &case.evidence.partial {

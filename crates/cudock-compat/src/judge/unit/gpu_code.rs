@@ -100,9 +100,6 @@ fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) ->
     for file in of(Role::Vendor) {
         vendor(case, card, file);
     }
-    for file in of(Role::Framework) {
-        gaps(case, card, file);
-    }
     let pool = code::pooled(&of(Role::Framework).collect::<Vec<_>>());
     let judged = of(Role::Program).chain(pool.as_ref());
     let worst = judged
@@ -112,7 +109,8 @@ fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) ->
         let reason = "uses the GPU through libraries alone".to_owned();
         return Ok(Stop { verdict: Verdict::Works, error: None, reason });
     };
-    for file in of(Role::Program).filter(|_| answer.works()) {
+    // Where all of it fails, there is nothing to say about parts.
+    for file in files.iter().filter(|file| answer.works() && file.role != Role::Vendor) {
         gaps(case, card, file);
     }
     let has_ptx = file.patterns.iter().any(|pattern| !pattern.ptx.is_empty());

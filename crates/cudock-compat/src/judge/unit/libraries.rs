@@ -34,8 +34,8 @@ pub(super) fn libraries(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
 
 /// What the subject does not bring, and may be on the target.
 fn elsewhere(case: &mut Case<'_>, unit: &Unit) {
-    let missing: Vec<&Missing> =
-        unit.missing.iter().filter(|missing| missing.effect == Effect::NotHere).collect();
+    let missing = unit.missing.iter().filter(|missing| missing.effect == Effect::NotHere);
+    let missing: Vec<&Missing> = missing.filter(|missing| !every_system_has(&missing.library)).collect();
     if missing.is_empty() {
         return;
     }
@@ -46,6 +46,21 @@ fn elsewhere(case: &mut Case<'_>, unit: &Unit) {
     let seen = missing.iter().map(|missing| Seen::new(missing.needed_by.clone(), wanting(missing))).collect();
     let fix = "check it in the image it will run in";
     case.find(Severity::Note, codes::LIBRARY_NOT_FOUND, message, seen, fix);
+}
+
+/// Libraries of C and C++, which are worth no word where they are not part of the subject.
+fn every_system_has(library: &str) -> bool {
+    const PREFIXES: [&str; 8] = [
+        "ld-linux",
+        "libc.so",
+        "libdl.so",
+        "libgcc_s.so",
+        "libm.so",
+        "libpthread.so",
+        "librt.so",
+        "libstdc++.so",
+    ];
+    PREFIXES.iter().any(|prefix| library.starts_with(prefix))
 }
 
 fn uses_cpu(case: &mut Case<'_>, unit: &Unit, missing: &Missing, seen: Vec<Seen>) -> Stop {

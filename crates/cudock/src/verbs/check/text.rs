@@ -1,7 +1,9 @@
 //! The report for people: verdict first, then why, then what to do.
 
+use std::collections::BTreeMap;
+
 use anstyle::Style;
-use cudock_compat::{Failure, RULES, Verdict};
+use cudock_compat::{Failure, RULES, Target, Verdict};
 use cudock_facts::finding::{Finding, Severity};
 
 use super::Answer;
@@ -89,38 +91,30 @@ fn print_rules(answer: &Answer) {
     }
 }
 
-/// One line a size: which can run it, which cannot and why.
+/// Sizes with the same answer together: which can run it, which cannot and why.
 pub(super) fn matrix(subject: &str, answers: &[Answer]) {
     line(styled(BOLD, subject));
-    let mut sorted: Vec<&Answer> = answers.iter().collect();
-    sorted.sort_by_key(|answer| (answer.judgement.verdict, answer.target.sku.clone()));
-    let widest =
-        sorted.iter().filter_map(|answer| answer.target.sku.as_ref()).map(String::len).max().unwrap_or(0);
-    let cards =
-        sorted.iter().filter_map(|answer| answer.target.gpu.as_ref()).map(String::len).max().unwrap_or(4);
-    for answer in &sorted {
-        let (style, verdict) = word(answer.judgement.verdict);
-        let size = answer.target.sku.as_deref().unwrap_or("this machine");
-        let gpu = answer.target.gpu.as_deref().unwrap_or("none");
-        let error = answer
-            .judgement
-            .error
-            .as_ref()
-            .and_then(|error| error.code)
-            .map_or_else(String::new, |code| format!("{code}: "));
-        let blank = " ".repeat(8_usize.saturating_sub(verdict.len()));
-        let start = format!("{size:<widest$}  {gpu:<cards$}  ");
-        let text =
-            output::wrapped(&" ".repeat(start.len() + 8), &format!("{error}{}", answer.judgement.reason));
-        line(format!(
-            "{start}{}{blank}{}",
-            styled(style, verdict),
-            text.get(start.len() + 8..).unwrap_or_default()
-        ));
+    let mut groups: BTreeMap<(Verdict, String, String), Vec<&str>> = BTreeMap::new();
+    for answer in answers {
+        let judgement = &answer.judgement;
+        let number = judgement.error.as_ref().and_then(|error| error.code);
+        let number = number.map_or_else(String::new, |code| format!("error {code}, "));
+        let target = Target { sku: None, ..answer.target.clone() }.words();
+        let key = (judgement.verdict, target, format!("{number}{}", judgement.reason));
+        groups.entry(key).or_default().push(answer.target.sku.as_deref().unwrap_or("this machine"));
     }
-    let can = sorted
-        .iter()
-        .filter(|answer| matches!(answer.judgement.verdict, Verdict::Works | Verdict::Jit))
-        .count();
-    line(format!("\n{can} of {} sizes can run it", sorted.len()));
+    for ((verdict, target, reason), sizes) in &groups {
+        let (style, word) = word(*verdict);
+        let blank = " ".repeat(8_usize.saturating_sub(word.len()));
+        line(format!("\n{}{blank}{}", styled(style, word), styled(BOLD, target)));
+        line(output::wrapped("        ", reason));
+        line(styled(DIM, &output::wrapped("        ", &sizes.join(", "))));
+    }
+    let runs = |answer: &&Answer| matches!(answer.judgement.verdict, Verdict::Works | Verdict::Jit);
+    line(format!("\n{} of {} sizes can run it", answers.iter().filter(runs).count(), answers.len()));
+    if answers.iter().any(|answer| answer.target.traits.driver_assumed.is_some()) {
+        let note =
+            "drivers are those Azure documents, or the newest that drives the card; --driver names another";
+        line(styled(DIM, note));
+    }
 }
