@@ -79,8 +79,10 @@ pub(super) fn python_environments(
     }
     let mut sites: Vec<String> = Vec::new();
     for (path, _) in tree.iter().filter(|(_, node)| node.kept().is_some()) {
-        let folder = path.strip_suffix("/METADATA").and_then(|folder| folder.rsplit_once('/'));
-        if let Some(site) = folder.map(|(site, _)| format!("/{site}")).filter(|site| !sites.contains(site)) {
+        let Some(folder) = path.strip_suffix("/METADATA") else { continue };
+        // The tree itself may be a directory of packages.
+        let site = folder.rsplit_once('/').map_or_else(String::new, |(site, _)| format!("/{site}"));
+        if !sites.contains(&site) {
             sites.push(site);
         }
     }

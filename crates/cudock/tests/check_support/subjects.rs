@@ -127,3 +127,20 @@ fn an_archive_that_is_no_image_is_refused() {
     let told = refused(&folder, "backup.tar");
     assert!(told.contains("backup.tar is no image"), "{told}");
 }
+
+#[test]
+fn a_folder_of_packages_is_an_environment_whether_or_not_it_is_below() {
+    let folder = Folder::new();
+    for site in ["packages", "venv/lib/python3.12/site-packages"] {
+        folder.write(&format!("{site}/torch-2.15.0.dist-info/METADATA"), "Name: torch\nVersion: 2.15.0\n\n");
+        folder.write(
+            &format!("{site}/torch/version.py"),
+            "__version__ = '2.15.0+cu132'\ncuda = '13.2'\nhip = None\n",
+        );
+    }
+    for subject in ["packages", "venv"] {
+        let result = folder.result(&[subject, "--gpu", "V100", "--driver", "580"]);
+        assert_eq!(result["error"]["code"], 209, "{subject}: {result:#}");
+        assert_eq!(result["units"][0]["name"], "torch 2.15.0+cu132", "{subject}: {result:#}");
+    }
+}
