@@ -38,8 +38,7 @@ pub fn walk_folder<T: Send>(
             scope.spawn(|| {
                 while let Some((path, header)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
                     // A file that vanished or may not be read holds nothing for a container of this user either.
-                    let Ok(bytes) = cudock_map::map(path) else { continue };
-                    if let Ok(Some(kept)) = look(header, &mut Content::of_bytes(&bytes))
+                    if let Ok(Some(kept)) = look(header, &mut Content::of_file(path, header.size))
                         && let Ok(mut results) = results.lock()
                     {
                         results.push((header.path.clone(), header.size, header.mode, kept));

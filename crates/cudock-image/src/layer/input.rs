@@ -1,6 +1,10 @@
 //! Bytes of a layer: at hand where it is not compressed, as they come out where it is.
 
+use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
+
+use cudock_map::Mmap;
 
 use super::Limits;
 use super::codec::Codec;
@@ -123,8 +127,10 @@ pub struct Content<'c, 'a> {
 enum Source<'c, 'a> {
     /// A file of a layer; `left` is what its reader has not given yet.
     Layer { input: &'c mut Input<'a>, left: &'c mut u64, started: bool },
-    /// A file on disk.
+    /// Bytes that are there.
     Bytes(&'a [u8]),
+    /// A file on disk. Most are told by their first bytes, and a mapping costs more than reading those.
+    File { path: &'a Path, start: Option<Vec<u8>>, map: Option<Mmap> },
 }
 
 impl<'c, 'a> Content<'c, 'a> {
@@ -141,6 +147,11 @@ impl<'c, 'a> Content<'c, 'a> {
         Self { source: Source::Bytes(bytes), size: bytes.len() as u64 }
     }
 
+    /// A file on disk, opened when it is asked for.
+    pub(crate) fn of_file(path: &'a Path, size: u64) -> Self {
+        Self { source: Source::File { path, start: None, map: None }, size }
+    }
+
     /// How large the file is, or claims to be.
     pub fn size(&self) -> u64 {
         self.size
@@ -151,6 +162,14 @@ impl<'c, 'a> Content<'c, 'a> {
         let want = usize::try_from(self.size).unwrap_or(usize::MAX).min(START);
         match &mut self.source {
             Source::Bytes(bytes) => Ok(bytes.get(..want).unwrap_or_default()),
+            Source::File { path, start, .. } => {
+                if start.is_none() {
+                    let mut read = Vec::with_capacity(want);
+                    File::open(path)?.take(want as u64).read_to_end(&mut read)?;
+                    *start = Some(read);
+                }
+                Ok(start.as_deref().unwrap_or_default())
+            }
             Source::Layer { input: Input::Whole { bytes, at }, .. } => {
                 bytes.get(*at..).and_then(|rest| rest.get(..want)).ok_or_else(short)
             }
@@ -182,9 +201,14 @@ impl<'c, 'a> Content<'c, 'a> {
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         let size = usize::try_from(self.size).map_err(|_| short())?;
-        self.start()?;
+        if let Source::File { path, map, .. } = &mut self.source {
+            *map = Some(cudock_map::map(path).map_err(|error| error.source)?);
+        } else {
+            self.start()?;
+        }
         match &mut self.source {
             Source::Bytes(bytes) => Ok(bytes),
+            Source::File { map, .. } => Ok(map.as_deref().unwrap_or_default()),
             Source::Layer { input: Input::Whole { bytes, at }, .. } => {
                 bytes.get(*at..).and_then(|rest| rest.get(..size)).ok_or_else(short)
             }
