@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{code, json, run, shown};
+use support::{code, json, run, shown, zip};
 
 fn fixture(name: &str) -> String {
     format!("{}/../cudock-fatbin/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -61,52 +61,6 @@ fn a_wheel_is_listed_without_being_unpacked() {
     assert_eq!(files.len(), 1, "what holds no code is passed over");
     assert!(files[0]["path"].as_str().unwrap().ends_with("code-1.0-py3-none-any.whl!/code/lib.so"));
     assert_eq!(files[0]["soname"], "library.so.1");
-}
-
-/// A zip file of stored members.
-fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
-    let number = |value: usize, size: usize| value.to_le_bytes()[..size].to_vec();
-    let crc = |bytes: &[u8]| {
-        !bytes.iter().fold(!0_u32, |sum, byte| {
-            (0..8).fold(
-                sum ^ u32::from(*byte),
-                |sum, _| if sum & 1 == 1 { sum >> 1 ^ 0xEDB8_8320 } else { sum >> 1 },
-            )
-        })
-    };
-    let (mut bytes, mut table) = (Vec::new(), Vec::new());
-    for (name, content) in members {
-        let common = [
-            vec![20, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-            crc(content).to_le_bytes().to_vec(),
-            number(content.len(), 4),
-            number(content.len(), 4),
-            number(name.len(), 2),
-            vec![0, 0],
-        ]
-        .concat();
-        table.extend(
-            [
-                b"PK\x01\x02".to_vec(),
-                vec![20, 0],
-                common.clone(),
-                vec![0; 10],
-                number(bytes.len(), 4),
-                name.as_bytes().to_vec(),
-            ]
-            .concat(),
-        );
-        bytes.extend([b"PK\x03\x04".to_vec(), common, name.as_bytes().to_vec(), content.to_vec()].concat());
-    }
-    let end = [
-        b"PK\x05\x06\0\0\0\0".to_vec(),
-        number(members.len(), 2),
-        number(members.len(), 2),
-        number(table.len(), 4),
-        number(bytes.len(), 4),
-        vec![0, 0],
-    ];
-    [bytes, table, end.concat()].concat()
 }
 
 #[test]

@@ -212,12 +212,12 @@ fn combined(case: &mut Case<'_>, units: &[UnitJudgement], stop: Option<Stop>) ->
             meant_for_gpu && !open_extension
         })
     };
-    let judged: Vec<(usize, &UnitJudgement)> = units.iter().enumerate().collect();
-    let able = judged
-        .iter()
-        .filter(|(index, unit)| counts(*index, unit.verdict))
-        .max_by_key(|(_, unit)| unit.verdict);
-    let chosen = able.or_else(|| judged.iter().max_by_key(|(_, unit)| unit.verdict));
+    // Of those alike the first counts: frameworks come before what extends them.
+    let worst_of = |wanted: &dyn Fn(usize, Verdict) -> bool| {
+        let judged = units.iter().enumerate().rev().filter(|(index, unit)| wanted(*index, unit.verdict));
+        judged.max_by_key(|(_, unit)| unit.verdict)
+    };
+    let chosen = worst_of(&counts).or_else(|| worst_of(&|_, _| true));
     if let Some((_, unit)) = chosen {
         let is_itself = units.len() == 1 && case.evidence.kind == SubjectKind::Program;
         let reason = if is_itself { unit.reason.clone() } else { format!("{}: {}", unit.name, unit.reason) };

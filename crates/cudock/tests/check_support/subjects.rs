@@ -3,6 +3,7 @@
 use crate::check_support::layout::{Image, folder_with, write};
 use crate::check_support::tar::Tar;
 use crate::check_support::{Folder, codes, finding, fixture};
+use crate::support::zip;
 
 const T4: [&str; 4] = ["--gpu", "T4", "--driver", "580"];
 
@@ -142,5 +143,24 @@ fn a_folder_of_packages_is_an_environment_whether_or_not_it_is_below() {
         let result = folder.result(&[subject, "--gpu", "V100", "--driver", "580"]);
         assert_eq!(result["error"]["code"], 209, "{subject}: {result:#}");
         assert_eq!(result["units"][0]["name"], "torch 2.15.0+cu132", "{subject}: {result:#}");
+    }
+}
+
+#[test]
+fn a_wheel_is_judged_by_the_code_in_it() {
+    let metadata = "Metadata-Version: 2.1\nName: kernels\nVersion: 1.0\n\n";
+    let library = fixture("library.so");
+    let members: [(&str, &[u8]); 2] =
+        [("kernels/library.so", &library), ("kernels-1.0.dist-info/METADATA", metadata.as_bytes())];
+    let wheel = "kernels-1.0-py3-none-manylinux_2_28_x86_64.whl";
+    let folder = Folder::with(wheel, zip(&members));
+    let by_folder = Folder::with_fixture("library.so");
+    // The same code says the same in a wheel and by itself.
+    for gpu in ["T4", "A100", "H100", "B200"] {
+        let words = ["--gpu", gpu, "--driver", "615"];
+        let in_wheel = folder.result(&[&[wheel], words.as_slice()].concat());
+        let by_itself = by_folder.result(&[&["library.so"], words.as_slice()].concat());
+        assert_eq!(in_wheel["verdict"], by_itself["verdict"], "{gpu}: {in_wheel:#}\n{by_itself:#}");
+        assert_eq!(in_wheel["units"][0]["name"], "kernels", "{gpu}: {in_wheel:#}");
     }
 }

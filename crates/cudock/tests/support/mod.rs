@@ -47,3 +47,49 @@ pub fn json(output: &Output) -> serde_json::Value {
 pub fn code(output: &Output) -> i32 {
     output.status.code().unwrap_or(-1)
 }
+
+/// A zip file of stored members.
+pub fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let number = |value: usize, size: usize| value.to_le_bytes()[..size].to_vec();
+    let crc = |bytes: &[u8]| {
+        !bytes.iter().fold(!0_u32, |sum, byte| {
+            (0..8).fold(
+                sum ^ u32::from(*byte),
+                |sum, _| if sum & 1 == 1 { sum >> 1 ^ 0xEDB8_8320 } else { sum >> 1 },
+            )
+        })
+    };
+    let (mut bytes, mut table) = (Vec::new(), Vec::new());
+    for (name, content) in members {
+        let common = [
+            vec![20, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            crc(content).to_le_bytes().to_vec(),
+            number(content.len(), 4),
+            number(content.len(), 4),
+            number(name.len(), 2),
+            vec![0, 0],
+        ]
+        .concat();
+        table.extend(
+            [
+                b"PK\x01\x02".to_vec(),
+                vec![20, 0],
+                common.clone(),
+                vec![0; 10],
+                number(bytes.len(), 4),
+                name.as_bytes().to_vec(),
+            ]
+            .concat(),
+        );
+        bytes.extend([b"PK\x03\x04".to_vec(), common, name.as_bytes().to_vec(), content.to_vec()].concat());
+    }
+    let end = [
+        b"PK\x05\x06\0\0\0\0".to_vec(),
+        number(members.len(), 2),
+        number(members.len(), 2),
+        number(table.len(), 4),
+        number(bytes.len(), 4),
+        vec![0, 0],
+    ];
+    [bytes, table, end.concat()].concat()
+}
