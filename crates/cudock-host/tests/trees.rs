@@ -50,13 +50,10 @@ fn message(tree: &Tree, code: &str) -> String {
 }
 
 #[test]
-fn every_code_has_a_page_and_every_page_a_code() {
+fn every_code_has_a_page() {
     let facts = Facts::embedded();
     for code in checks::codes::ALL {
         assert!(facts.findings().get(code).is_some(), "{code} has no page");
-    }
-    for page in &facts.findings().finding {
-        assert!(checks::codes::ALL.contains(&page.code.as_str()), "{} is reported by nothing", page.code);
     }
 }
 

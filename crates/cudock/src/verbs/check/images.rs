@@ -1,6 +1,7 @@
 //! Images: opened for each processor that is asked about, and fetched only if their configuration does not decide.
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,6 +16,9 @@ use super::{Answer, answer, is_remote};
 use crate::cli::CheckArgs;
 use crate::failure::Failure;
 use crate::output::megabytes;
+
+/// Compressed layers of this size take seconds.
+const LONG: u64 = 500_000_000;
 
 /// What was asked.
 pub(super) struct Asked<'a> {
@@ -90,6 +94,10 @@ impl Opened {
             let bytes = self.image.to_fetch();
             if bytes > 0 {
                 anstream::eprintln!("fetching {} of {}", megabytes(bytes), self.image.name);
+            }
+            let stored: u64 = self.image.layers.iter().map(|layer| layer.size).sum();
+            if stored > LONG && std::io::stderr().is_terminal() {
+                anstream::eprintln!("reading {} in {} layers", megabytes(stored), self.image.layers.len());
             }
             let whole = image(&self.image, &asked.words.subject, asked.environment, asked.facts)?;
             self.whole = Some(whole);
