@@ -92,7 +92,7 @@ peft (>=0.10,<1)
 fn what_pip_freeze_prints_is_read() {
     let text = "-e git+https://github.com/me/project@abc#egg=project
 # Editable install with no version control (other==0.1)
-certifi @ file:///croot/certifi_1700501669400/work/certifi
+certifi @ file:///croot/certifi_1700501669400/certifi
 nvidia-nccl-cu12==2.20.5
 torch==2.4.0a0+f70bd71a48.nv24.6
 torchvision==0.18.1+rocm6.0
