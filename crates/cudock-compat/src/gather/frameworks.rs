@@ -10,7 +10,7 @@ use cudock_host::host::PythonEnvironment;
 
 use super::components::vendor_library;
 use super::contents::Contents;
-use super::linking::{Closure, Search};
+use super::linking::Search;
 use crate::codes;
 use crate::evidence::{Code, CodeFile, Effect, Missing, Role, Runtime, Unit, UnitKind};
 
@@ -48,7 +48,7 @@ pub(crate) fn units(
             files.names(&nvidia).into_iter().map(move |component| format!("{nvidia}/{component}/lib"))
         })
         .collect();
-    let found = Found { facts, files, search, python, wheel_folders: &wheel_folders, wholeness };
+    let found = Found { files, search, python, wheel_folders: &wheel_folders, wholeness };
     let mut units: Vec<Unit> =
         builds(facts, python, cpu_arch).into_iter().map(|build| framework(&found, build, code)).collect();
     let late = units.iter().filter_map(|unit| late(&found, unit)).collect();
@@ -77,7 +77,6 @@ fn late(found: &Found<'_>, unit: &Unit) -> Option<Finding> {
 
 /// What all units of an environment share.
 struct Found<'a> {
-    facts: &'a Facts,
     files: &'a dyn Contents,
     search: &'a Search<'a>,
     python: &'a PythonEnvironment,
@@ -125,7 +124,6 @@ fn framework(found: &Found<'_>, build: Build, code: &mut Vec<CodeAt>) -> Unit {
     } else {
         Vec::new()
     };
-    let links_driver = false;
     let mut files: Vec<CodeFile> = own.into_iter().map(|at| code_file(at, Role::Framework)).collect();
     if !files.is_empty() {
         files.extend(vendor_files(found, &heads));
@@ -148,7 +146,7 @@ fn framework(found: &Found<'_>, build: Build, code: &mut Vec<CodeAt>) -> Unit {
             linked_in: false,
             path: build.path.clone().unwrap_or_default(),
         }),
-        links_driver,
+        links_driver: false,
         own_floor: build.min_driver,
         code,
         missing,
@@ -179,25 +177,8 @@ fn missing(found: &Found<'_>, build: &Build, heads: &[String]) -> Vec<Missing> {
         (Wholeness::Whole, false) => Effect::Fails,
     };
     // Wheels' libraries are loaded by the framework itself where their own paths do not lead to them.
-    let loaded: Vec<String> = found.wheel_folders.to_vec();
-    let mut missing: Vec<Missing> = Vec::new();
-    for head in heads {
-        let Closure { missing: gone, lacking, .. } = found.search.closure(head, &loaded);
-        missing.extend(gone.into_iter().map(|gone| Missing {
-            library: gone.name,
-            needed_by: gone.needed_by,
-            version: None,
-            broken: gone.broken,
-            effect,
-        }));
-        missing.extend(lacking.into_iter().map(|(library, version, by)| Missing {
-            library,
-            needed_by: by,
-            version: Some(version),
-            broken: None,
-            effect,
-        }));
-    }
+    let closures = heads.iter().map(|head| found.search.closure(head, found.wheel_folders));
+    let mut missing: Vec<Missing> = closures.flat_map(|closure| closure.into_missing(effect)).collect();
     for soname in &build.needs {
         let there = found.search.find(soname).is_some()
             || found.python.wheel_libraries.contains(soname)
@@ -304,7 +285,6 @@ fn extensions(found: &Found<'_>, code: &mut Vec<CodeAt>) -> Vec<Unit> {
             build: None,
         }
     };
-    let _ = found.facts;
     groups.into_iter().map(unit).collect()
 }
 

@@ -7,6 +7,7 @@ use cudock_host::loader::{Directory, directories};
 
 use super::components::vendor_library;
 use super::contents::Contents;
+use crate::evidence::{Effect, Missing};
 
 /// Libraries that come with the driver and are never part of an image.
 pub(crate) fn belongs_to_driver(name: &str) -> bool {
@@ -31,6 +32,27 @@ pub(crate) struct Closure {
     pub(crate) lacking: Vec<(String, String, String)>,
     /// Whether something names libcuda among what it cannot start without.
     pub(crate) links_driver: bool,
+}
+
+impl Closure {
+    /// What is not found, or lacks a version, with what follows from it.
+    pub(crate) fn into_missing(self, effect: Effect) -> Vec<Missing> {
+        let gone = self.missing.into_iter().map(|Gone { name, needed_by, broken }| Missing {
+            library: name,
+            needed_by,
+            version: None,
+            broken,
+            effect,
+        });
+        let lacking = self.lacking.into_iter().map(|(library, version, needed_by)| Missing {
+            library,
+            needed_by,
+            version: Some(version),
+            broken: None,
+            effect,
+        });
+        gone.chain(lacking).collect()
+    }
 }
 
 /// A library that is asked for and not found.

@@ -12,7 +12,7 @@ use super::contents::Contents;
 use super::frameworks::{CodeAt, Wholeness, code_file};
 use super::kept::ElfFacts;
 use super::linking::{Closure, Search, belongs_to_driver};
-use crate::evidence::{Code, CodeFile, Effect, Missing, Role, Runtime, Unit, UnitKind};
+use crate::evidence::{Code, CodeFile, Effect, Role, Runtime, Unit, UnitKind};
 
 /// One program or library, with all that it would load; none if it has nothing to do with a GPU.
 pub(crate) fn unit(
@@ -41,6 +41,7 @@ pub(crate) fn unit(
             code.push(code_file(CodeAt { path: real, code: code_in }, Role::Program));
         }
     }
+    let effect = if wholeness == Wholeness::Whole { Effect::Fails } else { Effect::NotHere };
     Some(Unit {
         name: path.rsplit('/').next().unwrap_or(path).to_owned(),
         kind: if is_program { UnitKind::Program } else { UnitKind::Library },
@@ -50,7 +51,7 @@ pub(crate) fn unit(
         links_driver: closure.links_driver,
         own_floor: None,
         code: told(code, &elf),
-        missing: missing(closure, wholeness),
+        missing: closure.into_missing(effect),
         barred: None,
         build: None,
     })
@@ -88,25 +89,6 @@ fn opened(files: &dyn Contents, search: &Search<'_>, program: &str, name: &str) 
         return Some(beside);
     }
     search.find_for(program, name)
-}
-
-fn missing(closure: Closure, wholeness: Wholeness) -> Vec<Missing> {
-    let effect = if wholeness == Wholeness::Whole { Effect::Fails } else { Effect::NotHere };
-    let gone = closure.missing.into_iter().map(|gone| Missing {
-        library: gone.name,
-        needed_by: gone.needed_by,
-        version: None,
-        broken: gone.broken,
-        effect,
-    });
-    let lacking = closure.lacking.into_iter().map(|(library, version, needed_by)| Missing {
-        library,
-        needed_by,
-        version: Some(version),
-        broken: None,
-        effect,
-    });
-    gone.chain(lacking).collect()
 }
 
 /// The CUDA runtime of a program: a library it links, or one inside it.
