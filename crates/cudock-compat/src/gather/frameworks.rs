@@ -164,6 +164,7 @@ fn vendor_files(found: &Found<'_>, heads: &[String]) -> Vec<CodeFile> {
     let code = |path: String| {
         vendor_library(&path)?;
         let code = found.files.elf(&path)?.code.clone()?;
+        let path = found.files.real(&path).unwrap_or(path);
         Some(code_file(CodeAt { path, code }, Role::Vendor))
     };
     loaded.into_iter().filter_map(code).collect()

@@ -119,7 +119,13 @@ fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) ->
         (false, true) => 218,
         (false, false) => 209,
     };
-    let seen = vec![Seen::new(file.path.clone(), format!("has {}", code::targets(&file.patterns)))];
+    // A framework is judged by all of its files, and each is evidence of its own code alone.
+    let judged = files.iter().filter(|other| {
+        if file.role == Role::Framework { other.role == file.role } else { other.path == file.path }
+    });
+    let seen = judged
+        .map(|file| Seen::new(file.path.clone(), format!("has {}", code::targets(&file.patterns))))
+        .collect();
     if answer == Loads::Nothing
         && let Some(code) = code::closed_group(&file.patterns, card.capability)
     {
@@ -278,7 +284,7 @@ fn told(
             if let Some(rule) = refusing(patterns).filter(|_| !forced) {
                 case.applies(rule, format!("{}: its PTX does not compile for {capability}", unit.name));
             }
-            let has = seen.first().map_or_else(String::new, |seen| format!("; it {}", seen.detail));
+            let has = format!("; it has {}", code::targets(patterns));
             let reason = format!("no code for capability {capability}{why}{has}");
             let (code, fix) = if forced {
                 (codes::JIT_SWITCHED, "unset CUDA_FORCE_PTX_JIT".to_owned())
