@@ -136,6 +136,34 @@ pub struct Unit {
     pub build: Option<Build>,
 }
 
+impl Unit {
+    /// A framework's build, with the code that was found of it; without any, what the tables say counts.
+    pub(crate) fn of_build(build: Build, path: String, code: Option<Code>, missing: Vec<Missing>) -> Self {
+        let by_tables = || match &build.sass {
+            Some(sass) => Code::Table { sass: sass.clone(), ptx: build.ptx.clone(), isa: build.ptx_isa },
+            None => Code::Unknown(format!(
+                "the GPU code of {} {} is not in the tables",
+                build.name, build.version
+            )),
+        };
+        let version = build.cuda;
+        let runtime = |major| Runtime { major, version, linked_in: false, path: path.clone() };
+        Self {
+            name: format!("{} {}", build.name, build.version),
+            kind: UnitKind::Framework,
+            support: build.support.clone(),
+            runtime: build.cuda_major.map(runtime),
+            links_driver: false,
+            own_floor: build.min_driver,
+            code: code.unwrap_or_else(by_tables),
+            missing,
+            barred: None,
+            path,
+            build: Some(build),
+        }
+    }
+}
+
 /// What a unit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -12,7 +12,7 @@ use pep440_rs::Version;
 use crate::codes;
 use crate::declared::{Declared, DeclaredPackage};
 use crate::evidence::{
-    Code, CopyKind, DriverCopy, Effect, Evidence, Missing, Reach, Runtime, SubjectKind, Unit, UnitKind,
+    Code, CopyKind, DriverCopy, Effect, Evidence, Missing, Reach, SubjectKind, Unit, UnitKind,
 };
 
 /// Frameworks whose version must be known.
@@ -276,26 +276,7 @@ fn unit(declared: &Declared, file: &str, build: Build, missing: Vec<Missing>) ->
         .iter()
         .find(|package| wanted.contains(&package.name.as_str()))
         .map_or(1, |package| package.line);
-    let code = match &build.sass {
-        Some(sass) => Code::Table { sass: sass.clone(), ptx: build.ptx.clone(), isa: build.ptx_isa },
-        None => {
-            Code::Unknown(format!("the GPU code of {} {} is not in the tables", build.name, build.version))
-        }
-    };
-    let path = format!("{file}:{line}");
-    Unit {
-        name: format!("{} {}", build.name, build.version),
-        kind: UnitKind::Framework,
-        path: path.clone(),
-        support: build.support.clone(),
-        runtime: build.cuda_major.map(|major| Runtime { major, version: build.cuda, linked_in: false, path }),
-        links_driver: false,
-        own_floor: build.min_driver,
-        code,
-        missing,
-        barred: None,
-        build: Some(build),
-    }
+    Unit::of_build(build, format!("{file}:{line}"), None, missing)
 }
 
 /// A framework whose version is left open: what is installed is decided on the day.

@@ -128,31 +128,9 @@ fn framework(found: &Found<'_>, build: Build, code: &mut Vec<CodeAt>) -> Unit {
     if !files.is_empty() {
         files.extend(vendor_files(found, &heads));
     }
-    let code = match &build.sass {
-        _ if !files.is_empty() => Code::Files(files),
-        Some(sass) => Code::Table { sass: sass.clone(), ptx: build.ptx.clone(), isa: build.ptx_isa },
-        None => {
-            Code::Unknown(format!("the GPU code of {} {} is not in the tables", build.name, build.version))
-        }
-    };
-    Unit {
-        name: format!("{} {}", build.name, build.version),
-        kind: UnitKind::Framework,
-        path: build.path.clone().unwrap_or_else(|| found.python.prefix.clone()),
-        support: build.support.clone(),
-        runtime: build.cuda_major.map(|major| Runtime {
-            major,
-            version: build.cuda,
-            linked_in: false,
-            path: build.path.clone().unwrap_or_default(),
-        }),
-        links_driver: false,
-        own_floor: build.min_driver,
-        code,
-        missing,
-        barred: None,
-        build: Some(build),
-    }
+    let path = build.path.clone().unwrap_or_else(|| found.python.prefix.clone());
+    let code = (!files.is_empty()).then_some(Code::Files(files));
+    Unit::of_build(build, path, code, missing)
 }
 
 /// NVIDIA's libraries that a framework loads, as far as they hold code.
