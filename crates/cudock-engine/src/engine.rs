@@ -1,0 +1,140 @@
+//! What an engine is to those who use it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cudock_tensor::{DType, Signature};
+
+/// What runs the operators of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "each name is its own explanation")]
+pub enum Provider {
+    Cpu,
+    Cuda,
+    TensorRt,
+}
+
+/// How a model is to be loaded.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct EngineSettings {
+    /// The model file.
+    pub model: PathBuf,
+    /// libonnxruntime.so; its provider libraries are beside it.
+    pub library: PathBuf,
+    /// Folders of the CUDA libraries the provider needs, for the engine's process to search.
+    pub library_path: Vec<PathBuf>,
+    /// Providers to try, in order. One that cannot be used is passed over and the reason kept in [`Device`].
+    pub providers: Vec<Provider>,
+    /// Number of the GPU.
+    pub gpu: u32,
+    /// Threads for the operators; zero: the engine's own choice.
+    pub threads: usize,
+    /// Lanes: batches that may be with the engine at once, each with its own buffers.
+    pub lanes: usize,
+    /// Sessions the lanes share; more than one lets copies of one batch overlap the work on another.
+    pub sessions: usize,
+    /// Most bytes of device memory the engine may take.
+    pub gpu_memory: Option<u64>,
+    /// Whether convolutions run with channels last.
+    pub nhwc: bool,
+    /// Row counts for which the launches are recorded once and replayed (CUDA graphs); others run as usual.
+    pub graphs: Vec<usize>,
+    /// Whether the memory shared with the engine is pinned, so that the device reads it directly.
+    pub pinned: bool,
+}
+
+/// What a model really runs on.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Device {
+    /// The provider in use.
+    pub provider: Provider,
+    /// "cpu", or the GPU's name.
+    pub name: String,
+    /// The GPU's number.
+    pub gpu: Option<u32>,
+    /// Why a provider that was asked for is not used.
+    pub passed_over: Vec<(Provider, String)>,
+    /// Version of the engine, as "ONNX Runtime 1.31.1".
+    pub engine: String,
+}
+
+/// Memory of the device and of the engine's process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Usage {
+    /// Resident bytes of the engine's process.
+    pub resident: u64,
+}
+
+/// Why a batch came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The model or the library cannot be loaded.
+    #[error("cannot load {}: {reason}", model.display())]
+    Load {
+        /// The model.
+        model: PathBuf,
+        /// What the engine said.
+        reason: String,
+    },
+    /// The engine refused this batch and is fit for the next.
+    #[error("the engine failed: {0}")]
+    Failed(String),
+    /// The engine's process ended; every lane of the engine is useless.
+    #[error("the engine died ({0})")]
+    Died(String),
+    /// The engine did not answer in time and was killed; every lane of the engine is useless.
+    #[error("the engine gave no answer in {} ms and was stopped", .0.as_millis())]
+    Hung(Duration),
+    /// Memory for the batch cannot be had.
+    #[error("cannot make room for a batch of {0} bytes")]
+    Room(usize, #[source] std::io::Error),
+}
+
+impl EngineError {
+    /// Whether the engine must be started again.
+    pub fn is_fatal(&self) -> bool {
+        matches!(self, Self::Died(_) | Self::Hung(_))
+    }
+}
+
+/// One output of a batch, in memory that the lane's next batch will use again.
+#[derive(Clone, Debug)]
+pub struct OutputView<'lane> {
+    /// The type of the elements.
+    pub dtype: DType,
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// Its bytes, laid out as [`cudock_tensor::Tensor`] says.
+    pub data: &'lane [u8],
+}
+
+/// A place for one batch at a time: room for the inputs, the run, the outputs.
+pub trait Lane: Send {
+    /// Room for an input of the coming batch, to be written by the caller: `bytes` long, laid out as
+    /// [`cudock_tensor::Tensor`] says. Asked for once for each input of the signature before [`Lane::run`]. The room
+    /// holds what an earlier batch left there.
+    fn input(&mut self, index: usize, shape: &[usize], bytes: usize) -> Result<&mut [u8], EngineError>;
+
+    /// Runs the batch; the outputs come in the order of the signature. Takes at most `limit`, if the engine has a
+    /// process of its own.
+    fn run(&mut self, limit: Duration) -> Result<Vec<OutputView<'_>>, EngineError>;
+}
+
+/// A loaded model.
+pub trait Engine: Send {
+    /// What it takes and gives.
+    fn signature(&self) -> &Signature;
+
+    /// What it runs on.
+    fn device(&self) -> &Device;
+
+    /// Its lanes; given away once.
+    fn take_lanes(&mut self) -> Vec<Box<dyn Lane>>;
+
+    /// What it takes of the machine now.
+    fn usage(&self) -> Usage;
+
+    /// The number of its process, if it has one of its own.
+    fn process(&self) -> Option<u32>;
+}

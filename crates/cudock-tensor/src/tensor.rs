@@ -1,0 +1,162 @@
+//! A tensor: type, shape and bytes.
+
+use bytes::Bytes;
+
+use crate::DType;
+
+/// A tensor that does not hold together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TensorError {
+    /// The shape has more elements than a machine can count.
+    #[error("shape {0:?} has more elements than can be counted")]
+    Uncountable(Vec<usize>),
+    /// The bytes are not as many as type and shape say.
+    #[error("{dtype} {shape:?} takes {expected} bytes, not {found}")]
+    Length {
+        /// The type.
+        dtype: DType,
+        /// The shape.
+        shape: Vec<usize>,
+        /// Bytes such a tensor has.
+        expected: usize,
+        /// Bytes there were.
+        found: usize,
+    },
+    /// Strings that are not a run of lengths and bytes.
+    #[error("string {0} of the tensor runs beyond its end")]
+    Strings(usize),
+    /// The strings are not as many as the shape says.
+    #[error("shape {shape:?} takes {expected} strings, not {found}")]
+    Count {
+        /// The shape.
+        shape: Vec<usize>,
+        /// Strings such a tensor has.
+        expected: usize,
+        /// Strings there were.
+        found: usize,
+    },
+}
+
+/// Elements in row order, little endian. Strings are each four bytes of length and then their bytes, as the binary
+/// extension of the Open Inference Protocol lays them out. Whoever has a `Tensor` may rely on type, shape and bytes
+/// agreeing. Cloning and slicing share the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tensor {
+    dtype: DType,
+    shape: Vec<usize>,
+    data: Bytes,
+}
+
+impl Tensor {
+    /// A tensor, if the three agree.
+    pub fn new(dtype: DType, shape: Vec<usize>, data: Bytes) -> Result<Self, TensorError> {
+        let elements = elements(&shape).ok_or_else(|| TensorError::Uncountable(shape.clone()))?;
+        match dtype.size() {
+            Some(size) => {
+                let expected =
+                    elements.checked_mul(size).ok_or_else(|| TensorError::Uncountable(shape.clone()))?;
+                if expected != data.len() {
+                    return Err(TensorError::Length { dtype, shape, expected, found: data.len() });
+                }
+            }
+            None => {
+                let mut found = 0;
+                for string in strings(&data) {
+                    string.map_err(|()| TensorError::Strings(found))?;
+                    found += 1;
+                }
+                if found != elements {
+                    return Err(TensorError::Count { shape, expected: elements, found });
+                }
+            }
+        }
+        Ok(Self { dtype, shape, data })
+    }
+
+    /// The type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Its shape; empty for a scalar.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Its bytes.
+    pub fn data(&self) -> &Bytes {
+        &self.data
+    }
+
+    /// The first dimension; one for a scalar.
+    pub fn rows(&self) -> usize {
+        self.shape.first().copied().unwrap_or(1)
+    }
+
+    /// The strings of a tensor of strings, in order; nothing for other types.
+    pub fn strings(&self) -> impl Iterator<Item = &[u8]> {
+        let data: &[u8] = if self.dtype == DType::String { &self.data } else { &[] };
+        strings(data).filter_map(Result::ok)
+    }
+
+    /// Rows `from` to `to` (not included), sharing the bytes. None if there are not so many.
+    pub fn slice_rows(&self, from: usize, to: usize) -> Option<Self> {
+        let rows = *self.shape.first()?;
+        if from > to || to > rows {
+            return None;
+        }
+        let per_row = elements(self.shape.get(1..)?)?;
+        let range = match self.dtype.size() {
+            Some(size) => from * per_row * size..to * per_row * size,
+            None => string_offset(&self.data, from * per_row)?..string_offset(&self.data, to * per_row)?,
+        };
+        let mut shape = self.shape.clone();
+        *shape.first_mut()? = to - from;
+        Some(Self { dtype: self.dtype, shape, data: self.data.slice(range) })
+    }
+
+    /// The same elements under another shape of as many.
+    #[must_use]
+    pub fn reshaped(mut self, shape: Vec<usize>) -> Option<Self> {
+        (elements(&shape)? == elements(&self.shape)?).then(|| {
+            self.shape = shape;
+            self
+        })
+    }
+}
+
+/// How many elements a shape has, if they can be counted.
+pub fn elements(shape: &[usize]) -> Option<usize> {
+    shape.iter().try_fold(1_usize, |product, &dimension| product.checked_mul(dimension))
+}
+
+/// The strings in bytes laid out as lengths and bytes; an error where one runs beyond the end.
+fn strings(mut data: &[u8]) -> impl Iterator<Item = Result<&[u8], ()>> {
+    std::iter::from_fn(move || {
+        if data.is_empty() {
+            return None;
+        }
+        let next = data.split_first_chunk::<4>().and_then(|(length, rest)| {
+            rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
+        });
+        match next {
+            Some((string, rest)) => {
+                data = rest;
+                Some(Ok(string))
+            }
+            None => {
+                data = &[];
+                Some(Err(()))
+            }
+        }
+    })
+}
+
+/// Where the string with that number begins.
+fn string_offset(data: &[u8], number: usize) -> Option<usize> {
+    let mut offset = 0;
+    for string in strings(data).take(number) {
+        offset += 4 + string.ok()?.len();
+    }
+    Some(offset)
+}
