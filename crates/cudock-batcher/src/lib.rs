@@ -1,1 +1,30 @@
-//! In the making.
+//! Which requests run together, and when.
+//!
+//! A device runs thirty rows in little more time than one, so requests should share batches; but whoever waits for
+//! company that does not come has waited for nothing. The usual server has two numbers for this, a size and a delay,
+//! and both are wrong at another load. A [`Batcher`] learns instead: how long batches of each size take, how soon
+//! clients come back, how many there are. It dispatches at once when the device is idle and nobody is about to come,
+//! collects while the device is busy, and waits only where the wait is shorter than the time a shared batch saves.
+//!
+//! It is a state machine: no thread, no clock, no tensor. It knows requests by [`Ticket`], is told what happens and at
+//! what [`Time`], and says what a free lane is to do. So its policy is tested by simulation.
+
+mod average;
+mod batcher;
+mod hash;
+mod number;
+mod queue;
+mod rhythm;
+mod settings;
+mod slab;
+mod snapshot;
+mod speed;
+mod time;
+mod work;
+
+pub use batcher::Batcher;
+pub use queue::LEVELS;
+pub use settings::Settings;
+pub use snapshot::{LearnedSize, Snapshot};
+pub use time::Time;
+pub use work::{Arrival, Batch, Next, Refusal, Ticket};

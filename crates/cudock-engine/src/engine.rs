@@ -6,6 +6,8 @@ use std::time::Duration;
 use cudock_tensor::{DType, Signature};
 
 /// What runs the operators of a model.
+///
+/// The processor runs whatever another provider does not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "each name is its own explanation")]
@@ -15,8 +17,16 @@ pub enum Provider {
     TensorRt,
 }
 
+impl Provider {
+    /// Whether it runs on a GPU.
+    pub fn on_gpu(self) -> bool {
+        self != Self::Cpu
+    }
+}
+
 /// How a model is to be loaded.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own, to be measured alone")]
 pub struct EngineSettings {
     /// The model file.
     pub model: PathBuf,
@@ -42,6 +52,38 @@ pub struct EngineSettings {
     pub graphs: Vec<usize>,
     /// Whether the memory shared with the engine is pinned, so that the device reads it directly.
     pub pinned: bool,
+    /// Whether inputs and outputs have fixed places in device memory that each lane copies to and from, beside the
+    /// work on another lane's batch. Without, the engine copies, before and after its work; then nothing is recorded
+    /// either (`graphs`).
+    pub io_binding: bool,
+    /// Whether convolutions try every algorithm once for each shape and keep the fastest. Pays for few sizes of batch.
+    pub exhaustive: bool,
+    /// Folder where TensorRT keeps the engines it builds, which takes minutes.
+    pub engine_cache: Option<PathBuf>,
+}
+
+impl EngineSettings {
+    /// A model on the processor: one lane, one session, as many threads as the engine likes. What a GPU needs beyond
+    /// its provider (io binding, pinned memory) is on.
+    pub fn new(model: impl Into<PathBuf>, library: impl Into<PathBuf>) -> Self {
+        Self {
+            model: model.into(),
+            library: library.into(),
+            library_path: Vec::new(),
+            providers: vec![Provider::Cpu],
+            gpu: 0,
+            threads: 0,
+            lanes: 1,
+            sessions: 1,
+            gpu_memory: None,
+            nhwc: false,
+            graphs: Vec::new(),
+            pinned: true,
+            io_binding: true,
+            exhaustive: false,
+            engine_cache: None,
+        }
+    }
 }
 
 /// What a model really runs on.
@@ -55,6 +97,8 @@ pub struct Device {
     pub gpu: Option<u32>,
     /// Why a provider that was asked for is not used.
     pub passed_over: Vec<(Provider, String)>,
+    /// What else was asked for and is not done, and why.
+    pub notes: Vec<String>,
     /// Version of the engine, as "ONNX Runtime 1.31.1".
     pub engine: String,
 }
@@ -69,7 +113,15 @@ pub struct Usage {
 /// Why a batch came to nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The model or the library cannot be loaded.
+    /// The engine's library cannot be used.
+    #[error("cannot use the engine library {}: {reason}", library.display())]
+    Library {
+        /// The library.
+        library: PathBuf,
+        /// What the loader said.
+        reason: String,
+    },
+    /// The model cannot be loaded.
     #[error("cannot load {}: {reason}", model.display())]
     Load {
         /// The model.
@@ -95,6 +147,14 @@ impl EngineError {
     /// Whether the engine must be started again.
     pub fn is_fatal(&self) -> bool {
         matches!(self, Self::Died(_) | Self::Hung(_))
+    }
+
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Library { .. } => Some("fetch it with `cudock runtime install onnxruntime`"),
+            _ => None,
+        }
     }
 }
 

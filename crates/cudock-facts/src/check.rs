@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::store::Facts;
-use crate::tables::{Prices, TableFile, Vendor};
+use crate::tables::{Prices, Row, TableFile, Vendor};
 use crate::version::CudaVersion;
 
 /// A rule that a row breaks.
@@ -36,6 +36,7 @@ pub fn all(facts: &Facts) -> Vec<Violation> {
     found.common(facts.sizes());
     found.common(facts.services());
     found.common(facts.storage());
+    found.common(facts.runtimes());
     found.gpus(facts);
     found.drivers(facts);
     found.toolkits(facts);
@@ -45,6 +46,7 @@ pub fn all(facts: &Facts) -> Vec<Violation> {
     found.messages(facts);
     found.findings(facts);
     found.azure(facts);
+    found.runtimes(facts);
     found.violations
 }
 
@@ -350,6 +352,33 @@ impl Found {
                     minor.min_linux
                 );
                 self.add("frameworks", "torch", &&release.version, message);
+            }
+        }
+    }
+
+    fn runtimes(&mut self, facts: &Facts) {
+        let runtimes = facts.runtimes();
+        for wheel in &runtimes.wheel {
+            let mut wrong = |message: String| self.add("runtimes", "wheel", &Row::key(wheel), message);
+            if wheel.sha256.len() != 64
+                || !wheel.sha256.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            {
+                wrong("has a hash that is not 64 lower-case hexadecimal digits".to_owned());
+            }
+            if !wheel.members.iter().any(|member| member.path == wheel.library) {
+                wrong(format!("does not take its library `{}` out", wheel.library));
+            }
+            let mut names = BTreeSet::new();
+            for member in &wheel.members {
+                if member.path.split('/').any(|part| matches!(part, "" | "." | ".."))
+                    || !names.insert(member.name())
+                {
+                    wrong(format!("takes out `{}`, which has no name of its own", member.path));
+                }
+            }
+            let of_cuda = wheel.needs.iter().chain(&wheel.loads).filter(|soname| *soname != "libcuda.so.1");
+            for soname in of_cuda.filter(|soname| runtimes.requirement_for(soname).is_none()) {
+                wrong(format!("uses {soname}, which has no row in [[cuda_library]]"));
             }
         }
     }

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::overlay::{Overlay, OverlayError};
 use crate::tables::{
-    Components, FindingPages, ForwardCompat, Frameworks, Gpus, Images, Messages, Prices, Services, Sizes,
-    StorageTable, TableFile, Toolkits,
+    Components, FindingPages, ForwardCompat, Frameworks, Gpus, Images, Messages, Prices, Runtimes, Services,
+    Sizes, StorageTable, TableFile, Toolkits,
 };
 use crate::tables::{Drivers, Header};
 use crate::version::Date;
@@ -32,6 +32,7 @@ pub struct Facts {
     sizes: OnceLock<Sizes>,
     services: OnceLock<Services>,
     storage: OnceLock<StorageTable>,
+    runtimes: OnceLock<Runtimes>,
     prices: OnceLock<Prices>,
 }
 
@@ -140,6 +141,10 @@ impl Facts {
         /// Azure's storage.
         storage, StorageTable, "azure_storage"
     );
+    table!(
+        /// Wheels of inference libraries.
+        runtimes, Runtimes, "runtimes"
+    );
 
     /// Prices of Azure's GPU sizes. An overlay takes the whole table's place: prices of two days do not mix.
     pub fn prices(&self) -> &Prices {
@@ -170,6 +175,7 @@ impl Facts {
             "azure_sizes" => summary(self.sizes(), overlay),
             "azure_services" => summary(self.services(), overlay),
             "azure_storage" => summary(self.storage(), overlay),
+            "runtimes" => summary(self.runtimes(), overlay),
             Prices::NAME => {
                 let prices = self.prices();
                 TableSummary {
@@ -186,7 +192,7 @@ impl Facts {
 }
 
 /// The tables' names, in the order reports list them.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 14] = [
     "gpus",
     "drivers",
     "toolkits",
@@ -200,6 +206,7 @@ const TABLES: [&str; 13] = [
     "azure_prices",
     "azure_services",
     "azure_storage",
+    "runtimes",
 ];
 
 fn summary<T: TableFile>(table: &T, overlay: Option<&Overlay>) -> TableSummary {

@@ -100,3 +100,49 @@ fn mig_devices(device: &Device<'_>) -> Option<u32> {
     let there = (0..most).filter(|index| device.mig_device_by_index(*index).is_ok()).count();
     u32::try_from(there).ok()
 }
+
+/// How full and busy the GPUs are, asked for again and again through one open library.
+pub struct Gauges {
+    nvml: Nvml,
+}
+
+/// A GPU at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gauge {
+    /// Its number.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Bytes in use, by everybody.
+    pub memory_used: u64,
+    /// Bytes it has.
+    pub memory_total: u64,
+    /// Percent of the last moments in which a kernel ran.
+    pub utilisation_percent: Option<u32>,
+}
+
+impl Gauges {
+    /// Opens the library; none where there is none. A broken driver may hang here.
+    pub fn open() -> Option<Self> {
+        let nvml = Nvml::builder().lib_path(OsStr::new("libnvidia-ml.so.1")).init().ok()?;
+        Some(Self { nvml })
+    }
+
+    /// Reads all GPUs.
+    pub fn read(&self) -> Vec<Gauge> {
+        let count = self.nvml.device_count().unwrap_or(0);
+        (0..count)
+            .filter_map(|index| {
+                let device = self.nvml.device_by_index(index).ok()?;
+                let memory = device.memory_info().ok()?;
+                Some(Gauge {
+                    index,
+                    name: device.name().ok()?,
+                    memory_used: memory.used,
+                    memory_total: memory.total,
+                    utilisation_percent: device.utilization_rates().ok().map(|rates| rates.gpu),
+                })
+            })
+            .collect()
+    }
+}

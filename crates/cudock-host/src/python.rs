@@ -73,7 +73,7 @@ pub fn at(
 }
 
 /// `VIRTUAL_ENV` and `CONDA_PREFIX` say it outright; otherwise the `python3` that `PATH` leads to says it.
-fn prefix(files: &dyn Files, environment: &BTreeMap<String, String>) -> Option<(String, &'static str)> {
+pub fn prefix(files: &dyn Files, environment: &BTreeMap<String, String>) -> Option<(String, &'static str)> {
     let on_path = paths_of(environment, "PATH");
     for variable in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
         // An environment that is named but not on the path is not the one `python3` runs in.
@@ -126,7 +126,8 @@ fn pyenv(files: &dyn Files, environment: &BTreeMap<String, String>, python: &str
     files.is_dir(&prefix).then_some(prefix)
 }
 
-fn site_packages(files: &dyn Files, prefix: &str) -> Vec<String> {
+/// The directories of packages of the environment below this prefix, in Python's order.
+pub fn site_packages(files: &dyn Files, prefix: &str) -> Vec<String> {
     let mut found = Vec::new();
     let libraries_of = |prefix: &str, found: &mut Vec<String>| {
         for lib in ["lib", "lib64", "local/lib"] {

@@ -1,12 +1,17 @@
 //! Files in memory without reading them: libraries of half a gigabyte are looked at in a few pages.
 //!
-//! There is no safe way to map a file, so it has a crate of its own, and all others forbid unsafe code.
+//! There is no safe way to map a file, so it has a crate of its own. Memory shared between two processes is a mapped
+//! file, too.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 pub use memmap2::Mmap;
+
+mod shared;
+
+pub use shared::{Mapping, SharedMemory};
 
 /// A file that cannot be mapped.
 #[derive(Debug, thiserror::Error)]

@@ -226,7 +226,7 @@ fn protocol(asked: &Asked, reason: &str) -> Failure {
 }
 
 /// A request that got no answer, as an error about what was asked.
-pub(crate) fn failure(trouble: Trouble, asked: &Asked) -> Failure {
+pub fn failure(trouble: Trouble, asked: &Asked) -> Failure {
     let asked = Box::new(asked.clone());
     match trouble {
         Trouble::Network(reason) => {

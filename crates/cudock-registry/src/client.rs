@@ -3,7 +3,6 @@
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use ureq::Body;
@@ -11,9 +10,9 @@ use ureq::http::Response;
 
 use crate::credentials::Credentials;
 use crate::digest::{Algorithm, Digest};
-use crate::env::{Environment, SSL_CERT_FILE};
+use crate::env::Environment;
 use crate::error::{Asked, RegistryError};
-use crate::http::{Http, SYSTEM_BUNDLES, broken, header};
+use crate::http::{Http, HttpOptions, broken, header, trusted_certificates};
 use crate::mirrors::{Mirrors, Place};
 use crate::progress::{Progress, Silent};
 use crate::reference::Reference;
@@ -65,12 +64,10 @@ impl Options {
 
     /// As the user and the system have it configured; the store is the user's cache.
     pub fn from_environment(environment: &Environment) -> Result<Self, RegistryError> {
-        let system =
-            || SYSTEM_BUNDLES.iter().map(|bundle| environment.system(bundle)).find(|path| path.is_file());
         Ok(Self {
             mirrors: Mirrors::from_environment(environment)?,
             credentials: Credentials::from_environment(environment),
-            certificates: environment.path(SSL_CERT_FILE).or_else(system),
+            certificates: trusted_certificates(environment),
             ..Self::new(BlobStore::user_cache_in(environment)?)
         })
     }
@@ -100,7 +97,10 @@ pub struct Client {
 impl Client {
     /// Makes a client. Nothing is asked yet.
     pub fn new(options: Options) -> Result<Self, RegistryError> {
-        let http = Http::new(options.certificates.as_deref(), options.patience)?;
+        let http = Http::new(&HttpOptions {
+            certificates: options.certificates,
+            ..HttpOptions::patient(options.patience)
+        })?;
         Ok(Self {
             session: Session::new(http, options.credentials),
             store: options.store,
@@ -127,7 +127,7 @@ impl Client {
         let what = format!("manifest {}", reference.manifest_name());
         let document =
             self.at_some_place(reference, reference.digest.is_some(), &what, |place, retries, asked| {
-                self.repeated(retries, &what, || self.fetch_document(place, reference, asked))
+                retries.repeated(&*self.progress, &what, || self.fetch_document(place, reference, asked))
             })?;
         if reference.digest.is_some() {
             self.store.keep_document(&document.digest, &document.media_type, &document.bytes)?;
@@ -167,38 +167,6 @@ impl Client {
         Err(last.unwrap_or_else(|| RegistryError::NameUnknown {
             asked: Box::new(asked_of(&reference.registry, &reference.repository, what)),
         }))
-    }
-
-    fn repeated<T>(
-        &self,
-        retries: Retries,
-        what: &str,
-        mut attempt: impl FnMut() -> Result<T, Failure>,
-    ) -> Result<T, RegistryError> {
-        let mut failed = 0;
-        loop {
-            match attempt() {
-                Ok(done) => return Ok(done),
-                Err(Failure { error, again: Again::After(after) }) if failed < retries.most => {
-                    self.pause(retries, failed, after, what, &error);
-                    failed += 1;
-                }
-                Err(Failure { error, .. }) => return Err(error),
-            }
-        }
-    }
-
-    pub(crate) fn pause(
-        &self,
-        retries: Retries,
-        failed: u32,
-        after: Option<Duration>,
-        what: &str,
-        error: &RegistryError,
-    ) {
-        let wait = retries.wait(failed, after);
-        self.progress.retrying(what, &error.to_string(), wait);
-        thread::sleep(wait);
     }
 
     fn fetch_document(

@@ -50,7 +50,13 @@ pub struct Environment {
 impl Environment {
     /// That of this process.
     pub fn of_process() -> Self {
-        let set = READ.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var_os(name)?)));
+        Self::of_process_with(&[])
+    }
+
+    /// That of this process, with variables that others read, too.
+    pub fn of_process_with(others: &[&str]) -> Self {
+        let names = READ.iter().chain(others);
+        let set = names.filter_map(|name| Some(((*name).to_owned(), std::env::var_os(name)?)));
         Self { variables: set.collect(), root: PathBuf::from("/") }
     }
 
@@ -68,16 +74,18 @@ impl Environment {
         self.variables.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
-    pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
+    /// The value of a variable as a path.
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.get(name).map(PathBuf::from)
     }
 
-    pub(crate) fn home(&self) -> Option<PathBuf> {
+    /// The user's home.
+    pub fn home(&self) -> Option<PathBuf> {
         self.path(HOME)
     }
 
     /// The folder of the user's configuration: `$XDG_CONFIG_HOME`, else `~/.config`.
-    pub(crate) fn config_home(&self) -> Option<PathBuf> {
+    pub fn config_home(&self) -> Option<PathBuf> {
         self.absolute(XDG_CONFIG_HOME).or_else(|| Some(self.home()?.join(".config")))
     }
 
@@ -91,7 +99,7 @@ impl Environment {
     }
 
     /// A system file such as `etc/containers/registries.conf`, below the root.
-    pub(crate) fn system(&self, below: impl AsRef<Path>) -> PathBuf {
+    pub fn system(&self, below: impl AsRef<Path>) -> PathBuf {
         self.root.join(below)
     }
 

@@ -9,7 +9,7 @@ use crate::error::RegistryError;
 const LARGEST: u64 = 1 << 20;
 
 /// The text of a file, or nothing if there is no such file. One of more than a mebibyte is refused rather than cut.
-pub(crate) fn read_if_there(file: &Path) -> Result<Option<String>, RegistryError> {
+pub fn read_if_there(file: &Path) -> Result<Option<String>, RegistryError> {
     let wrong = |reason: String| RegistryError::Config { file: file.to_owned(), reason };
     let opened = match File::open(file) {
         Ok(opened) => opened,

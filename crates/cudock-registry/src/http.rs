@@ -2,20 +2,21 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ureq::http::{Response, Uri};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
-use ureq::{Agent, Body};
+use ureq::{Agent, Body, Proxy};
 
+use crate::env::{Environment, SSL_CERT_FILE};
 use crate::error::RegistryError;
 use crate::reference::is_loopback;
 use crate::secret::Secret;
 
 const MOST_REDIRECTS: usize = 6;
 /// Bundles of the system's trusted certificates, by distribution.
-pub(crate) const SYSTEM_BUNDLES: [&str; 4] = [
+const SYSTEM_BUNDLES: [&str; 4] = [
     "etc/ssl/certs/ca-certificates.crt",
     "etc/pki/tls/certs/ca-bundle.crt",
     "etc/ssl/ca-bundle.pem",
@@ -24,7 +25,7 @@ pub(crate) const SYSTEM_BUNDLES: [&str; 4] = [
 
 /// A request that did not lead to an answer. The reasons hold no URL: a redirect's may be signed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub enum Trouble {
     /// The network; another attempt may fare better.
     Network(String),
     /// The network, in a way that stays as it is: no such host, a certificate that is not trusted.
@@ -35,32 +36,73 @@ pub(crate) enum Trouble {
 
 /// What to send.
 #[derive(Default)]
-pub(crate) struct Get<'a> {
-    pub(crate) authorization: Option<&'a Secret>,
-    pub(crate) accept: Option<&'a str>,
-    pub(crate) from_byte: Option<u64>,
+pub struct Get<'a> {
+    /// For the first origin, and for no other that it redirects to.
+    pub authorization: Option<&'a Secret>,
+    /// The media types that are understood.
+    pub accept: Option<&'a str>,
+    /// Where the part that is asked for begins.
+    pub from_byte: Option<u64>,
 }
 
 /// An answer, and whether the origin first asked gave it itself. A challenge from elsewhere must not be answered: it
 /// would take the registry's sign-in to whomever it names.
-pub(crate) struct Answer {
-    pub(crate) response: Response<Body>,
-    pub(crate) is_of_origin: bool,
+pub struct Answer {
+    /// The answer itself.
+    pub response: Response<Body>,
+    /// Whether the origin first asked gave it.
+    pub is_of_origin: bool,
+    /// Who gave it, after all redirects.
+    pub url: Uri,
 }
 
-/// Two agents: proxies are for the world, not for this machine.
-pub(crate) struct Http {
+/// How requests are made.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// A bundle of certificates to trust; Mozilla's are trusted where there is none.
+    pub certificates: Option<PathBuf>,
+    /// A server that says nothing for longer is given up.
+    pub patience: Duration,
+    /// Hosts, with a port or for all ports, that may speak plain http and whose certificates are not verified. Only
+    /// for what is verified otherwise.
+    pub trusted: Vec<String>,
+    /// The proxy, where it is not for the environment to say.
+    pub proxy: Option<Secret>,
+}
+
+impl HttpOptions {
+    /// Mozilla's certificates, nobody trusted beyond them, the environment's proxies.
+    pub fn patient(patience: Duration) -> Self {
+        Self { certificates: None, patience, trusted: Vec::new(), proxy: None }
+    }
+}
+
+/// The bundle to trust: that of `SSL_CERT_FILE`, else the system's.
+pub fn trusted_certificates(environment: &Environment) -> Option<PathBuf> {
+    let system =
+        || SYSTEM_BUNDLES.iter().map(|bundle| environment.system(bundle)).find(|path| path.is_file());
+    environment.path(SSL_CERT_FILE).or_else(system)
+}
+
+/// Agents for the world, for this machine, which needs no proxy, and for the hosts that are trusted blindly.
+pub struct Http {
     world: Agent,
     here: Agent,
+    blind: Agent,
+    trusted: Vec<String>,
 }
 
 impl Http {
-    /// Trusts the certificates of this bundle; those of Mozilla where there is none. A server that says nothing for
-    /// longer than `patience` is given up.
-    pub(crate) fn new(bundle: Option<&Path>, patience: Duration) -> Result<Self, RegistryError> {
-        let roots = bundle.map(read_bundle).transpose()?.unwrap_or(RootCerts::WebPki);
-        let config = || {
-            Agent::config_builder()
+    /// Makes the agents. Nothing is asked yet.
+    pub fn new(options: &HttpOptions) -> Result<Self, RegistryError> {
+        let roots =
+            options.certificates.as_deref().map(read_bundle).transpose()?.unwrap_or(RootCerts::WebPki);
+        let patience = options.patience;
+        // Where nobody names one, the library asks the environment.
+        let proxy = options.proxy.as_ref().and_then(|proxy| Proxy::new(proxy.expose()).ok());
+        let config = |verified: bool, at_home: bool| {
+            let tls = TlsConfig::builder().root_certs(roots.clone()).disable_verification(!verified).build();
+            let builder = Agent::config_builder()
                 .http_status_as_error(false)
                 .max_redirects(0)
                 .max_redirects_will_error(false)
@@ -69,23 +111,47 @@ impl Http {
                 .timeout_connect(Some(Duration::from_secs(20)))
                 .timeout_recv_response(Some(patience))
                 .timeout_per_read(Some(patience))
-                .tls_config(TlsConfig::builder().root_certs(roots.clone()).build())
+                .tls_config(tls);
+            let builder = match &proxy {
+                _ if at_home => builder.proxy(None),
+                Some(proxy) => builder.proxy(Some(proxy.clone())),
+                None => builder,
+            };
+            builder.build().new_agent()
         };
-        Ok(Self { world: config().build().new_agent(), here: config().proxy(None).build().new_agent() })
+        Ok(Self {
+            world: config(true, false),
+            here: config(true, true),
+            blind: config(false, false),
+            trusted: options.trusted.clone(),
+        })
     }
 
     fn agent_for(&self, url: &Uri) -> &Agent {
-        if is_loopback(url.host().unwrap_or_default()) { &self.here } else { &self.world }
+        match url.host().unwrap_or_default() {
+            host if is_loopback(host) => &self.here,
+            _ if self.is_trusted(url) => &self.blind,
+            _ => &self.world,
+        }
+    }
+
+    /// Whether a host is to be believed without a certificate.
+    pub fn is_trusted(&self, url: &Uri) -> bool {
+        let Some(host) = url.host() else { return false };
+        self.trusted.iter().any(|trusted| {
+            trusted.eq_ignore_ascii_case(host)
+                || url.port_u16().is_some_and(|port| trusted.eq_ignore_ascii_case(&format!("{host}:{port}")))
+        })
     }
 
     /// Asks and follows redirects. The authorization goes to the first origin only, and no redirect leads from the
     /// network to this machine or to plain HTTP.
-    pub(crate) fn get(&self, url: &str, get: &Get<'_>) -> Result<Answer, Trouble> {
+    pub fn get(&self, url: &str, get: &Get<'_>) -> Result<Answer, Trouble> {
         let first = parse(url)?;
         let at_home = is_loopback(first.host().unwrap_or_default());
         let mut url = first.clone();
         for _ in 0..MOST_REDIRECTS {
-            may_be_asked(&url, at_home)?;
+            self.may_be_asked(&url, at_home)?;
             let mut request = self.agent_for(&url).get(&url);
             let is_of_origin = origin(&url) == origin(&first);
             if let Some(authorization) = get.authorization.filter(|_| is_of_origin) {
@@ -101,11 +167,20 @@ impl Http {
             let response =
                 request.header("Accept-Encoding", "identity").call().map_err(|error| trouble(&error))?;
             if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
-                return Ok(Answer { response, is_of_origin });
+                return Ok(Answer { response, is_of_origin, url });
             }
             url = target(&url, header(&response, "location"))?;
         }
         Err(Trouble::Refused("it redirects in circles".to_owned()))
+    }
+
+    fn may_be_asked(&self, url: &Uri, at_home: bool) -> Result<(), Trouble> {
+        match url.scheme_str() {
+            Some("http") if self.is_trusted(url) && url.host().is_some_and(|host| !is_loopback(host)) => {
+                Ok(())
+            }
+            _ => may_be_asked(url, at_home),
+        }
     }
 
     /// Posts a form; redirects are not followed.
@@ -122,12 +197,12 @@ impl Http {
 }
 
 /// A header's text, if it is text.
-pub(crate) fn header<'a>(answer: &'a Response<Body>, name: &str) -> Option<&'a str> {
+pub fn header<'a>(answer: &'a Response<Body>, name: &str) -> Option<&'a str> {
     answer.headers().get(name)?.to_str().ok()
 }
 
 /// Why reading a body ended before its end.
-pub(crate) fn broken(error: &io::Error) -> String {
+pub fn broken(error: &io::Error) -> String {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<ureq::Error>()) {
         Some(inner) => match trouble(inner) {
             Trouble::Network(reason) | Trouble::Final(reason) | Trouble::Refused(reason) => reason,
@@ -257,6 +332,20 @@ mod tests {
             assert!(!may(url, false), "{url}");
         }
         assert!(!may("http://a.com/", true));
+    }
+
+    #[test]
+    fn a_host_is_trusted_at_all_ports_or_at_one() {
+        let trusted = vec!["a.com".to_owned(), "b.com:81".to_owned()];
+        let http =
+            Http::new(&HttpOptions { trusted, ..HttpOptions::patient(Duration::from_secs(1)) }).unwrap();
+        let may = |url: &str| http.may_be_asked(&url.parse().unwrap(), false).is_ok();
+        for url in ["http://a.com/", "http://A.com:8080/", "http://b.com:81/", "https://c.com/"] {
+            assert!(may(url), "{url}");
+        }
+        for url in ["http://b.com/", "http://b.com:82/", "http://x.a.com/", "http://c.com/"] {
+            assert!(!may(url), "{url}");
+        }
     }
 
     #[test]

@@ -37,6 +37,7 @@ mod secret;
 mod session;
 mod store;
 mod text;
+mod transfer;
 mod unix_transport;
 
 pub use client::{Client, Document, LARGEST_DOCUMENT, Options};
@@ -50,3 +51,16 @@ pub use reference::{Reference, ReferenceError};
 pub use retry::Retries;
 pub use secret::Secret;
 pub use store::BlobStore;
+
+/// What fetching is made of, for crates that fetch from elsewhere: requests, partial files, transfers that go on.
+pub mod parts {
+    pub use crate::auth::failure;
+    pub use crate::files::read_if_there;
+    pub use crate::http::{Answer, Get, Http, HttpOptions, Trouble, broken, header, trusted_certificates};
+    pub use crate::progress::Silent;
+    pub use crate::reference::is_loopback;
+    pub use crate::retry::{Again, Failure, retry_after};
+    pub use crate::store::{Begun, Finished, Partial, lock};
+    pub use crate::text::shortened;
+    pub use crate::transfer::Transfer;
+}

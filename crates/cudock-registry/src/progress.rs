@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 /// Listens to transfers. Calls come from the thread that transfers, several at once where several threads do; they
-/// should return quickly. `what` is a digest, or a daemon's image by its name.
+/// should return quickly. `what` is a digest, a daemon's image by its name, or a
+/// file's name.
 pub trait Progress: Send + Sync {
     /// A transfer begins; `already` bytes were there from an earlier run. `size` is known for blobs only.
     fn started(&self, what: &str, size: Option<u64>, already: u64) {
@@ -32,6 +33,6 @@ pub trait Progress: Send + Sync {
 }
 
 /// For when nobody listens.
-pub(crate) struct Silent;
+pub struct Silent;
 
 impl Progress for Silent {}

@@ -103,7 +103,7 @@ pub(crate) fn host_of(registry: &str) -> &str {
 }
 
 /// Whether a host, with or without a port, is this machine by its very name. No resolver is asked.
-pub(crate) fn is_loopback(host_and_port: &str) -> bool {
+pub fn is_loopback(host_and_port: &str) -> bool {
     let host = match host_and_port.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host_and_port.split(':').next().unwrap_or_default(),

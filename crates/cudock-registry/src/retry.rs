@@ -1,9 +1,11 @@
 //! When to try again, and after how long.
 
 use std::hash::{BuildHasher, RandomState};
+use std::thread;
 use std::time::Duration;
 
 use crate::error::RegistryError;
+use crate::progress::Progress;
 
 /// How often and how patiently a failed request is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,22 +38,60 @@ impl Retries {
         full / 2 + (full / 2 / 1024).saturating_mul(random)
     }
 
+    /// Attempts until it is done, or no attempt is left, or none can help.
+    pub fn repeated<T>(
+        &self,
+        progress: &dyn Progress,
+        what: &str,
+        mut attempt: impl FnMut() -> Result<T, Failure>,
+    ) -> Result<T, RegistryError> {
+        let mut failed = 0;
+        loop {
+            match attempt() {
+                Ok(done) => return Ok(done),
+                Err(Failure { error, again: Again::After(after) }) if failed < self.most => {
+                    self.pause(progress, failed, after, what, &error);
+                    failed += 1;
+                }
+                Err(Failure { error, .. }) => return Err(error),
+            }
+        }
+    }
+
+    /// Says that another attempt follows, and waits until then.
+    pub(crate) fn pause(
+        &self,
+        progress: &dyn Progress,
+        failed: u32,
+        after: Option<Duration>,
+        what: &str,
+        error: &RegistryError,
+    ) {
+        let wait = self.wait(failed, after);
+        progress.retrying(what, &error.to_string(), wait);
+        thread::sleep(wait);
+    }
+
     /// For a mirror: the next place is as good as another attempt.
-    pub(crate) fn for_mirror(self) -> Self {
+    #[must_use]
+    pub fn for_mirror(self) -> Self {
         Self { most: self.most.min(1), ..self }
     }
 }
 
 /// An error, and whether the same request may yet succeed.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) error: RegistryError,
-    pub(crate) again: Again,
+pub struct Failure {
+    /// What happened.
+    pub error: RegistryError,
+    /// Whether to try again.
+    pub again: Again,
 }
 
 /// Whether to try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Again {
+pub enum Again {
+    /// It would come out the same.
     Never,
     /// After the usual wait, or after the one the registry asks for.
     After(Option<Duration>),
@@ -64,7 +104,7 @@ impl From<RegistryError> for Failure {
 }
 
 /// Reads `Retry-After` in seconds. Dates are passed over: clocks differ, and the usual wait serves.
-pub(crate) fn retry_after(header: Option<&str>) -> Option<Duration> {
+pub fn retry_after(header: Option<&str>) -> Option<Duration> {
     header?.trim().parse().ok().map(Duration::from_secs)
 }
 

@@ -57,7 +57,7 @@ impl Session {
         let mut renewed = false;
         loop {
             let authorization = pass.as_ref().and_then(|pass| pass.header.as_ref());
-            let Answer { response: answer, is_of_origin } = self
+            let Answer { response: answer, is_of_origin, .. } = self
                 .http
                 .get(&url, &Get { authorization, accept, from_byte })
                 .map_err(|trouble| failure(trouble, asked))?;

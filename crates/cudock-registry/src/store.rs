@@ -74,12 +74,7 @@ impl BlobStore {
 
     /// Waits until nobody else writes this blob, and then either finds it complete or hands out the right to write.
     /// Calls `waiting` before it waits.
-    pub(crate) fn begin(
-        &self,
-        digest: &Digest,
-        size: u64,
-        waiting: &dyn Fn(),
-    ) -> Result<Begun, RegistryError> {
+    pub fn begin(&self, digest: &Digest, size: u64, waiting: &dyn Fn()) -> Result<Begun, RegistryError> {
         let path = self.folder.join("partial").join(digest.hex());
         loop {
             if let Some(complete) = self.path_of(digest) {
@@ -157,7 +152,7 @@ impl BlobStore {
 }
 
 /// What [`BlobStore::begin`] found.
-pub(crate) enum Begun {
+pub enum Begun {
     /// Somebody has it already.
     Complete(PathBuf),
     /// It is ours to write.
@@ -165,15 +160,18 @@ pub(crate) enum Begun {
 }
 
 /// How [`Partial::finish`] ended.
-pub(crate) enum Finished {
+pub enum Finished {
     /// Verified and in place.
     Complete(PathBuf),
     /// Emptied, since its digest is `got`.
-    WrongDigest { got: Digest },
+    WrongDigest {
+        /// The digest of what was written.
+        got: Digest,
+    },
 }
 
 /// A blob being written. The lock is held as long as this lives; dropping it leaves what is written for the next.
-pub(crate) struct Partial {
+pub struct Partial {
     file: File,
     path: PathBuf,
     complete: PathBuf,
@@ -184,11 +182,21 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    pub(crate) fn written(&self) -> u64 {
+    pub(crate) fn digest(&self) -> &Digest {
+        &self.wanted
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// How many bytes are there.
+    pub fn written(&self) -> u64 {
         self.written
     }
 
-    pub(crate) fn is_full(&self) -> bool {
+    /// Whether all bytes are there, right or wrong.
+    pub fn is_full(&self) -> bool {
         self.written == self.size
     }
 
@@ -213,7 +221,7 @@ impl Partial {
     }
 
     /// Drops all that is written.
-    pub(crate) fn restart(&mut self) -> Result<(), RegistryError> {
+    pub fn restart(&mut self) -> Result<(), RegistryError> {
         self.file
             .set_len(0)
             .and_then(|()| self.file.seek(SeekFrom::Start(0)))
@@ -224,7 +232,7 @@ impl Partial {
     }
 
     /// Writes the next bytes; `false`, and nothing is written, if they go beyond the blob's size.
-    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<bool, RegistryError> {
+    pub fn append(&mut self, bytes: &[u8]) -> Result<bool, RegistryError> {
         let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if self.written.checked_add(count).is_none_or(|end| end > self.size) {
             return Ok(false);
@@ -236,7 +244,7 @@ impl Partial {
     }
 
     /// Verifies, syncs and puts the blob in its place; or empties it. The lock ends with `self`.
-    pub(crate) fn finish(&mut self) -> Result<Finished, RegistryError> {
+    pub fn finish(&mut self) -> Result<Finished, RegistryError> {
         let got = self.hasher.digest();
         if got != self.wanted {
             // Emptied rather than unlinked: the lock stays good for a second try.
@@ -262,7 +270,8 @@ impl Drop for Partial {
     }
 }
 
-fn lock(file: &File, waiting: &dyn Fn()) -> io::Result<()> {
+/// Waits until nobody else holds this file. Calls `waiting` before it waits; the lock ends when the file is closed.
+pub fn lock(file: &File, waiting: &dyn Fn()) -> io::Result<()> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => return Ok(()),
         Err(Errno::WOULDBLOCK) => waiting(),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// The text with control characters replaced and no more than `most` characters.
-pub(crate) fn shortened(text: &str, most: usize) -> String {
+pub fn shortened(text: &str, most: usize) -> String {
     let mut shown: String = text.chars().take(most).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(most).is_some() {
         shown.push('…');

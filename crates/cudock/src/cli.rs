@@ -7,6 +7,7 @@ use cudock_facts::version::DriverVersion;
 
 use crate::env;
 use crate::output::Format;
+use crate::verbs::{BenchArgs, RuntimeArgs, ServeArgs};
 
 /// Takes a CUDA workload to a container that is proven to run on a given GPU.
 ///
@@ -34,6 +35,12 @@ pub(crate) enum Verb {
     Doctor(DoctorArgs),
     Inspect(InspectArgs),
     Slim(SlimArgs),
+    Serve(Box<ServeArgs>),
+    Bench(Box<BenchArgs>),
+    Runtime(RuntimeArgs),
+    /// An engine of `serve`, in a process of its own.
+    #[command(hide = true)]
+    Engine,
     /// What NVML says of this machine; `doctor` asks in a process of its own.
     #[command(hide = true)]
     Nvml {

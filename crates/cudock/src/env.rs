@@ -7,3 +7,6 @@ pub(crate) const FACTS: &str = "CUDOCK_FACTS";
 
 /// The day reports are made for, so that tests and repeated reports do not change with the calendar.
 pub(crate) const TODAY: &str = "CUDOCK_TODAY";
+
+/// A file of keys that open a server, as `--api-keys`.
+pub(crate) const API_KEYS: &str = "CUDOCK_API_KEYS";

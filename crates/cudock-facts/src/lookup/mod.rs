@@ -5,6 +5,7 @@ mod framework;
 mod gpu;
 mod image;
 mod message;
+mod runtime;
 mod size;
 
 pub use driver::Runs;

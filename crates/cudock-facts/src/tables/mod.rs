@@ -12,6 +12,7 @@ mod header;
 mod images;
 mod messages;
 mod prices;
+mod runtimes;
 mod toolkits;
 
 pub use azure::{
@@ -32,6 +33,7 @@ pub use images::{
 };
 pub use messages::{CudaError, Layer, Message, Messages, Phase};
 pub use prices::{PriceRow, PriceSource, Prices, PricesError, Usd};
+pub use runtimes::{CudaLibrary, RuntimeWheel, Runtimes, WheelMember};
 pub use toolkits::{
     Architecture, Branch, BranchKind, Brand, ComponentSet, Components, Drivers, MinorCompat, Release, Soname,
     Toolkit, Toolkits,

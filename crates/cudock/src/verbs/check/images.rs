@@ -11,11 +11,11 @@ use cudock_facts::Facts;
 use cudock_image::registry::{BlobStore, Client, Environment, Options, daemon};
 use cudock_image::{Image, ImageError, OpenOptions, Origin, Platform, Source, open};
 
-use super::progress::Lines;
 use super::{Answer, answer, is_remote};
 use crate::cli::CheckArgs;
 use crate::failure::Failure;
 use crate::output::megabytes;
+use crate::verbs::progress::Lines;
 
 /// Compressed layers of this size take seconds.
 const LONG: u64 = 500_000_000;

@@ -1,7 +1,6 @@
 //! `cudock check`: the verdict on a subject for each target.
 
 mod images;
-mod progress;
 mod sarif;
 mod targets;
 mod text;

@@ -9,7 +9,7 @@ use cudock_image::registry::Progress;
 
 use crate::output::megabytes;
 
-/// One line that is written over on a terminal; one line a layer elsewhere.
+/// One line that is written over on a terminal; one line a layer or file elsewhere.
 #[derive(Default)]
 pub(super) struct Lines {
     state: Mutex<State>,
@@ -79,6 +79,7 @@ impl Progress for Lines {
     }
 }
 
-fn short(what: &str) -> String {
-    what.chars().take(19).collect()
+/// A digest is known by its first digits; a file's name is shown whole.
+fn short(what: &str) -> &str {
+    if what.starts_with("sha") { what.get(..19).unwrap_or(what) } else { what }
 }

@@ -1,0 +1,224 @@
+//! Sockets between a server and its engine's process.
+//!
+//! One control stream carries the settings, the answer and the descriptors of every lane; its end tells either side that
+//! the other is gone. Each lane has a socket of packets.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use cudock_tensor::Signature;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recv, recvmsg, send, sendmsg, socketpair,
+    sockopt,
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::Device;
+
+/// Most bytes of a message on the control stream.
+const MESSAGE: u32 = 64 << 20;
+/// Descriptors that go in one packet; the kernel takes 253.
+const DESCRIPTORS: usize = 64;
+
+/// What the engine's process says once it has tried to load the model.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Answer {
+    Ready { signature: Signature, device: Device },
+    Library { reason: String },
+    Load { reason: String },
+}
+
+/// Sends a message on the control stream.
+pub(crate) fn send_message(control: &mut UnixStream, message: &impl Serialize) -> io::Result<()> {
+    let text = serde_json::to_vec(message)?;
+    let length = u32::try_from(text.len()).ok().filter(|length| *length <= MESSAGE);
+    let length = length.ok_or_else(|| invalid("a message of more than 64 MiB"))?;
+    control.write_all(&length.to_le_bytes())?;
+    control.write_all(&text)
+}
+
+/// Waits for a message on the control stream.
+pub(crate) fn receive_message<T: DeserializeOwned>(control: &mut UnixStream) -> io::Result<T> {
+    let mut length = [0; 4];
+    control.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length);
+    if length > MESSAGE {
+        return Err(invalid("a message of more than 64 MiB"));
+    }
+    let mut text = Vec::new();
+    let read = control.take(u64::from(length)).read_to_end(&mut text)?;
+    if u32::try_from(read) != Ok(length) {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// Sends descriptors; the other side has copies of its own from then on.
+pub(crate) fn send_descriptors(control: &UnixStream, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    for some in descriptors.chunks(DESCRIPTORS) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !ancillary.push(SendAncillaryMessage::ScmRights(some)) {
+            return Err(invalid("descriptors do not fit into a packet"));
+        }
+        sendmsg(control, &[IoSlice::new(&[0])], &mut ancillary, SendFlags::NOSIGNAL)?;
+    }
+    Ok(())
+}
+
+/// Waits for so many descriptors.
+pub(crate) fn receive_descriptors(control: &UnixStream, count: usize) -> io::Result<Vec<OwnedFd>> {
+    let mut descriptors = Vec::new();
+    while descriptors.len() < count {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut byte = [0];
+        let received =
+            recvmsg(control, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        if received.bytes == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(some) = message {
+                descriptors.extend(some);
+            }
+        }
+    }
+    if descriptors.len() == count { Ok(descriptors) } else { Err(invalid("more descriptors than expected")) }
+}
+
+/// Waits until the other side has sent something or is gone; says whether it is still there.
+pub(crate) fn wait(control: &UnixStream) -> bool {
+    let mut byte = [0];
+    loop {
+        match recv(control, &mut byte, RecvFlags::PEEK) {
+            Err(Errno::INTR) => {}
+            Ok((_, bytes)) => return bytes > 0,
+            Err(_) => return false,
+        }
+    }
+}
+
+/// One end of a lane's socket.
+#[derive(Debug)]
+pub(crate) struct Packets {
+    socket: OwnedFd,
+    limit: Option<Duration>,
+}
+
+impl Packets {
+    /// Both ends.
+    pub(crate) fn pair() -> io::Result<(Self, Self)> {
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        Ok((Self::over(ours), Self::over(theirs)))
+    }
+
+    pub(crate) fn over(socket: OwnedFd) -> Self {
+        Self { socket, limit: None }
+    }
+
+    pub(crate) fn send(&self, packet: &[u8]) -> io::Result<()> {
+        loop {
+            match send(&self.socket, packet, SendFlags::NOSIGNAL) {
+                Err(Errno::INTR) => {}
+                sent => return Ok(sent.map(drop)?),
+            }
+        }
+    }
+
+    /// Waits for a packet and gives its length: zero if the other side is gone. An error of the kind `WouldBlock` if
+    /// nothing comes within the limit.
+    pub(crate) fn receive(&mut self, packet: &mut [u8], limit: Option<Duration>) -> io::Result<usize> {
+        if limit != self.limit {
+            let shortest = Duration::from_millis(1);
+            sockopt::set_socket_timeout(
+                &self.socket,
+                sockopt::Timeout::Recv,
+                limit.map(|limit| limit.max(shortest)),
+            )?;
+            self.limit = limit;
+        }
+        loop {
+            match recv(&self.socket, &mut *packet, RecvFlags::empty()) {
+                Err(Errno::INTR) => {}
+                Err(Errno::CONNRESET) => return Ok(0),
+                received => return Ok(received?.1),
+            }
+        }
+    }
+}
+
+impl AsFd for Packets {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn invalid(text: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
+
+    use std::io::{Seek, SeekFrom, Write};
+
+    use super::*;
+
+    #[test]
+    fn descriptors_arrive_in_order_however_many() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let files: Vec<_> = (0..150_u8)
+            .map(|number| {
+                let mut file = tempfile::tempfile().unwrap();
+                file.write_all(&[number]).unwrap();
+                file.seek(SeekFrom::Start(0)).unwrap();
+                file
+            })
+            .collect();
+        send_descriptors(&ours, &files.iter().map(AsFd::as_fd).collect::<Vec<_>>()).unwrap();
+        for (number, descriptor) in receive_descriptors(&theirs, files.len()).unwrap().into_iter().enumerate()
+        {
+            let mut byte = [0];
+            std::fs::File::from(descriptor).read_exact(&mut byte).unwrap();
+            assert_eq!(usize::from(byte[0]), number);
+        }
+    }
+
+    #[test]
+    fn a_message_that_claims_too_much_is_refused() {
+        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+        ours.write_all(&u32::MAX.to_le_bytes()).unwrap();
+        let error = receive_message::<Answer>(&mut theirs).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_message_cut_short_is_an_error() {
+        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+        ours.write_all(&8_u32.to_le_bytes()).unwrap();
+        ours.write_all(b"12").unwrap();
+        drop(ours);
+        assert!(receive_message::<u32>(&mut theirs).is_err());
+    }
+
+    #[test]
+    fn a_lane_waits_no_longer_than_its_limit_and_sees_the_other_end_close() {
+        let (mut ours, theirs) = Packets::pair().unwrap();
+        let mut packet = [0; 16];
+        let limit = Some(Duration::from_millis(2));
+        assert_eq!(ours.receive(&mut packet, limit).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        theirs.send(b"four").unwrap();
+        assert_eq!(ours.receive(&mut packet, limit).unwrap(), 4);
+        drop(theirs);
+        assert_eq!(ours.receive(&mut packet, None).unwrap(), 0);
+        assert!(ours.send(b"x").is_err());
+    }
+}

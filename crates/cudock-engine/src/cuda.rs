@@ -1,0 +1,312 @@
+//! The little of the CUDA driver that an engine's buffers need.
+//!
+//! The driver is opened when first asked for and not linked to: the same program runs where there is none. Everything
+//! happens in the device's primary context, which is the one ONNX Runtime uses, so that addresses mean the same to both.
+
+#![allow(unsafe_code, reason = "the driver is a C library")]
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use cudock_map::Mapping;
+use libloading::Library;
+use ort::ep::{CUDA, TensorRT};
+
+type Code = c_int;
+type Handle = *mut c_void;
+type DeviceAddress = u64;
+
+/// Work that is not over yet, as the driver answers a question about a stream.
+const NOT_READY: Code = 600;
+/// Streams that do not wait for the one all others wait for; events without times.
+const NON_BLOCKING: c_uint = 1;
+const WITHOUT_TIMES: c_uint = 2;
+/// Pinned memory that every context may read directly.
+const PORTABLE: c_uint = 1;
+
+/// What the driver refused, in its words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CudaError(pub(crate) String);
+
+impl fmt::Display for CudaError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+/// Opens `libcuda.so.1` and looks up each function once.
+macro_rules! driver {
+    ($($name:ident = $symbol:literal ($($argument:ty),*);)*) => {
+        struct Driver {
+            $($name: unsafe extern "C" fn($($argument),*) -> Code,)*
+            _library: Library,
+        }
+
+        impl Driver {
+            fn open() -> Result<Self, String> {
+                // SAFETY: the driver's library has no other side effect when loaded than to set itself up, and is
+                // made for being opened by any program.
+                let library = unsafe { Library::new("libcuda.so.1") }.map_err(|error| error.to_string())?;
+                Ok(Self {
+                    // SAFETY: each symbol is declared as cuda.h has it; the function pointers are used no longer than
+                    // the library is open, which is kept beside them.
+                    $($name: *unsafe { library.get::<unsafe extern "C" fn($($argument),*) -> Code>($symbol) }
+                        .map_err(|error| error.to_string())?,)*
+                    _library: library,
+                })
+            }
+        }
+    };
+}
+
+driver! {
+    init = b"cuInit\0" (c_uint);
+    error_string = b"cuGetErrorString\0" (Code, *mut *const c_char);
+    device_get = b"cuDeviceGet\0" (*mut c_int, c_int);
+    device_name = b"cuDeviceGetName\0" (*mut c_char, c_int, c_int);
+    retain = b"cuDevicePrimaryCtxRetain\0" (*mut Handle, c_int);
+    set_current = b"cuCtxSetCurrent\0" (Handle);
+    host_register = b"cuMemHostRegister_v2\0" (*mut c_void, usize, c_uint);
+    host_unregister = b"cuMemHostUnregister\0" (*mut c_void);
+    allocate = b"cuMemAlloc_v2\0" (*mut DeviceAddress, usize);
+    free = b"cuMemFree_v2\0" (DeviceAddress);
+    stream_create = b"cuStreamCreate\0" (*mut Handle, c_uint);
+    stream_destroy = b"cuStreamDestroy_v2\0" (Handle);
+    stream_query = b"cuStreamQuery\0" (Handle);
+    stream_synchronize = b"cuStreamSynchronize\0" (Handle);
+    stream_wait = b"cuStreamWaitEvent\0" (Handle, Handle, c_uint);
+    event_create = b"cuEventCreate\0" (*mut Handle, c_uint);
+    event_record = b"cuEventRecord\0" (Handle, Handle);
+    event_destroy = b"cuEventDestroy_v2\0" (Handle);
+    to_device = b"cuMemcpyHtoDAsync_v2\0" (DeviceAddress, *const c_void, usize, Handle);
+    to_host = b"cuMemcpyDtoHAsync_v2\0" (*mut c_void, DeviceAddress, usize, Handle);
+}
+
+impl Driver {
+    fn check(&self, what: &str, code: Code) -> Result<(), CudaError> {
+        if code == 0 {
+            return Ok(());
+        }
+        let mut text: *const c_char = std::ptr::null();
+        // SAFETY: the driver writes the address of a text of its own that lives for ever, or null.
+        let known = unsafe { (self.error_string)(code, &raw mut text) } == 0 && !text.is_null();
+        // SAFETY: as above; the text ends with a zero byte.
+        let words =
+            if known { unsafe { CStr::from_ptr(text) }.to_string_lossy() } else { "unknown error".into() };
+        Err(CudaError(format!("{what}: {words} (CUDA error {code})")))
+    }
+}
+
+fn driver() -> Result<&'static Driver, CudaError> {
+    static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
+    DRIVER.get_or_init(Driver::open).as_ref().map_err(|error| CudaError(error.clone()))
+}
+
+/// One GPU.
+pub(crate) struct Gpu {
+    driver: &'static Driver,
+    context: Handle,
+    /// What the driver calls it.
+    pub(crate) name: String,
+}
+
+// SAFETY: a context is a handle that any thread may make its own with `cuCtxSetCurrent`.
+unsafe impl Send for Gpu {}
+// SAFETY: as above; nothing of a `Gpu` changes after it was opened.
+unsafe impl Sync for Gpu {}
+
+impl Gpu {
+    /// Opens the GPU with that number. Its context stays until the process ends, as ONNX Runtime's does.
+    pub(crate) fn open(number: u32) -> Result<Arc<Self>, CudaError> {
+        let driver = driver()?;
+        let number =
+            c_int::try_from(number).map_err(|_| CudaError(format!("no GPU has the number {number}")))?;
+        let (mut device, mut context) = (0, std::ptr::null_mut());
+        let mut name = [0_u8; 128];
+        // SAFETY: every pointer is to a local of the type the driver writes; the name's length is passed along and
+        // the driver ends it with a zero byte.
+        unsafe {
+            driver.check("cannot start the driver", (driver.init)(0))?;
+            driver.check("cannot find the GPU", (driver.device_get)(&raw mut device, number))?;
+            driver
+                .check("cannot name the GPU", (driver.device_name)(name.as_mut_ptr().cast(), 127, device))?;
+            driver.check("cannot use the GPU", (driver.retain)(&raw mut context, device))?;
+        }
+        let name = CStr::from_bytes_until_nul(&name)
+            .map_or_else(|_| "gpu".into(), CStr::to_string_lossy)
+            .into_owned();
+        Ok(Arc::new(Self { driver, context, name }))
+    }
+
+    /// Makes it the GPU of this thread, which every other call here relies on.
+    pub(crate) fn enter(&self) -> Result<(), CudaError> {
+        // SAFETY: the context was retained and is never released.
+        self.driver
+            .check("cannot enter the GPU's context", unsafe { (self.driver.set_current)(self.context) })
+    }
+}
+
+/// Memory on a GPU.
+pub(crate) struct DeviceMemory {
+    gpu: Arc<Gpu>,
+    address: DeviceAddress,
+    size: usize,
+}
+
+impl DeviceMemory {
+    pub(crate) fn new(gpu: &Arc<Gpu>, size: usize) -> Result<Arc<Self>, CudaError> {
+        gpu.enter()?;
+        let mut address = 0;
+        // SAFETY: the driver writes an address into a local.
+        gpu.driver.check("cannot have GPU memory", unsafe {
+            (gpu.driver.allocate)(&raw mut address, size.max(256))
+        })?;
+        Ok(Arc::new(Self { gpu: Arc::clone(gpu), address, size: size.max(256) }))
+    }
+
+    pub(crate) fn address(&self) -> *mut c_void {
+        self.address as *mut c_void
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+}
+
+impl Drop for DeviceMemory {
+    fn drop(&mut self) {
+        if self.gpu.enter().is_ok() {
+            // SAFETY: the memory came from `cuMemAlloc` and nobody else frees it; freeing waits for work that uses it.
+            unsafe { (self.gpu.driver.free)(self.address) };
+        }
+    }
+}
+
+/// Host memory that the device reads and writes by itself.
+pub(crate) struct Pinned {
+    gpu: Arc<Gpu>,
+    mapping: Arc<Mapping>,
+}
+
+impl Pinned {
+    pub(crate) fn new(gpu: &Arc<Gpu>, mapping: Arc<Mapping>) -> Result<Self, CudaError> {
+        gpu.enter()?;
+        // SAFETY: the range is mapped, and stays so while `self` holds the mapping; `Drop` takes it back before.
+        let code = unsafe { (gpu.driver.host_register)(mapping.address().cast(), mapping.size(), PORTABLE) };
+        gpu.driver.check("cannot pin memory", code)?;
+        Ok(Self { gpu: Arc::clone(gpu), mapping })
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if self.gpu.enter().is_ok() {
+            // SAFETY: registered in `new`, and the mapping is still there.
+            unsafe { (self.gpu.driver.host_unregister)(self.mapping.address().cast()) };
+        }
+    }
+}
+
+/// A queue of work, and a mark that other queues can wait for.
+pub(crate) struct Stream {
+    gpu: Arc<Gpu>,
+    stream: Handle,
+    mark: Handle,
+}
+
+// SAFETY: streams and events are handles that any thread may use while the context is its own.
+unsafe impl Send for Stream {}
+// SAFETY: as above; the driver's own calls are thread safe.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self, CudaError> {
+        gpu.enter()?;
+        let (mut stream, mut mark) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: the driver writes handles into locals.
+        unsafe {
+            let driver = gpu.driver;
+            driver.check("cannot have a stream", (driver.stream_create)(&raw mut stream, NON_BLOCKING))?;
+            driver.check("cannot have an event", (driver.event_create)(&raw mut mark, WITHOUT_TIMES))?;
+        }
+        Ok(Self { gpu: Arc::clone(gpu), stream, mark })
+    }
+
+    /// Has sessions of that provider work on this stream. It must outlive them.
+    pub(crate) fn give_to_cuda(&self, provider: CUDA) -> CUDA {
+        // SAFETY: the stream is alive, and `SharedSession` drops it after the session.
+        unsafe { provider.with_compute_stream(self.stream.cast()) }
+    }
+
+    /// As [`Stream::give_to_cuda`].
+    pub(crate) fn give_to_tensorrt(&self, provider: TensorRT) -> TensorRT {
+        // SAFETY: as there.
+        unsafe { provider.with_compute_stream(self.stream.cast()) }
+    }
+
+    /// Queues a copy of the first `bytes` of host memory to the device.
+    pub(crate) fn copy_in(&self, from: &Mapping, to: &DeviceMemory, bytes: usize) -> Result<(), CudaError> {
+        let bytes = checked(bytes, from, to)?;
+        // SAFETY: both ranges are valid for `bytes`, as just checked. They live until the copy is over: whoever
+        // queues it waits for the stream before letting go of either.
+        let code = unsafe {
+            (self.gpu.driver.to_device)(to.address, from.address().cast_const().cast(), bytes, self.stream)
+        };
+        self.gpu.driver.check("cannot copy to the GPU", code)
+    }
+
+    /// Queues a copy of the first `bytes` of device memory to the host.
+    pub(crate) fn copy_out(&self, from: &DeviceMemory, to: &Mapping, bytes: usize) -> Result<(), CudaError> {
+        let bytes = checked(bytes, to, from)?;
+        // SAFETY: as in `copy_in`.
+        let code =
+            unsafe { (self.gpu.driver.to_host)(to.address().cast(), from.address, bytes, self.stream) };
+        self.gpu.driver.check("cannot copy from the GPU", code)
+    }
+
+    /// Has what is queued here from now on wait for all that is queued on the other stream until now.
+    pub(crate) fn wait_for(&self, other: &Self) -> Result<(), CudaError> {
+        let driver = self.gpu.driver;
+        // SAFETY: all handles are alive and of the same context.
+        unsafe {
+            driver.check("cannot mark the work", (driver.event_record)(other.mark, other.stream))?;
+            driver.check("cannot wait for work", (driver.stream_wait)(self.stream, other.mark, 0))
+        }
+    }
+
+    /// Waits until all that is queued is done.
+    pub(crate) fn finish(&self) -> Result<(), CudaError> {
+        // SAFETY: the handle is alive.
+        self.gpu.driver.check("the GPU failed", unsafe { (self.gpu.driver.stream_synchronize)(self.stream) })
+    }
+
+    /// An error that stays: the context is broken, and so is every later call of this process.
+    pub(crate) fn broken(&self) -> Option<CudaError> {
+        if let Err(error) = self.gpu.enter() {
+            return Some(error);
+        }
+        // SAFETY: the handle is alive.
+        let code = unsafe { (self.gpu.driver.stream_query)(self.stream) };
+        if code == NOT_READY { None } else { self.gpu.driver.check("the GPU failed", code).err() }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if self.gpu.enter().is_ok() {
+            // SAFETY: made in `new`, and nobody else destroys them; the driver does so after the work that is queued.
+            unsafe {
+                (self.gpu.driver.event_destroy)(self.mark);
+                (self.gpu.driver.stream_destroy)(self.stream);
+            }
+        }
+    }
+}
+
+fn checked(bytes: usize, host: &Mapping, device: &DeviceMemory) -> Result<usize, CudaError> {
+    if bytes > host.size() || bytes > device.size {
+        return Err(CudaError(format!("a copy of {bytes} bytes beyond the memory there is")));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,91 @@
+//! Sessions on each provider.
+
+use ort::environment::Environment;
+use ort::ep::{ArenaExtendStrategy, CUDA, ExecutionProvider, TensorRT, cuda::ConvAlgorithmSearch};
+use ort::logging::LogLevel;
+use ort::session::Session;
+use ort::session::builder::GraphOptimizationLevel;
+
+use crate::cuda::Stream;
+use crate::{EngineSettings, Provider};
+
+/// A session of the model on one provider; the processor takes what that one leaves. The error is in the engine's words.
+pub(crate) fn open(
+    environment: &Environment,
+    settings: &EngineSettings,
+    provider: Provider,
+    graphs: bool,
+    stream: Option<&Stream>,
+) -> Result<Session, String> {
+    session(environment, settings, provider, graphs, stream).map_err(|error| error.to_string())
+}
+
+fn session(
+    environment: &Environment,
+    settings: &EngineSettings,
+    provider: Provider,
+    graphs: bool,
+    stream: Option<&Stream>,
+) -> ort::Result<Session> {
+    // Threads that spin while they wait for work take the processor from the server. Memory is planned ahead by shape;
+    // operators run one after another, each on all threads.
+    let mut builder = Session::builder(environment)?
+        .with_optimization_level(GraphOptimizationLevel::All)?
+        .with_intra_threads(settings.threads)?
+        .with_inter_threads(1)?
+        .with_intra_op_spinning(false)?
+        .with_inter_op_spinning(false)?
+        .with_memory_pattern(true)?
+        .with_log_level(LogLevel::Fatal)?;
+    match provider {
+        Provider::Cpu => {}
+        Provider::Cuda => cuda(settings, graphs, stream)?.register(&mut builder)?,
+        Provider::TensorRt => {
+            tensorrt(settings, stream)?.register(&mut builder)?;
+            cuda(settings, false, stream)?.register(&mut builder)?;
+        }
+    }
+    builder.commit_from_file(&settings.model)
+}
+
+fn cuda(settings: &EngineSettings, graphs: bool, stream: Option<&Stream>) -> ort::Result<CUDA> {
+    let search =
+        if settings.exhaustive { ConvAlgorithmSearch::Exhaustive } else { ConvAlgorithmSearch::Heuristic };
+    let mut provider = CUDA::default()
+        .with_device_id(device(settings)?)
+        .with_arena_extend_strategy(ArenaExtendStrategy::NextPowerOfTwo)
+        .with_conv_algorithm_search(search)
+        .with_prefer_nhwc(settings.nhwc)
+        .with_cuda_graph(graphs);
+    if let Some(limit) = settings.gpu_memory {
+        // A limit also keeps the arena from taking twice what it needs.
+        provider = provider
+            .with_memory_limit(usize::try_from(limit).unwrap_or(usize::MAX))
+            .with_arena_extend_strategy(ArenaExtendStrategy::SameAsRequested);
+    }
+    Ok(match stream {
+        Some(stream) => stream.give_to_cuda(provider),
+        None => provider,
+    })
+}
+
+fn tensorrt(settings: &EngineSettings, stream: Option<&Stream>) -> ort::Result<TensorRT> {
+    let mut provider = TensorRT::default().with_device_id(device(settings)?);
+    if let Some(folder) = &settings.engine_cache {
+        let folder = folder.display();
+        provider = provider
+            .with_engine_cache(true)
+            .with_engine_cache_path(folder.to_string())
+            .with_timing_cache(true)
+            .with_timing_cache_path(folder.to_string());
+    }
+    Ok(match stream {
+        Some(stream) => stream.give_to_tensorrt(provider),
+        None => provider,
+    })
+}
+
+fn device(settings: &EngineSettings) -> ort::Result<i32> {
+    i32::try_from(settings.gpu)
+        .map_err(|_| ort::Error::new(format!("no GPU has the number {}", settings.gpu)))
+}

@@ -1,0 +1,89 @@
+//! What tests of engines share.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail loudly"
+)]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cudock_engine::{EngineError, EngineSettings, Lane};
+
+/// Far longer than any run of a test takes, on however busy a machine.
+pub(crate) const LONG: Duration = Duration::from_secs(120);
+
+/// A tensor as tests write it down: shape and bytes.
+pub(crate) type Plain = (Vec<usize>, Vec<u8>);
+
+/// The library to test with, if this machine has one.
+pub(crate) fn library() -> Option<PathBuf> {
+    let library = std::env::var_os("CUDOCK_ONNXRUNTIME").map(PathBuf::from);
+    if library.is_none() {
+        eprintln!("skipped: CUDOCK_ONNXRUNTIME does not name a library of ONNX Runtime");
+    }
+    library
+}
+
+/// Settings for a model that is written to the folder.
+pub(crate) fn settings(library: &Path, folder: &Path, model: &[u8]) -> EngineSettings {
+    let file = folder.join("model.onnx");
+    std::fs::write(&file, model).unwrap();
+    EngineSettings { threads: 1, ..EngineSettings::new(file, library) }
+}
+
+/// Runs one batch and copies what came out.
+pub(crate) fn run(lane: &mut dyn Lane, inputs: &[Plain]) -> Result<Vec<Plain>, EngineError> {
+    run_within(lane, inputs, LONG)
+}
+
+/// Runs one batch with a limit.
+pub(crate) fn run_within(
+    lane: &mut dyn Lane,
+    inputs: &[Plain],
+    limit: Duration,
+) -> Result<Vec<Plain>, EngineError> {
+    for (index, (shape, data)) in inputs.iter().enumerate() {
+        lane.input(index, shape, data.len())?.copy_from_slice(data);
+    }
+    let outputs = lane.run(limit)?;
+    Ok(outputs.into_iter().map(|output| (output.shape, output.data.to_vec())).collect())
+}
+
+pub(crate) fn floats(shape: &[usize], data: &[f32]) -> Plain {
+    assert_eq!(shape.iter().product::<usize>(), data.len());
+    (shape.to_vec(), data.iter().flat_map(|value| value.to_le_bytes()).collect())
+}
+
+pub(crate) fn integers(shape: &[usize], data: &[i64]) -> Plain {
+    assert_eq!(shape.iter().product::<usize>(), data.len());
+    (shape.to_vec(), data.iter().flat_map(|value| value.to_le_bytes()).collect())
+}
+
+pub(crate) fn strings(shape: &[usize], data: &[&[u8]]) -> Plain {
+    assert_eq!(shape.iter().product::<usize>(), data.len());
+    let lay_out = |string: &&[u8]| {
+        let length = u32::try_from(string.len()).unwrap();
+        [&length.to_le_bytes()[..], string].concat()
+    };
+    (shape.to_vec(), data.iter().flat_map(lay_out).collect())
+}
+
+/// Floats between minus one and one that differ from seed to seed.
+pub(crate) fn noise(seed: usize, shape: &[usize]) -> Plain {
+    let count = shape.iter().product();
+    let value = |place: usize| {
+        let mixed =
+            (place + 1).wrapping_mul(0x9e37_79b9).wrapping_add(seed.wrapping_mul(0x85eb_ca6b)) % 20_011;
+        f32::from(u16::try_from(mixed).unwrap()) / 10_005.5 - 1.0
+    };
+    floats(shape, &(0..count).map(value).collect::<Vec<_>>())
+}
+
+pub(crate) fn as_floats(plain: &Plain) -> Vec<f32> {
+    plain.1.chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect()
+}

@@ -1,0 +1,247 @@
+//! One body in the words of each protocol.
+
+use cudock_tensor::DType;
+use serde_json::json;
+
+use super::element::Element;
+use super::{Input, Protocol};
+use crate::LoadError;
+use crate::rng::Rng;
+
+/// Most elements of one body.
+const MOST_ELEMENTS: usize = 256 << 20;
+
+/// A body, and where its JSON ends if binary tensors follow.
+pub(super) struct Body {
+    pub(super) bytes: Vec<u8>,
+    pub(super) json_length: Option<usize>,
+}
+
+struct Drawn<'a> {
+    input: &'a Input,
+    shape: Vec<usize>,
+    elements: Vec<Element>,
+}
+
+/// Makes up a body of so many rows.
+pub(super) fn make(
+    protocol: Protocol,
+    inputs: &[Input],
+    rows: usize,
+    rng: &mut Rng,
+) -> Result<Body, LoadError> {
+    let drawn = inputs.iter().map(|input| draw(input, rows, rng)).collect::<Result<Vec<_>, _>>()?;
+    let single = || match drawn.as_slice() {
+        [one] => Ok(one),
+        _ => Err(LoadError::Payload(format!(
+            "the model takes {} inputs, and bodies of this kind hold one",
+            drawn.len()
+        ))),
+    };
+    let plain = |bytes| Body { bytes, json_length: None };
+    Ok(match protocol {
+        Protocol::Predict => plain(predict(&drawn).into_bytes()),
+        Protocol::Oip => plain(oip(&drawn).into_bytes()),
+        Protocol::OipBinary => oip_binary(&drawn),
+        Protocol::Raw => plain(binary(single()?)),
+        Protocol::Npy => plain(npy(single()?)?),
+    })
+}
+
+fn draw<'a>(input: &'a Input, rows: usize, rng: &mut Rng) -> Result<Drawn<'a>, LoadError> {
+    let shape = input.shape(rows);
+    let count = cudock_tensor::elements(&shape).filter(|count| *count <= MOST_ELEMENTS).ok_or_else(|| {
+        LoadError::Payload(format!("a body of shape {shape:?} for `{}` is too large to be made", input.name))
+    })?;
+    let elements = (0..count).map(|_| Element::draw(input.dtype, rng)).collect();
+    Ok(Drawn { input, shape, elements })
+}
+
+fn predict(drawn: &[Drawn<'_>]) -> String {
+    let mut out = String::from("{\"input\": ");
+    if let [one] = drawn {
+        nested(&one.shape, &mut one.elements.iter(), &mut out);
+    } else {
+        for (number, one) in drawn.iter().enumerate() {
+            out.push_str(if number == 0 { "{" } else { ", " });
+            out.push_str(&json!(one.input.name).to_string());
+            out.push_str(": ");
+            nested(&one.shape, &mut one.elements.iter(), &mut out);
+        }
+        out.push('}');
+    }
+    out.push('}');
+    out
+}
+
+fn nested<'e>(shape: &[usize], elements: &mut impl Iterator<Item = &'e Element>, out: &mut String) {
+    let Some((size, inner)) = shape.split_first() else {
+        if let Some(element) = elements.next() {
+            element.write_json(out);
+        }
+        return;
+    };
+    out.push('[');
+    for number in 0..*size {
+        if number > 0 {
+            out.push_str(", ");
+        }
+        nested(inner, elements, out);
+    }
+    out.push(']');
+}
+
+fn oip(drawn: &[Drawn<'_>]) -> String {
+    let mut out = String::from("{\"inputs\": [");
+    for (number, one) in drawn.iter().enumerate() {
+        if number > 0 {
+            out.push_str(", ");
+        }
+        let head = json!({
+            "name": one.input.name,
+            "shape": one.shape,
+            "datatype": one.input.dtype.protocol_name(),
+        })
+        .to_string();
+        out.push_str(head.trim_end_matches('}'));
+        out.push_str(", \"data\": ");
+        nested(&[one.elements.len()], &mut one.elements.iter(), &mut out);
+        out.push('}');
+    }
+    out.push_str("]}");
+    out
+}
+
+fn oip_binary(drawn: &[Drawn<'_>]) -> Body {
+    let parts: Vec<Vec<u8>> = drawn.iter().map(binary).collect();
+    let inputs: Vec<_> = drawn
+        .iter()
+        .zip(&parts)
+        .map(|(one, part)| {
+            json!({
+                "name": one.input.name,
+                "shape": one.shape,
+                "datatype": one.input.dtype.protocol_name(),
+                "parameters": {"binary_data_size": part.len()},
+            })
+        })
+        .collect();
+    let mut bytes =
+        json!({"inputs": inputs, "parameters": {"binary_data_output": true}}).to_string().into_bytes();
+    let json_length = Some(bytes.len());
+    bytes.extend(parts.concat());
+    Body { bytes, json_length }
+}
+
+fn binary(drawn: &Drawn<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(drawn.elements.len() * drawn.input.dtype.size().unwrap_or(12));
+    for element in &drawn.elements {
+        element.write_binary(drawn.input.dtype, &mut out);
+    }
+    out
+}
+
+fn npy(drawn: &Drawn<'_>) -> Result<Vec<u8>, LoadError> {
+    let kind = match drawn.input.dtype {
+        DType::Bool => "|b1",
+        DType::U8 => "|u1",
+        DType::I8 => "|i1",
+        DType::U16 => "<u2",
+        DType::U32 => "<u4",
+        DType::U64 => "<u8",
+        DType::I16 => "<i2",
+        DType::I32 => "<i4",
+        DType::I64 => "<i8",
+        DType::F16 => "<f2",
+        DType::F32 => "<f4",
+        DType::F64 => "<f8",
+        dtype @ (DType::BF16 | DType::String) => {
+            return Err(LoadError::Payload(format!("npy files made here hold no {dtype}")));
+        }
+    };
+    let shape = drawn.shape.iter().map(|size| format!("{size},")).collect::<String>();
+    let mut head = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
+    // The elements begin at a multiple of 64, behind magic, version, length and the head's own line end.
+    while !(10 + head.len() + 1).is_multiple_of(64) {
+        head.push(' ');
+    }
+    head.push('\n');
+    let length = u16::try_from(head.len())
+        .map_err(|_| LoadError::Payload("a shape of so many dimensions does not fit npy".to_owned()))?;
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend(length.to_le_bytes());
+    bytes.extend(head.into_bytes());
+    bytes.extend(binary(drawn));
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
+
+    use serde_json::Value;
+
+    use super::*;
+
+    fn input(name: &str, dtype: DType, row: &[usize]) -> Input {
+        Input { name: name.to_owned(), dtype, row: Some(row.to_vec()) }
+    }
+
+    fn body(protocol: Protocol, inputs: &[Input], rows: usize) -> Body {
+        make(protocol, inputs, rows, &mut Rng::new(1)).unwrap()
+    }
+
+    #[test]
+    fn predict_has_nested_rows_and_names_only_where_there_are_several() {
+        let inputs = [input("a", DType::F32, &[2, 3]), input("b", DType::String, &[])];
+        let one: Value = serde_json::from_slice(&body(Protocol::Predict, &inputs[..1], 4).bytes).unwrap();
+        assert_eq!(one["input"].as_array().unwrap().len(), 4);
+        assert_eq!(one["input"][3][1].as_array().unwrap().len(), 3);
+        let two: Value = serde_json::from_slice(&body(Protocol::Predict, &inputs, 2).bytes).unwrap();
+        assert!(two["input"]["a"][1][1][2].is_f64());
+        assert!(two["input"]["b"][1].is_string());
+    }
+
+    #[test]
+    fn the_protocols_hold_the_same_numbers() {
+        let inputs = [input("x", DType::F32, &[5])];
+        let json: Value = serde_json::from_slice(&body(Protocol::Oip, &inputs, 3).bytes).unwrap();
+        assert_eq!(json["inputs"][0]["shape"], json!([3, 5]));
+        assert_eq!(json["inputs"][0]["datatype"], "FP32");
+        #[allow(clippy::cast_possible_truncation, reason = "they are of that type")]
+        let numbers: Vec<f32> = json["inputs"][0]["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|n| n.as_f64().unwrap() as f32)
+            .collect();
+        let raw = body(Protocol::Raw, &inputs, 3).bytes;
+        let floats: Vec<f32> = raw.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        assert_eq!(numbers, floats);
+        let npy = body(Protocol::Npy, &inputs, 3).bytes;
+        assert_eq!(npy[npy.len() - raw.len()..], raw);
+        assert_eq!((npy.len() - raw.len()) % 64, 0);
+        assert!(npy.windows(10).any(|part| part == b"'shape': ("), "a shape");
+        let binary = body(Protocol::OipBinary, &inputs, 3);
+        let split = binary.json_length.unwrap();
+        let head: Value = serde_json::from_slice(&binary.bytes[..split]).unwrap();
+        assert_eq!(head["inputs"][0]["parameters"]["binary_data_size"], raw.len());
+        assert_eq!(binary.bytes[split..], raw);
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_told() {
+        let two = [input("a", DType::F32, &[1]), input("b", DType::F32, &[1])];
+        let fault = |protocol, inputs: &[Input]| {
+            make(protocol, inputs, 1, &mut Rng::new(1)).err().map(|error| error.to_string()).unwrap()
+        };
+        assert_eq!(fault(Protocol::Raw, &two), "the model takes 2 inputs, and bodies of this kind hold one");
+        assert_eq!(
+            fault(Protocol::Npy, &[input("a", DType::BF16, &[1])]),
+            "npy files made here hold no BF16"
+        );
+        assert!(
+            fault(Protocol::Predict, &[input("a", DType::F32, &[1 << 40, 1 << 40])]).contains("too large")
+        );
+    }
+}

@@ -1,0 +1,161 @@
+//! A picture of runs: latency by percentile, and answers over time.
+
+mod scale;
+mod svg;
+
+use scale::{Scale, round_up};
+use svg::{Anchor, LINES, Svg};
+
+use crate::Report;
+
+/// A run and its name in the legend.
+#[derive(Clone, Copy, Debug)]
+pub struct Series<'a> {
+    /// The name.
+    pub label: &'a str,
+    /// What came of it.
+    pub report: &'a Report,
+}
+
+const WIDTH: f64 = 900.0;
+const LEFT: f64 = 80.0;
+const RIGHT: f64 = 700.0;
+/// Top and bottom of the two panels.
+const LATENCY: (f64, f64) = (60.0, 330.0);
+const RATE: (f64, f64) = (410.0, 620.0);
+const LINE_HEIGHT: f64 = 18.0;
+
+/// The picture as SVG, readable on light and on dark ground.
+pub fn picture(title: &str, series: &[Series<'_>]) -> String {
+    #[allow(clippy::cast_precision_loss, reason = "a few runs")]
+    let legend = LATENCY.0 + (series.len() + 1) as f64 * LINE_HEIGHT;
+    let mut svg = Svg::new(WIDTH, legend.max(RATE.1 + 60.0), title);
+    svg.text((LEFT, 26.0), Anchor::Start, "head", title);
+    latency_panel(&mut svg, series);
+    rate_panel(&mut svg, series);
+    let mut y = LATENCY.0 + 4.0;
+    for (number, one) in series.iter().enumerate() {
+        svg.path([(RIGHT + 20.0, y), (RIGHT + 48.0, y)], number);
+        svg.text((RIGHT + 56.0, y + 4.0), Anchor::Start, "", one.label);
+        y += LINE_HEIGHT;
+    }
+    if series.len() > LINES {
+        svg.text((RIGHT + 20.0, y + 4.0), Anchor::Start, "soft", "looks repeat from the ninth on");
+    }
+    svg.finish()
+}
+
+/// How many nines a share has: 0.9 one, 0.99 two.
+fn nines(share: f64) -> f64 {
+    -(1.0 - share).max(1e-12).log10()
+}
+
+fn latency_panel(svg: &mut Svg, series: &[Series<'_>]) {
+    let (top, bottom) = LATENCY;
+    let points = || series.iter().flat_map(|one| one.report.latency.curve.iter().copied());
+    let low = points().map(|point| point.1).fold(f64::INFINITY, f64::min).max(1e-3);
+    let high = points().map(|point| point.1).fold(0.0, f64::max);
+    let last = points().filter(|point| point.0 < 1.0).map(|point| nines(point.0)).fold(1.0, f64::max);
+    let x = Scale::linear(last + 0.3, LEFT, RIGHT);
+    let y = Scale::logarithmic(low, high, bottom, top);
+    svg.text((LEFT, top - 12.0), Anchor::Start, "soft", "latency by share of the answers");
+    for tick in y.ticks(9.0) {
+        svg.line((LEFT, tick.place), (RIGHT, tick.place), "grid");
+        if tick.labelled {
+            svg.text((LEFT - 8.0, tick.place + 4.0), Anchor::End, "soft", &time(tick.value));
+        }
+    }
+    for share in [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999_999] {
+        if nines(share) <= last + 0.3 {
+            let place = x.place(nines(share));
+            svg.line((place, top), (place, bottom), "grid");
+            svg.text((place, bottom + 18.0), Anchor::Middle, "soft", &percent(share));
+        }
+    }
+    svg.line((LEFT, bottom), (RIGHT, bottom), "axis");
+    for (number, one) in series.iter().enumerate() {
+        let curve = &one.report.latency.curve;
+        if !curve.is_empty() {
+            let end =
+                curve.iter().filter(|point| point.0 < 1.0).map(|point| nines(point.0)).fold(0.0, f64::max);
+            let at = |share: f64| if share < 1.0 { nines(share) } else { end + 0.3 };
+            svg.path(curve.iter().map(|(share, ms)| (x.place(at(*share)), y.place(*ms))), number);
+        }
+    }
+}
+
+fn rate_panel(svg: &mut Svg, series: &[Series<'_>]) {
+    let (top, bottom) = RATE;
+    let timelines = || series.iter().map(|one| &one.report.timeline);
+    let highest = timelines().flat_map(|line| line.per_second.iter().copied()).fold(0.0, f64::max);
+    let seconds = series.iter().map(|one| one.report.seconds).fold(0.0, f64::max);
+    let x = Scale::linear(seconds, LEFT, RIGHT);
+    // One burst must not flatten all the rest, and round ends read better.
+    let y = Scale::linear(round_up(highest / 5.0) * 5.0, bottom, top);
+    svg.text((LEFT, top - 12.0), Anchor::Start, "soft", "answers 2xx a second, over time");
+    for tick in y.ticks(5.0) {
+        svg.line((LEFT, tick.place), (RIGHT, tick.place), "grid");
+        svg.text((LEFT - 8.0, tick.place + 4.0), Anchor::End, "soft", &thousands(tick.value));
+    }
+    for tick in x.ticks(8.0) {
+        svg.text((tick.place, bottom + 18.0), Anchor::Middle, "soft", &format!("{} s", short(tick.value)));
+    }
+    svg.line((LEFT, bottom), (RIGHT, bottom), "axis");
+    for (number, line) in timelines().enumerate() {
+        let steps = line.per_second.iter().scan(0.0, |time, rate| {
+            let begin = *time;
+            *time += line.slot_seconds;
+            Some([(begin, *rate), (*time, *rate)])
+        });
+        svg.path(steps.flatten().map(|(time, rate)| (x.place(time), y.place(rate))), number);
+    }
+}
+
+/// Up to three digits behind the point, and none that say nothing.
+fn short(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn time(milliseconds: f64) -> String {
+    if milliseconds >= 1000.0 {
+        format!("{} s", short(milliseconds / 1000.0))
+    } else {
+        format!("{} ms", short(milliseconds))
+    }
+}
+
+fn percent(share: f64) -> String {
+    let text = format!("{:.4}", share * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Digits in groups of three.
+fn thousands(value: f64) -> String {
+    let digits = short(value);
+    let (whole, rest) = digits.split_once('.').unwrap_or((&digits, ""));
+    let mut text = String::new();
+    for (number, digit) in whole.chars().enumerate() {
+        if number > 0 && (whole.len() - number).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if rest.is_empty() { text } else { format!("{text}.{rest}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_read_well() {
+        assert_eq!(time(0.05), "0.05 ms");
+        assert_eq!(time(2000.0), "2 s");
+        assert_eq!(percent(0.999_99), "99.999 %");
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(thousands(1_234_567.0), "1,234,567");
+        assert_eq!(thousands(250.0), "250");
+        assert_eq!(thousands(0.5), "0.5");
+    }
+}

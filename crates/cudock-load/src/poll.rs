@@ -1,0 +1,93 @@
+//! Waiting for sockets and for the clock.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+
+use crate::LoadError;
+
+/// A wait shorter than this is spent asking again: to set the timer takes about as long.
+const SPIN: Duration = Duration::from_micros(5);
+/// The token of the timer.
+const TIMER: u64 = u64::MAX;
+const MOST_EVENTS: usize = 512;
+
+/// Says which of many sockets can go on.
+pub(crate) struct Poll {
+    epoll: OwnedFd,
+    timer: OwnedFd,
+    events: Vec<Event>,
+    /// When the timer will ring.
+    armed: Option<Instant>,
+}
+
+/// Something happened on a socket.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    pub(crate) token: u64,
+    /// The other side has closed, or the connection failed: nothing will come after what is there.
+    pub(crate) ended: bool,
+}
+
+impl Poll {
+    pub(crate) fn new() -> Result<Self, LoadError> {
+        let fault = LoadError::machine("wait for sockets");
+        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(&fault)?;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
+            .map_err(&fault)?;
+        epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN | EventFlags::ET)
+            .map_err(&fault)?;
+        Ok(Self { epoll, timer, events: Vec::with_capacity(MOST_EVENTS), armed: None })
+    }
+
+    /// Watches a socket until it is closed. Told once for each change, so whoever is told reads until nothing is left.
+    pub(crate) fn watch(&self, socket: impl AsFd, token: u64) -> Result<(), LoadError> {
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        epoll::add(&self.epoll, socket, EventData::new_u64(token), flags)
+            .map_err(LoadError::machine("watch a socket"))
+    }
+
+    /// Waits until something happens or the time has come.
+    pub(crate) fn wait(&mut self, now: Instant, until: Instant) -> Result<(), LoadError> {
+        let left = until.saturating_duration_since(now);
+        let timeout = if left < SPIN {
+            Some(Timespec { tv_sec: 0, tv_nsec: 0 })
+        } else {
+            self.arm(until, left)?;
+            None
+        };
+        self.events.clear();
+        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(errno) => Err(LoadError::machine("wait for sockets")(errno)),
+        }
+    }
+
+    fn arm(&mut self, until: Instant, left: Duration) -> Result<(), LoadError> {
+        if self.armed == Some(until) {
+            return Ok(());
+        }
+        let value = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once)
+            .map_err(LoadError::machine("set a timer"))?;
+        self.armed = Some(until);
+        Ok(())
+    }
+
+    /// What happened, by number.
+    pub(crate) fn event(&mut self, number: usize) -> Option<Ready> {
+        let Event { flags, data } = *self.events.get(number)?;
+        let token = data.u64();
+        if token == TIMER {
+            self.armed = None;
+        }
+        let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        Some(Ready { token, ended })
+    }
+}

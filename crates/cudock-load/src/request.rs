@@ -1,0 +1,116 @@
+//! Requests, complete to the last byte before the load begins.
+
+use std::fmt::Write as _;
+
+use crate::Target;
+use crate::verify::Expected;
+
+/// A request as it goes over the wire, and what is known of it.
+#[derive(Clone, Debug)]
+pub struct Request {
+    bytes: Vec<u8>,
+    /// Bytes of its body.
+    length: usize,
+    path: String,
+    rows: usize,
+    expected: Option<Expected>,
+}
+
+impl Request {
+    /// A POST of a body that carries so many rows.
+    pub fn post(target: &Target, path: &str, headers: &[(String, String)], body: &[u8], rows: usize) -> Self {
+        let mut bytes = head("POST", target, path, headers, Some(body.len())).into_bytes();
+        bytes.extend_from_slice(body);
+        Self { bytes, length: body.len(), path: path.to_owned(), rows, expected: None }
+    }
+
+    /// A GET.
+    pub fn get(target: &Target, path: &str, headers: &[(String, String)]) -> Self {
+        let bytes = head("GET", target, path, headers, None).into_bytes();
+        Self { bytes, length: 0, path: path.to_owned(), rows: 0, expected: None }
+    }
+
+    /// All of it.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Bytes of its body.
+    pub fn body_length(&self) -> usize {
+        self.length
+    }
+
+    /// Where it goes.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Rows its body carries.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// What the server should answer, if that is known.
+    pub fn expected(&self) -> Option<&Expected> {
+        self.expected.as_ref()
+    }
+
+    /// Tells what the server should answer.
+    pub fn expect(&mut self, expected: Expected) {
+        self.expected = Some(expected);
+    }
+}
+
+fn head(
+    method: &str,
+    target: &Target,
+    path: &str,
+    headers: &[(String, String)],
+    length: Option<usize>,
+) -> String {
+    let mut head = format!("{method} {path} HTTP/1.1\r\n");
+    let mut line = |name: &str, value: &str| {
+        let _ = write!(head, "{name}: {value}\r\n");
+    };
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+        line("Host", &target.place());
+    }
+    for (name, value) in headers {
+        line(name, value);
+    }
+    if let Some(length) = length {
+        line("Content-Length", &length.to_string());
+    }
+    head.push_str("\r\n");
+    head
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_written_in_full() {
+        let target = "http://localhost:8000".parse().unwrap();
+        let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
+        let request = Request::post(&target, "/predict", &headers, b"{}", 1);
+        assert_eq!(
+            std::str::from_utf8(request.bytes()).unwrap(),
+            "POST /predict HTTP/1.1\r\nHost: localhost:8000\r\nContent-Type: application/json\r\n\
+             Content-Length: 2\r\n\r\n{}"
+        );
+    }
+
+    #[test]
+    fn a_host_of_the_users_own_is_the_only_one() {
+        let target = "http://localhost:8000".parse().unwrap();
+        let headers = [("host".to_owned(), "models.example".to_owned())];
+        let request = Request::get(&target, "/v2", &headers);
+        assert_eq!(
+            std::str::from_utf8(request.bytes()).unwrap(),
+            "GET /v2 HTTP/1.1\r\nhost: models.example\r\n\r\n"
+        );
+    }
+}

@@ -1,0 +1,64 @@
+//! Random numbers that are the same in every run with the same seed.
+
+/// A small generator (splitmix64): even enough for bodies and arrival times.
+#[derive(Clone, Debug)]
+pub(crate) struct Rng(u64);
+
+impl Rng {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Evenly from zero to `end`, which is not included.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        // The bias of the remainder is far below what anyone here could notice.
+        self.next_u64() % end.max(1)
+    }
+
+    /// Evenly above zero, up to one.
+    #[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
+    pub(crate) fn unit(&mut self) -> f64 {
+        ((self.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// From the standard normal distribution.
+    pub(crate) fn normal(&mut self) -> f64 {
+        (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
+    }
+
+    /// From the exponential distribution with mean one.
+    pub(crate) fn exponential(&mut self) -> f64 {
+        -self.unit().ln()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_have_the_moments_of_their_distributions() {
+        let mut rng = Rng::new(7);
+        let n = 200_000;
+        let normal: Vec<f64> = (0..n).map(|_| rng.normal()).collect();
+        let mean = normal.iter().sum::<f64>() / f64::from(n);
+        let variance = normal.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / f64::from(n);
+        assert!(mean.abs() < 0.01 && (variance - 1.0).abs() < 0.02, "{mean} {variance}");
+        let exponential = (0..n).map(|_| rng.exponential()).sum::<f64>() / f64::from(n);
+        assert!((exponential - 1.0).abs() < 0.02, "{exponential}");
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_numbers() {
+        let draw = |seed| (0..8).map(|_| Rng::new(seed).next_u64()).collect::<Vec<_>>();
+        assert_eq!(draw(3), draw(3));
+        assert_ne!(draw(3), draw(4));
+    }
+}

@@ -1,0 +1,122 @@
+//! The highest rate within a latency target.
+
+/// How the search goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Search {
+    /// The first rate tried.
+    pub start: f64,
+    /// No higher rate is tried.
+    pub ceiling: f64,
+    /// No lower rate is tried.
+    pub floor: f64,
+    /// The search ends when the bracket is narrower than this share of the rate.
+    pub tolerance: f64,
+    /// How often a rate may fail before it counts as too high: a machine has bad moments of its own.
+    pub attempts: usize,
+}
+
+/// One step of the search.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Step {
+    /// The rate tried.
+    pub rate: f64,
+    /// Whether the server kept up.
+    pub met: bool,
+}
+
+/// Looks for the highest rate at which `holds` is true: a bracket by doubling and halving, then bisection. Nothing if
+/// even the lowest rate is too high. The steps are told in order.
+pub fn highest_rate<E>(
+    search: &Search,
+    mut holds: impl FnMut(f64) -> Result<bool, E>,
+) -> Result<(Option<f64>, Vec<Step>), E> {
+    let mut steps = Vec::new();
+    let mut attempt = |rate: f64| {
+        for _ in 0..search.attempts.max(1) {
+            let met = holds(rate)?;
+            steps.push(Step { rate, met });
+            if met {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    let (mut low, mut high) = (None, None);
+    let mut rate = search.start.clamp(search.floor, search.ceiling);
+    let bracket = loop {
+        if attempt(rate)? {
+            low = Some(rate);
+            if rate >= search.ceiling {
+                break None;
+            }
+        } else {
+            high = Some(rate);
+            if rate <= search.floor {
+                break None;
+            }
+        }
+        rate = match (low, high) {
+            (Some(low), Some(high)) => break Some((low, high)),
+            (Some(low), None) => (low * 2.0).min(search.ceiling),
+            (None, _) => (rate / 2.0).max(search.floor),
+        };
+    };
+    if let Some((mut below, mut above)) = bracket {
+        while above / below > 1.0 + search.tolerance.max(1e-3) {
+            let middle = (below * above).sqrt();
+            if attempt(middle)? {
+                below = middle;
+            } else {
+                above = middle;
+            }
+        }
+        low = Some(below);
+    }
+    Ok((low, steps))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+    use super::*;
+
+    const SEARCH: Search = Search { start: 100.0, ceiling: 1e6, floor: 1.0, tolerance: 0.02, attempts: 1 };
+
+    fn find(search: &Search, limit: f64) -> (Option<f64>, Vec<Step>) {
+        highest_rate(search, |rate| Ok::<_, ()>(rate <= limit)).unwrap()
+    }
+
+    #[test]
+    fn a_limit_is_found_from_either_side() {
+        for limit in [1.5, 37.0, 99.0, 100.0, 101.0, 5_432.1, 900_000.0] {
+            let (found, steps) = find(&SEARCH, limit);
+            let found = found.unwrap();
+            assert!(found <= limit && found >= limit / 1.03, "{limit}: {found}");
+            assert!(steps.len() < 30, "{limit}: {} steps", steps.len());
+        }
+    }
+
+    #[test]
+    fn a_limit_out_of_reach_is_told() {
+        assert_eq!(find(&SEARCH, 0.5).0, None);
+        assert_eq!(find(&SEARCH, 1e9).0, Some(1e6));
+    }
+
+    #[test]
+    fn one_bad_moment_does_not_count() {
+        let search = Search { attempts: 2, ..SEARCH };
+        let mut asked = 0;
+        let (found, _) = highest_rate(&search, |rate| {
+            asked += 1;
+            Ok::<_, ()>(asked % 2 == 0 && rate <= 1000.0)
+        })
+        .unwrap();
+        assert!(found.unwrap() > 970.0, "{found:?}");
+    }
+
+    #[test]
+    fn an_error_ends_the_search() {
+        assert_eq!(highest_rate(&SEARCH, |_| Err::<bool, _>("gone")), Err("gone"));
+    }
+}

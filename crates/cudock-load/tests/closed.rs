@@ -1,0 +1,145 @@
+//! The closed loop against servers with habits.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail loudly"
+)]
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use cudock_load::{Dialogue, Load, LoadError, Request, Settings, learn_answers};
+use support::{Reply, request, run, server, settings, target};
+
+const CLOSED: Load = Load::Closed { clients: 4 };
+
+#[test]
+fn a_fixed_delay_is_what_the_histogram_shows() {
+    let address = server(|_| Reply::new(200, "{}").after(Duration::from_millis(20)));
+    let report = run(&settings(address, CLOSED), &[request(address)]);
+    assert!(report.latency.p50_ms >= 19.9, "{report:?}");
+    assert!(report.latency.max_ms >= report.latency.p99_ms && report.latency.p99_ms >= report.latency.p50_ms);
+    // Four clients that wait 20 ms each time cannot get more.
+    assert!(report.goodput_per_second > 0.0 && report.goodput_per_second <= 205.0, "{report:?}");
+    assert_eq!(report.connections, 4);
+    assert_eq!(report.statuses.get(&200), Some(&report.latency.count));
+}
+
+#[test]
+fn chunks_and_pieces_are_put_together() {
+    let address = server(|_| Reply {
+        delay: Duration::ZERO,
+        pieces: ["HTTP/1.1 200 OK\r\nTransfer-", "Encoding: chunked\r\n\r\n5\r\nhel", "lo\r\n0\r", "\n\r\n"]
+            .map(|piece| piece.as_bytes().to_vec())
+            .to_vec(),
+        close: false,
+    });
+    let report = run(&settings(address, CLOSED), &[request(address)]);
+    assert!(report.latency.count > 0 && report.broken.is_empty(), "{report:?}");
+}
+
+#[test]
+fn answers_cut_short_are_counted_as_broken_and_the_client_goes_on() {
+    let address = server(|number| {
+        let mut reply = Reply::new(200, "0123456789");
+        if number % 3 == 2 {
+            reply.pieces[0].truncate(45);
+            reply.close = true;
+        }
+        reply
+    });
+    let report = run(&settings(address, CLOSED), &[request(address)]);
+    assert!(report.latency.count > 0, "{report:?}");
+    let cut = report.broken.get("the connection was closed before the answer was complete");
+    assert!(cut.is_some_and(|count| *count > 0), "{report:?}");
+}
+
+#[test]
+fn refusals_are_kept_apart_from_answers() {
+    let address =
+        server(|number| Reply::new([200, 429, 503, 500][usize::try_from(number % 4).unwrap()], "{}"));
+    let report = run(&settings(address, CLOSED), &[request(address)]);
+    assert!(report.latency.count > 0 && report.refused.count > 0 && report.failed.count > 0, "{report:?}");
+    assert_eq!(report.refused.count, report.statuses[&429] + report.statuses[&503]);
+    assert_eq!(report.failed.count, report.statuses[&500]);
+    assert!(report.goodput_per_second < report.offered_per_second / 2.0, "{report:?}");
+}
+
+#[test]
+fn a_server_that_closes_after_each_answer_is_asked_on_new_connections() {
+    let address = server(|_| Reply {
+        delay: Duration::ZERO,
+        pieces: vec![b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end".to_vec()],
+        close: true,
+    });
+    let report = run(&settings(address, CLOSED), &[request(address)]);
+    assert!(report.latency.count > 0 && report.broken.is_empty(), "{report:?}");
+}
+
+#[test]
+fn bodies_larger_than_a_socket_takes_at_once_arrive_whole() {
+    let address = server(|_| Reply::new(200, &"x".repeat(1 << 20)));
+    let body = vec![b'1'; 3 << 20];
+    let big = Request::post(&target(address), "/", &[], &body, 1);
+    let load = Load::Closed { clients: 2 };
+    let report = run(&settings(address, load), &[big]);
+    assert!(report.latency.count > 0 && report.broken.is_empty(), "{report:?}");
+}
+
+#[test]
+fn threads_share_the_clients() {
+    let address = server(|_| Reply::new(200, "{}"));
+    let both = Settings { threads: 2, ..settings(address, Load::Closed { clients: 5 }) };
+    let report = run(&both, &[request(address)]);
+    assert_eq!(report.connections, 5);
+    assert!(report.latency.count > 0);
+}
+
+#[test]
+fn a_server_that_goes_away_is_told() {
+    // The address of a listener that is gone.
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let report = run(&settings(address, CLOSED), &[request(address)]);
+    assert_eq!(report.latency.count, 0);
+    assert!(report.broken.get("the connection was refused").is_some_and(|count| *count > 0), "{report:?}");
+}
+
+#[test]
+fn answers_that_belong_to_others_are_noticed() {
+    static MIXED_UP: AtomicBool = AtomicBool::new(false);
+    let address = server(|_| {
+        let number = if MIXED_UP.load(Ordering::SeqCst) { 2 } else { 1 };
+        Reply::new(200, &format!("{{\"prediction\": [[{number}.0]], \"device\": \"cpu\"}}"))
+    });
+    let mut requests = vec![request(address)];
+    let mut dialogue = Dialogue::new(&target(address), address, Duration::from_secs(10));
+    learn_answers(&mut dialogue, &mut requests, None).unwrap();
+    let checking = Settings { check_every: 3, ..settings(address, CLOSED) };
+    let right = run(&checking, &requests);
+    assert!(right.checked > 0 && right.wrong == 0, "{right:?}");
+    MIXED_UP.store(true, Ordering::SeqCst);
+    let mixed = run(&checking, &requests);
+    assert!(mixed.wrong > 0 && mixed.wrong == mixed.checked, "{mixed:?}");
+}
+
+#[test]
+fn a_first_request_that_is_refused_shows_what_the_server_says() {
+    let address = server(|_| Reply::new(422, r#"{"error": "input[0]: 3 numbers, not 4"}"#));
+    let mut dialogue = Dialogue::new(&target(address), address, Duration::from_secs(10));
+    let fault = learn_answers(&mut dialogue, &mut [request(address)], None).unwrap_err();
+    assert!(matches!(fault, LoadError::Refused { status: 422, .. }));
+    assert_eq!(
+        fault.to_string(),
+        "the server refused the first request to /predict: 422 input[0]: 3 numbers, not 4"
+    );
+}
+
+#[test]
+fn nothing_to_send_is_an_error() {
+    let address = server(|_| Reply::new(200, "{}"));
+    assert!(cudock_load::run(&settings(address, CLOSED), &[]).is_err());
+}

@@ -1,0 +1,66 @@
+//! What is wrong with a `cudock.toml`, and where.
+
+use std::path::{Path, PathBuf};
+
+/// A `cudock.toml` that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectError {
+    /// It cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// It says something that cannot be.
+    #[error(
+        "{}:{line}:{column}: {problem}{}",
+        path.display(),
+        suggestion.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+    )]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1, in characters.
+        column: usize,
+        /// What is wrong.
+        problem: String,
+        /// The known word that is nearest to the unknown one.
+        suggestion: Option<String>,
+    },
+}
+
+impl ProjectError {
+    pub(crate) fn parse(path: &Path, text: &str, error: &toml::de::Error) -> Self {
+        let (line, column) = place(text, error.span().map_or(0, |span| span.start));
+        let message = error.message();
+        let suggestion = nearest(message);
+        // The list of all words is long; the nearest one is what helps.
+        let problem = match message.split_once(", expected one of") {
+            Some((problem, _)) if suggestion.is_some() => problem.to_owned(),
+            _ => message.trim_end().replace('\n', "; "),
+        };
+        Self::Parse { path: path.to_owned(), line, column, problem, suggestion }
+    }
+}
+
+fn place(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    (line, column)
+}
+
+/// Of "unknown field `a`, expected one of `b`, `c`": the one of `b`, `c` that looks most like `a`.
+fn nearest(message: &str) -> Option<String> {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let unknown = quoted.next().filter(|_| message.starts_with("unknown"))?;
+    quoted
+        .map(|known| (strsim::damerau_levenshtein(unknown, known), known))
+        .min()
+        .filter(|(distance, _)| *distance <= 1 + unknown.len() / 3)
+        .map(|(_, known)| known.to_owned())
+}

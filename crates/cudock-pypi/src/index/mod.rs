@@ -1,0 +1,111 @@
+//! What a package index says of a package: the simple repository API, as JSON (PEP 691) and as HTML (PEP 503).
+
+mod html;
+mod json;
+
+use crate::address::{Address, percent_decoded};
+
+/// The media types we understand, the best first.
+pub(crate) const ACCEPT: &str =
+    "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
+
+/// No page is read further. The largest of the public index, of packages with thousands of files, have a tenth of it.
+pub(crate) const LARGEST_PAGE: u64 = 64 << 20;
+
+/// A file on a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub file: String,
+    /// Where it is.
+    pub address: Address,
+    /// Its SHA-256 in lower-case hexadecimal, where the page tells it.
+    pub sha256: Option<String>,
+}
+
+/// The file of this name on a page that came from `page`; the first that lists this hash, else the first of the name.
+/// An error says why the bytes are no page.
+pub fn find(
+    bytes: &[u8],
+    media_type: Option<&str>,
+    page: &Address,
+    file: &str,
+    sha256: &str,
+) -> Result<Option<Listed>, String> {
+    let mut best: Option<Listed> = None;
+    let mut take = |listed: Listed| {
+        if listed.file == file {
+            let fits = |listed: &Listed| listed.sha256.as_deref() == Some(sha256);
+            if best.as_ref().is_none_or(|best| !fits(best) && fits(&listed)) {
+                best = Some(listed);
+            }
+        }
+    };
+    if is_json(bytes, media_type) {
+        json::read(bytes, page, &mut take)?;
+    } else {
+        html::read(&String::from_utf8_lossy(bytes), page, &mut take);
+    }
+    Ok(best)
+}
+
+/// By its type; where that says nothing, by how it begins.
+fn is_json(bytes: &[u8], media_type: Option<&str>) -> bool {
+    let bare =
+        media_type.and_then(|text| text.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
+    match bare.as_str() {
+        "application/json" => true,
+        other if other.ends_with("+json") => true,
+        other if other.ends_with("html") => false,
+        _ => bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{'),
+    }
+}
+
+/// The name of the file that a link leads to.
+fn file_of(link: &str) -> Option<String> {
+    let path = link.split(['#', '?']).next()?;
+    percent_decoded(path.rsplit('/').next()?).filter(|name| !name.is_empty())
+}
+
+fn lower_hex(text: &str) -> Option<String> {
+    let is_hash = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hash.then(|| text.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HASH: &str = "1f3dea47f2f0e5117c2404cea7d21fd253ae7836a3bf167a501cdfbb2600d536";
+
+    fn page() -> Address {
+        Address::parse("https://index.example/simple/a/").unwrap()
+    }
+
+    #[test]
+    fn the_media_type_says_what_a_page_is_and_else_its_first_character() {
+        for (media_type, bytes, json) in [
+            (Some("application/vnd.pypi.simple.v1+json"), "", true),
+            (Some("application/json; charset=utf-8"), "", true),
+            (Some("text/html; charset=utf-8"), "{", false),
+            (Some("application/vnd.pypi.simple.v1+html"), "{", false),
+            (Some("application/octet-stream"), " {", true),
+            (None, "<html>", false),
+            (None, "{}", true),
+            (None, "", false),
+        ] {
+            assert_eq!(is_json(bytes.as_bytes(), media_type), json, "{media_type:?} {bytes}");
+        }
+    }
+
+    #[test]
+    fn of_two_files_of_one_name_the_one_with_the_hash_is_taken() {
+        let other = "0".repeat(64);
+        let html = format!("<a href='one/a.whl#sha256={other}'>a</a><a href='two/a.whl#sha256={HASH}'>a</a>");
+        let found = find(html.as_bytes(), None, &page(), "a.whl", HASH).unwrap().unwrap();
+        assert_eq!(found.address.to_string(), "https://index.example/simple/a/two/a.whl");
+        let found = find(html.as_bytes(), None, &page(), "a.whl", &"1".repeat(64)).unwrap().unwrap();
+        assert_eq!(found.sha256, Some(other));
+        assert_eq!(find(html.as_bytes(), None, &page(), "b.whl", HASH), Ok(None));
+    }
+}

@@ -1,0 +1,115 @@
+use std::fs;
+use std::path::Path;
+
+use cudock_host::Root;
+use cudock_registry::Environment;
+
+use super::*;
+use crate::runtime::{FoundBy, Package};
+
+const SITE: &str = "venv/lib/python3.12/site-packages";
+const ALL: [&str; 6] = [
+    "libcublas.so.13",
+    "libcublasLt.so.13",
+    "libcudart.so.13",
+    "libcudnn.so.9",
+    "libcufft.so.12",
+    "libcurand.so.10",
+];
+
+fn put(folder: &Path, below: &str, names: &[&str]) {
+    fs::create_dir_all(folder.join(below)).unwrap();
+    for name in names {
+        fs::write(folder.join(below).join(name), "x").unwrap();
+    }
+}
+
+fn libraries(folder: &Path, version: &str, variables: &[(&str, &str)]) -> (CudaLibraries, Found) {
+    let machine = Machine {
+        environment: Environment::of(folder, variables.iter().copied()),
+        root: Root::tree(folder).unwrap(),
+        project: None,
+        cache: None,
+        cpu: "x86_64".to_owned(),
+    };
+    let found = Found {
+        package: Package::OnnxruntimeGpu,
+        version: Some(version.to_owned()),
+        library: PathBuf::from("/ort/libonnxruntime.so"),
+        providers: vec!["cuda".to_owned(), "tensorrt".to_owned()],
+        found_by: FoundBy::Cache,
+        usable: true,
+    };
+    (cuda_libraries(&machine, &found, &Facts::embedded()), found)
+}
+
+fn missing(libraries: &CudaLibraries) -> Vec<&str> {
+    libraries.missing.iter().map(|library| library.soname.as_str()).collect()
+}
+
+#[test]
+fn what_is_nowhere_is_named_with_one_line_to_install_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (libraries, found) = libraries(folder.path(), "1.31.1", &[]);
+    assert_eq!(missing(&libraries), ALL);
+    assert!(libraries.folders.is_empty() && !libraries.driver);
+    assert_eq!(
+        libraries.hint(&found).unwrap(),
+        "pip install 'nvidia-cublas~=13.0' 'nvidia-cuda-runtime~=13.0' 'nvidia-cudnn-cu13~=9.0' \
+         'nvidia-cufft~=12.0' 'nvidia-curand~=10.0'"
+    );
+}
+
+#[test]
+fn the_wheels_of_an_environment_are_found_and_their_folders_named_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let of_cuda: Vec<&str> = ALL.into_iter().filter(|name| *name != "libcudnn.so.9").collect();
+    put(folder.path(), &format!("{SITE}/nvidia/cu13/lib"), &of_cuda);
+    put(folder.path(), &format!("{SITE}/nvidia/cudnn/lib"), &["libcudnn.so.9"]);
+    put(folder.path(), &format!("{SITE}/tensorrt_libs"), &["libnvinfer.so.10"]);
+    // A toolkit of the system does not win over the environment's own.
+    put(folder.path(), "usr/local/cuda-13.1/lib64", &ALL);
+    put(folder.path(), "usr/lib/x86_64-linux-gnu", &["libcuda.so.1"]);
+    let (libraries, found) = libraries(folder.path(), "1.31.1", &[("VIRTUAL_ENV", "/venv")]);
+    let folders: Vec<String> = libraries.folders.iter().map(|path| path.display().to_string()).collect();
+    assert_eq!(
+        folders,
+        ["nvidia/cu13/lib", "nvidia/cudnn/lib", "tensorrt_libs"].map(|below| format!("/{SITE}/{below}"))
+    );
+    assert!(libraries.missing.is_empty() && libraries.driver);
+    assert_eq!(libraries.hint(&found), None);
+}
+
+#[test]
+fn of_the_system_s_toolkits_the_one_in_use_comes_first_and_then_the_newest_that_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    put(folder.path(), "usr/local/cuda-12.9/lib64", &["libcudart.so.12"]);
+    put(folder.path(), "usr/local/cuda-13.0/lib64", &["libcudart.so.13", "libcurand.so.10"]);
+    put(folder.path(), "usr/local/cuda-13.10/targets/x86_64-linux/lib", &["libcudart.so.13"]);
+    let (seen, _) = libraries(folder.path(), "1.31.1", &[]);
+    let expected = ["/usr/local/cuda-13.10/targets/x86_64-linux/lib", "/usr/local/cuda-13.0/lib64"];
+    assert_eq!(seen.folders, expected.map(PathBuf::from));
+    put(folder.path(), "usr/local/cuda/lib64", &["libcudart.so.13"]);
+    let (seen, _) = libraries(folder.path(), "1.31.1", &[]);
+    assert_eq!(seen.folders.first(), Some(&PathBuf::from("/usr/local/cuda/lib64")));
+}
+
+#[test]
+fn what_the_loader_finds_by_itself_needs_no_folder_and_is_not_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    put(folder.path(), "usr/lib/x86_64-linux-gnu", &["libcudnn.so.9"]);
+    put(folder.path(), "opt/cuda", &["libcublas.so.13", "libcublasLt.so.13"]);
+    put(folder.path(), "etc", &[]);
+    let (libraries, _) = libraries(folder.path(), "1.31.1", &[("LD_LIBRARY_PATH", "/opt/cuda")]);
+    assert_eq!(missing(&libraries), ["libcudart.so.13", "libcufft.so.12", "libcurand.so.10"]);
+    assert!(libraries.folders.is_empty());
+}
+
+#[test]
+fn a_build_of_another_cuda_is_asked_for_by_its_own_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (libraries, found) = libraries(folder.path(), "1.20.2", &[]);
+    assert!(missing(&libraries).contains(&"libcudart.so.12"), "{libraries:?}");
+    assert!(missing(&libraries).contains(&"libcudnn.so.9"));
+    assert_eq!(libraries.hint(&found).unwrap(), "pip install 'onnxruntime-gpu[cuda,cudnn]==1.20.2'");
+}

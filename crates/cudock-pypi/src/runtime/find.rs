@@ -1,0 +1,152 @@
+//! Looking for ONNX Runtime where it may already be.
+
+use std::path::PathBuf;
+
+use cudock_host::{Files, loader};
+
+use super::places::{Machine, text_of};
+use super::{Found, FoundBy, Package};
+use crate::env::{CONDA_PREFIX, CUDOCK_ONNXRUNTIME, ORT_DYLIB_PATH};
+use crate::error::PypiError;
+
+/// The library's name, which a version may follow.
+const LIBRARY: &str = "libonnxruntime.so";
+/// The interface that the engine asks for came with this version.
+const OLDEST: (u32, u32) = (1, 17);
+
+/// The library to use for a package: what a variable names, else what we installed, else what a Python environment or
+/// the system has. A variable that names no library is an error, since somebody meant it; one that names another build
+/// than was asked for is heard all the same: see [`Found::serves`].
+pub fn find(package: Package, machine: &Machine) -> Result<Option<Found>, PypiError> {
+    if let Some(named) = named(machine)? {
+        return Ok(Some(named));
+    }
+    Ok(elsewhere(machine).into_iter().find(|found| found.serves(package)))
+}
+
+/// Every library there is, in the order in which [`find`] takes them.
+pub fn find_all(machine: &Machine) -> Result<Vec<Found>, PypiError> {
+    let mut all: Vec<Found> = named(machine)?.into_iter().collect();
+    for found in elsewhere(machine) {
+        if !all.iter().any(|known| known.library == found.library) {
+            all.push(found);
+        }
+    }
+    Ok(all)
+}
+
+fn named(machine: &Machine) -> Result<Option<Found>, PypiError> {
+    for variable in [CUDOCK_ONNXRUNTIME, ORT_DYLIB_PATH] {
+        let Some(path) = machine.environment.path(variable) else { continue };
+        let wrong = |reason| Err(PypiError::Named { variable, path: path.clone(), reason });
+        let absolute = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
+        let Some(text) = text_of(&absolute) else { return wrong("whose name is not text") };
+        let files: &dyn Files = &machine.root;
+        let by = FoundBy::Variable { name: variable };
+        return match files.is_dir(&text) {
+            true => match in_folder(files, &text, &by) {
+                Some(found) => Ok(Some(found)),
+                None => wrong("which has no libonnxruntime.so in it"),
+            },
+            false if files.exists(&text) => Ok(Some(at(files, &text, &by))),
+            false => wrong("which is not there"),
+        };
+    }
+    Ok(None)
+}
+
+fn elsewhere(machine: &Machine) -> Vec<Found> {
+    let files: &dyn Files = &machine.root;
+    let mut all = Vec::new();
+    if let Some(cache) = machine.cache.as_deref().and_then(text_of) {
+        let mut ours: Vec<Found> = files
+            .names(&cache)
+            .into_iter()
+            // Names with a dot in front are installations that are not finished.
+            .filter(|name| !name.starts_with('.'))
+            .filter_map(|name| in_folder(files, &format!("{cache}/{name}"), &FoundBy::Cache))
+            .collect();
+        ours.sort_by_key(|found| std::cmp::Reverse((found.version.as_deref().map(numbers), found.package)));
+        all.extend(ours);
+    }
+    for place in machine.python_places() {
+        let by = FoundBy::Environment { prefix: place.prefix.clone(), by: place.by };
+        let folders = place.site_packages.iter().map(|folder| format!("{folder}/onnxruntime/capi"));
+        // conda has the library apart from the Python package.
+        let of_conda = (place.by == CONDA_PREFIX).then(|| format!("{}/lib", place.prefix));
+        all.extend(folders.chain(of_conda).filter_map(|folder| in_folder(files, &folder, &by)));
+    }
+    for directory in loader::directories(files, &machine.variables(), &machine.cpu) {
+        all.extend(in_folder(files, &directory.path, &FoundBy::System));
+    }
+    let mut seen: Vec<Option<String>> = Vec::new();
+    all.retain(|found| {
+        let real = found.library.to_str().and_then(|path| files.real(path));
+        let new = !seen.contains(&real);
+        seen.push(real);
+        new
+    });
+    all
+}
+
+/// The library in a folder; the one with the longest version where links lead to it.
+fn in_folder(files: &dyn Files, folder: &str, by: &FoundBy) -> Option<Found> {
+    let is_library = |name: &String| {
+        name.strip_prefix(LIBRARY).is_some_and(|rest| {
+            rest.is_empty()
+                || rest.starts_with('.') && rest.split('.').skip(1).all(|part| part.parse::<u32>().is_ok())
+        })
+    };
+    let name =
+        files.names(folder).into_iter().filter(is_library).max_by_key(|name| (name.len(), name.clone()))?;
+    let path = format!("{folder}/{name}");
+    files.exists(&path).then(|| at(files, &path, by))
+}
+
+/// The library at a path, and what lies beside it.
+pub(super) fn at(files: &dyn Files, path: &str, by: &FoundBy) -> Found {
+    // Providers lie beside the file itself, not beside links to it.
+    let real = files.real(path).unwrap_or_else(|| path.to_owned());
+    let (folder, name) = real.rsplit_once('/').unwrap_or(("", &real));
+    let providers: Vec<String> = files
+        .names(folder)
+        .iter()
+        .filter_map(|name| name.strip_prefix("libonnxruntime_providers_")?.strip_suffix(".so"))
+        .filter(|provider| *provider != "shared")
+        .map(str::to_owned)
+        .collect();
+    let version = name
+        .strip_prefix("libonnxruntime.so.")
+        .filter(|version| version.contains('.'))
+        .map(str::to_owned)
+        .or_else(|| of_metadata(files, folder));
+    let package = if providers.iter().any(|provider| provider == "cuda") {
+        Package::OnnxruntimeGpu
+    } else {
+        Package::Onnxruntime
+    };
+    let usable = version.as_deref().is_none_or(|version| {
+        let numbers = numbers(version);
+        let (major, minor) = (numbers.first().copied(), numbers.get(1).copied());
+        (major.unwrap_or(0), minor.unwrap_or(0)) >= OLDEST
+    });
+    Found { package, version, library: PathBuf::from(path), providers, found_by: by.clone(), usable }
+}
+
+/// The version of the Python package that a folder `onnxruntime/capi` belongs to.
+fn of_metadata(files: &dyn Files, folder: &str) -> Option<String> {
+    let site_packages = folder.strip_suffix("/onnxruntime/capi")?;
+    files.names(site_packages).iter().find_map(|name| {
+        let stem = name.strip_suffix(".dist-info")?;
+        let (package, version) = stem.split_once('-')?;
+        matches!(package, "onnxruntime" | "onnxruntime_gpu").then(|| version.to_owned())
+    })
+}
+
+fn numbers(version: &str) -> Vec<u32> {
+    version.split('.').map_while(|part| part.parse().ok()).collect()
+}
+
+#[cfg(test)]
+#[path = "find_tests.rs"]
+mod tests;

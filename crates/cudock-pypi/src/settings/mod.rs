@@ -1,0 +1,190 @@
+//! Where packages come from, as pip is set up on this machine.
+//!
+//! A variable stands before all files. Among the files the environment's own stands before the user's and the user's
+//! before the system's; but first a section for a command stands before `[global]`, in whatever file.
+
+mod ini;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cudock_registry::parts::{read_if_there, trusted_certificates};
+use cudock_registry::{Environment, Secret};
+
+use crate::address::{Address, Place};
+use crate::env::{
+    CONDA_PREFIX, CURL_CA_BUNDLE, PIP_CONFIG_FILE, REQUESTS_CA_BUNDLE, VIRTUAL_ENV, XDG_CONFIG_DIRS,
+};
+use crate::error::PypiError;
+use crate::netrc::Netrc;
+use ini::Ini;
+
+/// The public index, for those who have set up no other.
+pub const DEFAULT_INDEX: &str = "https://pypi.org/simple/";
+
+/// The file's name in every folder.
+const FILE: &str = "pip.conf";
+/// What we do is both: the first that has a setting is heard.
+const SECTIONS: [&str; 3] = ["install", "download", "global"];
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// All that pip's settings say about where packages come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Indexes in the order in which they are asked; none if `no-index` is set.
+    pub indexes: Vec<Place>,
+    /// Folders of wheels, and pages with links to some.
+    pub find_links: Vec<Place>,
+    /// The bundle of certificates to trust; Mozilla's are trusted where there is none.
+    pub certificates: Option<PathBuf>,
+    /// Hosts that need no certificate.
+    pub trusted_hosts: Vec<String>,
+    /// The proxy, where it is not left to the usual variables.
+    pub proxy: Option<Secret>,
+    /// How long a server may say nothing.
+    pub patience: Duration,
+    /// Sign-ins by host.
+    pub netrc: Netrc,
+}
+
+impl Settings {
+    /// Only the public index.
+    pub fn public() -> Self {
+        Self {
+            indexes: Address::parse(DEFAULT_INDEX).map(Place::Remote).into_iter().collect(),
+            find_links: Vec::new(),
+            certificates: None,
+            trusted_hosts: Vec::new(),
+            proxy: None,
+            patience: PATIENCE,
+            netrc: Netrc::default(),
+        }
+    }
+
+    /// As they are set up in this environment.
+    pub fn from_environment(environment: &Environment) -> Result<Self, PypiError> {
+        let given = Given { environment, files: files(environment)? };
+        let mut indexes = Vec::new();
+        if !given.flag("no-index")? {
+            match given.places("index-url")?.into_iter().next() {
+                Some(index) => indexes.push(index),
+                None => indexes.extend(Self::public().indexes),
+            }
+            indexes.extend(given.places("extra-index-url")?);
+        }
+        let home = || environment.home();
+        let certificates = given.value("cert").map(|value| expanded(value.text.trim(), home()));
+        let of_python =
+            [REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE].iter().find_map(|variable| environment.path(variable));
+        Ok(Self {
+            indexes,
+            find_links: given.places("find-links")?,
+            certificates: certificates.or(of_python).or_else(|| trusted_certificates(environment)),
+            trusted_hosts: given.words("trusted-host"),
+            proxy: given.value("proxy").map(|value| Secret::new(value.text.trim())),
+            patience: given.seconds("timeout")?.or(given.seconds("default-timeout")?).unwrap_or(PATIENCE),
+            netrc: Netrc::from_environment(environment),
+        })
+    }
+}
+
+/// Every file that pip would read, the strongest first.
+fn files(environment: &Environment) -> Result<Vec<(PathBuf, Ini)>, PypiError> {
+    let named = environment.path(PIP_CONFIG_FILE);
+    if named.as_deref().is_some_and(|file| file == "/dev/null") {
+        return Ok(Vec::new());
+    }
+    let mut paths = Vec::new();
+    let replaces_the_users = named.as_deref().is_some_and(std::path::Path::exists);
+    paths.extend(named);
+    let active = environment.path(VIRTUAL_ENV).or_else(|| environment.path(CONDA_PREFIX));
+    paths.extend(active.map(|prefix| prefix.join(FILE)));
+    if !replaces_the_users {
+        paths.extend(environment.config_home().map(|folder| folder.join("pip").join(FILE)));
+        paths.extend(environment.home().map(|home| home.join(".pip").join(FILE)));
+    }
+    paths.push(environment.system("etc").join(FILE));
+    let folders = environment
+        .get(XDG_CONFIG_DIRS)
+        .map_or_else(|| vec![environment.system("etc/xdg")], |value| std::env::split_paths(value).collect());
+    paths.extend(folders.into_iter().rev().map(|folder| folder.join("pip").join(FILE)));
+    let mut read = Vec::new();
+    for path in paths {
+        if let Some(text) = read_if_there(&path)? {
+            let ini = Ini::parse(&text).map_err(|reason| PypiError::Config { file: path.clone(), reason })?;
+            read.push((path, ini));
+        }
+    }
+    Ok(read)
+}
+
+/// A setting, and where it was made.
+struct Value {
+    text: String,
+    origin: String,
+}
+
+struct Given<'a> {
+    environment: &'a Environment,
+    files: Vec<(PathBuf, Ini)>,
+}
+
+impl Given<'_> {
+    /// What holds for a setting. One set to nothing is not set, and hides the same one in the same section of weaker
+    /// files, as with pip.
+    fn value(&self, key: &str) -> Option<Value> {
+        let variable = format!("PIP_{}", key.to_ascii_uppercase().replace('-', "_"));
+        if let Some(text) = self.environment.get(&variable).and_then(|text| text.to_str()) {
+            return Some(Value { text: text.to_owned(), origin: variable });
+        }
+        SECTIONS.iter().find_map(|section| {
+            let (path, text) =
+                self.files.iter().find_map(|(path, ini)| Some((path, ini.get(section, key)?)))?;
+            let origin = format!("{} [{section}] {key}", path.display());
+            (!text.trim().is_empty()).then(|| Value { text: text.to_owned(), origin })
+        })
+    }
+
+    fn words(&self, key: &str) -> Vec<String> {
+        self.value(key)
+            .map_or_else(Vec::new, |value| value.text.split_whitespace().map(str::to_owned).collect())
+    }
+
+    fn places(&self, key: &str) -> Result<Vec<Place>, PypiError> {
+        let Some(Value { text, origin }) = self.value(key) else { return Ok(Vec::new()) };
+        text.split_whitespace()
+            .map(|word| {
+                Place::parse(word, self.environment.home())
+                    .map_err(|reason| PypiError::Setting { name: origin.clone(), reason: reason.to_owned() })
+            })
+            .collect()
+    }
+
+    fn flag(&self, key: &str) -> Result<bool, PypiError> {
+        let Some(Value { text, origin }) = self.value(key) else { return Ok(false) };
+        match text.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" | "t" | "true" | "on" | "1" => Ok(true),
+            "n" | "no" | "f" | "false" | "off" | "0" => Ok(false),
+            _ => Err(PypiError::Setting { name: origin, reason: "is neither yes nor no".to_owned() }),
+        }
+    }
+
+    fn seconds(&self, key: &str) -> Result<Option<Duration>, PypiError> {
+        let Some(Value { text, origin }) = self.value(key) else { return Ok(None) };
+        let seconds = text.trim().parse().ok().filter(|seconds: &f64| *seconds > 0.0);
+        match seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
+            Some(seconds) => Ok(Some(seconds)),
+            None => Err(PypiError::Setting { name: origin, reason: "is no number of seconds".to_owned() }),
+        }
+    }
+}
+
+fn expanded(path: &str, home: Option<PathBuf>) -> PathBuf {
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Taking named files out of a wheel, and nothing else.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use cudock_facts::tables::{RuntimeWheel, WheelMember};
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use crate::error::PypiError;
+
+/// A wheel of thousands of files is one of another kind.
+const MOST_MEMBERS: usize = 100_000;
+const CHUNK: usize = 256 * 1024;
+
+/// Unpacks the members that the table names into `folder`, which must be there, under their names without folders. Names
+/// in the archive decide nothing about where bytes go, and not a byte more is written than the table allows.
+pub(crate) fn unpack(archive: &Path, wheel: &RuntimeWheel, folder: &Path) -> Result<(), PypiError> {
+    let wrong = |reason: String| PypiError::Archive { file: wheel.file.clone(), reason };
+    let file = File::open(archive).map_err(failed("read", archive))?;
+    let mut zip = ZipArchive::new(io::BufReader::new(file))
+        .map_err(|error| wrong(format!("is no zip file: {error}")))?;
+    if zip.len() > MOST_MEMBERS {
+        return Err(wrong(format!("has {} members", zip.len())));
+    }
+    for member in &wheel.members {
+        let mut content = match zip.by_name(&member.path) {
+            Ok(content) => content,
+            Err(ZipError::FileNotFound) => return Err(wrong(format!("has no {}", member.path))),
+            Err(error) => return Err(wrong(format!("{}: {error}", member.path))),
+        };
+        if !content.is_file() || content.is_symlink() {
+            return Err(wrong(format!("{} is no plain file", member.path)));
+        }
+        if content.size() != member.size {
+            let reason = format!("{} has {} bytes, not {}", member.path, content.size(), member.size);
+            return Err(wrong(reason));
+        }
+        write(&mut content, member, folder).map_err(|error| match error {
+            Written::Archive(reason) => wrong(format!("{}: {reason}", member.path)),
+            Written::Disk(source) => failed("write", &folder.join(member.name()))(source),
+        })?;
+    }
+    Ok(())
+}
+
+enum Written {
+    Archive(String),
+    Disk(io::Error),
+}
+
+/// Writes one member. What its header claims is not believed: it ends at the table's size, and must not fall short.
+fn write(content: &mut impl Read, member: &WheelMember, folder: &Path) -> Result<(), Written> {
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(folder.join(member.name()))
+        .map_err(Written::Disk)?;
+    let mut buffer = vec![0; CHUNK];
+    let mut written = 0_u64;
+    loop {
+        let count = match content.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            // A damaged stream, or a checksum that does not fit.
+            Err(error) => return Err(Written::Archive(error.to_string())),
+        };
+        written = written.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+        if written > member.size {
+            return Err(Written::Archive(format!("unpacks to more than {} bytes", member.size)));
+        }
+        file.write_all(buffer.get(..count).unwrap_or_default()).map_err(Written::Disk)?;
+    }
+    if written != member.size {
+        return Err(Written::Archive(format!("unpacks to {written} bytes, not {}", member.size)));
+    }
+    file.sync_all().map_err(Written::Disk)
+}
+
+pub(crate) fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PypiError + use<> {
+    let path = path.to_owned();
+    move |source| PypiError::Store { doing, path, source }
+}

@@ -1,0 +1,95 @@
+//! How long a client waits.
+
+use std::time::{Duration, Instant};
+
+use super::status::{Code, Status};
+
+/// The moment after which nobody waits for the answer, if the client named one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    /// From the `grpc-timeout` of a call that came in at `now`: at most eight digits and a unit.
+    pub(crate) fn of_request(header: Option<&[u8]>, now: Instant) -> Result<Self, Status> {
+        let Some(header) = header else { return Ok(Self(None)) };
+        let timeout = parse(header).ok_or_else(|| {
+            Status::invalid(format!("grpc-timeout {:?} is no timeout", String::from_utf8_lossy(header)))
+        })?;
+        Ok(Self(now.checked_add(timeout)))
+    }
+
+    /// What is left at `now`; none if the client waits for ever.
+    pub(crate) fn left(self, now: Instant) -> Result<Option<Duration>, Status> {
+        match self.0.map(|deadline| deadline.checked_duration_since(now)) {
+            None => Ok(None),
+            Some(Some(left)) if !left.is_zero() => Ok(Some(left)),
+            Some(_) => Err(passed()),
+        }
+    }
+}
+
+/// The refusal of work nobody waits for.
+pub(crate) fn passed() -> Status {
+    Status::new(Code::DeadlineExceeded, "the time the client gave was over before its request was read")
+}
+
+fn parse(header: &[u8]) -> Option<Duration> {
+    let (&unit, digits) = header.split_last()?;
+    if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    match unit {
+        b'H' => Some(Duration::from_secs(number * 3600)),
+        b'M' => Some(Duration::from_secs(number * 60)),
+        b'S' => Some(Duration::from_secs(number)),
+        b'm' => Some(Duration::from_millis(number)),
+        b'u' => Some(Duration::from_micros(number)),
+        b'n' => Some(Duration::from_nanos(number)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_unit_is_read() {
+        let cases: [(&[u8], Duration); 6] = [
+            (b"1H", Duration::from_secs(3600)),
+            (b"2M", Duration::from_secs(120)),
+            (b"99999999S", Duration::from_secs(99_999_999)),
+            (b"250m", Duration::from_millis(250)),
+            (b"5u", Duration::from_micros(5)),
+            (b"7n", Duration::from_nanos(7)),
+        ];
+        for (header, timeout) in cases {
+            assert_eq!(parse(header), Some(timeout));
+        }
+    }
+
+    #[test]
+    fn a_timeout_that_is_none_is_refused() {
+        for header in [&b""[..], b"S", b"5", b"5s", b"-5S", b"1.5S", b"123456789S", b"5 S", b"\xff"] {
+            let refusal = Deadline::of_request(Some(header), Instant::now()).unwrap_err();
+            assert_eq!(refusal.code, Code::InvalidArgument, "{header:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_shrinks_until_it_is_over() {
+        let start = Instant::now();
+        let deadline = Deadline::of_request(Some(b"100m"), start).unwrap();
+        let after = |milliseconds| deadline.left(start + Duration::from_millis(milliseconds));
+        assert_eq!(after(30), Ok(Some(Duration::from_millis(70))));
+        assert_eq!(after(100).unwrap_err().code, Code::DeadlineExceeded);
+        assert_eq!(after(200).unwrap_err().code, Code::DeadlineExceeded);
+    }
+
+    #[test]
+    fn a_client_that_names_no_timeout_waits_for_ever() {
+        let now = Instant::now();
+        assert_eq!(Deadline::of_request(None, now).unwrap().left(now), Ok(None));
+    }
+}

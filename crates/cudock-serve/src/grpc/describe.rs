@@ -1,0 +1,225 @@
+//! What the server says of itself and its models.
+
+use cudock_tensor::{DType, Signature, TensorSpec};
+
+use super::messages::{
+    InferBatchStatistics, InferStatistics, ModelConfig, ModelConfigResponse, ModelDynamicBatching,
+    ModelIndex, ModelInput, ModelMetadataResponse, ModelOutput, ModelStatistics, ModelStatisticsResponse,
+    OutputTensor, RepositoryIndexResponse, ServerMetadataResponse, StatisticDuration,
+};
+use crate::model::Model;
+use crate::{ModelEntry, Statistics};
+
+/// What models of this format are called by Triton's clients.
+const PLATFORM: &str = "onnxruntime_onnx";
+
+/// Extensions of the protocol that work here.
+const EXTENSIONS: [&str; 4] = ["binary_tensor_data", "model_configuration", "model_repository", "statistics"];
+
+pub(crate) fn server_metadata() -> ServerMetadataResponse {
+    ServerMetadataResponse {
+        name: "cudock".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        extensions: EXTENSIONS.map(str::to_owned).into(),
+    }
+}
+
+pub(crate) fn model_metadata(model: &Model, all: &[ModelEntry]) -> ModelMetadataResponse {
+    let versions = all.iter().filter(|entry| entry.name == model.name()).map(|entry| entry.version.clone());
+    metadata(model.name(), versions.collect(), model.signature())
+}
+
+fn metadata(name: &str, versions: Vec<String>, signature: &Signature) -> ModelMetadataResponse {
+    let tensors = |specs: &[TensorSpec]| {
+        specs
+            .iter()
+            .map(|spec| OutputTensor {
+                name: spec.name.clone(),
+                datatype: spec.dtype.protocol_name().to_owned(),
+                shape: spec.protocol_shape(),
+            })
+            .collect()
+    };
+    ModelMetadataResponse {
+        name: name.to_owned(),
+        versions,
+        platform: PLATFORM.to_owned(),
+        inputs: tensors(&signature.inputs),
+        outputs: tensors(&signature.outputs),
+    }
+}
+
+/// The model in the words of Triton's configuration: dimensions are those of one row, if rows share batches.
+pub(crate) fn model_config(model: &Model) -> ModelConfigResponse {
+    let config = config(model.name(), model.signature(), model.max_rows(), model.preferred());
+    ModelConfigResponse { config: Some(config) }
+}
+
+fn config(name: &str, signature: &Signature, max_rows: usize, preferred: &[usize]) -> ModelConfig {
+    let dims = |spec: &TensorSpec| {
+        let shape = spec.protocol_shape();
+        shape.get(usize::from(signature.batched)..).unwrap_or_default().to_vec()
+    };
+    let input = |spec: &TensorSpec| ModelInput {
+        name: spec.name.clone(),
+        data_type: data_type(spec.dtype),
+        dims: dims(spec),
+    };
+    let output = |spec: &TensorSpec| ModelOutput {
+        name: spec.name.clone(),
+        data_type: data_type(spec.dtype),
+        dims: dims(spec),
+    };
+    let size = |rows: usize| i32::try_from(rows).unwrap_or(i32::MAX);
+    ModelConfig {
+        name: name.to_owned(),
+        platform: PLATFORM.to_owned(),
+        backend: "onnxruntime".to_owned(),
+        max_batch_size: if signature.batched { size(max_rows) } else { 0 },
+        input: signature.inputs.iter().map(input).collect(),
+        output: signature.outputs.iter().map(output).collect(),
+        dynamic_batching: signature.batched.then(|| ModelDynamicBatching {
+            preferred_batch_size: preferred.iter().map(|&rows| size(rows)).collect(),
+        }),
+    }
+}
+
+/// `inference.DataType`.
+const fn data_type(dtype: DType) -> i32 {
+    match dtype {
+        DType::Bool => 1,
+        DType::U8 => 2,
+        DType::U16 => 3,
+        DType::U32 => 4,
+        DType::U64 => 5,
+        DType::I8 => 6,
+        DType::I16 => 7,
+        DType::I32 => 8,
+        DType::I64 => 9,
+        DType::F16 => 10,
+        DType::F32 => 11,
+        DType::F64 => 12,
+        DType::String => 13,
+        DType::BF16 => 14,
+    }
+}
+
+/// The counts of models, each with its name and version.
+pub(crate) fn statistics(models: Vec<(String, String, Statistics)>) -> ModelStatisticsResponse {
+    ModelStatisticsResponse {
+        model_stats: models
+            .into_iter()
+            .map(|(name, version, counts)| model_statistics(name, version, counts))
+            .collect(),
+    }
+}
+
+fn model_statistics(name: String, version: String, counts: Statistics) -> ModelStatistics {
+    let requests = |ns| Some(StatisticDuration { count: counts.requests, ns });
+    ModelStatistics {
+        name,
+        version,
+        inference_count: counts.rows,
+        execution_count: counts.batches,
+        inference_stats: Some(InferStatistics {
+            success: requests(counts.queue_ns.saturating_add(counts.compute_ns)),
+            fail: Some(StatisticDuration { count: counts.failed, ns: 0 }),
+            queue: requests(counts.queue_ns),
+            compute_infer: requests(counts.compute_ns),
+        }),
+        batch_stats: counts
+            .batch_sizes
+            .into_iter()
+            .map(|(rows, count, ns)| InferBatchStatistics {
+                batch_size: rows as u64,
+                compute_infer: Some(StatisticDuration { count, ns }),
+            })
+            .collect(),
+    }
+}
+
+/// The models there are; only those that can be used, if `ready`.
+pub(crate) fn index(models: Vec<ModelEntry>, ready: bool) -> RepositoryIndexResponse {
+    let models = models.into_iter().filter(|entry| entry.ready || !ready).map(|entry| ModelIndex {
+        name: entry.name,
+        version: entry.version,
+        state: if entry.ready { "READY" } else { "UNAVAILABLE" }.to_owned(),
+        reason: entry.reason,
+    });
+    RepositoryIndexResponse { models: models.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+
+    use super::super::fixtures;
+    use super::*;
+
+    #[test]
+    fn descriptions_are_written_as_the_official_classes_write_them() {
+        let spec = |name: &str, dtype, shape: &[Option<usize>]| TensorSpec {
+            name: name.to_owned(),
+            dtype,
+            shape: shape.to_vec(),
+        };
+        let signature = Signature {
+            inputs: vec![spec("x", DType::F16, &[None, Some(3), None])],
+            outputs: vec![spec("y", DType::String, &[None, Some(1)])],
+            batched: true,
+        };
+        let config = ModelConfigResponse { config: Some(config("model", &signature, 32, &[8, 32])) };
+        assert_eq!(config.encode_to_vec(), fixtures::message("config"));
+        let metadata = metadata("model", vec!["1".to_owned(), "2".to_owned()], &signature);
+        assert_eq!(metadata.encode_to_vec(), fixtures::message("metadata"));
+        let counts = Statistics {
+            requests: 5,
+            rows: 9,
+            batches: 2,
+            failed: 1,
+            queue_ns: 100,
+            compute_ns: 1000,
+            batch_sizes: vec![(4, 1, 400)],
+        };
+        let statistics = statistics(vec![("model".to_owned(), "1".to_owned(), counts)]);
+        assert_eq!(statistics.encode_to_vec(), fixtures::message("statistics"));
+        let bad = ModelEntry {
+            name: "bad".to_owned(),
+            version: "1".to_owned(),
+            ready: false,
+            reason: "not ONNX".to_owned(),
+        };
+        assert_eq!(index(vec![bad], false).encode_to_vec(), fixtures::message("index"));
+    }
+
+    #[test]
+    fn a_model_whose_rows_share_no_batches_keeps_its_whole_shape() {
+        let input = TensorSpec { name: "x".to_owned(), dtype: DType::F32, shape: vec![Some(1), None] };
+        let signature = Signature { inputs: vec![input], outputs: Vec::new(), batched: false };
+        let config = config("model", &signature, 32, &[8]);
+        assert_eq!((config.max_batch_size, config.dynamic_batching), (0, None));
+        assert_eq!(config.input[0].dims, [1, -1]);
+    }
+
+    #[test]
+    fn every_type_has_a_number_of_its_own() {
+        let mut numbers = DType::ALL.map(data_type);
+        numbers.sort_unstable();
+        assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
+    }
+
+    #[test]
+    fn only_ready_models_are_listed_if_so_asked() {
+        let entry = |name: &str, ready, reason: &str| ModelEntry {
+            name: name.to_owned(),
+            version: "1".to_owned(),
+            ready,
+            reason: reason.to_owned(),
+        };
+        let models = || vec![entry("good", true, ""), entry("bad", false, "not ONNX")];
+        assert_eq!(index(models(), true).models.len(), 1);
+        let all = index(models(), false).models;
+        assert_eq!((all[0].state.as_str(), all[0].reason.as_str()), ("READY", ""));
+        assert_eq!((all[1].state.as_str(), all[1].reason.as_str()), ("UNAVAILABLE", "not ONNX"));
+    }
+}

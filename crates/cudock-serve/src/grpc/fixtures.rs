@@ -1,0 +1,20 @@
+//! Messages as the official client's classes write them.
+
+use bytes::Bytes;
+
+const MESSAGES: &str = include_str!("fixtures/messages.txt");
+
+/// The message with that name.
+pub(crate) fn message(name: &str) -> Bytes {
+    let digits = MESSAGES
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+        .unwrap_or_else(|| panic!("no message {name}"));
+    let bytes = (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap());
+    bytes.collect()
+}
+
+/// All messages.
+pub(crate) fn all() -> Vec<Bytes> {
+    MESSAGES.lines().filter_map(|line| line.split_once(' ')).map(|(name, _)| message(name)).collect()
+}

@@ -1,0 +1,182 @@
+//! `ModelInferRequest`.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use cudock_tensor::{DType, Inference, Limits, Signature, Tensor, WantedOutput, elements};
+
+use super::contents;
+use super::parameters::{Parameters, check_of_tensor};
+use crate::ServeError;
+use crate::grpc::deadline::Deadline;
+use crate::grpc::status::Status;
+use crate::grpc::wire::{Field, Fields};
+
+/// Most inputs or outputs that are looked at; models have a handful.
+const MOST_TENSORS: usize = 1024;
+
+/// A request as it was written, not yet held against a model.
+#[derive(Debug, Default)]
+pub(crate) struct InferRequest {
+    pub(crate) model: String,
+    pub(crate) version: String,
+    pub(crate) id: String,
+    parameters: Parameters,
+    inputs: Vec<Input>,
+    outputs: Vec<String>,
+    raw: Vec<Bytes>,
+}
+
+#[derive(Debug, Default)]
+struct Input {
+    name: String,
+    datatype: String,
+    shape: Vec<u64>,
+    /// `InferTensorContents`, unread: what to read it as is known only when the model is.
+    contents: Option<Bytes>,
+}
+
+impl InferRequest {
+    /// Reads a message. Tensors stay where they are; `rank` is the most dimensions one may have.
+    pub(crate) fn read(message: &Bytes, rank: usize) -> Result<Self, Status> {
+        let mut request = Self::default();
+        for field in Fields::of(message) {
+            let field = field?;
+            match field.number {
+                1 => field.text()?.clone_into(&mut request.model),
+                2 => field.text()?.clone_into(&mut request.version),
+                3 => field.text()?.clone_into(&mut request.id),
+                4 => request.parameters.read(field)?,
+                5 => push(&mut request.inputs, Input::read(message, field, rank)?)?,
+                6 => push(&mut request.outputs, read_output(field)?)?,
+                7 => push(&mut request.raw, message.slice_ref(field.block()?))?,
+                _ => {}
+            }
+        }
+        Ok(request)
+    }
+
+    /// Holds the request against the model it is for. Timeouts count from `received`.
+    pub(crate) fn into_inference(
+        self,
+        signature: &Signature,
+        limits: &Limits,
+        deadline: Deadline,
+        received: Instant,
+    ) -> Result<Inference, Status> {
+        let outputs = self.outputs.iter().map(|name| wanted(name, signature)).collect::<Result<_, _>>()?;
+        let timeout = sooner(deadline.left(received)?, self.parameters.timeout);
+        let tensors = tensors(self.inputs, self.raw, limits)?;
+        let mut inference = Inference::from_tensors(tensors, signature)
+            .map_err(|malformed| Status::from(ServeError::from(malformed)))?;
+        inference.outputs = outputs;
+        inference.binary_outputs = true;
+        inference.priority = self.parameters.priority;
+        inference.timeout = timeout;
+        inference.id = (!self.id.is_empty()).then_some(self.id);
+        Ok(inference)
+    }
+}
+
+impl Input {
+    fn read(message: &Bytes, field: Field<'_>, rank: usize) -> Result<Self, Status> {
+        let mut input = Self::default();
+        for field in Fields::of(field.block()?) {
+            let field = field?;
+            match field.number {
+                1 => field.text()?.clone_into(&mut input.name),
+                2 => field.text()?.clone_into(&mut input.datatype),
+                3 => field.varints(|dimension| {
+                    if input.shape.len() == rank {
+                        return Err(Status::invalid(format!("an input has more than {rank} dimensions")));
+                    }
+                    input.shape.push(dimension);
+                    Ok(())
+                })?,
+                4 => check_of_tensor(field, &input.name)?,
+                5 => input.contents = Some(message.slice_ref(field.block()?)),
+                _ => {}
+            }
+        }
+        Ok(input)
+    }
+
+    /// The tensor, from raw bytes or from its own contents.
+    fn into_tensor(self, raw: Option<Bytes>, limits: &Limits) -> Result<(String, Tensor), Status> {
+        let Self { name, datatype, shape, contents } = self;
+        let dtype = DType::from_protocol_name(&datatype)
+            .ok_or_else(|| Status::invalid(format!("input `{name}`: no type is called {datatype:?}")))?;
+        let shape = shape
+            .iter()
+            .map(|&dimension| usize::try_from(dimension).ok().filter(|_| dimension.cast_signed() >= 0))
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| {
+                Status::invalid(format!("input `{name}`: a dimension of its shape is negative"))
+            })?;
+        let elements = elements(&shape).filter(|&count| count <= limits.elements).ok_or_else(|| {
+            Status::invalid(format!("input `{name}`: {shape:?} is more than {} elements", limits.elements))
+        })?;
+        let data = match (raw, contents) {
+            (Some(raw), None) => raw,
+            (Some(_), Some(_)) => {
+                return Err(Status::invalid(format!(
+                    "input `{name}`: it has contents, and raw_input_contents are there, too"
+                )));
+            }
+            (None, contents) => contents::read(&contents.unwrap_or_default(), dtype, elements, &name)?,
+        };
+        let tensor = Tensor::new(dtype, shape, data)
+            .map_err(|error| Status::invalid(format!("input `{name}`: {error}")))?;
+        Ok((name, tensor))
+    }
+}
+
+fn tensors(inputs: Vec<Input>, raw: Vec<Bytes>, limits: &Limits) -> Result<Vec<(String, Tensor)>, Status> {
+    if raw.is_empty() {
+        return inputs.into_iter().map(|input| input.into_tensor(None, limits)).collect();
+    }
+    if raw.len() != inputs.len() {
+        return Err(Status::invalid(format!(
+            "{} inputs are named, raw_input_contents has {}",
+            inputs.len(),
+            raw.len()
+        )));
+    }
+    inputs.into_iter().zip(raw).map(|(input, raw)| input.into_tensor(Some(raw), limits)).collect()
+}
+
+fn read_output(field: Field<'_>) -> Result<String, Status> {
+    let mut name = String::new();
+    for field in Fields::of(field.block()?) {
+        let field = field?;
+        match field.number {
+            1 => field.text()?.clone_into(&mut name),
+            2 => check_of_tensor(field, &name)?,
+            _ => {}
+        }
+    }
+    Ok(name)
+}
+
+fn wanted(name: &str, signature: &Signature) -> Result<WantedOutput, Status> {
+    let index = signature.output(name).ok_or_else(|| {
+        let known: Vec<_> = signature.outputs.iter().map(|spec| spec.name.as_str()).collect();
+        Status::invalid(format!("the model has no output `{name}`, only {}", known.join(", ")))
+    })?;
+    Ok(WantedOutput { index, binary: true })
+}
+
+fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), Status> {
+    if list.len() == MOST_TENSORS {
+        return Err(Status::invalid(format!("the request has more than {MOST_TENSORS} inputs or outputs")));
+    }
+    list.push(item);
+    Ok(())
+}
+
+fn sooner(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

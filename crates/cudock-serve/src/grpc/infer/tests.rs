@@ -1,0 +1,253 @@
+//! Requests and answers, held against the bytes of the official client's classes.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use cudock_tensor::{Answer, DType, Inference, Limits, Signature, Tensor, TensorSpec, WantedOutput};
+
+use super::*;
+use crate::grpc::fixtures;
+use crate::grpc::status::Code;
+
+fn spec(name: &str, dtype: DType, shape: &[Option<usize>]) -> TensorSpec {
+    TensorSpec { name: name.to_owned(), dtype, shape: shape.to_vec() }
+}
+
+fn signature(inputs: Vec<TensorSpec>, batched: bool) -> Signature {
+    let outputs = vec![spec("first", DType::F32, &[None, Some(1)]), spec("second", DType::String, &[None])];
+    Signature { inputs, outputs, batched }
+}
+
+fn one_input() -> Signature {
+    signature(vec![spec("x", DType::F32, &[None, None])], true)
+}
+
+fn inference(message: &Bytes, signature: &Signature) -> Result<Inference, Status> {
+    let limits = Limits::default();
+    InferRequest::read(message, limits.rank)?.into_inference(
+        signature,
+        &limits,
+        Deadline::default(),
+        Instant::now(),
+    )
+}
+
+fn refused(message: &Bytes, signature: &Signature) -> (Code, String) {
+    let status = inference(message, signature).unwrap_err();
+    (status.code, status.message)
+}
+
+#[test]
+fn a_request_with_raw_tensors_is_read() {
+    let message = fixtures::message("raw_fp32");
+    let request = InferRequest::read(&message, 16).unwrap();
+    assert_eq!((request.model.as_str(), request.version.as_str()), ("model", "3"));
+    let inference = inference(&message, &one_input()).unwrap();
+    assert_eq!(inference.id.as_deref(), Some("seven"));
+    assert_eq!((inference.rows, inference.priority), (1, 2));
+    assert_eq!(inference.timeout, Some(Duration::from_millis(5)));
+    let tensor = &inference.inputs[0];
+    assert_eq!((tensor.dtype(), tensor.shape()), (DType::F32, &[1, 3][..]));
+    assert_eq!(*tensor.data(), [1.5_f32, -2.0, 3.25].map(f32::to_le_bytes).concat());
+}
+
+#[test]
+fn a_raw_tensor_stays_where_it_came() {
+    let message = fixtures::message("raw_fp32");
+    let inference = inference(&message, &one_input()).unwrap();
+    let place = inference.inputs[0].data().as_ptr();
+    assert!(message.as_ptr_range().contains(&place));
+}
+
+#[test]
+fn inputs_are_put_in_the_models_order_and_outputs_chosen() {
+    let inputs = vec![spec("a", DType::F16, &[None, Some(2)]), spec("b", DType::I64, &[None, Some(1)])];
+    let inference = inference(&fixtures::message("raw_two_inputs"), &signature(inputs, true)).unwrap();
+    assert_eq!(inference.rows, 2);
+    assert_eq!(inference.inputs[0].data()[..], [0x00, 0x38, 0x00, 0x3c, 0x00, 0x40, 0x00, 0x44]);
+    assert_eq!(*inference.inputs[1].data(), [7_i64, -8].map(i64::to_le_bytes).concat());
+    assert_eq!(inference.outputs, [WantedOutput { index: 1, binary: true }]);
+}
+
+#[test]
+fn strings_come_raw() {
+    let inputs = vec![spec("s", DType::String, &[None, Some(2)])];
+    let inference = inference(&fixtures::message("raw_bytes"), &signature(inputs, true)).unwrap();
+    assert_eq!(inference.inputs[0].strings().collect::<Vec<_>>(), [&b"hi"[..], b""]);
+}
+
+#[test]
+fn tensors_written_out_as_numbers_are_read_in_every_type() {
+    let cases: [(&str, DType, Vec<usize>, Vec<u8>); 12] = [
+        ("bool", DType::Bool, vec![2], vec![1, 0]),
+        ("int8", DType::I8, vec![3], vec![0x80, 0, 0x7f]),
+        ("int16", DType::I16, vec![2], [i16::MIN, i16::MAX].map(i16::to_le_bytes).concat()),
+        ("int32", DType::I32, vec![2], [i32::MIN, i32::MAX].map(i32::to_le_bytes).concat()),
+        ("int64", DType::I64, vec![2], [i64::MIN, i64::MAX].map(i64::to_le_bytes).concat()),
+        ("uint8", DType::U8, vec![2], vec![0, 255]),
+        ("uint16", DType::U16, vec![1], u16::MAX.to_le_bytes().to_vec()),
+        ("uint32", DType::U32, vec![1], u32::MAX.to_le_bytes().to_vec()),
+        ("uint64", DType::U64, vec![1], u64::MAX.to_le_bytes().to_vec()),
+        ("fp32", DType::F32, vec![1, 2], [1.5_f32, -0.0].map(f32::to_le_bytes).concat()),
+        ("fp64", DType::F64, vec![2], [1e300_f64, -2.5].map(f64::to_le_bytes).concat()),
+        ("bytes", DType::String, vec![2], b"\x02\0\0\0hi\x02\0\0\0\xff\0".to_vec()),
+    ];
+    let inputs =
+        cases.iter().map(|(name, dtype, shape, _)| spec(name, *dtype, &vec![None; shape.len()])).collect();
+    let inference = inference(&fixtures::message("typed"), &signature(inputs, false)).unwrap();
+    for (tensor, (name, dtype, shape, data)) in inference.inputs.iter().zip(cases) {
+        assert_eq!(*tensor, Tensor::new(dtype, shape, data.into()).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn what_would_change_the_meaning_of_a_request_is_refused_not_ignored() {
+    for (name, word) in
+        [("sequence", "sequence"), ("classification", "classes"), ("shared_memory", "shared memory")]
+    {
+        let (code, message) = refused(&fixtures::message(name), &one_input());
+        assert_eq!(code, Code::Unimplemented, "{name}");
+        assert!(message.contains(word), "{message}");
+    }
+}
+
+#[test]
+fn an_output_the_model_does_not_have_is_refused_with_those_it_has() {
+    let outputs = vec![spec("only", DType::F32, &[None])];
+    let inputs = vec![spec("a", DType::F16, &[None, Some(2)]), spec("b", DType::I64, &[None, Some(1)])];
+    let model = Signature { inputs, outputs, batched: true };
+    let (code, message) = refused(&fixtures::message("raw_two_inputs"), &model);
+    assert_eq!(code, Code::InvalidArgument);
+    assert_eq!(message, "the model has no output `second`, only only");
+}
+
+#[test]
+fn a_request_that_does_not_fit_the_model_is_refused() {
+    let model = signature(vec![spec("x", DType::F32, &[None, Some(4)])], true);
+    assert_eq!(refused(&fixtures::message("raw_fp32"), &model).0, Code::InvalidArgument);
+}
+
+/// A request with one input by its fields: type, shape, and raw contents.
+fn request(datatype: &str, shape: &[u8], raw: &[&[u8]]) -> Bytes {
+    let block =
+        |field: u8, bytes: &[u8]| [&[field << 3 | 2, u8::try_from(bytes.len()).unwrap()], bytes].concat();
+    let input = [block(1, b"x"), block(2, datatype.as_bytes()), block(3, shape)].concat();
+    let mut message = block(5, &input);
+    message.extend(raw.iter().flat_map(|raw| block(7, raw)));
+    message.into()
+}
+
+#[test]
+fn tensors_that_do_not_hold_together_are_refused_by_name() {
+    let minus_one = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+    let cases = [
+        (request("FP32", &[1, 2], &[&[0; 7]]), "input `x`: FP32 [1, 2] takes 8 bytes, not 7"),
+        (request("FP33", &[1, 1], &[&[0; 4]]), "input `x`: no type is called \"FP33\""),
+        (request("FP32", &minus_one, &[&[0; 4]]), "input `x`: a dimension of its shape is negative"),
+        (request("FP32", &[1, 1], &[&[0; 4], &[0; 4]]), "1 inputs are named, raw_input_contents has 2"),
+        (request("FP32", &[1, 1], &[]), "input `x`: its shape takes 1 elements, its contents have 0"),
+        (request("FP32", &[1; 17], &[&[0; 4]]), "an input has more than 16 dimensions"),
+    ];
+    for (message, said) in cases {
+        assert_eq!(refused(&message, &one_input()), (Code::InvalidArgument, said.to_owned()));
+    }
+}
+
+#[test]
+fn a_shape_beyond_counting_is_refused() {
+    let large = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40];
+    let (code, message) = refused(&request("FP32", &[large, large].concat(), &[&[0; 4]]), &one_input());
+    assert_eq!(code, Code::InvalidArgument);
+    assert!(message.contains("elements"), "{message}");
+}
+
+#[test]
+fn two_bytes_of_message_do_not_become_a_megabyte_of_inputs() {
+    let (code, message) = refused(&[0x2a, 0].repeat(100_000).into(), &one_input());
+    assert_eq!(
+        (code, message.as_str()),
+        (Code::InvalidArgument, "the request has more than 1024 inputs or outputs")
+    );
+}
+
+#[test]
+fn the_sooner_of_both_timeouts_counts() {
+    let message = fixtures::message("raw_fp32");
+    let now = Instant::now();
+    for (header, timeout) in [(&b"1m"[..], Duration::from_millis(1)), (b"1S", Duration::from_millis(5))] {
+        let deadline = Deadline::of_request(Some(header), now).unwrap();
+        let request = InferRequest::read(&message, 16).unwrap();
+        let inference = request.into_inference(&one_input(), &Limits::default(), deadline, now).unwrap();
+        assert_eq!(inference.timeout, Some(timeout));
+    }
+}
+
+#[test]
+fn broken_messages_are_refused_and_never_panic() {
+    let model = one_input();
+    for message in fixtures::all() {
+        for end in 0..message.len() {
+            let _ = inference(&message.slice(..end), &model);
+        }
+        for place in 0..message.len() {
+            for value in [0, 0x7f, 0x80, 0xff, message[place] ^ 1] {
+                let mut changed = message.to_vec();
+                changed[place] = value;
+                let _ = inference(&changed.into(), &model);
+            }
+        }
+    }
+}
+
+fn answer() -> Answer {
+    let first = [1.5_f32, -2.0].map(f32::to_le_bytes).concat();
+    Answer {
+        outputs: vec![
+            Tensor::new(DType::F32, vec![2, 1], first.into()).unwrap(),
+            Tensor::new(DType::String, vec![2], Bytes::from_static(b"\x02\0\0\0hi\0\0\0\0")).unwrap(),
+        ],
+    }
+}
+
+fn response<'a>(
+    signature: &'a Signature,
+    wanted: &'a [WantedOutput],
+    answer: &'a Answer,
+) -> InferResponse<'a> {
+    InferResponse { model: "model", version: "3", id: "seven", signature, wanted, answer }
+}
+
+#[test]
+fn answers_are_written_as_the_official_classes_write_them() {
+    let (model, answer) = (one_input(), answer());
+    let response = response(&model, &[], &answer);
+    assert_eq!(response.message().unwrap().concat(), fixtures::message("answer"));
+    assert_eq!(response.stream_message().unwrap().concat(), fixtures::message("answer_in_stream"));
+    assert_eq!(error_in_stream("model", "3", "seven", "too late"), fixtures::message("error_in_stream"));
+}
+
+#[test]
+fn an_answer_keeps_its_tensors_where_they_are() {
+    let (model, answer) = (one_input(), answer());
+    let parts = response(&model, &[], &answer).message().unwrap();
+    assert!(parts.iter().any(|part| part.as_ptr() == answer.outputs[0].data().as_ptr()));
+}
+
+#[test]
+fn only_wanted_outputs_are_written_and_in_the_order_asked_for() {
+    let (model, answer) = (one_input(), answer());
+    let wanted = [1, 0].map(|index| WantedOutput { index, binary: true });
+    let both = response(&model, &wanted, &answer).message().unwrap();
+    assert_eq!(both[1], *answer.outputs[1].data());
+    assert_eq!(both[3], *answer.outputs[0].data());
+    let second = response(&model, &wanted[..1], &answer).message().unwrap();
+    assert_eq!(second.len(), 2);
+    assert_eq!(second[1], *answer.outputs[1].data());
+}
+
+#[test]
+fn an_engine_with_too_few_outputs_is_told_of() {
+    let (model, mut answer) = (one_input(), answer());
+    answer.outputs.pop();
+    assert_eq!(response(&model, &[], &answer).message().unwrap_err().code, Code::Internal);
+}

@@ -1,0 +1,256 @@
+//! The wire format of protobuf, as far as reading requests needs it.
+//!
+//! Requests for inference are read by hand: a generated reader makes hundreds of bytes of structs out of two bytes of
+//! message, and copies numbers twice on their way to the engine.
+
+/// Bytes that are not a protobuf message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum WireError {
+    /// A field runs beyond the end of the message.
+    #[error("field {number} runs beyond the end of its message")]
+    Truncated { number: u32 },
+    /// A number of more than 64 bits, or one that does not end.
+    #[error("byte {at} begins no number")]
+    Varint { at: usize },
+    /// A field number or kind that does not exist.
+    #[error("byte {at} begins no field")]
+    Key { at: usize },
+    /// A field of another kind than its description says.
+    #[error("field {number} is not {expected}")]
+    Kind { number: u32, expected: &'static str },
+    /// A string that is not UTF-8.
+    #[error("field {number} is not UTF-8")]
+    Text { number: u32 },
+}
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value<'message> {
+    Varint(u64),
+    Fixed64([u8; 8]),
+    Fixed32([u8; 4]),
+    Block(&'message [u8]),
+}
+
+/// One field of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Field<'message> {
+    pub(crate) number: u32,
+    pub(crate) value: Value<'message>,
+}
+
+impl<'message> Field<'message> {
+    /// The bytes of a field that holds bytes, a string, a message or packed numbers.
+    pub(crate) fn block(self) -> Result<&'message [u8], WireError> {
+        match self.value {
+            Value::Block(block) => Ok(block),
+            _ => Err(WireError::Kind { number: self.number, expected: "bytes or a message" }),
+        }
+    }
+
+    /// The text of a field that holds a string.
+    pub(crate) fn text(self) -> Result<&'message str, WireError> {
+        std::str::from_utf8(self.block()?).map_err(|_| WireError::Text { number: self.number })
+    }
+
+    /// The number of a field that holds one of variable length.
+    pub(crate) fn varint(self) -> Result<u64, WireError> {
+        match self.value {
+            Value::Varint(number) => Ok(number),
+            _ => Err(WireError::Kind { number: self.number, expected: "a whole number" }),
+        }
+    }
+
+    /// Calls `take` with each number of a repeated field, packed or not.
+    pub(crate) fn varints<E: From<WireError>>(
+        self,
+        mut take: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match self.value {
+            Value::Varint(number) => take(number),
+            Value::Block(packed) => {
+                let mut reader = Reader { message: packed, at: 0 };
+                while reader.at < packed.len() {
+                    take(reader.varint()?)?;
+                }
+                Ok(())
+            }
+            _ => Err(WireError::Kind { number: self.number, expected: "whole numbers" }.into()),
+        }
+    }
+}
+
+/// The fields of a message, in the order they were written.
+pub(crate) struct Fields<'message> {
+    reader: Reader<'message>,
+    broken: bool,
+}
+
+impl<'message> Fields<'message> {
+    /// Of that message.
+    pub(crate) fn of(message: &'message [u8]) -> Self {
+        Self { reader: Reader { message, at: 0 }, broken: false }
+    }
+}
+
+impl<'message> Iterator for Fields<'message> {
+    type Item = Result<Field<'message>, WireError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.broken || self.reader.at >= self.reader.message.len() {
+            return None;
+        }
+        let field = self.reader.field();
+        self.broken = field.is_err();
+        Some(field)
+    }
+}
+
+struct Reader<'message> {
+    message: &'message [u8],
+    at: usize,
+}
+
+impl<'message> Reader<'message> {
+    fn field(&mut self) -> Result<Field<'message>, WireError> {
+        let at = self.at;
+        let key = self.varint()?;
+        let number = u32::try_from(key >> 3).ok().filter(|&number| number != 0 && number < 1 << 29);
+        let number = number.ok_or(WireError::Key { at })?;
+        let value = match key & 7 {
+            0 => Value::Varint(self.varint()?),
+            1 => Value::Fixed64(self.array(number)?),
+            2 => {
+                let length = usize::try_from(self.varint()?).map_err(|_| WireError::Truncated { number })?;
+                Value::Block(self.take(length, number)?)
+            }
+            5 => Value::Fixed32(self.array(number)?),
+            _ => return Err(WireError::Key { at }),
+        };
+        Ok(Field { number, value })
+    }
+
+    fn take(&mut self, length: usize, number: u32) -> Result<&'message [u8], WireError> {
+        let end = self.at.checked_add(length).ok_or(WireError::Truncated { number })?;
+        let block = self.message.get(self.at..end).ok_or(WireError::Truncated { number })?;
+        self.at = end;
+        Ok(block)
+    }
+
+    fn array<const N: usize>(&mut self, number: u32) -> Result<[u8; N], WireError> {
+        self.take(N, number)?.try_into().map_err(|_| WireError::Truncated { number })
+    }
+
+    fn varint(&mut self) -> Result<u64, WireError> {
+        let broken = WireError::Varint { at: self.at };
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = *self.message.get(self.at).ok_or(broken)?;
+            self.at += 1;
+            if shift == 63 && byte > 1 {
+                return Err(broken);
+            }
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(broken)
+    }
+}
+
+/// Writes what comes before the bytes of a field that holds bytes or a message.
+pub(crate) fn put_block_head(number: u32, length: usize, out: &mut impl bytes::BufMut) {
+    put_varint(u64::from(number) << 3 | 2, out);
+    put_varint(length as u64, out);
+}
+
+fn put_varint(mut number: u64, out: &mut impl bytes::BufMut) {
+    while number >= 0x80 {
+        out.put_u8(number.to_le_bytes()[0] | 0x80);
+        number >>= 7;
+    }
+    out.put_u8(number.to_le_bytes()[0]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(message: &[u8]) -> Result<Vec<Field<'_>>, WireError> {
+        Fields::of(message).collect()
+    }
+
+    #[test]
+    fn every_kind_of_field_is_read() {
+        let message = [0x08, 0xac, 0x02, 0x11, 1, 2, 3, 4, 5, 6, 7, 8, 0x1a, 2, b'h', b'i', 0x25, 9, 8, 7, 6];
+        let expected = [
+            Field { number: 1, value: Value::Varint(300) },
+            Field { number: 2, value: Value::Fixed64([1, 2, 3, 4, 5, 6, 7, 8]) },
+            Field { number: 3, value: Value::Block(b"hi") },
+            Field { number: 4, value: Value::Fixed32([9, 8, 7, 6]) },
+        ];
+        assert_eq!(fields(&message).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_field_that_runs_beyond_the_message_is_refused() {
+        assert_eq!(fields(&[0x1a, 3, b'h', b'i']), Err(WireError::Truncated { number: 3 }));
+        assert_eq!(fields(&[0x11, 1, 2]), Err(WireError::Truncated { number: 2 }));
+        let endless = [0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        assert_eq!(fields(&endless), Err(WireError::Truncated { number: 3 }));
+    }
+
+    #[test]
+    fn a_number_of_more_than_64_bits_is_refused() {
+        let most = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        assert_eq!(fields(&most).unwrap(), [Field { number: 1, value: Value::Varint(u64::MAX) }]);
+        let more = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02];
+        assert_eq!(fields(&more), Err(WireError::Varint { at: 1 }));
+        assert_eq!(fields(&[0x08, 0x80]), Err(WireError::Varint { at: 1 }));
+    }
+
+    #[test]
+    fn groups_and_the_field_number_zero_are_refused() {
+        assert_eq!(fields(&[0x0b]), Err(WireError::Key { at: 0 }));
+        assert_eq!(fields(&[0x08, 1, 0x00, 1]), Err(WireError::Key { at: 2 }));
+    }
+
+    #[test]
+    fn reading_ends_with_the_first_fault() {
+        assert_eq!(Fields::of(&[0x1a, 9, 0x08, 1]).count(), 1);
+    }
+
+    #[test]
+    fn repeated_numbers_are_read_packed_and_one_by_one() {
+        let mut seen = Vec::new();
+        for field in fields(&[0x0a, 3, 1, 0xac, 0x02, 0x08, 7]).unwrap() {
+            field
+                .varints(|number| {
+                    seen.push(number);
+                    Ok::<_, WireError>(())
+                })
+                .unwrap();
+        }
+        assert_eq!(seen, [1, 300, 7]);
+    }
+
+    #[test]
+    fn what_is_written_before_a_block_is_read_back() {
+        for length in [0, 1, 127, 128, 300, 70_000] {
+            let mut message = Vec::new();
+            put_block_head(6, length, &mut message);
+            message.resize(message.len() + length, 7);
+            assert_eq!(
+                fields(&message).unwrap(),
+                [Field { number: 6, value: Value::Block(&vec![7; length]) }]
+            );
+        }
+    }
+
+    #[test]
+    fn text_that_is_not_utf8_is_refused() {
+        let field = Field { number: 1, value: Value::Block(&[0xff]) };
+        assert_eq!(field.text(), Err(WireError::Text { number: 1 }));
+    }
+}

@@ -1,0 +1,15 @@
+//! HTTP: connections, routes, bodies and answers.
+
+mod answer;
+mod body;
+mod connection;
+mod infer;
+mod keys;
+mod report;
+mod route;
+mod server;
+mod tls;
+
+pub use keys::ApiKeys;
+pub use server::{Server, ServerError};
+pub use tls::TlsError;

@@ -1,0 +1,347 @@
+//! How the server is doing, for probes, for Prometheus, for the page and for the Open Inference Protocol.
+
+use cudock_tensor::TensorSpec;
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+use super::answer::{self, HttpAnswer};
+use super::route::ModelName;
+use crate::ServeError;
+use crate::metrics::{Exposition, Percentiles};
+use crate::model::Model;
+use crate::page::status::{
+    BatchCount, DeviceStatus, Latencies, ModelState, ModelStatus, Percentiles as Milliseconds, QueueStatus,
+    ServerState, ServerStatus, StatusReport, Totals,
+};
+use crate::service::Service;
+
+/// State of the server and why it is not the best one.
+fn state(service: &Service) -> (ServerState, Option<String>) {
+    if service.is_draining() {
+        return (ServerState::Draining, Some("the server was told to end".to_owned()));
+    }
+    if service.is_loading() {
+        return (ServerState::Starting, Some("models are being loaded".to_owned()));
+    }
+    let models = service.loaded();
+    let degraded = models
+        .iter()
+        .find_map(|model| model.degraded().map(|reason| format!("model `{}`: {reason}", model.name())))
+        .or_else(|| {
+            let failures = service.failures();
+            let (name, version, reason) = failures.first()?;
+            Some(format!("model `{name}` version {version} is not loaded: {reason}"))
+        });
+    match degraded {
+        Some(reason) => (ServerState::Degraded, Some(reason)),
+        None => (ServerState::Healthy, None),
+    }
+}
+
+/// `GET /health`: 200 while requests are answered, be it on less than was asked for; 503 while they are not.
+pub(crate) fn health(service: &Service) -> HttpAnswer {
+    let (state, reason) = state(service);
+    let models: Vec<Value> = service
+        .loaded()
+        .iter()
+        .map(|model| {
+            let condition = model.condition();
+            json!({
+                "name": model.name(),
+                "version": model.version(),
+                "ready": model.is_ready(),
+                "device": &*model.device_name(),
+                "provider": condition.devices.first().map(|device| device.provider),
+                "engine": condition.devices.first().map(|device| device.engine.clone()),
+                "engine_processes": condition.processes,
+                "reason": model.degraded(),
+            })
+        })
+        .collect();
+    let readings = (service.settings.read_devices)();
+    let device = service.loaded().first().map(|model| model.device_name().to_string());
+    let memory = readings.first().map(|reading| json!({"used": reading.memory_used, "total": reading.memory_total}));
+    let status = if service.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let word = match state {
+        ServerState::Healthy => "healthy",
+        ServerState::Degraded if service.is_ready() => "degraded",
+        ServerState::Degraded => "unhealthy",
+        ServerState::Starting => "starting",
+        ServerState::Draining => "draining",
+    };
+    answer::json(
+        status,
+        &json!({
+            "status": word, "reason": reason, "device": device, "gpu_memory": memory, "models": models,
+            "version": env!("CARGO_PKG_VERSION"),
+        }),
+    )
+}
+
+/// 200 or 503, for probes.
+pub(crate) fn yes_or_no(yes: bool) -> HttpAnswer {
+    let (status, word) =
+        if yes { (StatusCode::OK, "true") } else { (StatusCode::SERVICE_UNAVAILABLE, "false") };
+    answer::json(status, &json!({ "ready": word == "true" }))
+}
+
+/// `GET /status`
+pub(crate) fn status(service: &Service) -> Result<HttpAnswer, ServeError> {
+    let (state, reason) = state(service);
+    let models = service.loaded();
+    let mut devices: Vec<DeviceStatus> = (service.settings.read_devices)()
+        .into_iter()
+        .map(|reading| DeviceStatus {
+            name: reading.name,
+            memory_used: Some(reading.memory_used),
+            memory_total: Some(reading.memory_total),
+            utilisation: reading.utilisation,
+        })
+        .collect();
+    if devices.is_empty() {
+        devices.push(machine());
+    }
+    let report = StatusReport {
+        schema: 1,
+        server: ServerStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_s: service.uptime().as_secs_f64(),
+            state,
+            reason,
+        },
+        models: models
+            .iter()
+            .map(|model| model_status(model))
+            .chain(service.failures().into_iter().map(|(name, version, why)| ModelStatus::failed(name, version, why)))
+            .collect(),
+        devices,
+    };
+    let text = serde_json::to_vec(&report).map_err(|error| ServeError::Engine(error.to_string()))?;
+    Ok(answer::whole(StatusCode::OK, "application/json", text))
+}
+
+fn model_status(model: &Model) -> ModelStatus {
+    let condition = model.condition();
+    let (totals, recent) = (model.totals(), model.recent());
+    let (rows, requests) = model.queued();
+    let stage = |percentiles: Percentiles| {
+        let Percentiles { p50, p90, p99 } = percentiles;
+        (p99 > 0.0).then_some(Milliseconds { p50, p90, p99 })
+    };
+    ModelStatus {
+        name: model.name().to_owned(),
+        version: model.version().to_owned(),
+        state: if model.is_ready() { ModelState::Ready } else { ModelState::Restarting },
+        device: model.device_name().to_string(),
+        provider: condition.devices.first().map(|device| device.provider),
+        degraded: model.degraded(),
+        batched: model.signature().batched,
+        inputs: model.signature().inputs.clone(),
+        outputs: model.signature().outputs.clone(),
+        max_batch: model.max_rows(),
+        try_range: model.settings().try_range.map(|(low, high)| [low, high]),
+        totals: Totals {
+            requests: totals.requests,
+            rows: totals.rows,
+            batches: totals.batches,
+            refused: totals.refused,
+            failed: totals.failed,
+            cancelled: totals.cancelled,
+            expired: totals.expired,
+        },
+        queue: QueueStatus { rows, requests },
+        latency_ms: Latencies {
+            queue: stage(recent.queue),
+            compute: stage(recent.compute),
+            total: stage(recent.total),
+        },
+        batch_sizes: totals.sizes.iter().map(|&(rows, count, _)| BatchCount { rows, count }).collect(),
+    }
+}
+
+/// Memory of a machine without a GPU.
+fn machine() -> DeviceStatus {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let bytes = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+    };
+    let total = bytes("MemTotal:");
+    DeviceStatus {
+        name: "cpu".to_owned(),
+        memory_used: total.zip(bytes("MemAvailable:")).map(|(total, free)| total.saturating_sub(free)),
+        memory_total: total,
+        utilisation: None,
+    }
+}
+
+/// `GET /metrics`
+pub(crate) fn metrics(service: &Service) -> HttpAnswer {
+    let models: Vec<_> =
+        service.loaded().iter().map(|model| (model.clone(), model.totals(), model.queued())).collect();
+    let mut page = Exposition::default();
+    let mut each = |name: &str, kind: &str, help: &str, value: &dyn Fn(usize) -> f64| {
+        page.family(name, kind, help);
+        for (place, (model, ..)) in models.iter().enumerate() {
+            page.sample(name, &[("model", model.name()), ("version", model.version())], value(place));
+        }
+    };
+    #[allow(clippy::cast_precision_loss, reason = "Prometheus counts in floating point")]
+    {
+        let total = |pick: fn(&crate::metrics::Totals) -> u64| {
+            let counts: Vec<f64> = models.iter().map(|(_, totals, _)| pick(totals) as f64).collect();
+            move |place: usize| counts.get(place).copied().unwrap_or(0.0)
+        };
+        each("cudock_requests_total", "counter", "Requests answered.", &total(|totals| totals.requests));
+        each("cudock_rows_total", "counter", "Rows of answered requests.", &total(|totals| totals.rows));
+        each("cudock_batches_total", "counter", "Batches run.", &total(|totals| totals.batches));
+        each("cudock_refused_total", "counter", "Requests refused for want of room.", &total(|totals| totals.refused));
+        each("cudock_expired_total", "counter", "Requests whose time was over.", &total(|totals| totals.expired));
+        each("cudock_cancelled_total", "counter", "Requests whose client left.", &total(|totals| totals.cancelled));
+        each("cudock_failed_total", "counter", "Requests the engine failed on.", &total(|totals| totals.failed));
+        each("cudock_engine_restarts_total", "counter", "Engines replaced.", &total(|totals| totals.restarts));
+        let queued = |place: usize| models.get(place).map_or(0.0, |(_, _, (rows, _))| *rows as f64);
+        each("cudock_queue_rows", "gauge", "Rows that wait.", &queued);
+        let ready = |place: usize| f64::from(models.get(place).is_some_and(|(model, ..)| model.is_ready()));
+        each("cudock_model_ready", "gauge", "Whether an engine runs the model.", &ready);
+    }
+    let stages = [("queue", 0), ("compute", 1), ("total", 2)];
+    page.family("cudock_request_seconds", "histogram", "Time of answered requests by stage.");
+    for (model, totals, _) in &models {
+        for (stage, place) in stages {
+            let histogram = [&totals.stages.queue, &totals.stages.compute, &totals.stages.total];
+            let labels = [("model", model.name()), ("version", model.version()), ("stage", stage)];
+            if let Some(histogram) = histogram.get(place) {
+                page.histogram("cudock_request_seconds", &labels, histogram);
+            }
+        }
+    }
+    devices(&mut page, service);
+    answer::whole(StatusCode::OK, "text/plain; version=0.0.4", page.into_text())
+}
+
+#[allow(clippy::cast_precision_loss, reason = "Prometheus counts in floating point")]
+fn devices(page: &mut Exposition, service: &Service) {
+    let readings = (service.settings.read_devices)();
+    let numbers: Vec<String> = readings.iter().map(|reading| reading.gpu.to_string()).collect();
+    let mut each = |name: &str, help: &str, value: &dyn Fn(&crate::settings::DeviceReading) -> Option<f64>| {
+        page.family(name, "gauge", help);
+        for (reading, number) in readings.iter().zip(&numbers) {
+            if let Some(value) = value(reading) {
+                page.sample(name, &[("gpu", number), ("name", &reading.name)], value);
+            }
+        }
+    };
+    each("cudock_gpu_memory_used_bytes", "Memory in use on the GPU.", &|reading| Some(reading.memory_used as f64));
+    each("cudock_gpu_memory_total_bytes", "Memory of the GPU.", &|reading| Some(reading.memory_total as f64));
+    each("cudock_gpu_utilisation", "Share of time a kernel ran.", &|reading| reading.utilisation);
+    page.family("cudock_held_bytes", "gauge", "Bytes of requests being read, waiting or running.");
+    page.sample("cudock_held_bytes", &[], service.held() as f64);
+}
+
+/// `GET /v2`
+pub(crate) fn server_metadata() -> HttpAnswer {
+    let extensions = ["binary_tensor_data", "model_repository", "statistics", "model_configuration"];
+    answer::json(
+        StatusCode::OK,
+        &json!({"name": "cudock", "version": env!("CARGO_PKG_VERSION"), "extensions": extensions}),
+    )
+}
+
+/// `GET /v2/models/NAME`
+pub(crate) fn model_metadata(service: &Service, model: &ModelName) -> Result<HttpAnswer, ServeError> {
+    let model = service.model(&model.name, model.version.as_deref())?;
+    let tensors = |specs: &[TensorSpec]| -> Vec<Value> {
+        specs
+            .iter()
+            .map(|spec| json!({"name": spec.name, "datatype": spec.dtype.protocol_name(), "shape": spec.protocol_shape()}))
+            .collect()
+    };
+    let versions: Vec<_> = service
+        .loaded()
+        .iter()
+        .filter(|other| other.name() == model.name())
+        .map(|other| other.version().to_owned())
+        .collect();
+    Ok(answer::json(
+        StatusCode::OK,
+        &json!({
+            "name": model.name(), "versions": versions, "platform": "onnxruntime_onnx",
+            "inputs": tensors(&model.signature().inputs), "outputs": tensors(&model.signature().outputs),
+        }),
+    ))
+}
+
+/// `GET /v2/models/NAME/ready`
+pub(crate) fn model_ready(service: &Service, model: &ModelName) -> Result<HttpAnswer, ServeError> {
+    let model = service.model(&model.name, model.version.as_deref())?;
+    Ok(yes_or_no(model.is_ready() && !service.is_draining()))
+}
+
+/// `GET /v2/models/NAME/config`, in Triton's words.
+pub(crate) fn model_config(service: &Service, model: &ModelName) -> Result<HttpAnswer, ServeError> {
+    let model = service.model(&model.name, model.version.as_deref())?;
+    let skip = usize::from(model.signature().batched);
+    let tensors = |specs: &[TensorSpec]| -> Vec<Value> {
+        specs
+            .iter()
+            .map(|spec| {
+                let dims: Vec<i64> = spec.protocol_shape().into_iter().skip(skip).collect();
+                let kind = if spec.dtype == cudock_tensor::DType::String { "STRING" } else { spec.dtype.protocol_name() };
+                json!({"name": spec.name, "data_type": format!("TYPE_{kind}"), "dims": dims})
+            })
+            .collect()
+    };
+    let wait = model.settings().max_wait.as_micros();
+    Ok(answer::json(
+        StatusCode::OK,
+        &json!({
+            "name": model.name(), "platform": "onnxruntime_onnx", "backend": "onnxruntime",
+            "max_batch_size": model.max_rows(),
+            "input": tensors(&model.signature().inputs), "output": tensors(&model.signature().outputs),
+            "dynamic_batching": {
+                "preferred_batch_size": model.preferred(),
+                "max_queue_delay_microseconds": u64::try_from(wait).unwrap_or(u64::MAX),
+            },
+        }),
+    ))
+}
+
+/// `GET /v2/models/NAME/stats`, in Triton's words.
+pub(crate) fn model_statistics(service: &Service, model: &ModelName) -> Result<HttpAnswer, ServeError> {
+    let model = service.model(&model.name, model.version.as_deref())?;
+    let counts = model.statistics();
+    let duration = |count: u64, ns: u64| json!({"count": count, "ns": ns});
+    let sizes: Vec<Value> = counts
+        .batch_sizes
+        .iter()
+        .map(|&(rows, count, ns)| json!({"batch_size": rows, "compute_infer": duration(count, ns)}))
+        .collect();
+    Ok(answer::json(
+        StatusCode::OK,
+        &json!({"model_stats": [{
+            "name": model.name(), "version": model.version(),
+            "inference_count": counts.rows, "execution_count": counts.batches,
+            "inference_stats": {
+                "success": duration(counts.requests, counts.queue_ns + counts.compute_ns),
+                "fail": duration(counts.failed, 0),
+                "queue": duration(counts.requests, counts.queue_ns),
+                "compute_infer": duration(counts.requests, counts.compute_ns),
+            },
+            "batch_stats": sizes,
+        }]}),
+    ))
+}
+
+/// `POST /v2/repository/index`
+pub(crate) fn repository_index(service: &Service) -> HttpAnswer {
+    let entries: Vec<Value> = service
+        .models()
+        .into_iter()
+        .map(|entry| {
+            let state = if entry.ready { "READY" } else { "UNAVAILABLE" };
+            json!({"name": entry.name, "version": entry.version, "state": state, "reason": entry.reason})
+        })
+        .collect();
+    answer::json(StatusCode::OK, &Value::Array(entries))
+}

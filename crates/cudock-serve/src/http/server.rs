@@ -1,0 +1,278 @@
+//! Listening, the threads that serve connections, and the end of both.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::runtime::Builder;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tokio_rustls::TlsAcceptor;
+
+use super::connection;
+use super::tls::{self, TlsError};
+use crate::quiet::Quiet;
+use crate::reply::Mailbox;
+use crate::service::{LoadError, Service};
+
+/// Connections the system keeps until we take them.
+const BACKLOG: i32 = 4096;
+/// How often changed model files are looked for.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// How long connections without a request stay open once the server is told to end, so that a request already on its
+/// way is still answered.
+const LAST_REQUESTS: Duration = Duration::from_millis(200);
+
+/// A server that cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Threads, signals or timers cannot be had.
+    #[error("cannot set the server up")]
+    System(#[from] io::Error),
+    /// Certificate or key are no good.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Nothing to serve.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
+/// A server that listens.
+pub struct Server {
+    service: Arc<Service>,
+    listeners: Vec<TcpListener>,
+    tls: Option<TlsAcceptor>,
+}
+
+/// What all threads share.
+struct Shared {
+    service: Arc<Service>,
+    tls: Option<TlsAcceptor>,
+    ending: watch::Receiver<bool>,
+    connections: AtomicUsize,
+}
+
+impl Server {
+    /// Listens, so that the addresses are known and taken before the models are loaded.
+    pub fn bind(service: Arc<Service>) -> Result<Self, ServerError> {
+        let tls = service.settings.tls.as_ref().map(tls::acceptor).transpose()?;
+        let mut listeners = Vec::new();
+        for &address in &service.settings.listen {
+            listeners.push(listen(address).map_err(|source| ServerError::Listen { address, source })?);
+        }
+        Ok(Self { service, listeners, tls })
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect()
+    }
+
+    /// Loads the models and serves them until SIGTERM or SIGINT; then answers what was accepted and ends. `ready` is
+    /// called once the models are loaded.
+    pub fn run(self, ready: impl FnOnce(&Service)) -> Result<(), ServerError> {
+        let (end, ending) = watch::channel(false);
+        let shared = Arc::new(Shared {
+            service: Arc::clone(&self.service),
+            tls: self.tls,
+            ending,
+            connections: AtomicUsize::new(0),
+        });
+        let mut threads = Vec::new();
+        let mut inboxes = Vec::new();
+        for number in 0..self.service.settings.io_threads.max(1) {
+            let (inbox, streams) = mpsc::unbounded_channel();
+            inboxes.push(inbox);
+            threads.push(io_thread(number, Arc::clone(&shared), streams)?);
+        }
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let outcome = runtime.block_on(async {
+            let mut signals = Signals::new()?;
+            let mut accepting = tokio::task::JoinSet::new();
+            for listener in self.listeners {
+                let listener = tokio::net::TcpListener::from_std(listener)?;
+                accepting.spawn(accept(listener, Arc::clone(&shared), inboxes.clone()));
+            }
+            drop(inboxes);
+            let service = Arc::clone(&self.service);
+            let mut loading = tokio::task::spawn_blocking(move || service.load());
+            tokio::select! {
+                loaded = &mut loading => loaded.map_err(io::Error::other)??,
+                () = signals.end() => return Ok(()),
+            }
+            ready(&self.service);
+            until_told_to_end(&self.service, &mut signals).await;
+            self.service.settings.log.event("draining", &[]);
+            self.service.drain();
+            accepting.shutdown().await;
+            tokio::time::sleep(LAST_REQUESTS).await;
+            Ok(())
+        });
+        self.service.drain();
+        // Connections finish what they have and close; who is still there at the limit is left.
+        let _ = end.send(true);
+        let limit = Instant::now() + self.service.settings.drain_timeout;
+        while shared.connections.load(Ordering::Acquire) > 0 && Instant::now() < limit {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let left = shared.connections.load(Ordering::Acquire);
+        if left == 0 {
+            self.service.close();
+            for thread in threads {
+                // A thread that panicked has already said so.
+                let _ = thread.join();
+            }
+        }
+        self.service.settings.log.event("ended", &[("connections_left", &left.to_string())]);
+        runtime.shutdown_background();
+        outcome
+    }
+}
+
+/// Signals a server listens to.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    reload: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            reload: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn end(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Reloads when told to, by a signal or by the folder, until the signal to end.
+async fn until_told_to_end(service: &Arc<Service>, signals: &mut Signals) {
+    let mut tick = tokio::time::interval(WATCH_EVERY);
+    loop {
+        tokio::select! {
+            _ = signals.terminate.recv() => return,
+            _ = signals.interrupt.recv() => return,
+            _ = signals.reload.recv() => {
+                for entry in service.models() {
+                    // What went wrong is in the log and in `/health`.
+                    let _ = service.reload(&entry.name).await;
+                }
+            }
+            _ = tick.tick(), if service.settings.watch => {
+                let service = Arc::clone(service);
+                let _ = tokio::task::spawn_blocking(move || service.follow_folder()).await;
+            }
+        }
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Takes connections and gives them to the threads in turn.
+async fn accept(
+    listener: tokio::net::TcpListener,
+    shared: Arc<Shared>,
+    inboxes: Vec<mpsc::UnboundedSender<TcpStream>>,
+) {
+    let mut turn = inboxes.iter().cycle();
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(_) => {
+                // Out of file descriptors, most likely: others must end first.
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                continue;
+            }
+        };
+        if shared.connections.load(Ordering::Acquire) >= shared.service.settings.connections {
+            drop(stream);
+            continue;
+        }
+        let Ok(stream) = prepared(stream, shared.service.settings.client_timeout) else { continue };
+        let Some(inbox) = turn.next() else { return };
+        shared.connections.fetch_add(1, Ordering::AcqRel);
+        if inbox.send(stream).is_err() {
+            shared.connections.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+fn prepared(stream: tokio::net::TcpStream, patience: Duration) -> io::Result<TcpStream> {
+    let stream = stream.into_std()?;
+    stream.set_nodelay(true)?;
+    // A client that does not take its answer is dropped by the system.
+    socket2::SockRef::from(&stream).set_tcp_user_timeout(Some(patience))?;
+    Ok(stream)
+}
+
+fn io_thread(
+    number: usize,
+    shared: Arc<Shared>,
+    mut streams: mpsc::UnboundedReceiver<TcpStream>,
+) -> io::Result<JoinHandle<()>> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    thread::Builder::new().name(format!("io {number}")).spawn(move || {
+        runtime.block_on(async move {
+            tokio::spawn(Mailbox::install());
+            tokio::spawn(Quiet::install());
+            while let Some(stream) = streams.recv().await {
+                tokio::spawn(serve(Arc::clone(&shared), stream));
+            }
+            while shared.connections.load(Ordering::Acquire) > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        });
+    })
+}
+
+/// Counts a connection down however its task ends.
+struct Counted(Arc<Shared>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+async fn serve(shared: Arc<Shared>, stream: TcpStream) {
+    let counted = Counted(shared);
+    let shared = &counted.0;
+    let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { return };
+    let (service, ending) = (Arc::clone(&shared.service), shared.ending.clone());
+    match &shared.tls {
+        None => connection::serve(service, stream, ending).await,
+        Some(acceptor) => {
+            let patience = service.settings.client_timeout;
+            if let Ok(Ok(stream)) = tokio::time::timeout(patience, acceptor.accept(stream)).await {
+                connection::serve(service, stream, ending).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Events, one line each, for people or for machines.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::reply::lock;
+
+/// How a line looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// `ready model=digits device=cpu`.
+    Text,
+    /// One JSON object a line.
+    Json,
+    /// Nothing.
+    Off,
+}
+
+/// Where events go. Values never hold a key, a header or a body.
+#[derive(Clone)]
+pub struct Log {
+    format: LogFormat,
+    requests: bool,
+    out: Arc<Mutex<dyn Write + Send>>,
+}
+
+impl Log {
+    /// Events to that writer; each answered request too if `requests`.
+    pub fn new(format: LogFormat, requests: bool, out: impl Write + Send + 'static) -> Self {
+        Self { format, requests, out: Arc::new(Mutex::new(out)) }
+    }
+
+    /// Whether each answered request is an event.
+    pub(crate) fn wants_requests(&self) -> bool {
+        self.requests && self.format != LogFormat::Off
+    }
+
+    /// Writes an event.
+    pub fn event(&self, name: &str, fields: &[(&str, &str)]) {
+        let line = match self.format {
+            LogFormat::Off => return,
+            LogFormat::Text => text(name, fields),
+            LogFormat::Json => json(name, fields),
+        };
+        // A log that cannot be written must not stop the server.
+        let _ = lock(&self.out).write_all(line.as_bytes());
+    }
+}
+
+fn seconds() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}
+
+fn text(name: &str, fields: &[(&str, &str)]) -> String {
+    let mut line = name.replace('_', " ");
+    for (key, value) in fields {
+        let plain = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
+        line.push_str(&if plain { format!(" {key}={value}") } else { format!(" {key}={value:?}") });
+    }
+    line.push('\n');
+    line
+}
+
+fn json(name: &str, fields: &[(&str, &str)]) -> String {
+    let mut object = serde_json::Map::new();
+    object.insert("time".to_owned(), serde_json::json!((seconds() * 1000.0).round() / 1000.0));
+    object.insert("event".to_owned(), name.into());
+    for (key, value) in fields {
+        object.insert((*key).to_owned(), (*value).into());
+    }
+    format!("{}\n", serde_json::Value::Object(object))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_with_spaces_or_lines_stays_one_field_of_one_line() {
+        assert_eq!(text("engine_lost", &[("error", "a b\nc"), ("model", "x")]), "engine lost error=\"a b\\nc\" model=x\n");
+        let line = json("engine_lost", &[("error", "a\nb")]);
+        assert!(line.contains("\"error\":\"a\\nb\"") && line.ends_with("}\n"), "{line}");
+    }
+}

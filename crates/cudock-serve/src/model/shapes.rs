@@ -1,0 +1,189 @@
+//! Shapes that may share a batch, and rows that are made to fit.
+//!
+//! Rows can share a batch if all their dimensions but the first agree. Where a model takes rows of any length, few
+//! requests agree by chance; so dimensions the model leaves open may be padded up to the next of some sizes, and the
+//! answer is cut back to what was asked.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use cudock_tensor::{DType, Signature, Tensor, TensorSpec};
+
+/// The shape of one row of each input once padded, in the order of the signature.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RowShapes(pub(crate) Vec<Vec<usize>>);
+
+impl RowShapes {
+    /// Shapes of a request's rows, open dimensions padded up to the next of `sizes` (sorted; those beyond the last
+    /// stay as they are).
+    pub(crate) fn of(inputs: &[Tensor], signature: &Signature, sizes: &[usize]) -> Self {
+        Self(
+            inputs
+                .iter()
+                .zip(&signature.inputs)
+                .map(|(tensor, spec)| {
+                    let row = if signature.batched { tensor.shape().get(1..) } else { Some(tensor.shape()) };
+                    row.unwrap_or_default()
+                        .iter()
+                        .zip(row_spec(spec, signature.batched))
+                        .map(|(&size, open)| if open && tensor.dtype() != DType::String { padded(size, sizes) } else { size })
+                        .collect()
+                })
+                .collect(),
+        )
+    }
+
+    /// What the batcher tells shapes apart by. Should two shapes ever share a number, the lane that finds them in one
+    /// batch runs each request alone.
+    pub(crate) fn bucket(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Which dimensions of a row the model leaves open.
+fn row_spec(spec: &TensorSpec, batched: bool) -> impl Iterator<Item = bool> {
+    spec.shape.iter().skip(usize::from(batched)).map(Option::is_none)
+}
+
+fn padded(size: usize, sizes: &[usize]) -> usize {
+    sizes.iter().copied().find(|&larger| larger >= size).unwrap_or(size)
+}
+
+/// Copies a tensor of fixed-size elements into the corner of a larger one whose shape is `wide`; the rest of it is
+/// left as it is. Both have the same rank.
+pub(crate) fn place(tensor: &Tensor, wide: &[usize], out: &mut [u8]) -> Option<()> {
+    let size = tensor.dtype().size()?;
+    copy_corner(tensor.data(), tensor.shape(), out, wide, size, tensor.shape())
+}
+
+/// The corner of a tensor that has the shape `narrow`.
+pub(crate) fn cut(tensor: &Tensor, narrow: &[usize]) -> Option<Tensor> {
+    let size = tensor.dtype().size()?;
+    let mut data = vec![0; cudock_tensor::elements(narrow)?.checked_mul(size)?];
+    copy_corner(tensor.data(), tensor.shape(), &mut data, narrow, size, narrow)?;
+    Tensor::new(tensor.dtype(), narrow.to_vec(), data.into()).ok()
+}
+
+/// Copies the box `part` from the corner of one array to the corner of another, run by run of the last dimension.
+fn copy_corner(
+    from: &[u8],
+    from_shape: &[usize],
+    to: &mut [u8],
+    to_shape: &[usize],
+    size: usize,
+    part: &[usize],
+) -> Option<()> {
+    let Some((&run, outer)) = part.split_last() else {
+        to.get_mut(..size)?.copy_from_slice(from.get(..size)?);
+        return Some(());
+    };
+    let run = run * size;
+    let mut index = vec![0_usize; outer.len()];
+    if part.contains(&0) {
+        return Some(());
+    }
+    loop {
+        let offset = |shape: &[usize]| {
+            let within = index.iter().zip(shape).fold(0, |sum, (&at, &dimension)| sum * dimension + at);
+            within * shape.last().copied().unwrap_or(1) * size
+        };
+        let (source, target) = (offset(from_shape), offset(to_shape));
+        to.get_mut(target..target + run)?.copy_from_slice(from.get(source..source + run)?);
+        let mut axis = outer.len();
+        loop {
+            if axis == 0 {
+                return Some(());
+            }
+            axis -= 1;
+            let (at, &dimension) = (index.get_mut(axis)?, outer.get(axis)?);
+            *at += 1;
+            if *at < dimension {
+                break;
+            }
+            *at = 0;
+        }
+    }
+}
+
+/// The shape to cut an answer back to: open dimensions of an output that have a padded size of some input take the
+/// size the request had there.
+pub(crate) fn wanted_shape(
+    output: &Tensor,
+    spec: &TensorSpec,
+    inputs: &[Tensor],
+    padded: &RowShapes,
+    batched: bool,
+) -> Option<Vec<usize>> {
+    if output.dtype() == DType::String {
+        return None;
+    }
+    let skip = usize::from(batched);
+    let mut shape = output.shape().to_vec();
+    for (size, open) in shape.iter_mut().skip(skip).zip(row_spec(spec, batched)) {
+        if !open {
+            continue;
+        }
+        let original = inputs.iter().zip(&padded.0).find_map(|(input, padded)| {
+            let own = input.shape().iter().skip(skip);
+            own.zip(padded).find(|&(own, padded)| *padded == *size && own != padded).map(|(own, _)| *own)
+        });
+        if let Some(original) = original {
+            *size = original;
+        }
+    }
+    (shape != output.shape()).then_some(shape)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+
+    fn bytes(shape: &[usize]) -> Tensor {
+        let count = u8::try_from(cudock_tensor::elements(shape).unwrap()).unwrap();
+        Tensor::new(DType::U8, shape.to_vec(), (1..=count).collect::<Vec<_>>().into()).unwrap()
+    }
+
+    #[test]
+    fn a_row_is_placed_in_the_corner_and_cut_back_whole() {
+        let small = bytes(&[2, 2, 3]);
+        let mut wide = vec![0; 2 * 4 * 5];
+        place(&small, &[2, 4, 5], &mut wide).unwrap();
+        assert_eq!(wide.get(..10).unwrap(), [1, 2, 3, 0, 0, 4, 5, 6, 0, 0]);
+        assert_eq!(wide.get(20..28).unwrap(), [7, 8, 9, 0, 0, 10, 11, 12]);
+        let wide = Tensor::new(DType::U8, vec![2, 4, 5], wide.into()).unwrap();
+        assert_eq!(cut(&wide, &[2, 2, 3]).unwrap(), small);
+    }
+
+    #[test]
+    fn only_open_dimensions_are_padded() {
+        let signature = Signature {
+            inputs: vec![TensorSpec {
+                name: "x".into(),
+                dtype: DType::U8,
+                shape: vec![None, Some(3), None],
+            }],
+            outputs: vec![],
+            batched: true,
+        };
+        let shapes = RowShapes::of(&[bytes(&[1, 3, 5])], &signature, &[8, 16]);
+        assert_eq!(shapes.0, [[3, 8]]);
+        assert_eq!(RowShapes::of(&[bytes(&[1, 3, 20])], &signature, &[8, 16]).0, [[3, 20]]);
+    }
+
+    #[test]
+    fn an_answer_is_cut_to_the_size_the_request_had() {
+        let spec = |shape: &[Option<usize>]| TensorSpec {
+            name: "x".into(),
+            dtype: DType::U8,
+            shape: shape.to_vec(),
+        };
+        let padded = RowShapes(vec![vec![8]]);
+        let shape =
+            wanted_shape(&bytes(&[1, 8, 2]), &spec(&[None, None, Some(2)]), &[bytes(&[1, 5])], &padded, true);
+        assert_eq!(shape, Some(vec![1, 5, 2]));
+        let fixed = wanted_shape(&bytes(&[1, 8]), &spec(&[None, Some(8)]), &[bytes(&[1, 5])], &padded, true);
+        assert_eq!(fixed, None, "a dimension the model fixes has nothing to do with the padding");
+    }
+}

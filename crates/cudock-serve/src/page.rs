@@ -1,0 +1,103 @@
+//! The status page: what the server does, to be looked at, and a form to try a model.
+//!
+//! Everything is in the binary and nothing comes from elsewhere, so the page works where no network is. Script and
+//! style are files of their own, so that [`SECURITY_POLICY`] can forbid all that stands in the document itself.
+//!
+//! The page asks `GET /status` each second, which answers
+//!
+//! ```json
+//! {"schema": 1,
+//!  "server": {"version": "0.1.0", "uptime_s": 12.5, "state": "healthy|degraded|starting|draining", "reason": null},
+//!  "models": [{
+//!    "name": "digits", "version": "1", "state": "ready|restarting|failed",
+//!    "device": "cpu", "provider": "cpu|cuda|tensorrt", "degraded": null, "batched": true,
+//!    "inputs": [{"name": "image", "dtype": "FP32", "shape": [-1, 64]}], "outputs": [],
+//!    "max_batch": 64, "try_range": [0, 16],
+//!    "totals": {"requests": 0, "rows": 0, "batches": 0, "refused": 0, "failed": 0, "cancelled": 0, "expired": 0},
+//!    "queue": {"rows": 0, "requests": 0},
+//!    "latency_ms": {"queue": {"p50": 0.1, "p90": 0.2, "p99": 0.3}, "compute": null, "total": null},
+//!    "batch_sizes": [{"rows": 1, "count": 12}]}],
+//!  "devices": [{"name": "cpu", "memory_used": null, "memory_total": null, "utilisation": null}]}
+//! ```
+//!
+//! and tries models through `POST /predict/{model}/{version}`. [`status`] says what each field means. Where
+//! either answers 401, the page asks for an API key and sends it as `Authorization: Bearer`; so the page itself is to
+//! be had without one.
+
+pub(crate) mod status;
+
+/// The `Content-Security-Policy` that the page is served with.
+pub(crate) const SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+     connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+
+/// Path, content type and bytes of each file of the page.
+const ASSETS: [(&str, &str, &str); 10] = [
+    ("/", HTML, include_str!("page/index.html")),
+    ("/assets/style.css", CSS, include_str!("page/style.css")),
+    ("/assets/icon.svg", SVG, include_str!("page/icon.svg")),
+    ("/assets/script.js", SCRIPT, include_str!("page/script.js")),
+    ("/assets/figures.js", SCRIPT, include_str!("page/figures.js")),
+    ("/assets/charts.js", SCRIPT, include_str!("page/charts.js")),
+    ("/assets/signature.js", SCRIPT, include_str!("page/signature.js")),
+    ("/assets/drawing.js", SCRIPT, include_str!("page/drawing.js")),
+    ("/assets/pad.js", SCRIPT, include_str!("page/pad.js")),
+    ("/assets/attempt.js", SCRIPT, include_str!("page/attempt.js")),
+];
+
+/// The content type and the bytes of a file of the page, by the path of the request, without its query.
+pub(crate) fn asset(path: &str) -> Option<(&'static str, &'static [u8])> {
+    ASSETS.iter().find(|(name, ..)| *name == path).map(|(_, kind, text)| (*kind, text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What stands between quotes after each occurrence of `before`.
+    fn quoted_after(text: &str, before: &str) -> Vec<String> {
+        text.split(before).skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_file_that_the_page_names_is_there() {
+        let (_, _, document) = ASSETS[0];
+        let named = [quoted_after(document, " src=\""), quoted_after(document, " href=\"")].concat();
+        assert!(named.iter().any(|path| path == "/assets/script.js"), "{named:?}");
+        for path in named.iter().filter(|path| path.starts_with("/assets/")) {
+            assert!(asset(path).is_some(), "the document names {path}");
+        }
+        for (name, _, script) in ASSETS.iter().filter(|(_, kind, _)| *kind == SCRIPT) {
+            for path in quoted_after(script, " from \"./") {
+                assert!(asset(&format!("/assets/{path}")).is_some(), "{name} imports {path}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_comes_from_elsewhere_and_nothing_stands_inline() {
+        for (name, kind, text) in ASSETS {
+            let text = text.replace("http://www.w3.org/2000/svg", "");
+            for foreign in ["http:", "https:", "url(//", "src=\"//", "href=\"//"] {
+                assert!(!text.contains(foreign), "{name} has {foreign}");
+            }
+            if kind == HTML {
+                for inline in ["<style", " style=", " onclick=", " onload=", "<script>", "javascript:"] {
+                    assert!(!text.contains(inline), "{name} has {inline}, which the policy forbids");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_of_the_page_is_not_found() {
+        for path in ["", "/index.html", "/assets/", "/assets/../page.rs", "/assets/style.css/", "/status"] {
+            assert!(asset(path).is_none(), "{path}");
+        }
+        assert_eq!(asset("/assets/style.css").map(|(kind, _)| kind), Some(CSS));
+    }
+}

@@ -1,0 +1,353 @@
+//! All models of a server, and how the server is doing.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Instant;
+
+use cudock_tensor::Limits;
+
+use crate::model::{self, FoundModel, Model, RepositoryError, Stamp};
+use crate::reply::lock;
+use crate::settings::ServeSettings;
+use crate::{ModelEntry, ServeError};
+
+/// All models of a server.
+pub struct Service {
+    pub(crate) settings: ServeSettings,
+    models: RwLock<Arc<Vec<Arc<Model>>>>,
+    /// Models that could not be loaded, by name and version, and why.
+    failures: Mutex<BTreeMap<(String, String), Failure>>,
+    loading: AtomicBool,
+    draining: AtomicBool,
+    held: AtomicUsize,
+    started: Instant,
+    /// Two reloads at once would load everything twice.
+    reloading: Mutex<()>,
+}
+
+/// A file that is no model.
+struct Failure {
+    reason: String,
+    stamp: Option<Stamp>,
+}
+
+/// Bytes of a request that count against the server's memory.
+pub(crate) struct Held<'service> {
+    service: &'service Service,
+    bytes: usize,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.service.held.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl Service {
+    /// A server without models yet.
+    pub fn new(settings: ServeSettings) -> Self {
+        Self {
+            settings,
+            models: RwLock::default(),
+            failures: Mutex::default(),
+            loading: AtomicBool::new(true),
+            draining: AtomicBool::new(false),
+            held: AtomicUsize::new(0),
+            started: Instant::now(),
+            reloading: Mutex::new(()),
+        }
+    }
+
+    /// Loads every model there is. One that cannot be loaded is remembered and the others go on; an error if none
+    /// can.
+    pub fn load(&self) -> Result<(), LoadError> {
+        let found = model::find(&self.settings.models)?;
+        for entry in &found {
+            // The reason is kept for `/health`, and below.
+            let _ = self.load_one(entry);
+        }
+        self.loading.store(false, Ordering::Release);
+        if self.loaded().is_empty() {
+            let failures = lock(&self.failures);
+            let reasons: Vec<String> = failures.values().map(|failure| failure.reason.clone()).collect();
+            return Err(LoadError::None(reasons.join("\n")));
+        }
+        Ok(())
+    }
+
+    fn load_one(&self, found: &FoundModel) -> Result<Arc<Model>, ServeError> {
+        let key = (found.name.clone(), found.version.clone());
+        let begun = Instant::now();
+        let settings = &self.settings;
+        match Model::load(found, &settings.model, &settings.start_engine, &settings.log) {
+            Ok(model) => {
+                let model = Arc::new(model);
+                let took = begun.elapsed().as_millis().to_string();
+                let device = model.device_name();
+                settings.log.event(
+                    "model_ready",
+                    &[("model", &found.name), ("version", &found.version), ("device", &device), ("after_ms", &took)],
+                );
+                if let Some(reason) = model.degraded() {
+                    settings.log.event("degraded", &[("model", &found.name), ("reason", &reason)]);
+                }
+                lock(&self.failures).remove(&key);
+                self.exchange(&model);
+                Ok(model)
+            }
+            Err(error) => {
+                let reason = match &error {
+                    ServeError::NotReady { reason, .. } => reason.clone(),
+                    other => other.to_string(),
+                };
+                settings.log.event(
+                    "model_not_loaded",
+                    &[("model", &found.name), ("version", &found.version), ("error", &reason)],
+                );
+                let stamp = Stamp::of(&found.file);
+                lock(&self.failures).insert(key, Failure { reason: reason.clone(), stamp });
+                Err(ServeError::Reload { name: found.name.clone(), reason })
+            }
+        }
+    }
+
+    /// Puts a model in the place of its predecessor, which ends once its requests are answered.
+    fn exchange(&self, model: &Arc<Model>) {
+        let old = {
+            let mut models = self.models.write().unwrap_or_else(PoisonError::into_inner);
+            let (old, mut kept): (Vec<_>, Vec<_>) = models
+                .iter()
+                .cloned()
+                .partition(|other| other.name() == model.name() && other.version() == model.version());
+            kept.push(Arc::clone(model));
+            kept.sort_by(|a, b| {
+                a.name().cmp(b.name()).then_with(|| model::by_version(a.version(), b.version()))
+            });
+            *models = Arc::new(kept);
+            old
+        };
+        for old in old {
+            old.succeeded_by(Arc::clone(model));
+            old.close();
+        }
+    }
+
+    /// Loads a model again from what is in the folder now: new versions come, versions whose file is gone end. Blocks.
+    pub fn reload_blocking(&self, name: &str) -> Result<(), ServeError> {
+        let _one_at_a_time = lock(&self.reloading);
+        let found = model::find(&self.settings.models).map_err(|error| ServeError::Reload {
+            name: name.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let here: Vec<_> = found.iter().filter(|found| found.name == name).collect();
+        if here.is_empty() {
+            return Err(self.no_model(name));
+        }
+        for found in &here {
+            self.load_one(found)?;
+        }
+        self.retire(|model| model.name() == name && !here.iter().any(|found| found.version == model.version()));
+        Ok(())
+    }
+
+    /// Loads what changed on disk since it was loaded, and ends what is gone. Blocks.
+    pub(crate) fn follow_folder(&self) {
+        let _one_at_a_time = lock(&self.reloading);
+        let Ok(found) = model::find(&self.settings.models) else { return };
+        let loaded = self.loaded();
+        for entry in &found {
+            let same = loaded.iter().any(|model| {
+                model.name() == entry.name
+                    && model.version() == entry.version
+                    && model.file() == entry.file
+                    && !model.file_changed()
+            });
+            if !same && !self.failed_as_it_is(entry) {
+                let _ = self.load_one(entry);
+            }
+        }
+        self.retire(|model| {
+            !found.iter().any(|found| found.name == model.name() && found.version == model.version())
+        });
+    }
+
+    /// Whether that very file was tried before and refused.
+    fn failed_as_it_is(&self, found: &FoundModel) -> bool {
+        let failures = lock(&self.failures);
+        let failure = failures.get(&(found.name.clone(), found.version.clone()));
+        failure.is_some_and(|failure| failure.stamp == Stamp::of(&found.file))
+    }
+
+    fn retire(&self, is_gone: impl Fn(&Model) -> bool) {
+        let gone = {
+            let mut models = self.models.write().unwrap_or_else(PoisonError::into_inner);
+            let (gone, kept): (Vec<_>, Vec<_>) = models.iter().cloned().partition(|model| is_gone(model));
+            if gone.is_empty() {
+                return;
+            }
+            *models = Arc::new(kept);
+            gone
+        };
+        for model in gone {
+            self.settings.log.event("model_retired", &[("model", model.name()), ("version", model.version())]);
+            model.close();
+        }
+    }
+
+    /// Loads a model again without holding up the thread that asks.
+    pub async fn reload(self: &Arc<Self>, name: &str) -> Result<(), ServeError> {
+        let (service, name) = (Arc::clone(self), name.to_owned());
+        let reload = tokio::task::spawn_blocking(move || service.reload_blocking(&name));
+        reload.await.unwrap_or_else(|error| Err(ServeError::Engine(error.to_string())))
+    }
+
+    /// All loaded models, by name and then version.
+    pub(crate) fn loaded(&self) -> Arc<Vec<Arc<Model>>> {
+        Arc::clone(&self.models.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A model by name; the newest version if none is named.
+    pub fn model(&self, name: &str, version: Option<&str>) -> Result<Arc<Model>, ServeError> {
+        let models = self.loaded();
+        let mut named = models.iter().filter(|model| model.name() == name).peekable();
+        if named.peek().is_none() {
+            return Err(self.no_model(name));
+        }
+        let found = match version.filter(|version| !version.is_empty()) {
+            None => named.last(),
+            Some(version) => named.find(|model| model.version() == version),
+        };
+        found.cloned().ok_or_else(|| ServeError::NoVersion {
+            name: name.to_owned(),
+            version: version.unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// The model of a request that names none: the only one there is.
+    pub(crate) fn only_model(&self) -> Result<Arc<Model>, ServeError> {
+        let models = self.loaded();
+        let newest = models.last().ok_or_else(|| self.nothing_loaded())?;
+        match models.iter().find(|model| model.name() != newest.name()) {
+            None => Ok(Arc::clone(newest)),
+            Some(_) => {
+                let mut names: Vec<_> = models.iter().map(|model| model.name()).collect();
+                names.dedup();
+                Err(ServeError::WhichModel(names.join(", ")))
+            }
+        }
+    }
+
+    fn nothing_loaded(&self) -> ServeError {
+        let reason = if self.loading.load(Ordering::Acquire) { "it is being loaded" } else { "none could be loaded" };
+        ServeError::NotReady { name: "default".to_owned(), reason: reason.to_owned() }
+    }
+
+    fn no_model(&self, name: &str) -> ServeError {
+        if let Some((_, failure)) = lock(&self.failures).iter().find(|((failed, _), _)| failed == name) {
+            return ServeError::NotReady { name: name.to_owned(), reason: failure.reason.clone() };
+        }
+        if self.loading.load(Ordering::Acquire) {
+            return ServeError::NotReady { name: name.to_owned(), reason: "models are being loaded".to_owned() };
+        }
+        let near = self.loaded().iter().map(|model| model.name().to_owned()).min_by_key(|other| {
+            strsim::damerau_levenshtein(other, name)
+        });
+        let suggestion = near.filter(|other| strsim::damerau_levenshtein(other, name) <= 1 + name.len() / 4);
+        ServeError::NoModel { name: name.to_owned(), suggestion }
+    }
+
+    /// Every model, loaded or not.
+    pub fn models(&self) -> Vec<ModelEntry> {
+        let loaded = self.loaded();
+        let mut entries: Vec<_> = loaded
+            .iter()
+            .map(|model| ModelEntry {
+                name: model.name().to_owned(),
+                version: model.version().to_owned(),
+                ready: model.is_ready(),
+                reason: model.condition().lost.unwrap_or_default(),
+            })
+            .collect();
+        for ((name, version), failure) in lock(&self.failures).iter() {
+            if !entries.iter().any(|entry| entry.name == *name && entry.version == *version) {
+                entries.push(ModelEntry {
+                    name: name.clone(),
+                    version: version.clone(),
+                    ready: false,
+                    reason: failure.reason.clone(),
+                });
+            }
+        }
+        entries
+    }
+
+    pub(crate) fn failures(&self) -> Vec<(String, String, String)> {
+        let failures = lock(&self.failures);
+        failures.iter().map(|((name, version), why)| (name.clone(), version.clone(), why.reason.clone())).collect()
+    }
+
+    /// What is looked at of one request.
+    pub fn limits(&self) -> &Limits {
+        &self.settings.limits
+    }
+
+    /// Whether the server runs at all.
+    pub fn is_live(&self) -> bool {
+        true
+    }
+
+    /// Whether requests can be answered: models are loaded, each has an engine, and the server is not about to end.
+    pub fn is_ready(&self) -> bool {
+        let models = self.loaded();
+        !self.is_loading() && !self.is_draining() && !models.is_empty() && models.iter().all(|model| model.is_ready())
+    }
+
+    pub(crate) fn is_loading(&self) -> bool {
+        self.loading.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn uptime(&self) -> std::time::Duration {
+        self.started.elapsed()
+    }
+
+    /// Counts the bytes of a request until it is done with; refused if the server holds too many.
+    pub(crate) fn hold(&self, bytes: usize) -> Result<Held<'_>, ServeError> {
+        let before = self.held.fetch_add(bytes, Ordering::Relaxed);
+        let held = Held { service: self, bytes };
+        if before.saturating_add(bytes) > self.settings.memory {
+            return Err(ServeError::Full { retry_after: std::time::Duration::from_millis(200) });
+        }
+        Ok(held)
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Ends all models once their requests are answered. Blocks.
+    pub(crate) fn close(&self) {
+        for model in self.loaded().iter() {
+            model.close();
+        }
+    }
+}
+
+/// Nothing to serve.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The place of the models is no such place.
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
+    /// No model could be loaded.
+    #[error("no model could be loaded\n{0}")]
+    None(String),
+}

@@ -1,0 +1,228 @@
+//! Nested arrays to a tensor.
+
+use std::fmt::{self, Display};
+
+use bytes::Bytes;
+
+use super::cursor::skip_space;
+use super::element::{self, Element, for_dtype, noun};
+use super::{Cursor, Problem, found};
+use crate::{DType, Limits, Malformed, Tensor};
+
+impl Cursor<'_> {
+    /// Arrays of any depth as a tensor of that type; a lone value is a tensor of no dimensions. The shape is what the
+    /// first way down shows; whatever follows has to agree. `likely` is how many elements the caller thinks there are.
+    pub fn tensor(
+        &mut self,
+        dtype: DType,
+        likely: usize,
+        limits: &Limits,
+        place: &dyn Display,
+    ) -> Result<Tensor, Malformed> {
+        for_dtype!(dtype, read(self, dtype, likely, limits, place))
+    }
+}
+
+/// Where the reader is: the index in each open array.
+struct Path<'a> {
+    name: &'a dyn Display,
+    indices: &'a [usize],
+    last: Option<usize>,
+}
+
+impl Display for Path<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name.fmt(out)?;
+        self.indices.iter().chain(&self.last).try_for_each(|index| write!(out, "[{index}]"))
+    }
+}
+
+struct Reader<'a> {
+    dtype: DType,
+    limits: &'a Limits,
+    name: &'a dyn Display,
+    /// The index in each open array.
+    indices: Vec<usize>,
+    /// The size of each dimension, as far as an array of it has been read to its end.
+    sizes: Vec<Option<usize>>,
+    /// Whether the number of dimensions is known.
+    settled: bool,
+    elements: usize,
+    out: Vec<u8>,
+}
+
+fn read<E: Element>(
+    cursor: &mut Cursor<'_>,
+    dtype: DType,
+    likely: usize,
+    limits: &Limits,
+    name: &dyn Display,
+) -> Result<Tensor, Malformed> {
+    // An element takes two bytes of text, but for the last.
+    let most = cursor.text.len().saturating_sub(cursor.at) / 2 + 1;
+    let capacity = likely.min(most).min(limits.elements) * dtype.size().unwrap_or(4);
+    let mut reader = Reader {
+        dtype,
+        limits,
+        name,
+        indices: Vec::new(),
+        sizes: Vec::new(),
+        settled: false,
+        elements: 0,
+        out: Vec::with_capacity(capacity),
+    };
+    reader.value::<E>(cursor)?;
+    let shape = reader.sizes.into_iter().flatten().collect();
+    Tensor::new(dtype, shape, Bytes::from(reader.out)).map_err(|error| Malformed::Unfit(error.to_string()))
+}
+
+impl Reader<'_> {
+    fn value<E: Element>(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+        if cursor.peek() != Some(b'[') {
+            let end = E::read(cursor.text, cursor.at, &mut self.out);
+            cursor.at = end.map_err(|problem| self.trouble(cursor, None, problem))?;
+            return Ok(());
+        }
+        loop {
+            self.open::<E>(cursor)?;
+            loop {
+                let Some(index) = self.indices.last_mut() else { return Ok(()) };
+                match cursor.peek() {
+                    Some(b',') => {
+                        *index += 1;
+                        cursor.at += 1;
+                        break;
+                    }
+                    Some(b']') => {
+                        let size = *index + 1;
+                        cursor.at += 1;
+                        self.indices.pop();
+                        self.close(cursor, size)?;
+                    }
+                    _ => return Err(self.no_bracket(cursor, None)),
+                }
+            }
+        }
+    }
+
+    /// Reads from a `[` to the end of the first array without arrays in it.
+    fn open<E: Element>(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+        loop {
+            let depth = self.indices.len();
+            if cursor.peek() != Some(b'[') {
+                let found = found(cursor.text, cursor.at);
+                return Err(cursor.wrong(&self.path(None), format!("expected an array, found {found}")));
+            }
+            if depth >= self.limits.rank {
+                let place = self.name.to_string();
+                return Err(Malformed::TooLarge { place, what: "dimensions", most: self.limits.rank });
+            }
+            if !self.settled {
+                self.sizes.push(None);
+            }
+            cursor.at += 1;
+            let next = cursor.peek();
+            self.settled |= next != Some(b'[');
+            if depth + 1 == self.sizes.len() && self.settled {
+                let size = self.row::<E>(cursor)?;
+                return self.close(cursor, size);
+            }
+            if next == Some(b']') {
+                cursor.at += 1;
+                return self.close(cursor, 0);
+            }
+            self.indices.push(0);
+        }
+    }
+
+    /// Reads the elements of an innermost array and its `]`.
+    fn row<E: Element>(&mut self, cursor: &mut Cursor<'_>) -> Result<usize, Malformed> {
+        if cursor.eat(b']') {
+            return Ok(0);
+        }
+        let text = cursor.text;
+        let (from, room) = (cursor.at, self.limits.elements - self.elements);
+        let (mut at, mut count) = (from, 0);
+        loop {
+            if count == room {
+                let place = self.name.to_string();
+                return Err(Malformed::TooLarge { place, what: "elements", most: self.limits.elements });
+            }
+            match E::read(text, at, &mut self.out) {
+                Ok(end) => at = end,
+                Err(problem) => {
+                    cursor.at = at;
+                    return Err(self.trouble(cursor, Some(count), problem));
+                }
+            }
+            count += 1;
+            if text.get(at) != Some(&b',') {
+                at = skip_space(text, at);
+                match text.get(at) {
+                    Some(b',') => {}
+                    Some(b']') => break,
+                    _ => {
+                        cursor.at = at;
+                        return Err(self.no_bracket(cursor, Some(count - 1)));
+                    }
+                }
+            }
+            // Most writers put one space after a comma or none.
+            at += 1;
+            at += usize::from(text.get(at) == Some(&b' '));
+            if text.get(at).is_some_and(|byte| *byte <= b' ') {
+                at = skip_space(text, at);
+            }
+        }
+        cursor.at = at;
+        cursor.at += 1;
+        if self.elements == 0 {
+            self.make_room(cursor, from, count);
+        }
+        self.elements += count;
+        Ok(count)
+    }
+
+    /// After the first row: room for as many as fit into the text that is left, if they are as long.
+    fn make_room(&mut self, cursor: &Cursor<'_>, from: usize, count: usize) {
+        let rows = (cursor.text.len() - cursor.at) / (cursor.at - from).max(1);
+        let elements = rows.saturating_mul(count).min(self.limits.elements);
+        if elements > 0 {
+            let bytes = self.out.len().div_ceil(count.max(1)).saturating_mul(elements + count);
+            self.out.reserve(bytes.saturating_sub(self.out.len()));
+        }
+    }
+
+    /// Notes the size of the array that ended, or compares it to those of the same dimension before.
+    fn close(&mut self, cursor: &Cursor<'_>, size: usize) -> Result<(), Malformed> {
+        let depth = self.indices.len();
+        let innermost = depth + 1 == self.sizes.len();
+        let Some(known) = self.sizes.get_mut(depth) else { return Ok(()) };
+        match *known {
+            None => *known = Some(size),
+            Some(before) if before != size => {
+                let noun = if innermost { noun(self.dtype) } else { "arrays" };
+                let noun = if size == 1 { noun.trim_end_matches('s') } else { noun };
+                let problem = format!("{size} {noun} where the rows before have {before}");
+                return Err(cursor.wrong(&self.path(None), problem));
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    fn path(&self, last: Option<usize>) -> Path<'_> {
+        Path { name: self.name, indices: &self.indices, last }
+    }
+
+    #[cold]
+    fn trouble(&self, cursor: &Cursor<'_>, last: Option<usize>, problem: Problem) -> Malformed {
+        cursor.wrong(&self.path(last), problem.describe(cursor.text, cursor.at, Some(self.dtype)))
+    }
+
+    #[cold]
+    fn no_bracket(&self, cursor: &Cursor<'_>, last: Option<usize>) -> Malformed {
+        let found = found(cursor.text, cursor.at);
+        cursor.wrong(&self.path(last), format!("expected `,` or `]`, found {found}"))
+    }
+}

@@ -1,0 +1,81 @@
+//! Strings of a JSON text.
+
+use std::borrow::Cow;
+
+use super::Problem;
+
+/// The string that begins at `at`, and where it ends. It is borrowed if it has no escapes.
+pub(super) fn read(text: &[u8], at: usize) -> Result<(Cow<'_, str>, usize), Problem> {
+    if text.get(at) != Some(&b'"') {
+        return Err(Problem::NotAString);
+    }
+    let mut plain_from = at + 1;
+    let mut here = plain_from;
+    let mut unescaped = String::new();
+    loop {
+        here += text.get(here..).unwrap_or_default().iter().take_while(|byte| is_plain(**byte)).count();
+        let plain = text.get(plain_from..here).unwrap_or_default();
+        match text.get(here) {
+            Some(b'"') => {
+                let plain = std::str::from_utf8(plain).map_err(|_| Problem::NotUtf8)?;
+                if unescaped.is_empty() {
+                    return Ok((Cow::Borrowed(plain), here + 1));
+                }
+                unescaped.push_str(plain);
+                return Ok((Cow::Owned(unescaped), here + 1));
+            }
+            Some(b'\\') => {
+                unescaped.push_str(std::str::from_utf8(plain).map_err(|_| Problem::NotUtf8)?);
+                let (character, end) = escape(text, here + 1)?;
+                unescaped.push(character);
+                (plain_from, here) = (end, end);
+            }
+            Some(_) => return Err(Problem::Control),
+            None => return Err(Problem::Unterminated),
+        }
+    }
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte >= 0x20 && byte != b'"' && byte != b'\\'
+}
+
+/// What the escape means whose backslash is before `at`, and where it ends.
+fn escape(text: &[u8], at: usize) -> Result<(char, usize), Problem> {
+    let character = match text.get(at) {
+        Some(b'"') => '"',
+        Some(b'\\') => '\\',
+        Some(b'/') => '/',
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        Some(b'u') => return unicode(text, at + 1),
+        Some(_) => return Err(Problem::Escape),
+        None => return Err(Problem::Unterminated),
+    };
+    Ok((character, at + 1))
+}
+
+/// The character of `\u` and four digits, or of two such for characters beyond 16 bits.
+fn unicode(text: &[u8], at: usize) -> Result<(char, usize), Problem> {
+    let first = four_digits(text, at)?;
+    if !(0xd800..0xe000).contains(&first) {
+        return char::from_u32(first).map(|character| (character, at + 4)).ok_or(Problem::Surrogate);
+    }
+    if first >= 0xdc00 || text.get(at + 4..at + 6) != Some(b"\\u") {
+        return Err(Problem::Surrogate);
+    }
+    let second = four_digits(text, at + 6)?;
+    let low = second.checked_sub(0xdc00).filter(|low| *low < 0x400).ok_or(Problem::Surrogate)?;
+    let character = char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + low).ok_or(Problem::Surrogate)?;
+    Ok((character, at + 10))
+}
+
+fn four_digits(text: &[u8], at: usize) -> Result<u32, Problem> {
+    let digits = text.get(at..at + 4).ok_or(Problem::Unterminated)?;
+    digits
+        .iter()
+        .try_fold(0, |value, digit| Ok(value << 4 | char::from(*digit).to_digit(16).ok_or(Problem::Escape)?))
+}

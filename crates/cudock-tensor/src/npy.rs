@@ -1,0 +1,115 @@
+//! Files as `numpy.save` writes them.
+
+mod header;
+
+use bytes::Bytes;
+
+use crate::check::{as_rows, check_dtype, check_limits, show_shape};
+use crate::{
+    Answer, DType, Inference, Limits, Malformed, Signature, Tensor, Unwritable, WantedOutput, elements,
+};
+use header::{Header, Kind};
+
+/// Reads a request for a model of one input: an array of rows, or one row without the dimension that counts them.
+/// Numbers share the body's memory.
+pub fn read(body: &Bytes, signature: &Signature, limits: &Limits) -> Result<Inference, Malformed> {
+    let [spec] = signature.inputs.as_slice() else {
+        return Err(Malformed::Unfit(format!(
+            ".npy holds one input, and the model has {}; send JSON or the Open Inference Protocol",
+            signature.inputs.len(),
+        )));
+    };
+    let tensor = tensor(body, limits)?;
+    check_dtype(tensor.dtype(), spec, &spec.name).map_err(|error| match header::numpy_name(spec.dtype) {
+        Some(name) => Malformed::Unfit(format!("{error}; convert it with .astype(numpy.{name})")),
+        None => error,
+    })?;
+    let (tensor, single) = as_rows(tensor, spec, signature, &spec.name)?;
+    Ok(Inference { single, ..Inference::new(vec![tensor], signature)? })
+}
+
+/// Reads a file of versions 1 to 3. Arrays of two-byte voids are taken for bfloat16, as `ml_dtypes` saves it.
+pub fn tensor(body: &Bytes, limits: &Limits) -> Result<Tensor, Malformed> {
+    if body.len() > limits.body {
+        return Err(Malformed::body_too_large(limits));
+    }
+    let Header { kind, shape, length } = header::read(body)?;
+    check_limits(&shape, limits, ".npy")?;
+    let data = body.slice(length.min(body.len())..);
+    let unfit = |error| Malformed::Unfit(format!(".npy: {error}"));
+    match kind {
+        Kind::Plain(dtype) => Tensor::new(dtype, shape, data).map_err(unfit),
+        Kind::Bytes(width) => {
+            let strings = strings(&data, width, &shape, |string, out| {
+                let length = string.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+                out.extend_from_slice(string.get(..length).unwrap_or_default());
+                Some(())
+            })?;
+            Tensor::new(DType::String, shape, strings).map_err(unfit)
+        }
+        Kind::Text(width) => {
+            let strings = strings(&data, width.saturating_mul(4), &shape, utf8)?;
+            Tensor::new(DType::String, shape, strings).map_err(unfit)
+        }
+    }
+}
+
+/// Strings of one width, laid out as a tensor's are.
+fn strings(
+    data: &[u8],
+    width: usize,
+    shape: &[usize],
+    append: impl Fn(&[u8], &mut Vec<u8>) -> Option<()>,
+) -> Result<Bytes, Malformed> {
+    let expected = elements(shape).and_then(|count| count.checked_mul(width));
+    if expected != Some(data.len()) {
+        let (shape, found) = (show_shape(shape), data.len());
+        return Err(Malformed::Unfit(format!(".npy: {found} bytes are not {shape} strings of {width}")));
+    }
+    let mut out = Vec::new();
+    for (index, string) in data.chunks(width.max(1)).enumerate() {
+        let start = out.len();
+        out.extend_from_slice(&[0; 4]);
+        append(string, &mut out)
+            .ok_or_else(|| Malformed::Unfit(format!(".npy: string {index} is not Unicode")))?;
+        let length = u32::try_from(out.len() - start - 4)
+            .map_err(|_| Malformed::Unfit(format!(".npy: string {index} has 4 GiB or more")))?;
+        if let Some(prefix) = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut) {
+            *prefix = length.to_le_bytes();
+        }
+    }
+    Ok(Bytes::from(out))
+}
+
+/// Appends a string of four bytes a character as UTF-8, without the zeros that fill it up.
+fn utf8(string: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let (characters, rest) = string.as_chunks::<4>();
+    let length = characters.iter().rposition(|character| *character != [0; 4]).map_or(0, |last| last + 1);
+    for character in characters.iter().take(length) {
+        let character = char::from_u32(u32::from_le_bytes(*character))?;
+        out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    rest.is_empty().then_some(())
+}
+
+/// Appends the one output asked for, or the model's one output, as a file of version 1. numpy has no bfloat16: such
+/// an output is widened to float32.
+pub fn write(
+    answer: &Answer,
+    signature: &Signature,
+    wanted: &[WantedOutput],
+    out: &mut Vec<u8>,
+) -> Result<(), Unwritable> {
+    let (name, tensor) = answer.only(wanted, signature, ".npy")?;
+    let Some(descr) = header::descr(tensor.dtype()) else {
+        return Err(Unwritable::Strings { output: name.to_owned(), form: ".npy" });
+    };
+    header::write(descr, tensor.shape(), out);
+    if tensor.dtype() == DType::BF16 {
+        let (elements, _) = tensor.data().as_chunks::<2>();
+        out.extend(elements.iter().flat_map(|[low, high]| [0, 0, *low, *high]));
+    } else {
+        out.extend_from_slice(tensor.data());
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! `cudock bench`: load on a server, or a model without one.
+
+mod args;
+mod bare;
+mod bare_print;
+mod print;
+mod requests;
+mod runs;
+
+pub(crate) use self::args::BenchArgs;
+use crate::failure::{Failure, Outcome, chain};
+use crate::output::Format;
+use cudock_load::LoadError;
+
+pub(super) fn run(words: &BenchArgs, format: Format) -> Result<Outcome, Failure> {
+    match &words.model {
+        Some(model) => bare::run(words, model, format),
+        None => runs::run(words, format),
+    }
+}
+
+/// What the user sees of an error of the load generator.
+fn failure(error: &LoadError) -> Failure {
+    let text = chain(error);
+    match error {
+        LoadError::Url { .. } => Failure::input(text).hint("write it as http://localhost:8000"),
+        LoadError::Name { .. } | LoadError::Connect { .. } => {
+            Failure::outside(text).hint("start a server first: `cudock serve MODEL`; or correct the address")
+        }
+        LoadError::Refused { status: 404, .. } => Failure::input(text)
+            .hint("name the path that takes requests in the address, or another --protocol or --model-name"),
+        LoadError::Refused { status: 401 | 403, .. } => Failure::input(text)
+            .hint("pass what the server asks for, as --header 'Authorization: Bearer KEY'"),
+        LoadError::Refused { status: 400..500, .. } => Failure::input(text)
+            .hint("pass what the model takes by --shape and --dtype, or a request by --body FILE"),
+        LoadError::Payload(_) => Failure::input(text).hint("pass the shape of one row, as --shape 3,224,224"),
+        LoadError::Refused { .. }
+        | LoadError::Exchange { .. }
+        | LoadError::Response { .. }
+        | LoadError::Metadata(_)
+        | LoadError::Machine { .. }
+        | LoadError::Thread => Failure::outside(text),
+    }
+}

@@ -1,0 +1,54 @@
+use std::sync::Arc;
+
+use cudock_facts::Facts;
+use cudock_pypi::runtime::{CudaLibraries, Installer, cuda_libraries, wheel_for};
+use cudock_pypi::{Found, Package};
+use serde::Serialize;
+
+use super::{InstallArgs, machine, print_cuda};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, BOLD, Format, TableUsed, line, styled};
+use crate::verbs::progress::Lines;
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u8,
+    runtime: &'a Found,
+    /// Whether it was fetched now; false if it had been there.
+    fetched: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cuda: Option<&'a CudaLibraries>,
+    tables: &'a [TableUsed],
+}
+
+pub(super) fn run(facts: &Facts, words: &InstallArgs, format: Format) -> Result<Outcome, Failure> {
+    let package = Package::from(words.package);
+    let mut installer = Installer::from_environment(&cudock_pypi::env::of_process())?;
+    installer.offline = words.offline;
+    installer.progress = Arc::new(Lines::default());
+    let machine = machine(Some(installer.folder()));
+    let installed = installer.install(wheel_for(package, &machine.cpu, facts)?)?;
+    let found = &installed.found;
+    let cuda = (package == Package::OnnxruntimeGpu).then(|| cuda_libraries(&machine, found, facts));
+    let tables = output::tables_used(facts, &["runtimes"]);
+    match format {
+        Format::Json | Format::Sarif => output::json(&Report {
+            schema: 1,
+            runtime: found,
+            fetched: installed.fresh,
+            cuda: cuda.as_ref(),
+            tables: &tables,
+        }),
+        Format::Text => {
+            let name = format!("{package} {}", found.version.as_deref().unwrap_or_default());
+            let word = if installed.fresh { "installed" } else { "is installed already" };
+            line(format!("{} {word}", styled(BOLD, &name)));
+            line(format!("  {}", found.library.display()));
+            if let Some(cuda) = &cuda {
+                print_cuda(found, cuda);
+            }
+        }
+    }
+    output::warn_if_stale(&tables);
+    Ok(Outcome::Yes)
+}

@@ -1,0 +1,183 @@
+//! Words as typed, and what `cudock.toml` says, become settings with every default resolved.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use cudock_engine::Provider;
+use cudock_project::{DeviceChoice, FILE_NAME, Project, Serve, Span};
+use cudock_serve::{ApiKeys, Log, LogFormat, ModelSettings, ModelSource, ServeSettings, TlsFiles};
+use cudock_tensor::Limits;
+
+use super::args::{DeviceWord, LogWord, ServeArgs};
+use super::{devices, engine, runtime};
+use crate::failure::{Failure, chain};
+
+/// Settings of a server.
+pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
+    let (models, file) = source(words)?;
+    let device = match (words.device, file.device) {
+        (Some(DeviceWord::Cpu), _) | (None, Some(DeviceChoice::Cpu)) => DeviceChoice::Cpu,
+        (Some(DeviceWord::Cuda), _) | (None, Some(DeviceChoice::Cuda)) => DeviceChoice::Cuda,
+        (Some(DeviceWord::Tensorrt), _) | (None, Some(DeviceChoice::TensorRt)) => DeviceChoice::TensorRt,
+        _ if devices::has_gpu() => DeviceChoice::Cuda,
+        _ => DeviceChoice::Cpu,
+    };
+    let on_gpu = device != DeviceChoice::Cpu;
+    let engine_library = runtime::provide(on_gpu, words.offline)?;
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let span = |word: Option<Span>, key: Option<Span>, default: Duration| {
+        word.or(key).map_or(default, |span| span.0)
+    };
+    let max_batch = words.max_batch.or(file.max_batch).unwrap_or(if on_gpu { 128 } else { 32 }).max(1);
+    let mut preferred = if words.preferred.is_empty() {
+        file.preferred.clone().unwrap_or_default()
+    } else {
+        words.preferred.clone()
+    };
+    preferred.retain(|&rows| rows > 0);
+    preferred.sort_unstable();
+    preferred.dedup();
+    if let Some(&large) = preferred.iter().find(|&&rows| rows > max_batch) {
+        return Err(Failure::input(format!("a preferred size of {large} rows is more than a batch may have ({max_batch})"))
+            .hint(format!("pass --max-batch {large}")));
+    }
+    let graphs = words.graphs || file.graphs.unwrap_or(false);
+    if graphs && preferred.is_empty() {
+        return Err(Failure::input("graphs are recorded for preferred sizes, and none are given")
+            .hint("pass --preferred, as --preferred 1,8,32"));
+    }
+    let gpus = match (words.gpus.as_slice(), file.gpus.clone()) {
+        ([], Some(gpus)) if !gpus.is_empty() => gpus,
+        ([], _) => vec![0],
+        (gpus, _) => gpus.to_vec(),
+    };
+    let model = ModelSettings {
+        library: engine_library.library,
+        library_path: engine_library.library_path,
+        providers: match device {
+            DeviceChoice::TensorRt => vec![Provider::TensorRt, Provider::Cuda, Provider::Cpu],
+            DeviceChoice::Cuda => vec![Provider::Cuda, Provider::Cpu],
+            DeviceChoice::Cpu | DeviceChoice::Auto => vec![Provider::Cpu],
+        },
+        gpus: if on_gpu { gpus } else { vec![0] },
+        threads: words.threads.or(file.threads).unwrap_or(processors),
+        lanes: words.sessions.or(file.sessions).unwrap_or(if on_gpu { 2 } else { 1 }).max(1),
+        sessions: words.sessions.or(file.sessions).unwrap_or(if on_gpu { 2 } else { 1 }).max(1),
+        gpu_memory: words.gpu_memory.or(file.gpu_memory).map(|size| size.0),
+        nhwc: words.nhwc || file.nhwc.unwrap_or(false),
+        graphs,
+        pinned: on_gpu && !words.no_pinned,
+        io_binding: !words.no_io_binding,
+        exhaustive: words.exhaustive || file.exhaustive.unwrap_or(false),
+        engine_cache: words.engine_cache.clone(),
+        batch: file.batch,
+        max_batch,
+        max_wait: span(words.max_wait, file.max_wait, Duration::from_millis(2)),
+        preferred,
+        pad_rows: words.pad_rows || file.pad_rows.unwrap_or(false),
+        pad_sizes: sorted(if words.pad_sizes.is_empty() { file.pad_sizes.unwrap_or_default() } else { words.pad_sizes.clone() }),
+        latency_target: words.latency_target.or(file.latency_target).map(|span| span.0),
+        queue_rows: words.queue_rows.or(file.queue_rows).unwrap_or(4096),
+        queue_time: span(words.queue_time, file.queue_time, Duration::from_secs(1)),
+        engine_timeout: span(words.engine_timeout, file.engine_timeout, Duration::from_secs(60)),
+        try_range: file.try_model.range,
+    };
+    let size = |word: Option<cudock_project::ByteSize>, key: Option<cudock_project::ByteSize>, default: usize| {
+        word.or(key).map_or(default, |size| usize::try_from(size.0).unwrap_or(usize::MAX))
+    };
+    let body = size(words.max_body, file.max_body, 64 << 20);
+    Ok(ServeSettings {
+        listen: addresses(words, file.listen.as_deref())?,
+        io_threads: words.io_threads.unwrap_or(if on_gpu { (processors / 2).clamp(1, 8) } else { (processors / 4).clamp(1, 8) }),
+        limits: Limits { body, elements: body, ..Limits::default() },
+        memory: size(words.memory, file.memory, 1 << 30).max(body),
+        connections: words.connections.max(1),
+        client_timeout: span(words.client_timeout, file.client_timeout, Duration::from_secs(30)),
+        drain_timeout: span(words.drain_timeout, file.drain_timeout, Duration::from_secs(30)),
+        keys: keys(words.api_keys.as_deref())?,
+        tls: words.tls_cert.clone().zip(words.tls_key.clone()).map(|(certificate, key)| TlsFiles { certificate, key }),
+        models,
+        model,
+        watch: words.watch || file.watch.unwrap_or(false),
+        start_engine: engine::starter()?,
+        read_devices: devices::reader(on_gpu),
+        log: Log::new(
+            match words.log {
+                LogWord::Text => LogFormat::Text,
+                LogWord::Json => LogFormat::Json,
+                LogWord::Off => LogFormat::Off,
+            },
+            words.log_requests,
+            std::io::stderr(),
+        ),
+    })
+}
+
+/// What is to be served, and what its `cudock.toml` says.
+fn source(words: &ServeArgs) -> Result<(ModelSource, Serve), Failure> {
+    let what = &words.what;
+    let stem = |path: &Path| path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned());
+    if what.is_file() && what.file_name().is_none_or(|name| name != FILE_NAME) {
+        let name = words.name.clone().unwrap_or_else(|| stem(what));
+        return Ok((ModelSource::File { name, file: what.clone() }, Serve::default()));
+    }
+    let folder = if what.is_file() { what.parent().map_or_else(|| PathBuf::from("."), Path::to_owned) } else { what.clone() };
+    if !folder.is_dir() {
+        return Err(Failure::input(format!("{} is neither a file nor a folder", what.display()))
+            .hint("name a model file, a folder with a cudock.toml, or a folder of models"));
+    }
+    if !folder.join(FILE_NAME).is_file() {
+        return Ok((ModelSource::Folder(folder), Serve::default()));
+    }
+    let project = Project::open(&folder).map_err(|error| Failure::input(chain(&error)))?;
+    let models = match project.model() {
+        Some(file) if file.is_dir() => ModelSource::Folder(file),
+        Some(file) if !file.is_file() => {
+            return Err(Failure::input(format!("{} is not there", file.display()))
+                .hint(format!("correct `model` in {}", folder.join(FILE_NAME).display())));
+        }
+        Some(file) => ModelSource::File { name: words.name.clone().unwrap_or_else(|| project.name()), file },
+        None => ModelSource::Folder(folder),
+    };
+    Ok((models, project.manifest.serve))
+}
+
+fn sorted(mut sizes: Vec<usize>) -> Vec<usize> {
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+fn addresses(words: &ServeArgs, file: Option<&[String]>) -> Result<Vec<SocketAddr>, Failure> {
+    if let Some(port) = words.port {
+        return Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))]);
+    }
+    if !words.listen.is_empty() {
+        return Ok(words.listen.clone());
+    }
+    match file {
+        None | Some([]) => Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8000))]),
+        Some(texts) => texts
+            .iter()
+            .map(|text| {
+                text.parse().map_err(|_| {
+                    Failure::input(format!("`{text}` is no address to listen on")).hint("write it as 127.0.0.1:8000")
+                })
+            })
+            .collect(),
+    }
+}
+
+fn keys(file: Option<&Path>) -> Result<ApiKeys, Failure> {
+    let Some(file) = file else { return Ok(ApiKeys::new([])) };
+    let text = fs::read_to_string(file)
+        .map_err(|error| Failure::input(format!("cannot read the keys in {}: {error}", file.display())))?;
+    if text.trim().is_empty() {
+        return Err(Failure::input(format!("{} holds no key", file.display()))
+            .hint("write one key a line, or leave --api-keys out to let everybody ask"));
+    }
+    Ok(ApiKeys::new(text.lines()))
+}

@@ -1,0 +1,42 @@
+//! The engine's library: the one that is installed, or fetched on first need.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cudock_facts::Facts;
+use cudock_pypi::Package;
+use cudock_pypi::runtime::{Installer, Machine, cuda_libraries, ensure};
+
+use crate::failure::Failure;
+use crate::output::{DIM, YELLOW, styled};
+use crate::verbs::progress::Lines;
+
+/// A library, and where those it needs are.
+pub(crate) struct EngineLibrary {
+    pub(crate) library: PathBuf,
+    pub(crate) library_path: Vec<PathBuf>,
+}
+
+/// The library for the device asked for.
+pub(crate) fn provide(on_gpu: bool, offline: bool) -> Result<EngineLibrary, Failure> {
+    let facts = Facts::embedded();
+    let package = if on_gpu { Package::OnnxruntimeGpu } else { Package::Onnxruntime };
+    let environment = cudock_pypi::env::of_process();
+    let mut installer = Installer::from_environment(&environment)?;
+    installer.offline = offline;
+    installer.progress = Arc::new(Lines::default());
+    let machine = Machine::this(environment, std::env::current_dir().ok(), Some(installer.folder()));
+    let installed = ensure(package, &machine, &facts, &installer)?;
+    if installed.fresh {
+        anstream::eprintln!("{} {}", styled(DIM, "installed"), installed.found.library.display());
+    }
+    let mut library_path = Vec::new();
+    if on_gpu {
+        let cuda = cuda_libraries(&machine, &installed.found, &facts);
+        if let Some(hint) = cuda.hint(&installed.found) {
+            anstream::eprintln!("{}: {hint}", styled(YELLOW, "warning"));
+        }
+        library_path = cuda.folders;
+    }
+    Ok(EngineLibrary { library: installed.found.library, library_path })
+}

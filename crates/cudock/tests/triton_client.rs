@@ -1,0 +1,132 @@
+//! The official clients of Triton against the server. What is promised stands in `triton/talk.py` and
+//! `triton/end.py`; this starts the server and them.
+//!
+//! Needs `CUDOCK_ONNXRUNTIME` (path of libonnxruntime) and `CUDOCK_TRITON_PYTHON` (a Python with
+//! `tritonclient[http,grpc]`); says what is missing and passes otherwise.
+#![allow(missing_docs, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail loudly"
+)]
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+const START_PATIENCE: Duration = Duration::from_secs(120);
+
+/// What the tests need of the machine.
+struct Needed {
+    library: OsString,
+    python: OsString,
+}
+
+fn needed() -> Option<Needed> {
+    let Some(library) = env::var_os("CUDOCK_ONNXRUNTIME") else {
+        eprintln!("skipped: CUDOCK_ONNXRUNTIME does not name the library of ONNX Runtime");
+        return None;
+    };
+    let Some(python) = env::var_os("CUDOCK_TRITON_PYTHON") else {
+        eprintln!("skipped: CUDOCK_TRITON_PYTHON does not name a Python with tritonclient[http,grpc]");
+        return None;
+    };
+    Some(Needed { library, python })
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/triton").join(name)
+}
+
+/// A server of the models, asked to end when it goes out of scope.
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(library: &OsString) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_cudock"))
+            .arg("serve")
+            .arg(script("models"))
+            .args(["--port", "0", "--device", "cpu", "--threads", "1"])
+            .env("CUDOCK_ONNXRUNTIME", library)
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, lines) = mpsc::channel();
+        let said = process.stderr.take().unwrap();
+        // Read to the end, so that the server is never held up by a full pipe.
+        thread::spawn(move || {
+            for line in BufReader::new(said).lines().map_while(Result::ok) {
+                eprintln!("server: {line}");
+                sender.send(line).ok();
+            }
+        });
+        let mut address = None;
+        loop {
+            let line = lines.recv_timeout(START_PATIENCE).expect("the server says that it is ready");
+            if let Some((_, rest)) = line.split_once("listening on http://") {
+                address = Some(rest.trim().to_owned());
+            }
+            if line.starts_with("ready") {
+                return Self { process, address: address.expect("the server names its address first") };
+            }
+        }
+    }
+
+    fn ended(mut self) -> ExitStatus {
+        self.process.wait().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.process.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return;
+        }
+        // Asked first, so that its engine's process ends with it; killed if there is nobody to ask through.
+        let asked = Command::new("kill").arg(self.process.id().to_string()).status();
+        if !asked.is_ok_and(|status| status.success()) {
+            self.process.kill().ok();
+        }
+        self.process.wait().ok();
+    }
+}
+
+fn run(python: &OsString, name: &str, arguments: &[&str]) {
+    let output = Command::new(python)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .arg(script(name))
+        .args(arguments)
+        .output()
+        .unwrap();
+    let (said, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{name}: {}\n{said}\n{wrong}", output.status);
+    eprintln!("{said}{wrong}");
+}
+
+#[test]
+fn the_official_clients_work_unchanged() {
+    let Some(Needed { library, python }) = needed() else { return };
+    let server = Server::start(&library);
+    run(&python, "talk.py", &[&server.address]);
+}
+
+#[test]
+fn a_server_that_is_told_to_end_answers_its_streams_and_tells_them() {
+    let Some(Needed { library, python }) = needed() else { return };
+    let server = Server::start(&library);
+    run(&python, "end.py", &[&server.address, &server.process.id().to_string()]);
+    assert!(server.ended().success());
+}
