@@ -109,7 +109,7 @@ impl Batcher {
         }
     }
 
-    /// Lets a request wait for its batch, or says why not. 
+    /// Lets a request wait for its batch, or says why not.
     pub fn admit(&mut self, now: Time, arrival: Arrival) -> Result<(), Refusal> {
         let now = self.tick(now);
         self.rhythm.knocked(now);
@@ -263,7 +263,11 @@ impl Batcher {
         let sizes = self.speed.curve().iter();
         Snapshot {
             sizes: sizes
-                .map(|knot| LearnedSize { rows: knot.rows, time: duration(knot.nanos), batches: knot.samples })
+                .map(|knot| LearnedSize {
+                    rows: knot.rows,
+                    time: duration(knot.nanos),
+                    batches: knot.samples,
+                })
                 .collect(),
             gap: self.rhythm.gap().map(duration),
             return_time: self.rhythm.return_time().map(duration),

@@ -29,6 +29,17 @@ pub(crate) struct Rhythm {
     crowd: usize,
     crowd_before: usize,
     answers: u32,
+    bet: Option<Bet>,
+    /// Share of bets lost lately.
+    lost: f64,
+}
+
+/// That so many more come until then. Whether anybody really waits for them makes no difference to how it ends, so it is
+/// learned without trying.
+#[derive(Clone, Copy, Debug)]
+struct Bet {
+    until: u64,
+    wanted: usize,
 }
 
 /// What is hoped for.
@@ -50,7 +61,9 @@ impl Rhythm {
 
     /// How many more will ask to be let in within so long.
     pub(crate) fn knocks_within(&self, nanos: f64) -> usize {
-        self.knocks.value().map_or(0, |gap| usize::try_from(whole(nanos / gap.max(1.0))).unwrap_or(usize::MAX))
+        self.knocks
+            .value()
+            .map_or(0, |gap| usize::try_from(whole(nanos / gap.max(1.0))).unwrap_or(usize::MAX))
     }
 
     /// A request was let in; `present` are in the server now, queued or running.
@@ -64,6 +77,7 @@ impl Rhythm {
             }
             None => {}
         }
+        self.settle_bet(now, 1);
         self.last_arrival = now;
         self.since_answer = self.since_answer.saturating_add(1);
         self.crowd = self.crowd.max(present);
@@ -78,6 +92,29 @@ impl Rhythm {
             self.answers = 0;
             self.crowd_before = self.crowd;
             self.crowd = left;
+        }
+    }
+
+    /// Bets that most of `missing` more requests come until then, unless a bet is still open.
+    pub(crate) fn bet(&mut self, now: u64, until: u64, missing: usize) {
+        self.settle_bet(now, 0);
+        if self.bet.is_none() {
+            self.bet = Some(Bet { until, wanted: missing - missing / 4 });
+        }
+    }
+
+    /// Whether those hoped for mostly come.
+    pub(crate) fn is_lucky(&self) -> bool {
+        self.lost < 0.5
+    }
+
+    fn settle_bet(&mut self, now: u64, came: usize) {
+        let Some(bet) = &mut self.bet else { return };
+        let lost = now > bet.until;
+        bet.wanted = bet.wanted.saturating_sub(came);
+        if lost || bet.wanted == 0 {
+            self.lost += (if lost { 1.0 } else { 0.0 } - self.lost) / 8.0;
+            self.bet = None;
         }
     }
 

@@ -144,7 +144,8 @@ impl Speed {
 fn along(curve: &[Knot], rows: f64) -> Option<f64> {
     let (first, last) = (curve.first()?, curve.last()?);
     let place = curve.partition_point(|knot| knot.rows < rows);
-    let (Some(left), Some(right)) = (place.checked_sub(1).and_then(|left| curve.get(left)), curve.get(place)) else {
+    let (Some(left), Some(right)) = (place.checked_sub(1).and_then(|left| curve.get(left)), curve.get(place))
+    else {
         return Some(if rows <= first.rows { below(curve, first, rows) } else { beyond(curve, last, rows) });
     };
     Some(left.nanos + (right.nanos - left.nanos) * (rows - left.rows) / (right.rows - left.rows).max(1e-9))
@@ -167,5 +168,78 @@ fn slope(left: Option<&Knot>, right: Option<&Knot>) -> f64 {
         (Some(left), Some(right)) => (right.nanos - left.nanos) / (right.rows - left.rows).max(1e-9),
         (Some(only), None) => only.nanos / only.rows.max(1.0) / 2.0,
         _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{STALE, Speed};
+
+    fn taught(preferred: &[usize], times: &[(usize, u64)]) -> Speed {
+        let mut speed = Speed::new(preferred);
+        for &(rows, nanos) in times {
+            speed.learn(0, rows, nanos);
+        }
+        speed
+    }
+
+    fn close(speed: &Speed, rows: usize, nanos: f64) {
+        let estimate = speed.estimate(rows).unwrap();
+        assert!((estimate - nanos).abs() < 1.0, "{rows} rows take {estimate}, not {nanos}");
+    }
+
+    #[test]
+    fn nothing_is_estimated_before_the_first_batch() {
+        assert_eq!(Speed::new(&[]).estimate(1), None);
+    }
+
+    #[test]
+    fn between_and_beyond_known_sizes_the_curve_is_straight() {
+        let speed = taught(&[], &[(4, 400), (16, 1000)]);
+        for (rows, nanos) in [(4, 400.0), (10, 700.0), (16, 1000.0), (32, 1800.0), (1, 250.0)] {
+            close(&speed, rows, nanos);
+        }
+    }
+
+    #[test]
+    fn no_batch_takes_less_for_being_larger_or_more_than_its_rows_one_by_one() {
+        let falling = taught(&[], &[(4, 1000), (16, 800)]);
+        close(&falling, 4, 800.0);
+        close(&falling, 64, 800.0);
+        let steep = taught(&[], &[(4, 100), (8, 1000)]);
+        close(&steep, 16, 2000.0);
+        close(&steep, 1, 25.0);
+    }
+
+    #[test]
+    fn with_one_size_known_half_of_its_time_is_for_the_batch() {
+        let speed = taught(&[], &[(1, 200)]);
+        close(&speed, 3, 400.0);
+        let speed = taught(&[], &[(8, 800)]);
+        close(&speed, 1, 450.0);
+    }
+
+    #[test]
+    fn a_preferred_size_is_not_put_together_with_its_neighbours() {
+        let speed = taught(&[8], &[(8, 100), (7, 900), (16, 1000)]);
+        close(&speed, 8, 100.0);
+    }
+
+    #[test]
+    fn the_most_rows_within_a_time_are_found() {
+        let speed = taught(&[], &[(1, 267), (32, 794)]);
+        assert_eq!(speed.rows_within(500.0, 32), 14);
+        assert_eq!(speed.rows_within(10.0, 32), 1);
+        assert_eq!(speed.rows_within(1e9, 32), 32);
+        assert_eq!(Speed::new(&[]).rows_within(10.0, 32), 32);
+    }
+
+    #[test]
+    fn a_large_batch_that_was_slow_long_ago_is_given_another_chance() {
+        let mut speed = taught(&[], &[(1, 110), (4, 140), (16, 9_000)]);
+        assert_eq!(speed.rows_within(500.0, 16), 4);
+        speed.learn(STALE + 1, 1, 110);
+        speed.learn(STALE + 1, 4, 140);
+        assert_eq!(speed.rows_within(500.0, 16), 16);
     }
 }

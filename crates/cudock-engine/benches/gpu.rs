@@ -14,7 +14,7 @@
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use cudock_engine::{Engine, EngineSettings, IsolatedEngine, Lane, Provider, onnx_file, warm};
@@ -101,7 +101,7 @@ fn rate(lanes: &mut [Box<dyn Lane>], signature: &Signature, rows: usize, time: D
             (shape, (0..bytes).map(|place| u8::try_from(place * 37 % 59).unwrap()).collect())
         })
         .collect();
-    let done = AtomicU64::new(0);
+    let done = AtomicU32::new(0);
     let since = Instant::now();
     std::thread::scope(|scope| {
         for lane in &mut *lanes {
@@ -112,10 +112,10 @@ fn rate(lanes: &mut [Box<dyn Lane>], signature: &Signature, rows: usize, time: D
                     }
                     let outputs = lane.run(LIMIT).unwrap();
                     std::hint::black_box(outputs[0].data[0]);
-                    done.fetch_add(rows as u64, Ordering::Relaxed);
+                    done.fetch_add(u32::try_from(rows).unwrap(), Ordering::Relaxed);
                 }
             });
         }
     });
-    done.load(Ordering::Relaxed) as f64 / since.elapsed().as_secs_f64()
+    f64::from(done.load(Ordering::Relaxed)) / since.elapsed().as_secs_f64()
 }

@@ -91,9 +91,12 @@ impl Driver {
         let mut text: *const c_char = std::ptr::null();
         // SAFETY: the driver writes the address of a text of its own that lives for ever, or null.
         let known = unsafe { (self.error_string)(code, &raw mut text) } == 0 && !text.is_null();
-        // SAFETY: as above; the text ends with a zero byte.
-        let words =
-            if known { unsafe { CStr::from_ptr(text) }.to_string_lossy() } else { "unknown error".into() };
+        let words = if known {
+            // SAFETY: as above; the text ends with a zero byte.
+            unsafe { CStr::from_ptr(text) }.to_string_lossy()
+        } else {
+            "unknown error".into()
+        };
         Err(CudaError(format!("{what}: {words} (CUDA error {code})")))
     }
 }

@@ -7,7 +7,6 @@ use cudock_map::SharedMemory;
 use cudock_tensor::Signature;
 use ort::environment::Environment;
 use ort::logging::LogLevel;
-use ort::session::Session;
 
 use crate::cuda::{Gpu, Pinned, Stream};
 use crate::gpu::LaneGpu;
@@ -39,7 +38,7 @@ impl OnnxEngine {
         let (signature, names) = {
             let session = opened.first.session.lock().unwrap_or_else(PoisonError::into_inner);
             let signature = signature(session.inputs(), session.outputs()).map_err(wrong)?;
-            (signature, names(&session).map_err(wrong)?)
+            (signature, Names::new(session.inputs(), session.outputs()).map_err(wrong)?)
         };
         let mut sessions = vec![opened.first];
         for _ in 1..settings.sessions.max(1).min(settings.lanes.max(1)) {
@@ -202,13 +201,6 @@ fn open_on_gpu(
 fn can_pin(gpu: Option<&Arc<Gpu>>) -> Result<(), String> {
     let memory = SharedMemory::new(0).map_err(|error| error.to_string())?;
     gpu.map_or(Ok(()), |gpu| Pinned::new(gpu, memory.mapping()).map(drop)).map_err(|error| error.to_string())
-}
-
-fn names(session: &Session) -> Result<Names, String> {
-    Names::new(
-        session.inputs().iter().map(ort::value::Outlet::name),
-        session.outputs().iter().map(ort::value::Outlet::name),
-    )
 }
 
 /// The one environment of this process, made with the library that is asked for first. Public for those who measure

@@ -1,6 +1,7 @@
 //! How batches of one set of shapes are run: the engine's values over a lane's memory, made once and used again.
 
 use std::sync::Arc;
+use std::thread::ThreadId;
 
 use cudock_map::SharedMemory;
 use cudock_tensor::{DType, Signature, TensorSpec, elements};
@@ -29,6 +30,15 @@ pub(crate) struct Plan {
     pub(crate) placed: Option<Placed>,
     /// Whether this run's launches are recorded, so that it must keep its places.
     pub(crate) recorded: bool,
+    /// The thread that recorded them: the engine keeps a recording for each thread.
+    pub(crate) recorded_by: Option<ThreadId>,
+}
+
+impl Plan {
+    /// Whether the coming run will record launches.
+    pub(crate) fn will_record(&self) -> bool {
+        self.recorded && self.recorded_by != Some(std::thread::current().id())
+    }
 }
 
 /// Places on the device; none for tensors that stay on the host.
@@ -69,7 +79,15 @@ impl Plan {
             })
             .collect::<Result<_, String>>()?;
         let options = RunOptions::new().map_err(|error| error.to_string())?;
-        Ok(Self { inputs, outputs, extents: parts.extents, options, placed: None, recorded: false })
+        Ok(Self {
+            inputs,
+            outputs,
+            extents: parts.extents,
+            options,
+            placed: None,
+            recorded: false,
+            recorded_by: None,
+        })
     }
 
     /// A plan with everything that can be in device memory there.
@@ -106,7 +124,15 @@ impl Plan {
         let options =
             device_options(all_placed, recorded, parts.records).map_err(|error| error.to_string())?;
         let recorded = recorded.is_some();
-        Ok(Self { inputs, outputs, extents: parts.extents, options, placed: Some(placed), recorded })
+        Ok(Self {
+            inputs,
+            outputs,
+            extents: parts.extents,
+            options,
+            placed: Some(placed),
+            recorded,
+            recorded_by: None,
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use cudock_map::SharedMemory;
@@ -19,6 +19,10 @@ use crate::{EngineError, Lane, OutputView, value};
 const PLANS: usize = 512;
 /// Recordings a lane makes at most: each keeps device memory.
 const RECORDINGS: u32 = 64;
+
+/// While a lane records launches, the driver lets nobody in this process do much else: a copy, or a library that sets
+/// itself up in another thread, makes both fail. So it is alone then; everybody else has this for reading.
+static RECORDING: RwLock<()> = RwLock::new(());
 
 /// What all lanes of a model share and nothing changes.
 pub(crate) struct Model {
@@ -126,11 +130,23 @@ impl Runner {
             .flat_map(|extent| std::iter::once(extent.shape.len()).chain(extent.shape.iter().copied()))
             .collect();
         let has_strings = self.model.signature.inputs.iter().any(|spec| spec.dtype == DType::String);
-        let plan = match self.plans.remove(&key) {
-            Some(plan) => plan,
-            None => self.plan()?,
+        let known = self.plans.remove(&key);
+        let (mut plan, will_record) = {
+            let _nobody_records = RECORDING.read();
+            let plan = known.map_or_else(|| self.plan(), Ok)?;
+            let will_record = plan.will_record();
+            (plan, will_record)
         };
-        let outcome = self.run_plan(&plan);
+        let outcome = if will_record {
+            let _alone = RECORDING.write();
+            self.run_plan(&plan)
+        } else {
+            let _nobody_records = RECORDING.read();
+            self.run_plan(&plan)
+        };
+        if will_record && outcome.is_ok() {
+            plan.recorded_by = Some(std::thread::current().id());
+        }
         if !has_strings {
             if self.plans.len() >= PLANS {
                 self.plans.retain(|_, plan| plan.recorded);
@@ -160,9 +176,15 @@ impl Runner {
             made
         };
         self.copy_out(plan)?;
-        for (index, value) in made.into_iter().enumerate() {
-            if let Some(value) = value {
-                self.keep(index, &value)?;
+        for (index, (value, foreseen)) in made.into_iter().zip(&plan.outputs).enumerate() {
+            match value {
+                Some(value) => self.keep(index, &value)?,
+                None if foreseen.is_some() => {}
+                None => {
+                    return Err(EngineError::Failed(format!(
+                        "output {index} of the model came without a value"
+                    )));
+                }
             }
         }
         Ok(())

@@ -18,6 +18,7 @@ use ort::session::{RunOptions, Session};
 use ort::sys::{
     ONNXTensorElementDataType as Element, OrtApiBase, OrtStatusPtr, OrtTensorTypeAndShapeInfo, OrtValue,
 };
+use ort::value::Outlet;
 
 use crate::cuda::DeviceMemory;
 
@@ -224,15 +225,12 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) fn new<'name>(
-        inputs: impl Iterator<Item = &'name str>,
-        outputs: impl Iterator<Item = &'name str>,
-    ) -> Result<Self> {
-        let all = |names: &mut dyn Iterator<Item = &'name str>| -> Result<Vec<CString>> {
-            names.map(|name| CString::new(name).map_err(|_| format!("{name:?} has a zero byte"))).collect()
+    pub(crate) fn new(inputs: &[Outlet], outputs: &[Outlet]) -> Result<Self> {
+        let name = |outlet: &Outlet| {
+            CString::new(outlet.name()).map_err(|_| format!("{:?} has a zero byte", outlet.name()))
         };
-        let (mut inputs, mut outputs) = (inputs, outputs);
-        Ok(Self { inputs: all(&mut inputs)?, outputs: all(&mut outputs)? })
+        let all = |outlets: &[Outlet]| outlets.iter().map(name).collect::<Result<Vec<CString>>>();
+        Ok(Self { inputs: all(inputs)?, outputs: all(outputs)? })
     }
 }
 

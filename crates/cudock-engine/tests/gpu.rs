@@ -141,7 +141,8 @@ fn recorded_launches_are_used_and_survive_larger_batches() {
     for (seed, rows) in [8, 2, 8, 5000, 8, 2, 20_000, 2, 8].into_iter().enumerate() {
         let inputs = [noise(seed, &[rows, 512])];
         let expected = run(&mut *cpu.lanes[0], &inputs).unwrap();
-        assert_close(&run(&mut *gpu.lanes[0], &inputs).unwrap(), &expected, &format!("{rows} rows"));
+        let ours = run(&mut *gpu.lanes[0], &inputs).unwrap();
+        assert_close(&ours, &expected, &format!("batch {seed} of {rows} rows"));
     }
 }
 

@@ -149,10 +149,11 @@ impl Latency {
     fn with_curve(latencies: &Latencies) -> Self {
         let mut latency = Self::new(latencies);
         if latency.count > 0 {
-            // Ten points for each further nine, as far as there are answers to tell of.
+            // Ten points for each further nine, as far as there are answers to tell of. The fastest alone are left out:
+            // they say little and would stretch every picture.
             #[allow(clippy::cast_precision_loss, reason = "a count of answers")]
             let nines = (latency.count as f64).log10().max(0.1);
-            latency.curve = (0..=200)
+            latency.curve = (1..=200)
                 .map(|step| f64::from(step) / 10.0)
                 .take_while(|nine| *nine < nines)
                 .map(|nine| 1.0 - 10_f64.powf(-nine))

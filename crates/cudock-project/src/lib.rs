@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 
 pub use error::ProjectError;
 pub use quantity::{ByteSize, QuantityError, Span};
-pub use schema::{Deploy, DeployTarget, DeviceChoice, Manifest, Needs, Serve, TryModel, Workload, WorkloadKind};
+pub use schema::{
+    Deploy, DeployTarget, DeviceChoice, Manifest, Needs, Serve, TryModel, Workload, WorkloadKind,
+};
 
 /// The name of the file.
 pub const FILE_NAME: &str = "cudock.toml";
@@ -30,8 +32,8 @@ impl Project {
     /// Reads the `cudock.toml` of a folder.
     pub fn open(folder: &Path) -> Result<Self, ProjectError> {
         let path = folder.join(FILE_NAME);
-        let text = fs::read_to_string(&path)
-            .map_err(|source| ProjectError::Read { path: path.clone(), source })?;
+        let text =
+            fs::read_to_string(&path).map_err(|source| ProjectError::Read { path: path.clone(), source })?;
         Ok(Self { folder: folder.to_owned(), manifest: parse(&path, &text)? })
     }
 

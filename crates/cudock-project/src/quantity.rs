@@ -43,7 +43,8 @@ const SIZES: &[(&str, f64)] = &[
 /// The number and the factor of its unit.
 fn measured(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let text = text.trim();
-    let end = text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
+    let end =
+        text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let factor = units.iter().find(|(name, _)| *name == unit.trim())?.1;
     let value = number.parse::<f64>().ok()? * factor;
@@ -54,9 +55,14 @@ impl FromStr for Span {
     type Err = QuantityError;
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
-        measured(text, TIMES).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).map(Self).ok_or_else(|| {
-            QuantityError { text: text.to_owned(), what: "time", example: "a number and a unit, as 50ms, 1.5s or 2h" }
-        })
+        measured(text, TIMES)
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            .map(Self)
+            .ok_or_else(|| QuantityError {
+                text: text.to_owned(),
+                what: "time",
+                example: "a number and a unit, as 50ms, 1.5s or 2h",
+            })
     }
 }
 
@@ -66,7 +72,11 @@ impl FromStr for ByteSize {
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
         measured(text, SIZES).filter(|bytes| *bytes < 1e18).map(|bytes| Self(bytes as u64)).ok_or_else(|| {
-            QuantityError { text: text.to_owned(), what: "size", example: "a number and a unit, as 512MiB or 4GiB" }
+            QuantityError {
+                text: text.to_owned(),
+                what: "size",
+                example: "a number and a unit, as 512MiB or 4GiB",
+            }
         })
     }
 }
@@ -101,10 +111,14 @@ mod tests {
 
     #[test]
     fn times_and_sizes_are_read_as_people_write_them() {
-        for (text, seconds) in [("50ms", 0.05), ("1.5s", 1.5), ("2h", 7200.0), ("250us", 0.000_25), ("3 m", 180.0)] {
+        for (text, seconds) in
+            [("50ms", 0.05), ("1.5s", 1.5), ("2h", 7200.0), ("250us", 0.000_25), ("3 m", 180.0)]
+        {
             assert_eq!(text.parse(), Ok(Span(Duration::from_secs_f64(seconds))), "{text}");
         }
-        for (text, bytes) in [("512", 512), ("64KiB", 65536), ("1.5GiB", 1_610_612_736), ("2GB", 2_000_000_000)] {
+        for (text, bytes) in
+            [("512", 512), ("64KiB", 65536), ("1.5GiB", 1_610_612_736), ("2GB", 2_000_000_000)]
+        {
             assert_eq!(text.parse(), Ok(ByteSize(bytes)), "{text}");
         }
     }

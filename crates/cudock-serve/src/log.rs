@@ -1,5 +1,6 @@
 //! Events, one line each, for people or for machines.
 
+use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -56,7 +57,7 @@ fn text(name: &str, fields: &[(&str, &str)]) -> String {
     let mut line = name.replace('_', " ");
     for (key, value) in fields {
         let plain = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
-        line.push_str(&if plain { format!(" {key}={value}") } else { format!(" {key}={value:?}") });
+        let _ = if plain { write!(line, " {key}={value}") } else { write!(line, " {key}={value:?}") };
     }
     line.push('\n');
     line
@@ -78,7 +79,10 @@ mod tests {
 
     #[test]
     fn a_value_with_spaces_or_lines_stays_one_field_of_one_line() {
-        assert_eq!(text("engine_lost", &[("error", "a b\nc"), ("model", "x")]), "engine lost error=\"a b\\nc\" model=x\n");
+        assert_eq!(
+            text("engine_lost", &[("error", "a b\nc"), ("model", "x")]),
+            "engine lost error=\"a b\\nc\" model=x\n"
+        );
         let line = json("engine_lost", &[("error", "a\nb")]);
         assert!(line.contains("\"error\":\"a\\nb\"") && line.ends_with("}\n"), "{line}");
     }

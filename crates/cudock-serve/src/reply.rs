@@ -149,13 +149,11 @@ impl Future for Receiver {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
         let mut state = lock(&self.cell.state);
-        match state.outcome.take() {
-            Some(outcome) => Poll::Ready(outcome),
-            None => {
-                state.waker = Some(context.waker().clone());
-                Poll::Pending
-            }
+        if let Some(outcome) = state.outcome.take() {
+            return Poll::Ready(outcome);
         }
+        state.waker = Some(context.waker().clone());
+        Poll::Pending
     }
 }
 

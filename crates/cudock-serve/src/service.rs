@@ -87,7 +87,12 @@ impl Service {
                 let device = model.device_name();
                 settings.log.event(
                     "model_ready",
-                    &[("model", &found.name), ("version", &found.version), ("device", &device), ("after_ms", &took)],
+                    &[
+                        ("model", &found.name),
+                        ("version", &found.version),
+                        ("device", &device),
+                        ("after_ms", &took),
+                    ],
                 );
                 if let Some(reason) = model.degraded() {
                     settings.log.event("degraded", &[("model", &found.name), ("reason", &reason)]);
@@ -136,10 +141,8 @@ impl Service {
     /// Loads a model again from what is in the folder now: new versions come, versions whose file is gone end. Blocks.
     pub fn reload_blocking(&self, name: &str) -> Result<(), ServeError> {
         let _one_at_a_time = lock(&self.reloading);
-        let found = model::find(&self.settings.models).map_err(|error| ServeError::Reload {
-            name: name.to_owned(),
-            reason: error.to_string(),
-        })?;
+        let found = model::find(&self.settings.models)
+            .map_err(|error| ServeError::Reload { name: name.to_owned(), reason: error.to_string() })?;
         let here: Vec<_> = found.iter().filter(|found| found.name == name).collect();
         if here.is_empty() {
             return Err(self.no_model(name));
@@ -147,7 +150,9 @@ impl Service {
         for found in &here {
             self.load_one(found)?;
         }
-        self.retire(|model| model.name() == name && !here.iter().any(|found| found.version == model.version()));
+        self.retire(|model| {
+            model.name() == name && !here.iter().any(|found| found.version == model.version())
+        });
         Ok(())
     }
 
@@ -190,7 +195,9 @@ impl Service {
             gone
         };
         for model in gone {
-            self.settings.log.event("model_retired", &[("model", model.name()), ("version", model.version())]);
+            self.settings
+                .log
+                .event("model_retired", &[("model", model.name()), ("version", model.version())]);
             model.close();
         }
     }
@@ -228,18 +235,17 @@ impl Service {
     pub(crate) fn only_model(&self) -> Result<Arc<Model>, ServeError> {
         let models = self.loaded();
         let newest = models.last().ok_or_else(|| self.nothing_loaded())?;
-        match models.iter().find(|model| model.name() != newest.name()) {
-            None => Ok(Arc::clone(newest)),
-            Some(_) => {
-                let mut names: Vec<_> = models.iter().map(|model| model.name()).collect();
-                names.dedup();
-                Err(ServeError::WhichModel(names.join(", ")))
-            }
+        if models.iter().all(|model| model.name() == newest.name()) {
+            return Ok(Arc::clone(newest));
         }
+        let mut names: Vec<_> = models.iter().map(|model| model.name()).collect();
+        names.dedup();
+        Err(ServeError::WhichModel(names.join(", ")))
     }
 
     fn nothing_loaded(&self) -> ServeError {
-        let reason = if self.loading.load(Ordering::Acquire) { "it is being loaded" } else { "none could be loaded" };
+        let reason =
+            if self.loading.load(Ordering::Acquire) { "it is being loaded" } else { "none could be loaded" };
         ServeError::NotReady { name: "default".to_owned(), reason: reason.to_owned() }
     }
 
@@ -248,11 +254,16 @@ impl Service {
             return ServeError::NotReady { name: name.to_owned(), reason: failure.reason.clone() };
         }
         if self.loading.load(Ordering::Acquire) {
-            return ServeError::NotReady { name: name.to_owned(), reason: "models are being loaded".to_owned() };
+            return ServeError::NotReady {
+                name: name.to_owned(),
+                reason: "models are being loaded".to_owned(),
+            };
         }
-        let near = self.loaded().iter().map(|model| model.name().to_owned()).min_by_key(|other| {
-            strsim::damerau_levenshtein(other, name)
-        });
+        let near = self
+            .loaded()
+            .iter()
+            .map(|model| model.name().to_owned())
+            .min_by_key(|other| strsim::damerau_levenshtein(other, name));
         let suggestion = near.filter(|other| strsim::damerau_levenshtein(other, name) <= 1 + name.len() / 4);
         ServeError::NoModel { name: name.to_owned(), suggestion }
     }
@@ -284,7 +295,10 @@ impl Service {
 
     pub(crate) fn failures(&self) -> Vec<(String, String, String)> {
         let failures = lock(&self.failures);
-        failures.iter().map(|((name, version), why)| (name.clone(), version.clone(), why.reason.clone())).collect()
+        failures
+            .iter()
+            .map(|((name, version), why)| (name.clone(), version.clone(), why.reason.clone()))
+            .collect()
     }
 
     /// What is looked at of one request.
@@ -300,7 +314,10 @@ impl Service {
     /// Whether requests can be answered: models are loaded, each has an engine, and the server is not about to end.
     pub fn is_ready(&self) -> bool {
         let models = self.loaded();
-        !self.is_loading() && !self.is_draining() && !models.is_empty() && models.iter().all(|model| model.is_ready())
+        !self.is_loading()
+            && !self.is_draining()
+            && !models.is_empty()
+            && models.iter().all(|model| model.is_ready())
     }
 
     pub(crate) fn is_loading(&self) -> bool {

@@ -91,6 +91,7 @@ pub enum ModelSource {
 
 /// How a model is run.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct ModelSettings {
     /// libonnxruntime.so.
     pub library: PathBuf,

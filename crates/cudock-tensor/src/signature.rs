@@ -16,7 +16,10 @@ pub struct TensorSpec {
 impl TensorSpec {
     /// The shape as the Open Inference Protocol writes it, with -1 for any size.
     pub fn protocol_shape(&self) -> Vec<i64> {
-        self.shape.iter().map(|dimension| dimension.map_or(-1, |size| i64::try_from(size).unwrap_or(i64::MAX))).collect()
+        self.shape
+            .iter()
+            .map(|dimension| dimension.map_or(-1, |size| i64::try_from(size).unwrap_or(i64::MAX)))
+            .collect()
     }
 }
 

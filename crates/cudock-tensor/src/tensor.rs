@@ -51,23 +51,20 @@ impl Tensor {
     /// A tensor, if the three agree.
     pub fn new(dtype: DType, shape: Vec<usize>, data: Bytes) -> Result<Self, TensorError> {
         let elements = elements(&shape).ok_or_else(|| TensorError::Uncountable(shape.clone()))?;
-        match dtype.size() {
-            Some(size) => {
-                let expected =
-                    elements.checked_mul(size).ok_or_else(|| TensorError::Uncountable(shape.clone()))?;
-                if expected != data.len() {
-                    return Err(TensorError::Length { dtype, shape, expected, found: data.len() });
-                }
+        if let Some(size) = dtype.size() {
+            let expected =
+                elements.checked_mul(size).ok_or_else(|| TensorError::Uncountable(shape.clone()))?;
+            if expected != data.len() {
+                return Err(TensorError::Length { dtype, shape, expected, found: data.len() });
             }
-            None => {
-                let mut found = 0;
-                for string in strings(&data) {
-                    string.map_err(|()| TensorError::Strings(found))?;
-                    found += 1;
-                }
-                if found != elements {
-                    return Err(TensorError::Count { shape, expected: elements, found });
-                }
+        } else {
+            let mut found = 0;
+            for string in strings(&data) {
+                string.map_err(|()| TensorError::Strings(found))?;
+                found += 1;
+            }
+            if found != elements {
+                return Err(TensorError::Count { shape, expected: elements, found });
             }
         }
         Ok(Self { dtype, shape, data })
@@ -139,16 +136,12 @@ fn strings(mut data: &[u8]) -> impl Iterator<Item = Result<&[u8], ()>> {
         let next = data.split_first_chunk::<4>().and_then(|(length, rest)| {
             rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
         });
-        match next {
-            Some((string, rest)) => {
-                data = rest;
-                Some(Ok(string))
-            }
-            None => {
-                data = &[];
-                Some(Err(()))
-            }
-        }
+        let Some((string, rest)) = next else {
+            data = &[];
+            return Some(Err(()));
+        };
+        data = rest;
+        Some(Ok(string))
     })
 }
 

@@ -95,7 +95,10 @@ fn index() -> String {
                 path if path == format!("/files/{FILE}") => (200, wheel()),
                 _ => (404, Vec::new()),
             };
-            let head = format!("HTTP/1.1 {status} Test\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+            let head = format!(
+                "HTTP/1.1 {status} Test\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
             // A client that has seen enough hangs up.
             let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
         }
@@ -164,9 +167,11 @@ fn an_index_that_fails_is_the_outside_s_fault_and_hides_its_password() {
 #[test]
 fn settings_that_cannot_be_are_the_user_s() {
     let user = User::new();
-    for (variable, value) in
-        [("PIP_NO_INDEX", "perhaps"), ("PIP_INDEX_URL", "ftp://index.example"), ("CUDOCK_ONNXRUNTIME", "/nowhere.so")]
-    {
+    for (variable, value) in [
+        ("PIP_NO_INDEX", "perhaps"),
+        ("PIP_INDEX_URL", "ftp://index.example"),
+        ("CUDOCK_ONNXRUNTIME", "/nowhere.so"),
+    ] {
         let output = user.command(&["runtime", "list"]).env(variable, value).output().unwrap();
         assert_eq!(code(&output), 2, "{variable}");
         assert!(user.told(&output).contains(&format!("error: {variable}")), "{}", user.told(&output));

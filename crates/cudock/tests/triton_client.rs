@@ -53,7 +53,7 @@ struct Server {
 
 impl Server {
     fn start(library: &OsString) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_cudock"))
+        let process = Command::new(env!("CARGO_BIN_EXE_cudock"))
             .arg("serve")
             .arg(script("models"))
             .args(["--port", "0", "--device", "cpu", "--threads", "1"])
@@ -64,8 +64,9 @@ impl Server {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        let mut server = Self { process, address: String::new() };
         let (sender, lines) = mpsc::channel();
-        let said = process.stderr.take().unwrap();
+        let said = server.process.stderr.take().unwrap();
         // Read to the end, so that the server is never held up by a full pipe.
         thread::spawn(move || {
             for line in BufReader::new(said).lines().map_while(Result::ok) {
@@ -73,14 +74,13 @@ impl Server {
                 sender.send(line).ok();
             }
         });
-        let mut address = None;
         loop {
             let line = lines.recv_timeout(START_PATIENCE).expect("the server says that it is ready");
-            if let Some((_, rest)) = line.split_once("listening on http://") {
-                address = Some(rest.trim().to_owned());
+            if let Some((_, address)) = line.split_once("listening on http://") {
+                address.trim().clone_into(&mut server.address);
             }
             if line.starts_with("ready") {
-                return Self { process, address: address.expect("the server names its address first") };
+                return server;
             }
         }
     }

@@ -39,7 +39,9 @@ impl Batcher {
         }
         if let Some(deadline) = arrival.deadline
             && self.is_fresh(now)
-            && self.own_time(before, arrival.rows).is_some_and(|own| span(now) + wait + own > span(deadline.0))
+            && self
+                .own_time(before, arrival.rows)
+                .is_some_and(|own| span(now) + wait + own > span(deadline.0))
         {
             return Err(Refusal::Late);
         }
@@ -51,7 +53,8 @@ impl Batcher {
 
     pub(super) fn full(&self, now: u64) -> Refusal {
         let drained = self.wait(now, self.queue.rows());
-        let retry_after = drained.map_or(self.settings.queue_time, |nanos| Duration::from_nanos(whole(nanos)));
+        let retry_after =
+            drained.map_or(self.settings.queue_time, |nanos| Duration::from_nanos(whole(nanos)));
         Refusal::Full { retry_after: retry_after.max(Duration::from_millis(1)) }
     }
 
@@ -95,7 +98,8 @@ impl Batcher {
         let planned = target.planned();
         let company = self.rhythm.knocks_within(wait);
         let usual = self.speed.rows_within(planned / 2.0, self.full_rows());
-        let crowded = |rows: usize| self.time_of(rows.saturating_add(company).min(usual).max(rows)).unwrap_or(0.0);
+        let crowded =
+            |rows: usize| self.time_of(rows.saturating_add(company).min(usual).max(rows)).unwrap_or(0.0);
         let together = before.saturating_add(rows);
         let busy = self.busy_for(now).unwrap_or(0.0);
         let oldest = self.queue.first_bucket().and_then(|(bucket, _, _)| self.queue.peek(bucket));

@@ -9,16 +9,33 @@ use super::{Batcher, Running};
 /// A shared batch must save at least this share of its time before anybody waits for it: less cannot be told from
 /// noise.
 const WORTH: f64 = 1.0 / 16.0;
+/// The share of what a shared batch saves that may be waited for while there are more clients than fit into it.
+const CROWDED: f64 = 0.25;
 /// Without better knowledge, the share of a batch's time before its end at which the next lane begins to fill.
 const LEAD: f64 = 0.1;
+
+/// Clients that are worth waiting for.
+struct Wish {
+    missing: usize,
+    /// When hope is lost if none of them has come.
+    until: u64,
+    /// When they have cost as much as they bring.
+    latest: u64,
+}
 
 impl Batcher {
     pub(super) fn decide(&mut self, now: u64) -> Next {
         if self.running.len() >= self.settings.lanes {
             return Next::Idle;
         }
-        if self.running.iter().any(|running| running.alone) || (self.queue.has_alone() && !self.running.is_empty()) {
-            return if self.queue.requests() == 0 { Next::Idle } else { Next::WaitUntil(crate::Time(self.poll(now))) };
+        if self.running.iter().any(|running| running.alone)
+            || (self.queue.has_alone() && !self.running.is_empty())
+        {
+            return if self.queue.requests() == 0 {
+                Next::Idle
+            } else {
+                Next::WaitUntil(crate::Time(self.poll(now)))
+            };
         }
         if let Some(entry) = self.queue.pop_alone() {
             let mut batch = self.open(entry.bucket_name);
@@ -45,7 +62,7 @@ impl Batcher {
     }
 
     /// Until when the rows of the bucket whose turn it is should wait; nothing if they should run.
-    fn hold(&self, now: u64, rows: usize) -> Option<u64> {
+    fn hold(&mut self, now: u64, rows: usize) -> Option<u64> {
         if rows >= self.full_rows() {
             return None;
         }
@@ -69,7 +86,7 @@ impl Batcher {
     }
 
     /// While the device works the next batch is collected, and filled just in time.
-    fn hold_while_busy(&self, now: u64, rows: usize, patience: u64) -> Option<u64> {
+    fn hold_while_busy(&mut self, now: u64, rows: usize, patience: u64) -> Option<u64> {
         if self.settings.shared_cores {
             // Filling early would only slow the batch that runs.
             return Some(self.poll(now));
@@ -96,11 +113,19 @@ impl Batcher {
         Some(if saving > together * WORTH { saving } else { 0.0 })
     }
 
-    /// Until when to wait for the clients that are not here, given that the device is free at `free`. All of them or
-    /// none: if only some are waited for, there are two batches all the same, and the wait was for nothing. And what is
-    /// gained once must be worth its price each time: clients that share a batch come back together, and the device is
-    /// idle until they have.
-    fn hold_for_more(&self, now: u64, free: u64, rows: usize) -> Option<u64> {
+    /// Until when to wait for the clients that are not here, given that the device is free at `free`; nothing if they
+    /// are not expected, if they cost more than they bring, or if those expected lately did not come.
+    fn hold_for_more(&mut self, now: u64, free: u64, rows: usize) -> Option<u64> {
+        let wish = self.wish(now, free, rows)?;
+        self.rhythm.bet(now, wish.latest, wish.missing);
+        self.rhythm.is_lucky().then_some(wish.until)
+    }
+
+    /// Those worth waiting for. All of them or none: if only some are waited for, there are two batches all the same,
+    /// and the wait was for nothing. And what is gained once must be worth its price each time: clients that share a
+    /// batch come back together, and the device is idle until they have. Where there are more clients than fit into a
+    /// batch, those who come too late for this one would not run alone but with the rest; so they must come soon.
+    fn wish(&self, now: u64, free: u64, rows: usize) -> Option<Wish> {
         let here = self.queue.requests().max(1);
         let clients = self.rhythm.clients();
         let away = clients.checked_sub(here).filter(|&away| away > 0)?;
@@ -121,8 +146,10 @@ impl Batcher {
         let unfilled = if self.settings.lanes > 1 { self.fill_time(all * each) } else { 0.0 };
         let this_time = hope.all - span(now.max(free));
         let since = if self.running.is_empty() { self.waiting_since } else { now.max(free) };
-        let until = hope.next.min(since.saturating_add(whole(saving)));
-        (this_time.max(each_time) + unfilled <= saving).then_some(until)
+        let worth = if clients > fit { saving * CROWDED } else { saving };
+        let latest = since.saturating_add(whole(worth));
+        let until = hope.next.min(latest);
+        (this_time.max(each_time) + unfilled <= worth).then_some(Wish { missing, until, latest })
     }
 
     /// When the first of those who wait must have its answer.
@@ -159,7 +186,8 @@ impl Batcher {
         }
         let take = rows.min(most);
         let preferred = &self.settings.preferred;
-        let Some(&cut) = preferred.partition_point(|&size| size <= take).checked_sub(1).and_then(|at| preferred.get(at))
+        let Some(&cut) =
+            preferred.partition_point(|&size| size <= take).checked_sub(1).and_then(|at| preferred.get(at))
         else {
             return take;
         };

@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn a_stroke_of_bad_luck_costs_one_step() {
         let mut target = Target::new(1_000);
-        target.answered(100_000, &[0; 5_000], 0);
+        target.answered(100_000, &[0; 1_000], 0);
         for _ in 0..31 {
             target.answered(100_000, &[99_900], 0);
         }

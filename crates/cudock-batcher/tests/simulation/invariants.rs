@@ -116,14 +116,29 @@ impl Schedule {
         let members: Vec<Waiting> = batch
             .tickets
             .iter()
-            .map(|ticket| self.waiting.remove(&ticket.0).unwrap_or_else(|| panic!("seed {seed}: {ticket:?} was not waiting")))
+            .map(|ticket| {
+                self.waiting
+                    .remove(&ticket.0)
+                    .unwrap_or_else(|| panic!("seed {seed}: {ticket:?} was not waiting"))
+            })
             .collect();
         assert!(!members.is_empty(), "seed {seed}: an empty batch");
         assert!(self.running.len() < self.settings.lanes, "seed {seed}: more batches than lanes");
-        assert_eq!(members.iter().map(|member| member.arrival.rows).sum::<usize>(), batch.rows, "seed {seed}");
-        assert!(batch.rows <= self.settings.max_rows || members.len() == 1, "seed {seed}: {} rows", batch.rows);
+        assert_eq!(
+            members.iter().map(|member| member.arrival.rows).sum::<usize>(),
+            batch.rows,
+            "seed {seed}"
+        );
+        assert!(
+            batch.rows <= self.settings.max_rows || members.len() == 1,
+            "seed {seed}: {} rows",
+            batch.rows
+        );
         assert!(batch.padded_rows >= batch.rows && (self.settings.pad || batch.padded_rows == batch.rows));
-        assert!(members.iter().all(|member| member.arrival.bucket == batch.bucket), "seed {seed}: mixed buckets");
+        assert!(
+            members.iter().all(|member| member.arrival.bucket == batch.bucket),
+            "seed {seed}: mixed buckets"
+        );
         assert!(
             members.iter().all(|member| member.arrival.deadline.is_none_or(|deadline| deadline.0 > self.now)),
             "seed {seed}: expired work is run"
@@ -155,8 +170,10 @@ impl Schedule {
             assert!(waiting.arrival.deadline.is_some(), "seed {}: expired without a deadline", self.seed);
             self.expired.push(ticket);
         }
-        let passed =
-            self.waiting.values().filter(|waiting| waiting.arrival.deadline.is_some_and(|deadline| deadline.0 <= self.now));
+        let passed = self
+            .waiting
+            .values()
+            .filter(|waiting| waiting.arrival.deadline.is_some_and(|deadline| deadline.0 <= self.now));
         assert_eq!(passed.count(), 0, "seed {}: a deadline passed unnoticed", self.seed);
     }
 
@@ -173,7 +190,8 @@ impl Schedule {
         self.batcher.finished(Time(self.now), batch.id, !died);
         if died {
             self.ran -= members.len() as u64;
-            let again: Vec<Waiting> = members.iter().map(|member| Waiting { alone: true, ..*member }).collect();
+            let again: Vec<Waiting> =
+                members.iter().map(|member| Waiting { alone: true, ..*member }).collect();
             self.batcher.retry(Time(self.now), again.iter().map(|waiting| waiting.arrival));
             self.waiting.extend(again.into_iter().map(|waiting| (waiting.arrival.ticket.0, waiting)));
         }
@@ -245,7 +263,11 @@ fn whatever_happened_the_queue_runs_dry_once_nobody_comes_any_more() {
             while let Some((batch, _)) = schedule.running.pop() {
                 schedule.batcher.finished(Time(schedule.now), batch.id, true);
             }
-            assert!(schedule.now < 1_000_000_000_000, "seed {seed}: {} wait for ever", schedule.waiting.len());
+            assert!(
+                schedule.now < 1_000_000_000_000,
+                "seed {seed}: {} wait for ever",
+                schedule.waiting.len()
+            );
         }
         schedule.check_counts();
     }
@@ -255,7 +277,8 @@ fn whatever_happened_the_queue_runs_dry_once_nobody_comes_any_more() {
 fn a_clock_that_goes_backwards_does_no_harm() {
     let mut schedule = play(77, 100);
     schedule.batcher.quiet(Time::ZERO);
-    let arrival = Arrival { ticket: Ticket(u64::MAX), rows: 1, bucket: 9, bytes: 0, priority: 0, deadline: None };
+    let arrival =
+        Arrival { ticket: Ticket(u64::MAX), rows: 1, bucket: 9, bytes: 0, priority: 0, deadline: None };
     let _ = schedule.batcher.admit(Time::ZERO, arrival);
     if let Next::WaitUntil(until) = schedule.batcher.next(Time::ZERO) {
         assert!(until.0 > schedule.now / 2);

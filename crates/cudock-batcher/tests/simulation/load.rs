@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cudock_batcher::{Batcher, Settings};
 
+use super::policy::Fixed;
 use super::world::{Costs, MLP, Outcome, Source, run};
 
 /// Requests a second that full batches of 32 can do.
@@ -50,12 +51,21 @@ fn below_saturation_nobody_is_refused() {
 }
 
 #[test]
-fn at_seven_tenths_of_saturation_latency_is_no_worse_than_running_at_once() {
-    let source = Source::Open { rate: peak() * 0.7 };
-    let outcome = loaded(Settings::default(), MLP, source);
-    let at_once = run(&mut super::policy::Fixed::new(1, 32, Duration::ZERO, 1), MLP, source, 0.6, 5);
-    println!("70 % load: p99 {:.0} us, at once {:.0} us", outcome.quantile(0.99), at_once.quantile(0.99));
-    assert!(outcome.quantile(0.99) < 1.1 * at_once.quantile(0.99));
+fn in_open_loop_latency_is_no_worse_than_running_at_once() {
+    for share in [0.1, 0.3, 0.5, 0.7, 0.85] {
+        let source = Source::Open { rate: peak() * share };
+        let outcome = loaded(Settings::default(), MLP, source);
+        let at_once = run(&mut Fixed::new(1, 32, Duration::ZERO, 1), MLP, source, 0.6, 5);
+        println!(
+            "{share} of saturation: p50 {:.0} us, p99 {:.0} us; at once {:.0} us, {:.0} us",
+            outcome.quantile(0.5),
+            outcome.quantile(0.99),
+            at_once.quantile(0.5),
+            at_once.quantile(0.99)
+        );
+        assert!(outcome.quantile(0.5) < 1.05 * at_once.quantile(0.5), "at {share}");
+        assert!(outcome.quantile(0.99) < 1.1 * at_once.quantile(0.99), "at {share}");
+    }
 }
 
 /// A target of `micros`, and the rate that batches can have of which two follow each other within it: who arrives just
@@ -86,8 +96,12 @@ fn a_latency_target_holds_and_costs_little_more_than_it_must() {
                 outcome.throughput(),
                 outcome.mean_batch()
             );
-            assert!(within >= 0.985, "{within:.4} within {micros} us for {source:?}");
-            assert!(outcome.throughput() > 0.85 * attainable, "{:.0}/s of {attainable:.0}/s", outcome.throughput());
+            assert!(within >= 0.99, "{within:.4} within {micros} us for {source:?}");
+            assert!(
+                outcome.throughput() > 0.85 * attainable,
+                "{:.0}/s of {attainable:.0}/s",
+                outcome.throughput()
+            );
         }
     }
 }

@@ -32,7 +32,8 @@ fn ours(costs: Costs, clients: usize, max_rows: usize, lanes: usize) -> Outcome 
 /// The best throughput that waiting for so many requests, so long at most, gives.
 fn best_fixed(costs: Costs, clients: usize, max_rows: usize, lanes: usize) -> (f64, usize) {
     let source = Source::Closed { clients, think: Duration::ZERO };
-    let mut sizes = [1, clients / 4, clients / 2, clients * 3 / 4, clients].map(|size| size.clamp(1, max_rows)).to_vec();
+    let mut sizes =
+        [1, clients / 4, clients / 2, clients * 3 / 4, clients].map(|size| size.clamp(1, max_rows)).to_vec();
     sizes.dedup();
     let seconds = duration(&costs, clients, max_rows);
     let outcomes = sizes.into_iter().flat_map(|size| {
@@ -51,6 +52,7 @@ fn closed_loop_throughput_is_within_five_percent_of_the_best_fixed_policy() {
         ("mlp", MLP, 1, 32, 8),
         ("mlp", MLP, 1, 32, 32),
         ("mlp", MLP, 2, 32, 32),
+        ("mlp", MLP, 1, 32, 40),
         ("mlp", MLP, 1, 32, 128),
         ("mlp", MLP, 2, 128, 128),
         ("slow transport", SLOW_TRANSPORT, 1, 32, 32),
@@ -58,6 +60,7 @@ fn closed_loop_throughput_is_within_five_percent_of_the_best_fixed_policy() {
         ("one core", ONE_CORE, 1, 32, 32),
         ("one core", ONE_CORE, 2, 32, 128),
         ("flat", FLAT, 1, 128, 128),
+        ("flat", FLAT, 1, 32, 40),
         ("no gain", NO_GAIN, 1, 32, 32),
         ("large rows", LARGE_ROWS, 2, 32, 32),
         ("large rows", LARGE_ROWS, 2, 32, 128),
@@ -97,15 +100,4 @@ fn where_sharing_gains_nothing_nobody_waits_for_company() {
     let outcome = ours(NO_GAIN, 2, 32, 1);
     let busy = outcome.throughput() * NO_GAIN.time(1) / 1e6;
     assert!(busy > 0.98, "the device is busy for {busy:.3} of the time");
-}
-
-#[test]
-fn clients_that_leave_are_not_waited_for_long() {
-    let mut batcher = Batcher::new(Settings::default());
-    let crowd = Source::Closed { clients: 32, think: Duration::ZERO };
-    run(&mut batcher, MLP, crowd, 0.1, 1);
-    // The same batcher goes on with one client; what was running when the crowd left is done with.
-    let learned = batcher.learned();
-    assert!(learned.clients >= 32);
-    assert!(learned.gap.expect("many arrivals") < Duration::from_micros(20));
 }

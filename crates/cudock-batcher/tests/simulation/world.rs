@@ -74,9 +74,6 @@ pub struct Outcome {
     pub batches: usize,
     /// From admission to the end of the batch, in microseconds, sorted.
     pub latency: Vec<f64>,
-    /// From being sent to the answer's arrival, likewise.
-    pub client_latency: Vec<f64>,
-    pub sizes: Vec<usize>,
     pub most_queued: usize,
 }
 
@@ -90,17 +87,9 @@ impl Outcome {
     }
 
     pub fn quantile(&self, share: f64) -> f64 {
-        quantile(&self.latency, share)
+        let last = self.latency.len().saturating_sub(1);
+        self.latency.get((share * last as f64).round() as usize).copied().unwrap_or(0.0)
     }
-
-    pub fn client_quantile(&self, share: f64) -> f64 {
-        quantile(&self.client_latency, share)
-    }
-}
-
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let last = sorted.len().saturating_sub(1);
-    sorted.get((share * last as f64).round() as usize).copied().unwrap_or(0.0)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -135,7 +124,6 @@ pub struct World<'a> {
     filling: HashMap<u64, Batch>,
     /// When the client process has time again.
     client_free: f64,
-    sent: HashMap<u64, f64>,
     admitted: HashMap<u64, f64>,
     refused: HashMap<u64, Duration>,
     tickets: u64,
@@ -159,7 +147,6 @@ pub fn run(policy: &mut dyn Policy, costs: Costs, source: Source, seconds: f64, 
         device: VecDeque::new(),
         filling: HashMap::new(),
         client_free: 0.0,
-        sent: HashMap::new(),
         admitted: HashMap::new(),
         refused: HashMap::new(),
         tickets: 0,
@@ -175,7 +162,6 @@ pub fn run(policy: &mut dyn Policy, costs: Costs, source: Source, seconds: f64, 
         world.step();
     }
     world.outcome.latency.sort_by(f64::total_cmp);
-    world.outcome.client_latency.sort_by(f64::total_cmp);
     world.outcome
 }
 
@@ -258,16 +244,11 @@ impl World<'_> {
         let closed = matches!(self.source, Source::Closed { .. });
         let cost = if closed { self.costs.client } else { 0.0 };
         self.client_free = self.client_free.max(self.now) + cost;
-        self.sent.insert(ticket, self.now);
         self.later(self.client_free - self.now + self.costs.network, Event::Reached(ticket));
     }
 
     fn returned(&mut self, ticket: u64) {
-        let sent = self.sent.remove(&ticket).unwrap_or(self.now);
         let refused = self.refused.remove(&ticket);
-        if refused.is_none() && self.now > self.warm {
-            self.outcome.client_latency.push(self.now - sent);
-        }
         if let Source::Closed { think, .. } = self.source {
             let think = think.as_secs_f64() * 1e6;
             let pause = if think > 0.0 { self.rng.exponential(think) } else { 0.0 };
@@ -314,9 +295,6 @@ impl World<'_> {
         self.policy.finished(time, batch.id);
         let counted = self.now > self.warm;
         self.outcome.batches += usize::from(counted);
-        if counted {
-            self.outcome.sizes.push(batch.rows);
-        }
         for Ticket(ticket) in batch.tickets {
             let admitted = self.admitted.remove(&ticket).expect("no ticket runs twice");
             if counted {

@@ -6,7 +6,7 @@ mod svg;
 use scale::{Scale, round_up};
 use svg::{Anchor, LINES, Svg};
 
-use crate::Report;
+use crate::{Report, Timeline};
 
 /// A run and its name in the legend.
 #[derive(Clone, Copy, Debug)]
@@ -86,8 +86,8 @@ fn latency_panel(svg: &mut Svg, series: &[Series<'_>]) {
 
 fn rate_panel(svg: &mut Svg, series: &[Series<'_>]) {
     let (top, bottom) = RATE;
-    let timelines = || series.iter().map(|one| &one.report.timeline);
-    let highest = timelines().flat_map(|line| line.per_second.iter().copied()).fold(0.0, f64::max);
+    let lines: Vec<Timeline> = series.iter().map(|one| smoothed(&one.report.timeline)).collect();
+    let highest = lines.iter().flat_map(|line| line.per_second.iter().copied()).fold(0.0, f64::max);
     let seconds = series.iter().map(|one| one.report.seconds).fold(0.0, f64::max);
     let x = Scale::linear(seconds, LEFT, RIGHT);
     // One burst must not flatten all the rest, and round ends read better.
@@ -101,13 +101,34 @@ fn rate_panel(svg: &mut Svg, series: &[Series<'_>]) {
         svg.text((tick.place, bottom + 18.0), Anchor::Middle, "soft", &format!("{} s", short(tick.value)));
     }
     svg.line((LEFT, bottom), (RIGHT, bottom), "axis");
-    for (number, line) in timelines().enumerate() {
+    for (number, line) in lines.iter().enumerate() {
         let steps = line.per_second.iter().scan(0.0, |time, rate| {
             let begin = *time;
             *time += line.slot_seconds;
             Some([(begin, *rate), (*time, *rate)])
         });
         svg.path(steps.flatten().map(|(time, rate)| (x.place(time), y.place(rate))), number);
+    }
+}
+
+/// The rate over longer pieces of time where few answers came, so that the line shows the rate and not the single
+/// answers.
+fn smoothed(line: &Timeline) -> Timeline {
+    const ENOUGH: f64 = 30.0;
+    let answers = line.per_second.iter().sum::<f64>() * line.slot_seconds;
+    let merged = [1_u16, 2, 4, 5, 10].into_iter().find(|merged| {
+        #[allow(clippy::cast_precision_loss, reason = "a hundred slots")]
+        let slots = line.per_second.len() as f64 / f64::from(*merged);
+        answers >= ENOUGH * slots
+    });
+    let merged = merged.unwrap_or(20);
+    Timeline {
+        slot_seconds: line.slot_seconds * f64::from(merged),
+        per_second: line
+            .per_second
+            .chunks(usize::from(merged))
+            .map(|slots| slots.iter().sum::<f64>() / f64::from(merged))
+            .collect(),
     }
 }
 
@@ -147,6 +168,16 @@ fn thousands(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_answers_are_shown_over_longer_times() {
+        let line = |answers: f64| Timeline { slot_seconds: 0.1, per_second: vec![answers / 0.1; 100] };
+        assert_eq!(smoothed(&line(50.0)).per_second.len(), 100);
+        let few = smoothed(&line(1.0));
+        assert_eq!(few.per_second.len(), 5);
+        assert!(few.per_second.iter().all(|rate| (rate - 10.0).abs() < 1e-9));
+        assert!((few.slot_seconds - 2.0).abs() < 1e-9);
+    }
 
     #[test]
     fn labels_read_well() {

@@ -7,7 +7,7 @@ pub(super) const LINES: usize = 8;
 
 /// Colours that can be told apart on white and on near black, and by most who do not see all colours.
 const COLOURS: [&str; LINES] =
-    ["#0072b2", "#d55e00", "#009e73", "#b5651d", "#cc79a7", "#56b4e9", "#8a8f00", "#7a5fd0"];
+    ["#2f80c0", "#d55e00", "#009e73", "#9467bd", "#cc79a7", "#56b4e9", "#8a8f00", "#8c6d5a"];
 const DASHES: [&str; LINES] = ["none", "7 3", "2 3", "10 3 2 3", "none", "7 3", "2 3", "10 3 2 3"];
 
 /// A picture in the making.

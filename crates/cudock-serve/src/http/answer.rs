@@ -96,12 +96,16 @@ fn insert(headers: &mut HeaderMap, name: &'static str, value: &str) {
 
 fn status_of(error: &ServeError) -> StatusCode {
     match error {
-        ServeError::NoModel { .. } | ServeError::NoVersion { .. } | ServeError::NotFound(_) => StatusCode::NOT_FOUND,
+        ServeError::NoModel { .. } | ServeError::NoVersion { .. } | ServeError::NotFound(_) => {
+            StatusCode::NOT_FOUND
+        }
         ServeError::NotReady { .. } | ServeError::Draining => StatusCode::SERVICE_UNAVAILABLE,
         ServeError::Malformed(Malformed::TooLarge { .. })
         | ServeError::BodyTooLarge { .. }
         | ServeError::TooManyRows { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        ServeError::Malformed(_) | ServeError::BadRequest(_) | ServeError::WhichModel(_) => StatusCode::BAD_REQUEST,
+        ServeError::Malformed(_) | ServeError::BadRequest(_) | ServeError::WhichModel(_) => {
+            StatusCode::BAD_REQUEST
+        }
         ServeError::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         ServeError::Unwritable(_) => StatusCode::NOT_ACCEPTABLE,
         ServeError::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,

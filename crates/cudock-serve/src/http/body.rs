@@ -34,7 +34,8 @@ pub(crate) async fn read<'service>(
     let claimed = usize::try_from(claimed).ok().filter(|&claimed| claimed <= limit).ok_or_else(too_large)?;
     let encoding = encoding_of(headers)?;
     // A body of unknown length counts as if it were as long as one may be; compressed ones grow.
-    let weight = if claimed == 0 || encoding.is_some() { limit.min(claimed.max(FIRST_ROOM) * 4) } else { claimed };
+    let weight =
+        if claimed == 0 || encoding.is_some() { limit.min(claimed.max(FIRST_ROOM) * 4) } else { claimed };
     let held = service.hold(weight)?;
     let bytes = collect(body, claimed, limit, service.settings.client_timeout).await?;
     let bytes = match encoding {
@@ -51,11 +52,18 @@ fn encoding_of(headers: &HeaderMap) -> Result<Option<Encoding>, ServeError> {
         return Ok(None);
     }
     Encoding::from_name(name).map(Some).ok_or_else(|| {
-        ServeError::UnsupportedMediaType(format!("content-encoding `{name}` is not read; gzip, deflate and zstd are"))
+        ServeError::UnsupportedMediaType(format!(
+            "content-encoding `{name}` is not read; gzip, deflate and zstd are"
+        ))
     })
 }
 
-async fn collect(mut body: Incoming, claimed: usize, limit: usize, patience: Duration) -> Result<Bytes, ServeError> {
+async fn collect(
+    mut body: Incoming,
+    claimed: usize,
+    limit: usize,
+    patience: Duration,
+) -> Result<Bytes, ServeError> {
     let mut first: Option<Bytes> = None;
     let mut gathered: Option<BytesMut> = None;
     loop {
@@ -77,7 +85,8 @@ async fn collect(mut body: Incoming, claimed: usize, limit: usize, patience: Dur
             first = Some(data);
             continue;
         }
-        let room = gathered.get_or_insert_with(|| BytesMut::with_capacity(claimed.clamp(so_far, FIRST_ROOM.max(so_far))));
+        let room = gathered
+            .get_or_insert_with(|| BytesMut::with_capacity(claimed.clamp(so_far, FIRST_ROOM.max(so_far))));
         if let Some(first) = first.take() {
             room.extend_from_slice(&first);
         }
@@ -116,7 +125,7 @@ mod tests {
     fn a_small_body_that_unpacks_to_a_huge_one_is_refused() {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         for _ in 0..64 {
-            encoder.write_all(&[0; 1 << 16]).unwrap();
+            encoder.write_all(&vec![0; 1 << 16]).unwrap();
         }
         let packed = encoder.finish().unwrap();
         assert!(packed.len() < 1 << 16);

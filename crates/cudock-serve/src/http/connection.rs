@@ -78,7 +78,8 @@ async fn handle(service: &Arc<Service>, request: Request<Incoming>) -> HttpAnswe
     if service.settings.log.wants_requests() {
         let micros = received.elapsed().as_micros().to_string();
         let (status, path) = (answer.status().as_u16().to_string(), head.uri.path());
-        let fields = [("method", head.method.as_str()), ("path", path), ("status", &status), ("micros", &micros)];
+        let fields =
+            [("method", head.method.as_str()), ("path", path), ("status", &status), ("micros", &micros)];
         service.settings.log.event("request", &fields);
     }
     answer

@@ -122,7 +122,11 @@ fn from_headers(headers: &HeaderMap, request: &mut Inference) -> Result<(), Serv
         request.timeout = Some(Duration::from_secs_f64(milliseconds / 1000.0));
     }
     if let Some(priority) = number("x-priority")? {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range, as checked above")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "in range, as checked above"
+        )]
         let priority = priority as u32;
         request.priority = priority;
     }
@@ -157,5 +161,7 @@ fn answer_form(headers: &HeaderMap, body: Form) -> Result<Form, ServeError> {
             _ => {}
         }
     }
-    Err(ServeError::UnsupportedMediaType(format!("nothing of `{accepted}` is written; {JSON}, {OCTETS} and {NPY} are")))
+    Err(ServeError::UnsupportedMediaType(format!(
+        "nothing of `{accepted}` is written; {JSON}, {OCTETS} and {NPY} are"
+    )))
 }

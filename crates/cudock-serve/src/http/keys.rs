@@ -38,7 +38,10 @@ impl ApiKeys {
             scheme.eq_ignore_ascii_case(b"bearer ").then_some(key)
         });
         let plain = headers.get("x-api-key").map(hyper::header::HeaderValue::as_bytes);
-        [bearer, plain].into_iter().flatten().any(|key| self.hashes.contains(&hash(&self.secrets, key.trim_ascii())))
+        [bearer, plain]
+            .into_iter()
+            .flatten()
+            .any(|key| self.hashes.contains(&hash(&self.secrets, key.trim_ascii())))
     }
 }
 
@@ -52,20 +55,22 @@ mod tests {
 
     use super::*;
 
-    fn headers(name: &'static str, value: String) -> HeaderMap {
-        HeaderValue::from_str(&value).map(|value| HeaderMap::from_iter([(header::HeaderName::from_static(name), value)])).unwrap_or_default()
+    fn headers(name: &'static str, value: &str) -> HeaderMap {
+        HeaderValue::from_str(value)
+            .map(|value| HeaderMap::from_iter([(header::HeaderName::from_static(name), value)]))
+            .unwrap_or_default()
     }
 
     #[test]
     fn only_a_known_key_opens() {
         let secret = format!("{:x}", std::process::id());
         let keys = ApiKeys::new([secret.as_str(), "  "]);
-        assert!(keys.allow(&headers("authorization", format!("Bearer {secret}"))));
-        assert!(keys.allow(&headers("authorization", format!("bearer  {secret} "))));
-        assert!(keys.allow(&headers("x-api-key", secret.clone())));
-        assert!(!keys.allow(&headers("x-api-key", format!("{secret}0"))));
-        assert!(!keys.allow(&headers("authorization", secret)));
-        assert!(!keys.allow(&headers("x-api-key", String::new())));
+        assert!(keys.allow(&headers("authorization", &format!("Bearer {secret}"))));
+        assert!(keys.allow(&headers("authorization", &format!("bearer  {secret} "))));
+        assert!(keys.allow(&headers("x-api-key", &secret)));
+        assert!(!keys.allow(&headers("x-api-key", &format!("{secret}0"))));
+        assert!(!keys.allow(&headers("authorization", &secret)));
+        assert!(!keys.allow(&headers("x-api-key", "")));
         assert!(!keys.allow(&HeaderMap::new()));
     }
 

@@ -60,7 +60,8 @@ pub(crate) fn health(service: &Service) -> HttpAnswer {
         .collect();
     let readings = (service.settings.read_devices)();
     let device = service.loaded().first().map(|model| model.device_name().to_string());
-    let memory = readings.first().map(|reading| json!({"used": reading.memory_used, "total": reading.memory_total}));
+    let memory =
+        readings.first().map(|reading| json!({"used": reading.memory_used, "total": reading.memory_total}));
     let status = if service.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let word = match state {
         ServerState::Healthy => "healthy",
@@ -112,7 +113,12 @@ pub(crate) fn status(service: &Service) -> Result<HttpAnswer, ServeError> {
         models: models
             .iter()
             .map(|model| model_status(model))
-            .chain(service.failures().into_iter().map(|(name, version, why)| ModelStatus::failed(name, version, why)))
+            .chain(
+                service
+                    .failures()
+                    .into_iter()
+                    .map(|(name, version, why)| ModelStatus::failed(name, version, why)),
+            )
             .collect(),
         devices,
     };
@@ -195,11 +201,36 @@ pub(crate) fn metrics(service: &Service) -> HttpAnswer {
         each("cudock_requests_total", "counter", "Requests answered.", &total(|totals| totals.requests));
         each("cudock_rows_total", "counter", "Rows of answered requests.", &total(|totals| totals.rows));
         each("cudock_batches_total", "counter", "Batches run.", &total(|totals| totals.batches));
-        each("cudock_refused_total", "counter", "Requests refused for want of room.", &total(|totals| totals.refused));
-        each("cudock_expired_total", "counter", "Requests whose time was over.", &total(|totals| totals.expired));
-        each("cudock_cancelled_total", "counter", "Requests whose client left.", &total(|totals| totals.cancelled));
-        each("cudock_failed_total", "counter", "Requests the engine failed on.", &total(|totals| totals.failed));
-        each("cudock_engine_restarts_total", "counter", "Engines replaced.", &total(|totals| totals.restarts));
+        each(
+            "cudock_refused_total",
+            "counter",
+            "Requests refused for want of room.",
+            &total(|totals| totals.refused),
+        );
+        each(
+            "cudock_expired_total",
+            "counter",
+            "Requests whose time was over.",
+            &total(|totals| totals.expired),
+        );
+        each(
+            "cudock_cancelled_total",
+            "counter",
+            "Requests whose client left.",
+            &total(|totals| totals.cancelled),
+        );
+        each(
+            "cudock_failed_total",
+            "counter",
+            "Requests the engine failed on.",
+            &total(|totals| totals.failed),
+        );
+        each(
+            "cudock_engine_restarts_total",
+            "counter",
+            "Engines replaced.",
+            &total(|totals| totals.restarts),
+        );
         let queued = |place: usize| models.get(place).map_or(0.0, |(_, _, (rows, _))| *rows as f64);
         each("cudock_queue_rows", "gauge", "Rows that wait.", &queued);
         let ready = |place: usize| f64::from(models.get(place).is_some_and(|(model, ..)| model.is_ready()));
@@ -224,15 +255,18 @@ pub(crate) fn metrics(service: &Service) -> HttpAnswer {
 fn devices(page: &mut Exposition, service: &Service) {
     let readings = (service.settings.read_devices)();
     let numbers: Vec<String> = readings.iter().map(|reading| reading.gpu.to_string()).collect();
-    let mut each = |name: &str, help: &str, value: &dyn Fn(&crate::settings::DeviceReading) -> Option<f64>| {
-        page.family(name, "gauge", help);
-        for (reading, number) in readings.iter().zip(&numbers) {
-            if let Some(value) = value(reading) {
-                page.sample(name, &[("gpu", number), ("name", &reading.name)], value);
+    let mut each =
+        |name: &str, help: &str, value: &dyn Fn(&crate::settings::DeviceReading) -> Option<f64>| {
+            page.family(name, "gauge", help);
+            for (reading, number) in readings.iter().zip(&numbers) {
+                if let Some(value) = value(reading) {
+                    page.sample(name, &[("gpu", number), ("name", &reading.name)], value);
+                }
             }
-        }
-    };
-    each("cudock_gpu_memory_used_bytes", "Memory in use on the GPU.", &|reading| Some(reading.memory_used as f64));
+        };
+    each("cudock_gpu_memory_used_bytes", "Memory in use on the GPU.", &|reading| {
+        Some(reading.memory_used as f64)
+    });
     each("cudock_gpu_memory_total_bytes", "Memory of the GPU.", &|reading| Some(reading.memory_total as f64));
     each("cudock_gpu_utilisation", "Share of time a kernel ran.", &|reading| reading.utilisation);
     page.family("cudock_held_bytes", "gauge", "Bytes of requests being read, waiting or running.");
@@ -287,7 +321,11 @@ pub(crate) fn model_config(service: &Service, model: &ModelName) -> Result<HttpA
             .iter()
             .map(|spec| {
                 let dims: Vec<i64> = spec.protocol_shape().into_iter().skip(skip).collect();
-                let kind = if spec.dtype == cudock_tensor::DType::String { "STRING" } else { spec.dtype.protocol_name() };
+                let kind = if spec.dtype == cudock_tensor::DType::String {
+                    "STRING"
+                } else {
+                    spec.dtype.protocol_name()
+                };
                 json!({"name": spec.name, "data_type": format!("TYPE_{kind}"), "dims": dims})
             })
             .collect()

@@ -56,9 +56,9 @@ impl Route {
             ["predict"] => Self::Predict(None),
             ["predict", name] => Self::Predict(Some(named(name, None)?)),
             ["predict", name, version] => Self::Predict(Some(named(name, Some(version))?)),
-            ["health"] | ["healthz"] => Self::Health,
-            ["ready"] | ["readyz"] | ["v2", "health", "ready"] => Self::Ready,
-            ["live"] | ["livez"] | ["v2", "health", "live"] => Self::Live,
+            ["health" | "healthz"] => Self::Health,
+            ["ready" | "readyz"] | ["v2", "health", "ready"] => Self::Ready,
+            ["live" | "livez"] | ["v2", "health", "live"] => Self::Live,
             ["metrics"] => Self::Metrics,
             ["status"] => Self::Status,
             ["v2"] => Self::ServerMetadata,
@@ -104,7 +104,9 @@ impl Route {
 }
 
 fn nothing_at(path: &str) -> ServeError {
-    ServeError::NotFound(format!("nothing is at {path}; POST /predict and /v2/models/NAME/infer, GET / and /health are"))
+    ServeError::NotFound(format!(
+        "nothing is at {path}; POST /predict and /v2/models/NAME/infer, GET / and /health are"
+    ))
 }
 
 fn named(name: &str, version: Option<&&str>) -> Result<ModelName, ServeError> {

@@ -203,13 +203,10 @@ async fn accept(
 ) {
     let mut turn = inboxes.iter().cycle();
     loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(_) => {
-                // Out of file descriptors, most likely: others must end first.
-                tokio::time::sleep(Duration::from_millis(10)).await;
-                continue;
-            }
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of file descriptors, most likely: others must end first.
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            continue;
         };
         if shared.connections.load(Ordering::Acquire) >= shared.service.settings.connections {
             drop(stream);

@@ -112,7 +112,8 @@ mod tests {
         for micros in [1_u64, 7, 8, 9, 63, 100, 777, 12_345, 999_999, 60_000_000] {
             let mut histogram = Histogram::default();
             histogram.record(Duration::from_micros(micros));
-            let (found, right) = (histogram.percentiles().p99 * 1000.0, Duration::from_micros(micros).as_secs_f64() * 1e6);
+            let (found, right) =
+                (histogram.percentiles().p99 * 1000.0, Duration::from_micros(micros).as_secs_f64() * 1e6);
             assert!((found - right).abs() <= right * 0.1 + 0.5, "{found} for {right}");
         }
     }

@@ -128,7 +128,9 @@ impl ModelMetrics {
             }
             Err(place) => batches.sizes.insert(place, (times.rows, 1, nanoseconds_of(compute))),
         }
-        let Some(second) = batches.recent.get_mut(usize::try_from(number).unwrap_or(0) % WINDOW) else { return };
+        let Some(second) = batches.recent.get_mut(usize::try_from(number).unwrap_or(0) % WINDOW) else {
+            return;
+        };
         if second.number != number {
             *second = Second { number, stages: Stages::default() };
         }

@@ -73,14 +73,20 @@ impl Keeper {
             let Some(failure) = failure else { return };
             self.queue.metrics.restarted();
             self.state.lost(gpu, &failure.to_string());
-            self.log.event("engine_lost", &[("model", &self.name), ("version", &self.version), ("error", &failure.to_string())]);
+            self.log.event(
+                "engine_lost",
+                &[("model", &self.name), ("version", &self.version), ("error", &failure.to_string())],
+            );
             let lost = Instant::now();
             warm = match self.start_again(gpu, signature) {
                 Some(warm) => warm,
                 None => return,
             };
             let took = lost.elapsed().as_millis().to_string();
-            self.log.event("engine_replaced", &[("model", &self.name), ("version", &self.version), ("after_ms", &took)]);
+            self.log.event(
+                "engine_replaced",
+                &[("model", &self.name), ("version", &self.version), ("after_ms", &took)],
+            );
         }
     }
 

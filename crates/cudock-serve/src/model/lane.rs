@@ -97,24 +97,21 @@ impl LaneContext {
                 row_shape.clone()
             };
             let tensors = work.requests.iter().filter_map(|request| request.inputs.get(index));
-            match dtype.size() {
-                Some(size) => {
-                    let bytes = elements(&shape).and_then(|count| count.checked_mul(size)).unwrap_or(usize::MAX);
-                    let out = lane.input(index, &shape, bytes)?;
-                    fill_numbers(tensors, row_shape, self.signature.batched, size, out)
-                        .ok_or_else(|| EngineError::Failed("rows of different shapes in one batch".to_owned()))?;
+            if let Some(size) = dtype.size() {
+                let bytes = elements(&shape).and_then(|count| count.checked_mul(size)).unwrap_or(usize::MAX);
+                let out = lane.input(index, &shape, bytes)?;
+                fill_numbers(tensors, row_shape, self.signature.batched, size, out)
+                    .ok_or_else(|| EngineError::Failed("rows of different shapes in one batch".to_owned()))?;
+            } else {
+                let strings: usize = tensors.clone().map(|tensor| tensor.data().len()).sum();
+                let padding = (work.padded_rows - work.rows) * elements(row_shape).unwrap_or(1) * 4;
+                let out = lane.input(index, &shape, strings + padding)?;
+                let mut at = 0;
+                for tensor in tensors {
+                    copy_at(out, &mut at, tensor.data());
                 }
-                None => {
-                    let strings: usize = tensors.clone().map(|tensor| tensor.data().len()).sum();
-                    let padding = (work.padded_rows - work.rows) * elements(row_shape).unwrap_or(1) * 4;
-                    let out = lane.input(index, &shape, strings + padding)?;
-                    let mut at = 0;
-                    for tensor in tensors {
-                        copy_at(out, &mut at, tensor.data());
-                    }
-                    // An empty string is four bytes of length zero.
-                    out.get_mut(at..).unwrap_or_default().fill(0);
-                }
+                // An empty string is four bytes of length zero.
+                out.get_mut(at..).unwrap_or_default().fill(0);
             }
         }
         Ok(())
@@ -154,9 +151,8 @@ impl LaneContext {
     /// is at fault.
     fn give_back(&self, requests: Vec<Waiting>, error: &EngineError, post: &mut Post) {
         let alone = requests.len() == 1;
-        let (failed, again): (Vec<_>, Vec<_>) = requests
-            .into_iter()
-            .partition(|request| alone && (request.suspect || !error.is_fatal()));
+        let (failed, again): (Vec<_>, Vec<_>) =
+            requests.into_iter().partition(|request| alone && (request.suspect || !error.is_fatal()));
         self.queue.metrics.failed(failed.len());
         for request in failed {
             post.add(request.sender, Err(ServeError::Engine(error.to_string())));
@@ -189,8 +185,11 @@ fn fill_numbers<'a>(
         }
         let rows = if batched { tensor.rows() } else { 1 };
         let bytes = rows * elements(row_shape).unwrap_or(0) * size;
-        let wide: Vec<usize> =
-            if batched { std::iter::once(rows).chain(row_shape.iter().copied()).collect() } else { row_shape.to_vec() };
+        let wide: Vec<usize> = if batched {
+            std::iter::once(rows).chain(row_shape.iter().copied()).collect()
+        } else {
+            row_shape.to_vec()
+        };
         let room = out.get_mut(at..at + bytes)?;
         room.fill(0);
         shapes::place(tensor, &wide, room)?;

@@ -192,7 +192,11 @@ impl Model {
     }
 
     /// Runs a request whose first bytes came at that time; its deadline counts from there.
-    pub(crate) async fn infer_since(&self, request: Inference, received: Instant) -> Result<Answer, ServeError> {
+    pub(crate) async fn infer_since(
+        &self,
+        request: Inference,
+        received: Instant,
+    ) -> Result<Answer, ServeError> {
         let deadline = request.timeout.and_then(|timeout| received.checked_add(timeout));
         let (rows, priority, mut inputs) = (request.rows, request.priority, request.inputs);
         let mut model = self;

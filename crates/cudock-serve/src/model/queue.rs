@@ -231,7 +231,11 @@ impl Queue {
         }
     }
 
-    fn sleep<'a>(&'a self, mut state: MutexGuard<'a, State>, limit: Option<Duration>) -> MutexGuard<'a, State> {
+    fn sleep<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        limit: Option<Duration>,
+    ) -> MutexGuard<'a, State> {
         state.sleeping += 1;
         let mut state = match limit {
             Some(limit) => self.lanes.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0,
@@ -322,7 +326,6 @@ impl Queue {
         let state = lock(&self.state);
         (state.batcher.queued_rows(), state.batcher.queued_requests())
     }
-
 }
 
 fn answer_all(requests: Vec<Waiting>, outcome: &Outcome) {
@@ -369,7 +372,9 @@ impl State {
 }
 
 fn split(ticket: Ticket) -> (usize, u32) {
-    ((ticket.0 & u64::from(u32::MAX)) as usize, (ticket.0 >> 32) as u32)
+    #[allow(clippy::cast_possible_truncation, reason = "each is half of the number")]
+    let (index, generation) = (ticket.0 as u32, (ticket.0 >> 32) as u32);
+    (index as usize, generation)
 }
 
 /// A request that is with the queue or a lane: waiting for the outcome, and taking the request back if whoever waits
@@ -382,10 +387,7 @@ pub(crate) struct Pending {
 
 impl Pending {
     /// Hands a request in.
-    pub(crate) fn submit(
-        queue: &Arc<Queue>,
-        make: impl FnOnce(Sender) -> Waiting,
-    ) -> Result<Self, NotTaken> {
+    pub(crate) fn submit(queue: &Arc<Queue>, make: impl FnOnce(Sender) -> Waiting) -> Result<Self, NotTaken> {
         let (sender, receiver) = reply::pair();
         let ticket = queue.submit(make(sender))?;
         Ok(Self { queue: Arc::clone(queue), ticket: Some(ticket), receiver })
@@ -395,12 +397,10 @@ impl Pending {
     pub(crate) async fn outcome(mut self, deadline: Option<Instant>) -> Result<Answer, ServeError> {
         let outcome = match deadline {
             None => (&mut self.receiver).await,
-            Some(deadline) => {
-                match tokio::time::timeout_at(deadline.into(), &mut self.receiver).await {
-                    Ok(outcome) => outcome,
-                    Err(_) => Err(ServeError::Late),
-                }
-            }
+            Some(deadline) => match tokio::time::timeout_at(deadline.into(), &mut self.receiver).await {
+                Ok(outcome) => outcome,
+                Err(_) => Err(ServeError::Late),
+            },
         };
         if !matches!(outcome, Err(ServeError::Late)) {
             self.ticket = None;

@@ -138,7 +138,14 @@ mod tests {
     #[test]
     fn the_three_layouts_are_found_side_by_side() {
         assert_eq!(
-            found(&["flat.onnx", "one/model.onnx", "many/1/model.onnx", "many/10/model.onnx", "many/9/net.onnx", "x.txt"]),
+            found(&[
+                "flat.onnx",
+                "one/model.onnx",
+                "many/1/model.onnx",
+                "many/10/model.onnx",
+                "many/9/net.onnx",
+                "x.txt"
+            ]),
             ["flat:1", "many:1", "many:9", "many:10", "one:1"]
         );
     }

@@ -25,7 +25,15 @@ impl RowShapes {
                     row.unwrap_or_default()
                         .iter()
                         .zip(row_spec(spec, signature.batched))
-                        .map(|(&size, open)| if open && tensor.dtype() != DType::String { padded(size, sizes) } else { size })
+                        .map(
+                            |(&size, open)| {
+                                if open && tensor.dtype() != DType::String {
+                                    padded(size, sizes)
+                                } else {
+                                    size
+                                }
+                            },
+                        )
                         .collect()
                 })
                 .collect(),
@@ -159,11 +167,7 @@ mod tests {
     #[test]
     fn only_open_dimensions_are_padded() {
         let signature = Signature {
-            inputs: vec![TensorSpec {
-                name: "x".into(),
-                dtype: DType::U8,
-                shape: vec![None, Some(3), None],
-            }],
+            inputs: vec![TensorSpec { name: "x".into(), dtype: DType::U8, shape: vec![None, Some(3), None] }],
             outputs: vec![],
             batched: true,
         };

@@ -52,6 +52,8 @@ pub(crate) fn run(arguments: Cli) -> Result<Outcome, Failure> {
         Verb::Doctor(words) => doctor::run(&facts, &words, arguments.format),
         Verb::Slim(words) => slim::run(&facts, &words, arguments.format),
         Verb::Runtime(words) => runtime::run(&facts, &words, arguments.format),
-        Verb::Nvml { .. } | Verb::Inspect(_) | Verb::Serve(_) | Verb::Bench(_) | Verb::Engine => unreachable!("answered above, without tables"),
+        Verb::Nvml { .. } | Verb::Inspect(_) | Verb::Serve(_) | Verb::Bench(_) | Verb::Engine => {
+            unreachable!("answered above, without tables")
+        }
     }
 }

@@ -27,21 +27,21 @@ pub(super) fn run(facts: &Facts, words: &InstallArgs, format: Format) -> Result<
     installer.offline = words.offline;
     installer.progress = Arc::new(Lines::default());
     let machine = machine(Some(installer.folder()));
-    let installed = installer.install(wheel_for(package, &machine.cpu, facts)?)?;
-    let found = &installed.found;
+    let done = installer.install(wheel_for(package, &machine.cpu, facts)?)?;
+    let found = &done.found;
     let cuda = (package == Package::OnnxruntimeGpu).then(|| cuda_libraries(&machine, found, facts));
     let tables = output::tables_used(facts, &["runtimes"]);
     match format {
         Format::Json | Format::Sarif => output::json(&Report {
             schema: 1,
             runtime: found,
-            fetched: installed.fresh,
+            fetched: done.fresh,
             cuda: cuda.as_ref(),
             tables: &tables,
         }),
         Format::Text => {
             let name = format!("{package} {}", found.version.as_deref().unwrap_or_default());
-            let word = if installed.fresh { "installed" } else { "is installed already" };
+            let word = if done.fresh { "installed" } else { "is installed already" };
             line(format!("{} {word}", styled(BOLD, &name)));
             line(format!("  {}", found.library.display()));
             if let Some(cuda) = &cuda {

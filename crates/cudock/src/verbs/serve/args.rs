@@ -14,6 +14,7 @@ use crate::env;
 /// NAME/VERSION/model.onnx. Speaks `POST /predict`, the Open Inference Protocol v2 over REST and gRPC on one port,
 /// and shows a page with live figures at `/`. See docs/serve.md.
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(after_help = "Examples:
   cudock serve examples/digits
   cudock serve model.onnx --device cuda --max-batch 128 --preferred 1,8,32,128 --graphs

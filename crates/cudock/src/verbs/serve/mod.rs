@@ -19,7 +19,7 @@ pub(super) fn run(words: &ServeArgs) -> Result<Outcome, Failure> {
     let settings = request::resolve(words)?;
     let secure = settings.tls.is_some();
     let service = Arc::new(Service::new(settings));
-    let server = Server::bind(service).map_err(failure)?;
+    let server = Server::bind(service).map_err(|error| failure(&error))?;
     for address in server.addresses() {
         let scheme = if secure { "https" } else { "http" };
         anstream::eprintln!("{} {scheme}://{address}", styled(DIM, "listening on"));
@@ -37,12 +37,12 @@ pub(super) fn run(words: &ServeArgs) -> Result<Outcome, Failure> {
                 );
             }
         })
-        .map_err(failure)?;
+        .map_err(|error| failure(&error))?;
     Ok(Outcome::Yes)
 }
 
-fn failure(error: ServerError) -> Failure {
-    let text = chain(&error);
+fn failure(error: &ServerError) -> Failure {
+    let text = chain(error);
     match error {
         ServerError::Listen { .. } => {
             Failure::outside(text).hint("another program may hold the port; `--port 0` takes a free one")
@@ -50,8 +50,7 @@ fn failure(error: ServerError) -> Failure {
         ServerError::Load(LoadError::Repository(_)) => {
             Failure::input(text).hint("name a model file, a folder with a cudock.toml, or a folder of models")
         }
-        ServerError::Load(LoadError::None(_)) => Failure::input(text),
-        ServerError::Tls(_) => Failure::input(text),
+        ServerError::Load(LoadError::None(_)) | ServerError::Tls(_) => Failure::input(text),
         ServerError::System(_) => Failure::outside(text),
     }
 }

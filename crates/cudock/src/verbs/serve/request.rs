@@ -41,8 +41,10 @@ pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
     preferred.sort_unstable();
     preferred.dedup();
     if let Some(&large) = preferred.iter().find(|&&rows| rows > max_batch) {
-        return Err(Failure::input(format!("a preferred size of {large} rows is more than a batch may have ({max_batch})"))
-            .hint(format!("pass --max-batch {large}")));
+        return Err(Failure::input(format!(
+            "a preferred size of {large} rows is more than a batch may have ({max_batch})"
+        ))
+        .hint(format!("pass --max-batch {large}")));
     }
     let graphs = words.graphs || file.graphs.unwrap_or(false);
     if graphs && preferred.is_empty() {
@@ -78,27 +80,40 @@ pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
         max_wait: span(words.max_wait, file.max_wait, Duration::from_millis(2)),
         preferred,
         pad_rows: words.pad_rows || file.pad_rows.unwrap_or(false),
-        pad_sizes: sorted(if words.pad_sizes.is_empty() { file.pad_sizes.unwrap_or_default() } else { words.pad_sizes.clone() }),
+        pad_sizes: sorted(if words.pad_sizes.is_empty() {
+            file.pad_sizes.unwrap_or_default()
+        } else {
+            words.pad_sizes.clone()
+        }),
         latency_target: words.latency_target.or(file.latency_target).map(|span| span.0),
         queue_rows: words.queue_rows.or(file.queue_rows).unwrap_or(4096),
         queue_time: span(words.queue_time, file.queue_time, Duration::from_secs(1)),
         engine_timeout: span(words.engine_timeout, file.engine_timeout, Duration::from_secs(60)),
         try_range: file.try_model.range,
     };
-    let size = |word: Option<cudock_project::ByteSize>, key: Option<cudock_project::ByteSize>, default: usize| {
-        word.or(key).map_or(default, |size| usize::try_from(size.0).unwrap_or(usize::MAX))
-    };
+    let size =
+        |word: Option<cudock_project::ByteSize>, key: Option<cudock_project::ByteSize>, default: usize| {
+            word.or(key).map_or(default, |size| usize::try_from(size.0).unwrap_or(usize::MAX))
+        };
     let body = size(words.max_body, file.max_body, 64 << 20);
     Ok(ServeSettings {
         listen: addresses(words, file.listen.as_deref())?,
-        io_threads: words.io_threads.unwrap_or(if on_gpu { (processors / 2).clamp(1, 8) } else { (processors / 4).clamp(1, 8) }),
+        io_threads: words.io_threads.unwrap_or(if on_gpu {
+            (processors / 2).clamp(1, 8)
+        } else {
+            (processors / 4).clamp(1, 8)
+        }),
         limits: Limits { body, elements: body, ..Limits::default() },
         memory: size(words.memory, file.memory, 1 << 30).max(body),
         connections: words.connections.max(1),
         client_timeout: span(words.client_timeout, file.client_timeout, Duration::from_secs(30)),
         drain_timeout: span(words.drain_timeout, file.drain_timeout, Duration::from_secs(30)),
         keys: keys(words.api_keys.as_deref())?,
-        tls: words.tls_cert.clone().zip(words.tls_key.clone()).map(|(certificate, key)| TlsFiles { certificate, key }),
+        tls: words
+            .tls_cert
+            .clone()
+            .zip(words.tls_key.clone())
+            .map(|(certificate, key)| TlsFiles { certificate, key }),
         models,
         model,
         watch: words.watch || file.watch.unwrap_or(false),
@@ -119,12 +134,18 @@ pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
 /// What is to be served, and what its `cudock.toml` says.
 fn source(words: &ServeArgs) -> Result<(ModelSource, Serve), Failure> {
     let what = &words.what;
-    let stem = |path: &Path| path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned());
+    let stem = |path: &Path| {
+        path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned())
+    };
     if what.is_file() && what.file_name().is_none_or(|name| name != FILE_NAME) {
         let name = words.name.clone().unwrap_or_else(|| stem(what));
         return Ok((ModelSource::File { name, file: what.clone() }, Serve::default()));
     }
-    let folder = if what.is_file() { what.parent().map_or_else(|| PathBuf::from("."), Path::to_owned) } else { what.clone() };
+    let folder = if what.is_file() {
+        what.parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
+    } else {
+        what.clone()
+    };
     if !folder.is_dir() {
         return Err(Failure::input(format!("{} is neither a file nor a folder", what.display()))
             .hint("name a model file, a folder with a cudock.toml, or a folder of models"));
@@ -164,7 +185,8 @@ fn addresses(words: &ServeArgs, file: Option<&[String]>) -> Result<Vec<SocketAdd
             .iter()
             .map(|text| {
                 text.parse().map_err(|_| {
-                    Failure::input(format!("`{text}` is no address to listen on")).hint("write it as 127.0.0.1:8000")
+                    Failure::input(format!("`{text}` is no address to listen on"))
+                        .hint("write it as 127.0.0.1:8000")
                 })
             })
             .collect(),

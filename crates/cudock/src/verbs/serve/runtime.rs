@@ -26,17 +26,17 @@ pub(crate) fn provide(on_gpu: bool, offline: bool) -> Result<EngineLibrary, Fail
     installer.offline = offline;
     installer.progress = Arc::new(Lines::default());
     let machine = Machine::this(environment, std::env::current_dir().ok(), Some(installer.folder()));
-    let installed = ensure(package, &machine, &facts, &installer)?;
-    if installed.fresh {
-        anstream::eprintln!("{} {}", styled(DIM, "installed"), installed.found.library.display());
+    let provided = ensure(package, &machine, &facts, &installer)?;
+    if provided.fresh {
+        anstream::eprintln!("{} {}", styled(DIM, "installed"), provided.found.library.display());
     }
     let mut library_path = Vec::new();
     if on_gpu {
-        let cuda = cuda_libraries(&machine, &installed.found, &facts);
-        if let Some(hint) = cuda.hint(&installed.found) {
+        let cuda = cuda_libraries(&machine, &provided.found, &facts);
+        if let Some(hint) = cuda.hint(&provided.found) {
             anstream::eprintln!("{}: {hint}", styled(YELLOW, "warning"));
         }
         library_path = cuda.folders;
     }
-    Ok(EngineLibrary { library: installed.found.library, library_path })
+    Ok(EngineLibrary { library: provided.found.library, library_path })
 }
