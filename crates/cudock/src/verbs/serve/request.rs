@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use cudock_engine::Provider;
-use cudock_project::{DeviceChoice, FILE_NAME, Project, Serve, Span};
+use cudock_project::{ByteSize, DeviceChoice, FILE_NAME, Project, Serve, Span};
 use cudock_serve::{ApiKeys, Log, LogFormat, ModelSettings, ModelSource, ServeSettings, TlsFiles};
 use cudock_tensor::Limits;
 
@@ -18,96 +18,19 @@ use crate::failure::{Failure, chain};
 /// Settings of a server.
 pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
     let (models, file) = source(words)?;
-    let device = match (words.device, file.device) {
-        (Some(DeviceWord::Cpu), _) | (None, Some(DeviceChoice::Cpu)) => DeviceChoice::Cpu,
-        (Some(DeviceWord::Cuda), _) | (None, Some(DeviceChoice::Cuda)) => DeviceChoice::Cuda,
-        (Some(DeviceWord::Tensorrt), _) | (None, Some(DeviceChoice::TensorRt)) => DeviceChoice::TensorRt,
-        _ if devices::has_gpu() => DeviceChoice::Cuda,
-        _ => DeviceChoice::Cpu,
-    };
+    let device = device(words, &file);
     let on_gpu = device != DeviceChoice::Cpu;
-    let engine_library = runtime::provide(on_gpu, words.offline)?;
     let processors = thread::available_parallelism().map_or(1, usize::from);
-    let span = |word: Option<Span>, key: Option<Span>, default: Duration| {
-        word.or(key).map_or(default, |span| span.0)
-    };
-    let max_batch = words.max_batch.or(file.max_batch).unwrap_or(if on_gpu { 128 } else { 32 }).max(1);
-    let mut preferred = if words.preferred.is_empty() {
-        file.preferred.clone().unwrap_or_default()
-    } else {
-        words.preferred.clone()
-    };
-    preferred.retain(|&rows| rows > 0);
-    preferred.sort_unstable();
-    preferred.dedup();
-    if let Some(&large) = preferred.iter().find(|&&rows| rows > max_batch) {
-        return Err(Failure::input(format!(
-            "a preferred size of {large} rows is more than a batch may have ({max_batch})"
-        ))
-        .hint(format!("pass --max-batch {large}")));
-    }
-    let graphs = words.graphs || file.graphs.unwrap_or(false);
-    if graphs && preferred.is_empty() {
-        return Err(Failure::input("graphs are recorded for preferred sizes, and none are given")
-            .hint("pass --preferred, as --preferred 1,8,32"));
-    }
-    let gpus = match (words.gpus.as_slice(), file.gpus.clone()) {
-        ([], Some(gpus)) if !gpus.is_empty() => gpus,
-        ([], _) => vec![0],
-        (gpus, _) => gpus.to_vec(),
-    };
-    let model = ModelSettings {
-        library: engine_library.library,
-        library_path: engine_library.library_path,
-        providers: match device {
-            DeviceChoice::TensorRt => vec![Provider::TensorRt, Provider::Cuda, Provider::Cpu],
-            DeviceChoice::Cuda => vec![Provider::Cuda, Provider::Cpu],
-            DeviceChoice::Cpu | DeviceChoice::Auto => vec![Provider::Cpu],
-        },
-        gpus: if on_gpu { gpus } else { vec![0] },
-        threads: words.threads.or(file.threads).unwrap_or(processors),
-        lanes: words.sessions.or(file.sessions).unwrap_or(if on_gpu { 2 } else { 1 }).max(1),
-        sessions: words.sessions.or(file.sessions).unwrap_or(if on_gpu { 2 } else { 1 }).max(1),
-        gpu_memory: words.gpu_memory.or(file.gpu_memory).map(|size| size.0),
-        nhwc: words.nhwc || file.nhwc.unwrap_or(false),
-        graphs,
-        pinned: on_gpu && !words.no_pinned,
-        io_binding: !words.no_io_binding,
-        exhaustive: words.exhaustive || file.exhaustive.unwrap_or(false),
-        engine_cache: words.engine_cache.clone(),
-        batch: file.batch,
-        max_batch,
-        max_wait: span(words.max_wait, file.max_wait, Duration::from_millis(2)),
-        preferred,
-        pad_rows: words.pad_rows || file.pad_rows.unwrap_or(false),
-        pad_sizes: sorted(if words.pad_sizes.is_empty() {
-            file.pad_sizes.unwrap_or_default()
-        } else {
-            words.pad_sizes.clone()
-        }),
-        latency_target: words.latency_target.or(file.latency_target).map(|span| span.0),
-        queue_rows: words.queue_rows.or(file.queue_rows).unwrap_or(4096),
-        queue_time: span(words.queue_time, file.queue_time, Duration::from_secs(1)),
-        engine_timeout: span(words.engine_timeout, file.engine_timeout, Duration::from_secs(60)),
-        try_range: file.try_model.range,
-    };
-    let size =
-        |word: Option<cudock_project::ByteSize>, key: Option<cudock_project::ByteSize>, default: usize| {
-            word.or(key).map_or(default, |size| usize::try_from(size.0).unwrap_or(usize::MAX))
-        };
-    let body = size(words.max_body, file.max_body, 64 << 20);
+    let body = bytes(words.max_body, file.max_body, 64 << 20);
     Ok(ServeSettings {
         listen: addresses(words, file.listen.as_deref())?,
-        io_threads: words.io_threads.unwrap_or(if on_gpu {
-            (processors / 2).clamp(1, 8)
-        } else {
-            (processors / 4).clamp(1, 8)
-        }),
+        // An engine on the CPU needs the processors more than the connections do.
+        io_threads: words.io_threads.unwrap_or((processors / if on_gpu { 2 } else { 4 }).clamp(1, 8)),
         limits: Limits { body, elements: body, ..Limits::default() },
-        memory: size(words.memory, file.memory, 1 << 30).max(body),
+        memory: bytes(words.memory, file.memory, 1 << 30).max(body),
         connections: words.connections.max(1),
-        client_timeout: span(words.client_timeout, file.client_timeout, Duration::from_secs(30)),
-        drain_timeout: span(words.drain_timeout, file.drain_timeout, Duration::from_secs(30)),
+        client_timeout: time(words.client_timeout, file.client_timeout, Duration::from_secs(30)),
+        drain_timeout: time(words.drain_timeout, file.drain_timeout, Duration::from_secs(30)),
         keys: keys(words.api_keys.as_deref())?,
         tls: words
             .tls_cert
@@ -115,7 +38,7 @@ pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
             .zip(words.tls_key.clone())
             .map(|(certificate, key)| TlsFiles { certificate, key }),
         models,
-        model,
+        model: model(words, &file, device, processors)?,
         watch: words.watch || file.watch.unwrap_or(false),
         start_engine: engine::starter()?,
         read_devices: devices::reader(on_gpu),
@@ -129,6 +52,99 @@ pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
             std::io::stderr(),
         ),
     })
+}
+
+/// What runs the model: as the words say, else the file, else a GPU if there is one.
+fn device(words: &ServeArgs, file: &Serve) -> DeviceChoice {
+    let chosen = match words.device {
+        Some(DeviceWord::Auto) => DeviceChoice::Auto,
+        Some(DeviceWord::Cpu) => DeviceChoice::Cpu,
+        Some(DeviceWord::Cuda) => DeviceChoice::Cuda,
+        Some(DeviceWord::Tensorrt) => DeviceChoice::TensorRt,
+        None => file.device.unwrap_or_default(),
+    };
+    match chosen {
+        DeviceChoice::Auto if devices::has_gpu() => DeviceChoice::Cuda,
+        DeviceChoice::Auto => DeviceChoice::Cpu,
+        chosen => chosen,
+    }
+}
+
+/// How each model is run.
+fn model(
+    words: &ServeArgs,
+    file: &Serve,
+    device: DeviceChoice,
+    processors: usize,
+) -> Result<ModelSettings, Failure> {
+    let on_gpu = device != DeviceChoice::Cpu;
+    let max_batch = words.max_batch.or(file.max_batch).unwrap_or(if on_gpu { 128 } else { 32 }).max(1);
+    let preferred = sorted(&words.preferred, file.preferred.as_deref());
+    if let Some(&large) = preferred.iter().find(|&&rows| rows > max_batch) {
+        let problem = format!("a preferred size of {large} rows is more than a batch may have ({max_batch})");
+        return Err(Failure::input(problem).hint(format!("pass --max-batch {large}")));
+    }
+    let graphs = words.graphs || file.graphs.unwrap_or(false);
+    if graphs && preferred.is_empty() {
+        return Err(Failure::input("graphs are recorded for preferred sizes, and none are given")
+            .hint("pass --preferred, as --preferred 1,8,32"));
+    }
+    let gpus = match (words.gpus.as_slice(), file.gpus.as_deref()) {
+        _ if !on_gpu => vec![0],
+        ([], None | Some([])) => vec![0],
+        ([], Some(gpus)) | (gpus, _) => gpus.to_vec(),
+    };
+    // A second session lets the copies of one batch overlap the work on another.
+    let sessions = words.sessions.or(file.sessions).unwrap_or(if on_gpu { 2 } else { 1 }).max(1);
+    let library = runtime::provide(on_gpu, words.offline)?;
+    Ok(ModelSettings {
+        library: library.library,
+        library_path: library.library_path,
+        providers: match device {
+            DeviceChoice::TensorRt => vec![Provider::TensorRt, Provider::Cuda, Provider::Cpu],
+            DeviceChoice::Cuda => vec![Provider::Cuda, Provider::Cpu],
+            DeviceChoice::Cpu | DeviceChoice::Auto => vec![Provider::Cpu],
+        },
+        gpus,
+        threads: words.threads.or(file.threads).unwrap_or(processors),
+        lanes: sessions,
+        sessions,
+        gpu_memory: words.gpu_memory.or(file.gpu_memory).map(|size| size.0),
+        nhwc: words.nhwc || file.nhwc.unwrap_or(false),
+        graphs,
+        pinned: on_gpu && !words.no_pinned,
+        io_binding: !words.no_io_binding,
+        exhaustive: words.exhaustive || file.exhaustive.unwrap_or(false),
+        engine_cache: words.engine_cache.clone(),
+        batch: file.batch,
+        max_batch,
+        max_wait: time(words.max_wait, file.max_wait, Duration::from_millis(2)),
+        preferred,
+        pad_rows: words.pad_rows || file.pad_rows.unwrap_or(false),
+        pad_sizes: sorted(&words.pad_sizes, file.pad_sizes.as_deref()),
+        latency_target: words.latency_target.or(file.latency_target).map(|span| span.0),
+        queue_rows: words.queue_rows.or(file.queue_rows).unwrap_or(4096),
+        queue_time: time(words.queue_time, file.queue_time, Duration::from_secs(1)),
+        engine_timeout: time(words.engine_timeout, file.engine_timeout, Duration::from_secs(60)),
+        try_range: file.try_model.range,
+    })
+}
+
+fn time(word: Option<Span>, key: Option<Span>, default: Duration) -> Duration {
+    word.or(key).map_or(default, |span| span.0)
+}
+
+fn bytes(word: Option<ByteSize>, key: Option<ByteSize>, default: usize) -> usize {
+    word.or(key).map_or(default, |size| usize::try_from(size.0).unwrap_or(usize::MAX))
+}
+
+/// Sizes of the words, else of the file, in order and each once.
+fn sorted(words: &[usize], file: Option<&[usize]>) -> Vec<usize> {
+    let mut sizes = if words.is_empty() { file.unwrap_or_default().to_vec() } else { words.to_vec() };
+    sizes.retain(|&size| size > 0);
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
 }
 
 /// What is to be served, and what its `cudock.toml` says.
@@ -164,12 +180,6 @@ fn source(words: &ServeArgs) -> Result<(ModelSource, Serve), Failure> {
         None => ModelSource::Folder(folder),
     };
     Ok((models, project.manifest.serve))
-}
-
-fn sorted(mut sizes: Vec<usize>) -> Vec<usize> {
-    sizes.sort_unstable();
-    sizes.dedup();
-    sizes
 }
 
 fn addresses(words: &ServeArgs, file: Option<&[String]>) -> Result<Vec<SocketAddr>, Failure> {
