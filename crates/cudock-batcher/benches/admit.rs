@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use cudock_batcher::{Arrival, Batcher, Next, Settings, Ticket, Time};
 
-const REQUESTS: u64 = 2_000_000;
+const REQUESTS: u64 = 200_000;
 
 struct Case {
     name: &'static str,
@@ -49,7 +49,8 @@ fn main() {
             target: true,
         },
     ] {
-        println!("{:30} {:6.0} ns a request", case.name, measure(&case));
+        let fastest = (0..9).map(|_| measure(&case)).fold(f64::INFINITY, f64::min);
+        println!("{:30} {fastest:6.0} ns a request", case.name);
     }
 }
 

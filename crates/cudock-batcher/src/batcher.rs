@@ -131,9 +131,9 @@ impl Batcher {
         self.queue.remove(ticket).is_some()
     }
 
-    /// The transport has read all there is at this moment. With several threads that read, this is when none of them
-    /// has any more to do. A caller that never says so pays with a short wait before each batch
-    /// ([`Settings::settle`], or [`Settings::max_wait`] where cores are shared).
+    /// The transport has written the answers it was given and read all there is at this moment. With several threads
+    /// that read, this is when none of them has any more to do. A caller that never says so pays with a wait of
+    /// [`Settings::settle`] before the first batches, and of [`Settings::max_wait`] before each where cores are shared.
     pub fn quiet(&mut self, now: Time) {
         self.tick(now);
         self.quiet = true;
@@ -184,6 +184,7 @@ impl Batcher {
             self.speed.learn(now, running.padded_rows, now.saturating_sub(began));
             if let Some(target) = &mut self.target {
                 target.answered(now, &running.arrivals, self.speed.known_since().unwrap_or(now));
+                target.usual_rows = self.speed.rows_within(target.planned() / 2.0, self.settings.max_rows);
             }
         }
         self.last_finish = now;

@@ -8,6 +8,15 @@
 //!
 //! It is a state machine: no thread, no clock, no tensor. It knows requests by [`Ticket`], is told what happens and at
 //! what [`Time`], and says what a free lane is to do. So its policy is tested by simulation.
+//!
+//! # How it is driven
+//!
+//! Under one lock: [`Batcher::admit`] for each request that was read, [`Batcher::quiet`] when there is no more to read,
+//! [`Batcher::cancel`] when a client leaves. A free lane asks [`Batcher::next`] and sleeps until the time it is given or
+//! until it is woken: after something was admitted, after the transport became quiet, after another lane finished. It
+//! reports [`Batcher::filled`] when its buffers are full and [`Batcher::finished`] when the engine is done. Whoever is
+//! woken at [`Batcher::next_deadline`] answers those of [`Batcher::take_expired`]. While a model is warmed up,
+//! [`Batcher::teach`] saves the first clients from being the ones it learns with.
 
 mod average;
 mod batcher;

@@ -18,7 +18,8 @@ pub struct Settings {
     pub pad: bool,
     /// Time within which 99 of 100 requests are to be answered, from admission to the end of their batch.
     pub latency_target: Option<Duration>,
-    /// Most rows that wait.
+    /// Most rows that wait, and most requests, should there be some without rows. One that is larger than that is let
+    /// into an empty queue.
     pub queue_rows: usize,
     /// Most bytes that wait.
     pub queue_bytes: usize,

@@ -30,7 +30,7 @@ pub(crate) struct Knot {
 #[derive(Debug)]
 pub(crate) struct Speed {
     preferred: Vec<usize>,
-    /// One for each preferred size, then one for each power of two.
+    /// One for each preferred size, then one for each power of two up to the largest seen.
     sizes: Vec<Sizes>,
     curve: Vec<Knot>,
     learned_at: Option<u64>,
@@ -42,7 +42,7 @@ impl Speed {
         let kinds = preferred.len() + usize::BITS as usize + 1;
         Self {
             preferred: preferred.to_vec(),
-            sizes: vec![Sizes::default(); kinds],
+            sizes: vec![Sizes::default(); preferred.len()],
             curve: Vec::with_capacity(kinds),
             learned_at: None,
             known_since: None,
@@ -71,6 +71,9 @@ impl Speed {
             // 1 · 2 · 3 and 4 · 5 to 8 · …
             Err(_) => self.preferred.len() + (usize::BITS - (rows - 1).leading_zeros()) as usize,
         };
+        if kind >= self.sizes.len() {
+            self.sizes.resize(kind + 1, Sizes::default());
+        }
         let Some(sizes) = self.sizes.get_mut(kind) else { return };
         if sizes.time.learn(span(nanos)) {
             let share = if sizes.time.samples() == 1 { 1.0 } else { 0.125 };

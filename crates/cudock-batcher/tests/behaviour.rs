@@ -243,6 +243,18 @@ fn a_queue_is_full_when_its_bytes_are() {
 }
 
 #[test]
+fn requests_without_rows_are_counted_too() {
+    let mut batcher = Batcher::new(Settings { queue_rows: 2, ..Settings::default() });
+    for ticket in 1..=2 {
+        batcher.admit(Time(0), Arrival { rows: 0, bytes: 0, ..request(ticket) }).unwrap();
+    }
+    let third = batcher.admit(Time(0), Arrival { rows: 0, bytes: 0, ..request(3) });
+    assert!(matches!(third, Err(Refusal::Full { .. })));
+    let (batch, _) = run(&mut batcher, 0);
+    assert_eq!((tickets(&batch), batch.rows), (vec![1, 2], 0));
+}
+
+#[test]
 fn requests_that_would_wait_too_long_are_refused_before_the_queue_is_full() {
     let mut batcher = taught(Settings { queue_time: Duration::from_millis(5), ..Settings::default() });
     let admitted = (0..4000).filter(|&ticket| batcher.admit(Time(0), request(ticket)).is_ok()).count();

@@ -48,7 +48,9 @@ pub struct EngineSettings {
     pub gpu_memory: Option<u64>,
     /// Whether convolutions run with channels last.
     pub nhwc: bool,
-    /// Row counts for which the launches are recorded once and replayed (CUDA graphs); others run as usual.
+    /// Row counts for which the launches are recorded once and replayed (CUDA graphs); others run as usual. Recording
+    /// stops every other lane for a moment, so [`crate::warm`] does it before there is work. If it fails, the engine
+    /// dies, and should be started again without.
     pub graphs: Vec<usize>,
     /// Whether the memory shared with the engine is pinned, so that the device reads it directly.
     pub pinned: bool,

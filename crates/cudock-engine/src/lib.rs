@@ -23,6 +23,7 @@ pub mod onnx_file;
 mod plan;
 mod process;
 mod providers;
+mod recording;
 mod runner;
 mod signature;
 mod usage;

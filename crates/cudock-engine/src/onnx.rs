@@ -10,6 +10,7 @@ use ort::logging::LogLevel;
 
 use crate::cuda::{Gpu, Pinned, Stream};
 use crate::gpu::LaneGpu;
+use crate::recording::nobody_records;
 use crate::runner::{Model, Runner, SharedSession};
 use crate::signature::signature;
 use crate::value::{Names, library_version};
@@ -33,6 +34,7 @@ impl OnnxEngine {
     /// A process can have one library of ONNX Runtime: a second path is refused.
     pub fn load(settings: &EngineSettings) -> Result<Self, EngineError> {
         let environment = environment(settings)?;
+        let _held = nobody_records();
         let wrong = |reason| EngineError::Load { model: settings.model.clone(), reason };
         let opened = open_first_usable(&environment, settings).map_err(wrong)?;
         let (signature, names) = {
@@ -72,6 +74,7 @@ impl OnnxEngine {
         inputs: Vec<SharedMemory>,
         outputs: Vec<SharedMemory>,
     ) -> Result<Runner, EngineError> {
+        let _held = nobody_records();
         let failed = |error: crate::cuda::CudaError| EngineError::Failed(error.to_string());
         let session = self
             .sessions

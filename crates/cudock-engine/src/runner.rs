@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cudock_map::SharedMemory;
@@ -12,6 +12,7 @@ use ort::session::Session;
 use crate::cuda::Stream;
 use crate::gpu::LaneGpu;
 use crate::plan::{Extent, Parts, Plan, foreseen};
+use crate::recording::{is_regular, nobody_else_runs, nobody_records, recording_failed};
 use crate::value::{Names, Value};
 use crate::{EngineError, Lane, OutputView, value};
 
@@ -19,10 +20,6 @@ use crate::{EngineError, Lane, OutputView, value};
 const PLANS: usize = 512;
 /// Recordings a lane makes at most: each keeps device memory.
 const RECORDINGS: u32 = 64;
-
-/// While a lane records launches, the driver lets nobody in this process do much else: a copy, or a library that sets
-/// itself up in another thread, makes both fail. So it is alone then; everybody else has this for reading.
-static RECORDING: RwLock<()> = RwLock::new(());
 
 /// What all lanes of a model share and nothing changes.
 pub(crate) struct Model {
@@ -132,16 +129,16 @@ impl Runner {
         let has_strings = self.model.signature.inputs.iter().any(|spec| spec.dtype == DType::String);
         let known = self.plans.remove(&key);
         let (mut plan, will_record) = {
-            let _nobody_records = RECORDING.read();
+            let _held = nobody_records();
             let plan = known.map_or_else(|| self.plan(), Ok)?;
             let will_record = plan.will_record();
             (plan, will_record)
         };
         let outcome = if will_record {
-            let _alone = RECORDING.write();
-            self.run_plan(&plan)
+            let _alone = nobody_else_runs();
+            self.run_plan(&plan).map_err(|error| recording_failed(&error))
         } else {
-            let _nobody_records = RECORDING.read();
+            let _held = nobody_records();
             self.run_plan(&plan)
         };
         if will_record && outcome.is_ok() {
@@ -250,8 +247,10 @@ impl Runner {
         for (index, extent) in extents.iter().enumerate() {
             self.grow_output(index, extent.as_ref().map_or(0, |extent| extent.bytes))?;
         }
-        let recording = (batched && self.model.graphs.contains(&rows) && self.recordings < RECORDINGS)
-            .then(|| self.first_recording + self.recordings);
+        let wanted =
+            batched && self.model.graphs.contains(&rows) && is_regular(&self.model.signature, &self.batch);
+        let recording =
+            (wanted && self.recordings < RECORDINGS).then(|| self.first_recording + self.recordings);
         let model = Arc::clone(&self.model);
         let parts = Parts {
             signature: &model.signature,

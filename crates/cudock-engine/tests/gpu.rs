@@ -11,6 +11,7 @@
 mod support;
 
 use std::path::Path;
+use std::sync::Mutex;
 
 use cudock_engine::{Engine, EngineError, EngineSettings, Lane, OnnxEngine, Provider, onnx_file, warm};
 use cudock_tensor::DType;
@@ -21,6 +22,12 @@ struct Loaded {
     lanes: Vec<Box<dyn Lane>>,
     _folder: tempfile::TempDir,
 }
+
+/// The inputs of a batch of so many rows, different for every seed.
+type Batch = fn(usize, usize) -> Vec<Plain>;
+
+/// An engine that goes frees device memory, which must not happen while another one records: one test at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn load(model: &[u8], change: impl FnOnce(&mut EngineSettings)) -> Option<Loaded> {
     let folder = tempfile::tempdir().unwrap();
@@ -77,7 +84,7 @@ fn assert_close(ours: &[Plain], expected: &[Plain], what: &str) {
 
 #[test]
 fn answers_are_those_of_the_processor_however_it_is_switched() {
-    type Batch = fn(usize, usize) -> Vec<Plain>;
+    let _alone = ONE_AT_A_TIME.lock();
     let models: [(&str, Vec<u8>, Batch); 3] = [
         ("mlp", onnx_file::mlp(), |seed, rows| vec![noise(seed, &[rows, 512])]),
         ("conv", onnx_file::conv(), |seed, rows| vec![noise(seed, &[rows, 3, 32, 32])]),
@@ -99,6 +106,7 @@ fn answers_are_those_of_the_processor_however_it_is_switched() {
 
 #[test]
 fn every_type_goes_through_unchanged() {
+    let _alone = ONE_AT_A_TIME.lock();
     for dtype in DType::ALL {
         for io_binding in [false, true] {
             let Some(mut gpu) =
@@ -120,6 +128,7 @@ fn every_type_goes_through_unchanged() {
 
 #[test]
 fn outputs_of_unknown_shape_are_whole() {
+    let _alone = ONE_AT_A_TIME.lock();
     for switches in switches() {
         let Some(mut gpu) = switched(&onnx_file::nonzero(), switches) else { return };
         let lane = &mut *gpu.lanes[0];
@@ -131,6 +140,7 @@ fn outputs_of_unknown_shape_are_whole() {
 
 #[test]
 fn recorded_launches_are_used_and_survive_larger_batches() {
+    let _alone = ONE_AT_A_TIME.lock();
     let Some(mut gpu) = load_on_gpu(&onnx_file::mlp(), |settings| settings.graphs = vec![2, 8]) else {
         return;
     };
@@ -148,6 +158,7 @@ fn recorded_launches_are_used_and_survive_larger_batches() {
 
 #[test]
 fn lanes_run_at_once_and_do_not_mix_up() {
+    let _alone = ONE_AT_A_TIME.lock();
     for (lanes, sessions) in [(3, 1), (4, 2)] {
         let change = |settings: &mut EngineSettings| {
             settings.lanes = lanes;
@@ -180,6 +191,7 @@ fn lanes_run_at_once_and_do_not_mix_up() {
 
 #[test]
 fn a_batch_that_the_engine_refuses_costs_only_itself() {
+    let _alone = ONE_AT_A_TIME.lock();
     let Some(mut gpu) = load_on_gpu(&onnx_file::tiny(), |_| {}) else { return };
     let lane = &mut *gpu.lanes[0];
     let before = run(lane, &[noise(0, &[1, 64])]).unwrap();
@@ -189,6 +201,7 @@ fn a_batch_that_the_engine_refuses_costs_only_itself() {
 
 #[test]
 fn a_limit_on_device_memory_is_kept() {
+    let _alone = ONE_AT_A_TIME.lock();
     let change = |settings: &mut EngineSettings| settings.gpu_memory = Some(64 << 20);
     let Some(mut gpu) = load_on_gpu(&onnx_file::conv(), change) else { return };
     let lane = &mut *gpu.lanes[0];

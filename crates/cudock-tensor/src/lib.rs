@@ -11,8 +11,7 @@
 //! | [`npy`] | a file of `numpy.save` | the same |
 //! | [`raw`] | the bytes of the elements | the same |
 //!
-//! All of them end in [`Inference::from_tensors`] or the checks it makes, so a model sees the same requests whatever the
-//! protocol.
+//! All of them make the checks of [`Inference::from_tensors`], so a model sees the same requests whatever the protocol.
 
 mod check;
 mod dtype;

@@ -24,6 +24,7 @@ impl Batcher {
         // One that is larger than the whole queue may have it for itself.
         if self.queue.requests() > 0
             && (self.queue.rows().saturating_add(arrival.rows) > settings.queue_rows
+                || self.queue.requests() >= settings.queue_rows
                 || self.queue.bytes().saturating_add(arrival.bytes) > settings.queue_bytes)
         {
             return Err(self.full(now));
@@ -97,7 +98,7 @@ impl Batcher {
         let Some(target) = &self.target else { return true };
         let planned = target.planned();
         let company = self.rhythm.knocks_within(wait);
-        let usual = self.speed.rows_within(planned / 2.0, self.full_rows());
+        let usual = target.usual_rows.min(self.full_rows());
         let crowded =
             |rows: usize| self.time_of(rows.saturating_add(company).min(usual).max(rows)).unwrap_or(0.0);
         let together = before.saturating_add(rows);

@@ -20,6 +20,8 @@ const LEAST: f64 = 0.6;
 pub(super) struct Target {
     nanos: u64,
     share: f64,
+    /// Rows of a batch of which two in a row fit into the plan, as far as speed is known.
+    pub(super) usual_rows: usize,
     answers: usize,
     late: usize,
     batches: usize,
@@ -27,7 +29,7 @@ pub(super) struct Target {
 
 impl Target {
     pub(super) fn new(nanos: u64) -> Self {
-        Self { nanos, share: 0.9, answers: 0, late: 0, batches: 0 }
+        Self { nanos, share: 0.9, usual_rows: usize::MAX, answers: 0, late: 0, batches: 0 }
     }
 
     pub(super) fn share(&self) -> f64 {

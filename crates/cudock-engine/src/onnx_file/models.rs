@@ -19,7 +19,7 @@ fn weights(seed: u64, count: usize, inputs: u16) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Three layers, 512 to 1024 to 1024 to 10, with `Relu` between them: `input` F32 [rows, 512], `output` F32 [rows, 10].
+/// Three layers, 512 to 1024 to 1024 to 10, with `Relu` between them: `input` `F32[rows, 512]`, `output` `F32[rows, 10]`.
 pub fn mlp() -> Vec<u8> {
     let dense = |model: OnnxModel, number: u64, from: u16, to: u16| {
         let (weight, bias) = (format!("w{number}"), format!("b{number}"));
@@ -42,7 +42,7 @@ pub fn mlp() -> Vec<u8> {
         .bytes()
 }
 
-/// One product with a 64×64 matrix, so that little but overhead is left: `input` and `output` F32 [rows, 64].
+/// One product with a 64×64 matrix, so that little but overhead is left: `input` and `output` `F32[rows, 64]`.
 pub fn tiny() -> Vec<u8> {
     OnnxModel::new("tiny")
         .input("input", DType::F32, &[None, Some(64)])
@@ -52,7 +52,7 @@ pub fn tiny() -> Vec<u8> {
         .bytes()
 }
 
-/// A small convolutional net: `image` F32 [rows, 3, 32, 32], `scores` F32 [rows, 10].
+/// A small convolutional net: `image` `F32[rows, 3, 32, 32]`, `scores` `F32[rows, 10]`.
 pub fn conv() -> Vec<u8> {
     let same = || [Attribute::Ints("kernel_shape", vec![3, 3]), Attribute::Ints("pads", vec![1, 1, 1, 1])];
     let half = [Attribute::Ints("kernel_shape", vec![2, 2]), Attribute::Ints("strides", vec![2, 2])];
@@ -74,7 +74,7 @@ pub fn conv() -> Vec<u8> {
         .bytes()
 }
 
-/// Gives what it takes, of any type: `x` and `y`, [rows, any size].
+/// Gives what it takes, of any type: `x` and `y`, `[rows, any size]`.
 pub fn identity(dtype: DType) -> Vec<u8> {
     OnnxModel::new("identity")
         .input("x", dtype, &[None, None])
@@ -83,7 +83,7 @@ pub fn identity(dtype: DType) -> Vec<u8> {
         .bytes()
 }
 
-/// Looks up rows of a table of eight by their number: `index` I64 [rows], `row` F32 [rows, 4]. A number beyond the
+/// Looks up rows of a table of eight by their number: `index` `I64[rows]`, `row` `F32[rows, 4]`. A number beyond the
 /// table makes the engine fail at run time, and the whole batch with it.
 pub fn gather() -> Vec<u8> {
     OnnxModel::new("gather")
@@ -95,7 +95,7 @@ pub fn gather() -> Vec<u8> {
 }
 
 /// Gives what it takes, after as many turns of a loop as the largest number in the batch says, so that one request can
-/// keep the engine busy for ever: `turns` and `done` I64 [rows, 1].
+/// keep the engine busy for ever: `turns` and `done` `I64[rows, 1]`.
 pub fn spin() -> Vec<u8> {
     let body = OnnxModel::new("turn")
         .input("turn", DType::I64, &[])
@@ -118,7 +118,7 @@ pub fn spin() -> Vec<u8> {
         .bytes()
 }
 
-/// Two inputs and two outputs: `a` and `b` F32 [rows, 4]; `sum` F32 [rows, 4], `total` F32 [rows, 1].
+/// Two inputs and two outputs: `a` and `b` `F32[rows, 4]`; `sum` `F32[rows, 4]`, `total` `F32[rows, 1]`.
 pub fn sums() -> Vec<u8> {
     OnnxModel::new("sums")
         .input("a", DType::F32, &[None, Some(4)])
@@ -131,8 +131,8 @@ pub fn sums() -> Vec<u8> {
         .bytes()
 }
 
-/// Places of the elements that are not zero, so that the output's shape depends on the values: `x` F32 [3, any size],
-/// `places` I64 [2, any size].
+/// Places of the elements that are not zero, so that the output's shape depends on the values: `x` `F32[3, any size]`,
+/// `places` `I64[2, any size]`.
 pub fn nonzero() -> Vec<u8> {
     OnnxModel::new("nonzero")
         .input("x", DType::F32, &[Some(3), None])

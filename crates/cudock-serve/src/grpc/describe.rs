@@ -14,7 +14,8 @@ use crate::{ModelEntry, Statistics};
 const PLATFORM: &str = "onnxruntime_onnx";
 
 /// Extensions of the protocol that work here.
-const EXTENSIONS: [&str; 4] = ["binary_tensor_data", "model_configuration", "model_repository", "statistics"];
+pub(crate) const EXTENSIONS: [&str; 4] =
+    ["binary_tensor_data", "model_configuration", "model_repository", "statistics"];
 
 pub(crate) fn server_metadata() -> ServerMetadataResponse {
     ServerMetadataResponse {

@@ -8,7 +8,7 @@
 mod body;
 mod call;
 mod deadline;
-mod describe;
+pub(crate) mod describe;
 mod encoding;
 #[cfg(test)]
 mod fixtures;

@@ -60,6 +60,18 @@ pub(crate) async fn serve(
 
 async fn handle(service: &Arc<Service>, request: Request<Incoming>) -> HttpAnswer {
     let received = Instant::now();
+    if !service.settings.log.wants_requests() {
+        return respond(service, request, received).await;
+    }
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let answer = respond(service, request, received).await;
+    let (status, micros) = (answer.status().as_u16().to_string(), received.elapsed().as_micros().to_string());
+    let fields = [("method", method.as_str()), ("path", &path), ("status", &status), ("micros", &micros)];
+    service.settings.log.event("request", &fields);
+    answer
+}
+
+async fn respond(service: &Arc<Service>, request: Request<Incoming>, received: Instant) -> HttpAnswer {
     if is_grpc(request.headers()) {
         if !service.settings.keys.allow(request.headers()) {
             return grpc::refuse(ServeError::Unauthorized).map(AnswerBody::Grpc);
@@ -74,13 +86,6 @@ async fn handle(service: &Arc<Service>, request: Request<Incoming>) -> HttpAnswe
     }
     if service.is_draining() && head.version == Version::HTTP_11 {
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
-    if service.settings.log.wants_requests() {
-        let micros = received.elapsed().as_micros().to_string();
-        let (status, path) = (answer.status().as_u16().to_string(), head.uri.path());
-        let fields =
-            [("method", head.method.as_str()), ("path", path), ("status", &status), ("micros", &micros)];
-        service.settings.log.event("request", &fields);
     }
     answer
 }

@@ -43,6 +43,7 @@ pub(crate) async fn predict(
         None => service.only_model()?,
     };
     let body = body::read(service, &head.headers, body).await?;
+    model.refuse_if_crowded()?;
     let signature = model.signature();
     let mut request = match form {
         Form::Json => predict::read(&body.bytes, signature, service.limits())?,
@@ -76,6 +77,7 @@ pub(crate) async fn infer(
 ) -> Result<HttpAnswer, ServeError> {
     let model = service.model(&model.name, model.version.as_deref())?;
     let body = body::read(service, &head.headers, body).await?;
+    model.refuse_if_crowded()?;
     let signature = model.signature();
     let mut request = read_protocol(&model, &body.bytes, &head.headers, service)?;
     from_headers(&head.headers, &mut request)?;

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::answer::{self, HttpAnswer};
 use super::route::ModelName;
-use crate::ServeError;
 use crate::metrics::{Exposition, Percentiles};
 use crate::model::Model;
 use crate::page::status::{
@@ -14,6 +13,7 @@ use crate::page::status::{
     ServerState, ServerStatus, StatusReport, Totals,
 };
 use crate::service::Service;
+use crate::{ServeError, grpc};
 
 /// State of the server and why it is not the best one.
 fn state(service: &Service) -> (ServerState, Option<String>) {
@@ -275,7 +275,7 @@ fn devices(page: &mut Exposition, service: &Service) {
 
 /// `GET /v2`
 pub(crate) fn server_metadata() -> HttpAnswer {
-    let extensions = ["binary_tensor_data", "model_repository", "statistics", "model_configuration"];
+    let extensions = grpc::describe::EXTENSIONS;
     answer::json(
         StatusCode::OK,
         &json!({"name": "cudock", "version": env!("CARGO_PKG_VERSION"), "extensions": extensions}),

@@ -186,6 +186,11 @@ impl Model {
         &self.file
     }
 
+    /// Refuses before the body is looked at, if the queue is known to be full.
+    pub(crate) fn refuse_if_crowded(&self) -> Result<(), ServeError> {
+        self.queue.refuse_if_crowded()
+    }
+
     /// Runs a request. Dropping the future takes it back if it has not begun to run.
     pub async fn infer(&self, request: Inference) -> Result<Answer, ServeError> {
         self.infer_since(request, Instant::now()).await

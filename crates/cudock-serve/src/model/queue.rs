@@ -23,6 +23,8 @@ pub(crate) struct Queue {
     full_at: usize,
     /// Requests handed in so far; tells whether a thread still had something to read.
     submitted: AtomicU64,
+    /// Milliseconds after which the last refused request may try again; zero once a batch has made room.
+    crowded: AtomicU64,
     pub(crate) metrics: ModelMetrics,
 }
 
@@ -109,6 +111,7 @@ impl Queue {
             start: Instant::now(),
             full_at,
             submitted: AtomicU64::new(0),
+            crowded: AtomicU64::new(0),
             metrics,
         }
     }
@@ -149,6 +152,8 @@ impl Queue {
         match *refusal {
             Refusal::Full { retry_after } => {
                 self.metrics.refused();
+                let milliseconds = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
+                self.crowded.store(milliseconds.max(1), Ordering::Relaxed);
                 ServeError::Full { retry_after }
             }
             Refusal::Late => {
@@ -156,6 +161,17 @@ impl Queue {
                 ServeError::Late
             }
             Refusal::TooManyRows { max } => ServeError::TooManyRows { rows, max },
+        }
+    }
+
+    /// Refuses, if a request was refused and nothing has made room since: spares a crowd the reading of its bodies.
+    pub(crate) fn refuse_if_crowded(&self) -> Result<(), ServeError> {
+        match self.crowded.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            milliseconds => {
+                self.metrics.refused();
+                Err(ServeError::Full { retry_after: Duration::from_millis(milliseconds) })
+            }
         }
     }
 
@@ -209,6 +225,7 @@ impl Queue {
             }
             match state.batcher.next(now) {
                 Next::Run(batch) => {
+                    self.crowded.store(0, Ordering::Relaxed);
                     let requests = batch.tickets.iter().filter_map(|&ticket| state.vacate(ticket)).collect();
                     let expected = state.batcher.estimate(batch.padded_rows);
                     state.batcher.recycle(batch.tickets);

@@ -1,9 +1,9 @@
 //! Decimal text to binary numbers, rounded as the exact value would be.
 //!
-//! Most bodies are floats with 16 to 19 digits, since Python prints a float32 as the float64 it widens to. For these the
-//! text is read eight digits at a time ([`super::digits`]) and multiplied by a power of ten in `f64`. That product is off by three units of
-//! its last place at most: far less than decides how it rounds to a narrower type, unless it lies right at the middle
-//! between two of the narrower type. Only those take the slow way, through the standard library.
+//! Most bodies are floats with 16 to 19 digits, since Python prints a float32 as the float64 it widens to. For these
+//! the text is read eight digits at a time and multiplied by a power of ten in `f64`. That product is off by three
+//! units of its last place at most: far less than decides how it rounds to a narrower type, unless it lies right at
+//! the middle between two of the narrower type. Only those take the slow way, through the standard library.
 #![allow(
     clippy::inline_always,
     reason = "as a call it takes half as long again: the parts would go through memory"

@@ -27,7 +27,8 @@ pub(super) fn run(words: &ServeArgs) -> Result<Outcome, Failure> {
     let first = server.addresses().first().copied();
     server
         .run(move |service| {
-            let names: Vec<String> = service.models().into_iter().map(|entry| entry.name).collect();
+            let mut names: Vec<String> = service.models().into_iter().map(|entry| entry.name).collect();
+            names.dedup();
             let scheme = if secure { "https" } else { "http" };
             if let Some(address) = first {
                 anstream::eprintln!(

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Writes ResNet-50 in half precision as an ONNX file with any number of rows: input FP16 [N,3,224,224], output
+FP16 [N,1000].
+
+Usage: export_resnet50.py OUT.onnx [--image SIZE] [--check]
+
+The file is written from the weights, without the `onnx` package. Normalisations are folded into the convolutions
+before them, as every exporter does for inference. --check compares the file's answers with torch's (needs
+onnxruntime).
+"""
+import argparse
+import pathlib
+import sys
+
+import torch
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(HERE), str(HERE.parent / "lib")]
+
+import onnxfile  # noqa: E402
+import resnet50  # noqa: E402
+
+
+class Graph:
+    def __init__(self):
+        self.nodes, self.constants = [], []
+
+    def constant(self, value):
+        name = f"w{len(self.constants)}"
+        half = value.detach().half().contiguous().cpu().numpy()
+        self.constants.append(onnxfile.tensor(name, onnxfile.FLOAT16, list(half.shape), half.tobytes()))
+        return name
+
+    def node(self, operator, *inputs, **attributes):
+        name = f"t{len(self.nodes)}"
+        self.nodes.append(onnxfile.node(operator, list(inputs), [name], **attributes))
+        return name
+
+    def convolution(self, x, conv, norm):
+        scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
+        weight = conv.weight * scale[:, None, None, None]
+        bias = norm.bias - norm.running_mean * scale
+        pad = conv.padding[0]
+        return self.node("Conv", x, self.constant(weight), self.constant(bias),
+                         kernel_shape=list(conv.kernel_size), strides=list(conv.stride), pads=[pad] * 4)
+
+    def block(self, x, block):
+        straight = x if block.shortcut is None else self.convolution(x, *block.shortcut)
+        inner = self.node("Relu", self.convolution(x, block.conv1, block.bn1))
+        inner = self.node("Relu", self.convolution(inner, block.conv2, block.bn2))
+        inner = self.convolution(inner, block.conv3, block.bn3)
+        return self.node("Relu", self.node("Add", inner, straight))
+
+
+def onnx_bytes(net, image):
+    """The file."""
+    graph = Graph()
+    x = graph.node("Relu", graph.convolution("input", net.conv, net.bn))
+    x = graph.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+    for block in net.blocks:
+        x = graph.block(x, block)
+    x = graph.node("Flatten", graph.node("GlobalAveragePool", x), axis=1)
+    x = graph.node("Gemm", x, graph.constant(net.classes.weight), graph.constant(net.classes.bias), transB=1)
+    graph.nodes.append(onnxfile.node("Identity", [x], ["output"]))
+    return onnxfile.model("resnet50", graph.nodes, graph.constants,
+                          [onnxfile.value("input", onnxfile.FLOAT16, ["N", 3, image, image])],
+                          [onnxfile.value("output", onnxfile.FLOAT16, ["N", resnet50.CLASSES])])
+
+
+def check(net, path, image):
+    import onnxruntime
+    batch = torch.randn(2, 3, image, image, generator=torch.Generator().manual_seed(1))
+    with torch.inference_mode():
+        want = net(batch)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    got = torch.from_numpy(session.run(None, {"input": batch.half().numpy()})[0]).float()
+    difference = (got - want).abs().max().item() / want.abs().max().item()
+    print(f"largest output {want.abs().max().item():.3f}, largest difference {difference:.2%} of it")
+    if not difference < 0.02:
+        raise SystemExit("the file does not compute what torch does")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("output", type=pathlib.Path)
+    parser.add_argument("--image", type=int, default=resnet50.IMAGE[1], help="height and width")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    net = resnet50.build()
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_bytes(onnx_bytes(net, options.image))
+    print(f"wrote {options.output} ({options.output.stat().st_size / 1e6:.1f} MB)")
+    if options.check:
+        check(net, options.output, options.image)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""The results of a measurement on the GPU, as Markdown."""
+import report
+
+
+def _rate(value):
+    return f"{value:,.0f}"
+
+
+def _bare(results):
+    ways = {name[6:]: result for name, result in results.items() if name.startswith("bare: ")}
+    sizes = sorted({run["batch"] for result in ways.values() for run in result.get("runs", [])})
+    rows = []
+    for name, result in ways.items():
+        if "error" in result:
+            rows.append([name, result["error"][:100].replace("\n", " "), *[""] * (len(sizes) - 1)])
+            continue
+        by_size = {run["batch"]: run["rows_per_second"] for run in result["runs"]}
+        rows.append([name, *(_rate(by_size[size]) if size in by_size else "" for size in sizes)])
+    return report.table(["engine alone, rows/s by batch", *map(str, sizes or ["–"])], rows) if rows else ""
+
+
+def _loads(name, runs, best):
+    rows = []
+    for run in runs:
+        clients = run["load"].get("clients") if isinstance(run["load"], dict) else ""
+        share = f"{run['rows_per_second'] / best:.0%}" if best else "–"
+        failed = run["failed"]["count"] + sum(run["broken"].values())
+        rows.append([name, clients, _rate(run["rows_per_second"]), share, f"{run['latency']['p50_ms']:.1f}",
+                     f"{run['latency']['p99_ms']:.1f}", run["wrong"], failed])
+    return rows
+
+
+def _served(results):
+    best = ((results.get("bare") or {}).get("best") or {}).get("rows_per_second")
+    rows = []
+    for step in ("served", "flask"):
+        for name, runs in (results.get(step) or {}).items():
+            if isinstance(runs, list) and runs and isinstance(runs[0], dict) and "latency" in runs[0]:
+                rows += _loads(f"{step}, {name}", runs, best)
+    head = ["server", "clients", "rows/s", "of the best bare loop", "p50 ms", "p99 ms", "wrong", "failed"]
+    return report.table(head, rows) if rows else ""
+
+
+def _torch(results):
+    runs = (results.get("torch") or {}).get("runs", [])
+    rows = [[run["way"], run["batch"], _rate(run["rows_per_second"]) if "error" not in run else run["error"][:80]]
+            for run in runs]
+    return report.table(["PyTorch alone", "batch", "rows/s"], rows) if rows else ""
+
+
+def text(document):
+    """The report."""
+    results = document["results"]
+    parts = ["# ResNet-50, half precision" + (" (dry run on the CPU)" if document["dry"] else "")]
+    machine = results.get("machine") or {}
+    parts.append("\n".join(f"- {name}: {value}" for name, value in machine.items()))
+    parts += [_bare(results), _served(results), _torch(results)]
+    failed = [f"- {name}: {result['error']}" for name, result in results.items()
+              if isinstance(result, dict) and "error" in result]
+    parts.append("## Failed\n\n" + "\n".join(failed) if failed else "")
+    return "\n\n".join(part for part in parts if part) + "\n"

@@ -1,0 +1,55 @@
+"""The peers' Python environments: made once, with the versions in `requirements/`, and made again when those change."""
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+REQUIREMENTS = pathlib.Path(__file__).resolve().parent.parent / "requirements"
+# What all pinned packages have wheels for.
+USABLE = ((3, 11), (3, 12))
+
+
+def home():
+    """Where environments and models are kept between runs."""
+    return pathlib.Path(os.environ.get("CUDOCK_BENCH_HOME") or pathlib.Path.home() / ".cache" / "cudock-bench")
+
+
+def _base_python():
+    if sys.version_info[:2] in USABLE:
+        return sys.executable
+    for major, minor in USABLE:
+        found = shutil.which(f"python{major}.{minor}")
+        if found and subprocess.run([found, "-c", ""], check=False).returncode == 0:
+            return found
+    raise SystemExit("no Python " + " or ".join(f"{a}.{b}" for a, b in USABLE) + " found to run the peers with")
+
+
+class Environment:
+    """One virtual environment."""
+
+    def __init__(self, name):
+        wanted = (REQUIREMENTS / f"{name}.txt").read_bytes()
+        self.folder = home() / "venv" / f"{name}-{hashlib.sha256(wanted).hexdigest()[:12]}"
+        self.python = self.folder / "bin" / "python"
+        if (self.folder / "complete").exists():
+            return
+        shutil.rmtree(self.folder, ignore_errors=True)
+        print(f"installing {name} into {self.folder}", file=sys.stderr)
+        subprocess.run([_base_python(), "-m", "venv", self.folder], check=True)
+        subprocess.run([self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                        "--only-binary", ":all:", "-r", REQUIREMENTS / f"{name}.txt"], check=True)
+        (self.folder / "complete").touch()
+
+    def ask(self, code):
+        """What a line of Python prints in there."""
+        return subprocess.run([self.python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+    def packages(self):
+        """Its site-packages folder."""
+        return pathlib.Path(self.ask("import sysconfig; print(sysconfig.get_path('purelib'))"))
+
+    def onnxruntime(self):
+        """The engine's shared library, the same build that the peers' Python package has inside."""
+        return next((self.packages() / "onnxruntime" / "capi").glob("libonnxruntime.so.*"))

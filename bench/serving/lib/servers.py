@@ -1,0 +1,198 @@
+"""The servers that are compared, and how each is started.
+
+Every one gets the same model file, one engine thread, one core, batches of at most 32 rows and, where it has such a
+setting, 2 ms to wait for them.
+"""
+import dataclasses
+import json
+import pathlib
+import shutil
+import subprocess
+
+import client
+import models
+from environments import Environment, home
+from process import Process, free_port, pinned, wait_until
+
+MAX_BATCH = 32
+MAX_WAIT_MS = 2
+START_SECONDS = 60
+HERE = pathlib.Path(__file__).resolve().parent
+SERVERS = HERE.parent / "servers"
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A server and the protocol it is spoken to."""
+    name: str
+    program: str
+    protocol: str = "predict"
+
+    @property
+    def is_ours(self):
+        return self.program == "cudock"
+
+
+OURS = Kind("cudock", "cudock")
+OURS_BINARY = Kind("cudock-bin", "cudock", "oip-binary")
+PEERS = [
+    Kind("mosec", "mosec"),
+    Kind("triton", "triton", "oip"),
+    Kind("triton-bin", "triton", "oip-binary"),
+    Kind("asgi-batch", "uvicorn"),
+    Kind("granian-batch", "granian"),
+]
+ALL = {kind.name: kind for kind in [OURS, OURS_BINARY, *PEERS]}
+
+
+class Traffic:
+    """The requests for a model in a protocol, and what the bare engine answers."""
+
+    def __init__(self, model, protocol):
+        self.model, self.protocol = model, protocol
+        self.expected = expected(model)
+        self.path = "/predict" if protocol == "predict" else f"/v2/models/{model}/infer"
+        rows = models.rows(model)
+        self.bodies = [self.body([row]) for row in rows]
+
+    def body(self, rows):
+        """Body and headers of a request with several rows."""
+        flat = [number for row in rows for number in row]
+        if self.protocol == "oip-binary":
+            body, head = models.oip_binary_body(self.model, flat, len(rows))
+            return body, [("Content-Type", "application/octet-stream"), ("Inference-Header-Content-Length", head)]
+        writer = models.predict_body if self.protocol == "predict" else models.oip_body
+        return writer(self.model, flat, len(rows)), [("Content-Type", "application/json")]
+
+    def requests(self):
+        """The requests, complete."""
+        return [client.request(self.path, body, headers) for body, headers in self.bodies]
+
+    def request_of(self, rows):
+        """A request with several rows."""
+        return client.request(self.path, *self.body(rows))
+
+
+def model_file(model):
+    return models.write(home() / "models", model)
+
+
+def expected(model):
+    """What the bare engine answers to each row."""
+    path = model_file(model)
+    kept = path.with_suffix(".expected.json")
+    if not kept.exists() or kept.stat().st_mtime < path.stat().st_mtime:
+        done = subprocess.run([Environment("asgi").python, "-B", HERE / "expected.py", model, path],
+                              check=True, capture_output=True)
+        kept.write_bytes(done.stdout)
+    return json.loads(kept.read_text())
+
+
+def _cudock(context, model, port):
+    return ([context.cudock, "serve", model_file(model), "--listen", f"127.0.0.1:{port}", "--device", "cpu",
+             "--threads", "1", "--max-batch", MAX_BATCH, "--max-wait", f"{MAX_WAIT_MS}ms", "--offline", *context.ours],
+            {"CUDOCK_ONNXRUNTIME": str(Environment("asgi").onnxruntime())}, None)
+
+
+def _settings(model):
+    return {"MODEL_FILE": str(model_file(model)), "MODEL_SHAPE": ",".join(map(str, models.SHAPES[model])),
+            "MAX_BATCH": str(MAX_BATCH), "MAX_WAIT_MS": str(MAX_WAIT_MS), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _mosec(_context, model, port):
+    return ([Environment("mosec").python, SERVERS / "mosec_server.py", "--port", port, "--log-level", "warning"],
+            _settings(model), None)
+
+
+def _uvicorn(_context, model, port):
+    return ([Environment("asgi").python, "-m", "uvicorn", "--app-dir", SERVERS, "asgi_server:app", "--port", port,
+             "--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"],
+            _settings(model), None)
+
+
+def _granian(_context, model, port):
+    return ([Environment("asgi").python, "-m", "granian", "--interface", "asgi", "--port", port, "--no-ws",
+             "--loop", "uvloop", "--log-level", "warning", "asgi_server:app"], _settings(model), SERVERS)
+
+
+TRITON_CONFIG = """name: "{model}"
+backend: "python"
+max_batch_size: {batch}
+input [{{ name: "input" data_type: TYPE_FP32 dims: {dims} }}]
+output [{{ name: "output" data_type: TYPE_FP32 dims: [-1] }}]
+instance_group [{{ count: 1 kind: KIND_CPU }}]
+dynamic_batching {{ max_queue_delay_microseconds: {wait} }}
+"""
+
+
+def _triton(_context, model, port):
+    environment = Environment("triton")
+    packages, work = environment.packages(), home() / "triton"
+    parts = packages / "pytriton" / "tritonserver"
+    version, libraries = environment.ask(
+        "import sys, sysconfig; "
+        "print('%d.%d' % sys.version_info[:2], sysconfig.get_config_var('LIBDIR'))").split(" ", 1)
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(parts / "backends", work / "backends")
+    shutil.copy(parts / "python_backend_stubs" / version / "triton_python_backend_stub", work / "backends" / "python")
+    (work / "models" / model / "1").mkdir(parents=True)
+    shutil.copy(SERVERS / "triton_model.py", work / "models" / model / "1" / "model.py")
+    (work / "models" / model / "config.pbtxt").write_text(TRITON_CONFIG.format(
+        model=model, batch=MAX_BATCH, dims=models.SHAPES[model], wait=MAX_WAIT_MS * 1000))
+    # The backend's Python is the one found first, and with it the environment's packages.
+    env = {**_settings(model), "PATH": f"{environment.folder / 'bin'}:/usr/local/bin:/usr/bin:/bin",
+           "LD_LIBRARY_PATH": f"{libraries}:{packages / 'nvidia_pytriton.libs'}"}
+    return ([parts / "bin" / "tritonserver", "--model-repository", work / "models", "--backend-directory",
+             work / "backends", "--http-port", port, "--http-thread-count", "4", "--allow-grpc", "false",
+             "--allow-metrics", "false", "--log-info", "false"], env, None)
+
+
+PROGRAMS = {"cudock": _cudock, "mosec": _mosec, "uvicorn": _uvicorn, "granian": _granian, "triton": _triton}
+HEALTH = {"cudock": "/health", "mosec": "/metrics", "uvicorn": "/", "granian": "/", "triton": "/v2/health/ready"}
+
+
+class Running:
+    """A started server that has answered correctly; a context manager that ends it."""
+
+    def __init__(self, context, kind, model):
+        self.kind, self.model, self.port = kind, model, free_port()
+        self.traffic = Traffic(model, kind.protocol)
+        command, env, cwd = PROGRAMS[kind.program](context, model, self.port)
+        log = context.logs / f"{kind.name}-{model}.log"
+        self.process = Process(pinned(context.server_core, command), log, env, cwd)
+
+    def __enter__(self):
+        try:
+            first = self.traffic.requests()[0]
+            answered = wait_until(
+                lambda: not self.process.is_alive() or client.ask(self.port, first, 5)[0] == 200, START_SECONDS)
+            if not answered or not self.process.is_alive():
+                raise RuntimeError(f"{self.kind.name} does not serve {self.model}:\n{self.process.last_words()}")
+            return self
+        except BaseException:
+            self.process.stop(1)
+            raise
+
+    def __exit__(self, *_):
+        self.process.stop()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def health(self):
+        """The status of its health route."""
+        return client.ask(self.port, client.request(HEALTH[self.kind.program], None), 2)[0]
+
+    def engine(self):
+        """The process that runs the model: the youngest that has the engine mapped."""
+        holders = self.process.holders("onnxruntime")
+        return max((pid for pid in holders if pid != self.process.pid), default=self.process.pid)
+
+    def wrong_answers(self):
+        """Sends every request alone, then all together; how many answers are not the bare engine's."""
+        requests = self.traffic.requests()
+        answers = [client.ask(self.port, data) for data in requests] + client.ask_together(self.port, requests)
+        return sum(
+            status != 200 or not client.agrees(client.output(self.kind.protocol, headers, body), want)
+            for (status, headers, body), want in zip(answers, self.traffic.expected * 2))
