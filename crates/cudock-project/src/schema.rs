@@ -113,6 +113,8 @@ pub struct Serve {
     pub gpu_memory: Option<ByteSize>,
     /// Threads of a CPU engine.
     pub threads: Option<usize>,
+    /// Batches with the engine at once.
+    pub lanes: Option<usize>,
     /// Sessions of an engine.
     pub sessions: Option<usize>,
     /// Channels last.

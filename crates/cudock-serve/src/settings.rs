@@ -105,7 +105,7 @@ pub struct ModelSettings {
     pub threads: usize,
     /// Batches that may be with one engine at once.
     pub lanes: usize,
-    /// Sessions of one engine.
+    /// Sessions of one engine, shared by its lanes.
     pub sessions: usize,
     /// Most bytes of device memory.
     pub gpu_memory: Option<u64>,

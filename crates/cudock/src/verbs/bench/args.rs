@@ -136,6 +136,10 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "N")]
     pub(crate) engine_threads: Option<usize>,
 
+    /// Batches with the engine at once: the next is copied while one runs [default: as many as sessions]
+    #[arg(long, value_name = "N")]
+    pub(crate) lanes: Option<usize>,
+
     /// Sessions that run batches side by side
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) sessions: usize,

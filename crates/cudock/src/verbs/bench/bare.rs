@@ -129,7 +129,7 @@ fn load(words: &BenchArgs, model: &Path) -> Result<OnnxEngine, Failure> {
         threads: told
             .engine_threads
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
-        lanes: told.sessions.max(1),
+        lanes: told.lanes.unwrap_or(told.sessions).max(told.sessions).max(1),
         sessions: told.sessions.max(1),
         nhwc: told.nhwc,
         graphs: if told.graphs { told.batch.clone() } else { Vec::new() },

@@ -54,7 +54,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
 
-    /// Sessions of an engine; two let copies of one batch overlap the work on another [default: 1 on CPU, 2 on a GPU]
+    /// Batches with the engine at once: the next is copied while one runs [default: 1 on CPU, 2 on a GPU]
+    #[arg(long, value_name = "N")]
+    pub(crate) lanes: Option<usize>,
+
+    /// Sessions of an engine, which run batches side by side [default: 1]
     #[arg(long, value_name = "N")]
     pub(crate) sessions: Option<usize>,
 

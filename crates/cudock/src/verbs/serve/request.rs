@@ -94,8 +94,9 @@ fn model(
         ([], None | Some([])) => vec![0],
         ([], Some(gpus)) | (gpus, _) => gpus.to_vec(),
     };
-    // A second session lets the copies of one batch overlap the work on another.
-    let sessions = words.sessions.or(file.sessions).unwrap_or(if on_gpu { 2 } else { 1 }).max(1);
+    let sessions = words.sessions.or(file.sessions).unwrap_or(1).max(1);
+    // A second lane lets the copies of one batch overlap the work on another.
+    let lanes = words.lanes.or(file.lanes).unwrap_or(if on_gpu { 2 } else { 1 }).max(sessions);
     let library = runtime::provide(on_gpu, words.offline)?;
     Ok(ModelSettings {
         library: library.library,
@@ -107,7 +108,7 @@ fn model(
         },
         gpus,
         threads: words.threads.or(file.threads).unwrap_or(processors),
-        lanes: sessions,
+        lanes,
         sessions,
         gpu_memory: words.gpu_memory.or(file.gpu_memory).map(|size| size.0),
         nhwc: words.nhwc || file.nhwc.unwrap_or(false),
