@@ -7,9 +7,11 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use cudock_batcher::Ticket;
 use cudock_tensor::Answer;
 use tokio::sync::Notify;
 
@@ -105,6 +107,8 @@ impl Post {
 #[derive(Default)]
 struct Cell {
     state: Mutex<State>,
+    /// The ticket the request has with its queue at present.
+    ticket: AtomicU64,
 }
 
 #[derive(Default)]
@@ -132,6 +136,18 @@ pub(crate) struct Sender {
     mailbox: Option<Arc<Mailbox>>,
 }
 
+impl Sender {
+    /// Notes the ticket the request has from now on. Only to be called, as [`Receiver::ticket`], under the queue's lock.
+    pub(crate) fn note(&self, ticket: Ticket) {
+        self.cell.ticket.store(ticket.0, Ordering::Relaxed);
+    }
+
+    /// Whether anybody still waits for the outcome.
+    pub(crate) fn is_awaited(&self) -> bool {
+        Arc::strong_count(&self.cell) > 1
+    }
+}
+
 /// The end that a task waits on.
 pub(crate) struct Receiver {
     cell: Arc<Cell>,
@@ -142,6 +158,13 @@ pub(crate) fn pair() -> (Sender, Receiver) {
     let cell = Arc::new(Cell::default());
     let mailbox = MAILBOX.with_borrow(Clone::clone);
     (Sender { cell: Arc::clone(&cell), mailbox }, Receiver { cell })
+}
+
+impl Receiver {
+    /// The ticket the request has at present: another once it is tried again.
+    pub(crate) fn ticket(&self) -> Ticket {
+        Ticket(self.cell.ticket.load(Ordering::Relaxed))
+    }
 }
 
 impl Future for Receiver {

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use hyper::body::Incoming;
@@ -36,16 +37,28 @@ pub(crate) async fn serve(
         .max_concurrent_streams(1024)
         .initial_stream_window_size(1 << 20)
         .initial_connection_window_size(8 << 20);
+    let asked = Arc::new(AtomicBool::new(false));
+    let (has_asked, mut silent) = (Arc::clone(&asked), true);
     let answering = service_fn(move |request| {
+        has_asked.store(true, Ordering::Relaxed);
         let service = Arc::clone(&service);
         async move { Ok::<_, Infallible>(handle(&service, request).await) }
     });
     let connection = builder.serve_connection(TokioIo::new(stream), answering);
     tokio::pin!(connection);
+    let patience = tokio::time::sleep(patience);
+    tokio::pin!(patience);
     loop {
         tokio::select! {
             // A client that left or broke the protocol is no event worth a word.
             _ = connection.as_mut() => return,
+            // Until the first bytes tell which version is spoken, no other limit holds.
+            () = patience.as_mut(), if silent => {
+                silent = false;
+                if !asked.load(Ordering::Relaxed) {
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
             changed = ending.changed() => {
                 connection.as_mut().graceful_shutdown();
                 if changed.is_err() {

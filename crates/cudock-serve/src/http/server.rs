@@ -107,20 +107,27 @@ impl Server {
             }
             drop(inboxes);
             let service = Arc::clone(&self.service);
-            let mut loading = tokio::task::spawn_blocking(move || service.load());
-            tokio::select! {
-                loaded = &mut loading => loaded.map_err(io::Error::other)??,
-                () = signals.end() => return Ok(()),
+            let loading = tokio::task::spawn_blocking(move || service.load());
+            let loaded = tokio::select! {
+                loaded = loading => match loaded {
+                    Ok(loaded) => loaded.map(|()| true).map_err(ServerError::from),
+                    Err(panicked) => Err(ServerError::System(io::Error::other(panicked))),
+                },
+                () = signals.end() => Ok(false),
+            };
+            if let Ok(true) = loaded {
+                ready(&self.service);
+                until_told_to_end(&self.service, &mut signals).await;
+                self.service.settings.log.event("draining", &[]);
             }
-            ready(&self.service);
-            until_told_to_end(&self.service, &mut signals).await;
-            self.service.settings.log.event("draining", &[]);
             self.service.drain();
+            // However it came to this: only once nobody hands them connections can the threads end.
             accepting.shutdown().await;
-            tokio::time::sleep(LAST_REQUESTS).await;
-            Ok(())
+            if let Ok(true) = loaded {
+                tokio::time::sleep(LAST_REQUESTS).await;
+            }
+            loaded.map(drop)
         });
-        self.service.drain();
         // Connections finish what they have and close; who is still there at the limit is left.
         let _ = end.send(true);
         let limit = Instant::now() + self.service.settings.drain_timeout;

@@ -125,8 +125,8 @@ impl Queue {
         Time(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Hands a request in. The ticket is good for [`Queue::cancel`].
-    pub(crate) fn submit(&self, request: Waiting) -> Result<Ticket, NotTaken> {
+    /// Hands a request in.
+    pub(crate) fn submit(&self, request: Waiting) -> Result<(), NotTaken> {
         let now = self.now();
         let mut state = lock(&self.state);
         if state.closed {
@@ -145,7 +145,7 @@ impl Queue {
         if wake {
             self.lanes.notify_one();
         }
-        Ok(ticket)
+        Ok(())
     }
 
     fn refused(&self, refusal: &Refusal, rows: usize) -> ServeError {
@@ -192,16 +192,15 @@ impl Queue {
         }
     }
 
-    /// Takes a request back whose client is gone. Whether it was still waiting.
-    pub(crate) fn cancel(&self, ticket: Ticket) -> bool {
+    /// Takes a request back that nobody waits for any more. Whether it was still waiting.
+    fn take_back(&self, receiver: &Receiver) -> bool {
         let mut state = lock(&self.state);
-        let gone = state.batcher.cancel(ticket);
-        if gone {
+        let ticket = receiver.ticket();
+        let waited = state.batcher.cancel(ticket);
+        if waited {
             state.vacate(ticket);
-            drop(state);
-            self.metrics.cancelled();
         }
-        gone
+        waited
     }
 
     /// The next batch for a lane of that engine; none once the lane must end.
@@ -290,11 +289,15 @@ impl Queue {
         }
     }
 
-    /// Puts requests of a failed batch back in front, each to run alone.
+    /// Puts requests of a failed batch back in front, each to run alone; those whose clients left meanwhile are not.
     pub(crate) fn retry(&self, requests: Vec<Waiting>) {
         let now = self.now();
         let mut state = lock(&self.state);
         for mut request in requests {
+            if !request.sender.is_awaited() {
+                self.metrics.cancelled();
+                continue;
+            }
             request.suspect = true;
             let ticket = state.ticket_to_give();
             state.batcher.retry(now, [request.arrival(ticket)]);
@@ -367,6 +370,7 @@ impl State {
 
     fn occupy(&mut self, ticket: Ticket, request: Waiting) {
         let (index, _) = split(ticket);
+        request.sender.note(ticket);
         self.free.pop();
         if let Some(slot) = self.slots.get_mut(index) {
             slot.request = Some(request);
@@ -398,16 +402,17 @@ fn split(ticket: Ticket) -> (usize, u32) {
 /// goes away first.
 pub(crate) struct Pending {
     queue: Arc<Queue>,
-    ticket: Option<Ticket>,
     receiver: Receiver,
+    /// Whether there is no outcome yet.
+    open: bool,
 }
 
 impl Pending {
     /// Hands a request in.
     pub(crate) fn submit(queue: &Arc<Queue>, make: impl FnOnce(Sender) -> Waiting) -> Result<Self, NotTaken> {
         let (sender, receiver) = reply::pair();
-        let ticket = queue.submit(make(sender))?;
-        Ok(Self { queue: Arc::clone(queue), ticket: Some(ticket), receiver })
+        queue.submit(make(sender))?;
+        Ok(Self { queue: Arc::clone(queue), receiver, open: true })
     }
 
     /// Waits for the outcome, until the deadline if there is one.
@@ -416,20 +421,23 @@ impl Pending {
             None => (&mut self.receiver).await,
             Some(deadline) => match tokio::time::timeout_at(deadline.into(), &mut self.receiver).await {
                 Ok(outcome) => outcome,
-                Err(_) => Err(ServeError::Late),
+                Err(_) => {
+                    if self.queue.take_back(&self.receiver) {
+                        self.queue.metrics.expired(1);
+                    }
+                    Err(ServeError::Late)
+                }
             },
         };
-        if !matches!(outcome, Err(ServeError::Late)) {
-            self.ticket = None;
-        }
+        self.open = false;
         outcome
     }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket {
-            self.queue.cancel(ticket);
+        if self.open && self.queue.take_back(&self.receiver) {
+            self.queue.metrics.cancelled();
         }
     }
 }
