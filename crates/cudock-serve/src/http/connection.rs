@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use hyper::body::Incoming;
@@ -15,49 +14,51 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
+use super::activity::Activity;
 use super::answer::{self, AnswerBody, HttpAnswer};
 use super::route::Route;
 use super::{infer, report};
 use crate::service::Service;
 use crate::{ServeError, grpc, page};
 
-/// Serves a connection until its client leaves or the server ends.
+/// Serves a connection until its client leaves, asks nothing for too long, or the server ends.
 pub(crate) async fn serve(
     service: Arc<Service>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    activity: Arc<Activity>,
     mut ending: watch::Receiver<bool>,
 ) {
-    let patience = service.settings.client_timeout;
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(patience).keep_alive(true);
+    builder.http1().keep_alive(true);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .keep_alive_interval(patience)
+        .keep_alive_interval(service.settings.client_timeout)
         .max_concurrent_streams(1024)
         .initial_stream_window_size(1 << 20)
         .initial_connection_window_size(8 << 20);
-    let asked = Arc::new(AtomicBool::new(false));
-    let (has_asked, mut silent) = (Arc::clone(&asked), true);
+    let watched = Arc::clone(&activity);
     let answering = service_fn(move |request| {
-        has_asked.store(true, Ordering::Relaxed);
-        let service = Arc::clone(&service);
-        async move { Ok::<_, Infallible>(handle(&service, request).await) }
+        let (service, activity) = (Arc::clone(&service), Arc::clone(&watched));
+        async move {
+            let _busy = activity.begin();
+            Ok::<_, Infallible>(handle(&service, request).await)
+        }
     });
     let connection = builder.serve_connection(TokioIo::new(stream), answering);
     tokio::pin!(connection);
-    let patience = tokio::time::sleep(patience);
-    tokio::pin!(patience);
+    let mut told = false;
     loop {
         tokio::select! {
             // A client that left or broke the protocol is no event worth a word.
             _ = connection.as_mut() => return,
-            // Until the first bytes tell which version is spoken, no other limit holds.
-            () = patience.as_mut(), if silent => {
-                silent = false;
-                if !asked.load(Ordering::Relaxed) {
-                    connection.as_mut().graceful_shutdown();
+            // Told once it may say goodbye; found idle again it is dropped.
+            () = activity.overdue() => {
+                if told {
+                    return;
                 }
+                told = true;
+                connection.as_mut().graceful_shutdown();
             }
             changed = ending.changed() => {
                 connection.as_mut().graceful_shutdown();

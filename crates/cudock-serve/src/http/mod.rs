@@ -1,5 +1,6 @@
 //! HTTP: connections, routes, bodies and answers.
 
+mod activity;
 mod answer;
 mod body;
 mod connection;

@@ -13,6 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
+use super::activity::{Activity, Watchman};
 use super::connection;
 use super::tls::{self, TlsError};
 use crate::quiet::Quiet;
@@ -246,8 +247,10 @@ fn io_thread(
         runtime.block_on(async move {
             tokio::spawn(Mailbox::install());
             tokio::spawn(Quiet::install());
+            let watchman = Watchman::new(shared.service.settings.client_timeout);
+            tokio::spawn(watchman.clone().rounds());
             while let Some(stream) = streams.recv().await {
-                tokio::spawn(serve(Arc::clone(&shared), stream));
+                tokio::spawn(serve(Arc::clone(&shared), stream, watchman.watch()));
             }
             while shared.connections.load(Ordering::Acquire) > 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -265,17 +268,17 @@ impl Drop for Counted {
     }
 }
 
-async fn serve(shared: Arc<Shared>, stream: TcpStream) {
+async fn serve(shared: Arc<Shared>, stream: TcpStream, activity: Arc<Activity>) {
     let counted = Counted(shared);
     let shared = &counted.0;
     let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { return };
     let (service, ending) = (Arc::clone(&shared.service), shared.ending.clone());
     match &shared.tls {
-        None => connection::serve(service, stream, ending).await,
+        None => connection::serve(service, stream, activity, ending).await,
         Some(acceptor) => {
             let patience = service.settings.client_timeout;
             if let Ok(Ok(stream)) = tokio::time::timeout(patience, acceptor.accept(stream)).await {
-                connection::serve(service, stream, ending).await;
+                connection::serve(service, stream, activity, ending).await;
             }
         }
     }

@@ -419,15 +419,13 @@ impl Pending {
     pub(crate) async fn outcome(mut self, deadline: Option<Instant>) -> Result<Answer, ServeError> {
         let outcome = match deadline {
             None => (&mut self.receiver).await,
-            Some(deadline) => match tokio::time::timeout_at(deadline.into(), &mut self.receiver).await {
-                Ok(outcome) => outcome,
-                Err(_) => {
-                    if self.queue.take_back(&self.receiver) {
-                        self.queue.metrics.expired(1);
-                    }
-                    Err(ServeError::Late)
+            Some(deadline) => {
+                let waited = tokio::time::timeout_at(deadline.into(), &mut self.receiver).await;
+                if waited.is_err() && self.queue.take_back(&self.receiver) {
+                    self.queue.metrics.expired(1);
                 }
-            },
+                waited.unwrap_or(Err(ServeError::Late))
+            }
         };
         self.open = false;
         outcome
