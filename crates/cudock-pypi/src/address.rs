@@ -274,11 +274,11 @@ mod tests {
 
     #[test]
     fn a_place_is_a_path_or_an_address() {
-        let home = || Some(PathBuf::from("/home/me"));
+        let home = || Some(PathBuf::from("/her"));
         let local = |path: &str| Ok(Place::Local(PathBuf::from(path)));
         assert_eq!(Place::parse("/opt/wheels", home()), local("/opt/wheels"));
         assert_eq!(Place::parse("wheels", home()), local("wheels"));
-        assert_eq!(Place::parse("~/wheels", home()), local("/home/me/wheels"));
+        assert_eq!(Place::parse("~/wheels", home()), local("/her/wheels"));
         assert_eq!(Place::parse("file:///opt/my%20wheels", home()), local("/opt/my wheels"));
         assert_eq!(Place::parse("FILE://localhost/opt", home()), local("/opt"));
         assert!(Place::parse("file://other/opt", home()).is_err());

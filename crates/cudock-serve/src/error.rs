@@ -46,6 +46,9 @@ pub enum ServeError {
     /// The body is of a kind nobody reads.
     #[error("{0}")]
     UnsupportedMediaType(String),
+    /// The client takes no answer that anybody writes.
+    #[error("{0}")]
+    NotAcceptable(String),
     /// The body is larger than is taken.
     #[error("the body is larger than {limit} bytes")]
     BodyTooLarge {

@@ -147,6 +147,9 @@ impl Service {
         if here.is_empty() {
             return Err(self.no_model(name));
         }
+        self.forget_failures(|failed, version| {
+            failed != name || here.iter().any(|found| found.version == version)
+        });
         for found in &here {
             self.load_one(found)?;
         }
@@ -160,6 +163,9 @@ impl Service {
     pub(crate) fn follow_folder(&self) {
         let _one_at_a_time = lock(&self.reloading);
         let Ok(found) = model::find(&self.settings.models) else { return };
+        self.forget_failures(|name, version| {
+            found.iter().any(|found| found.name == name && found.version == version)
+        });
         let loaded = self.loaded();
         for entry in &found {
             let same = loaded.iter().any(|model| {
@@ -175,6 +181,11 @@ impl Service {
         self.retire(|model| {
             !found.iter().any(|found| found.name == model.name() && found.version == model.version())
         });
+    }
+
+    /// Forgets files that were no models and are gone.
+    fn forget_failures(&self, is_there: impl Fn(&str, &str) -> bool) {
+        lock(&self.failures).retain(|(name, version), _| is_there(name, version));
     }
 
     /// Whether that very file was tried before and refused.

@@ -36,7 +36,7 @@ fn library(found: Option<Found>) -> Option<String> {
 fn places_are_searched_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let variables = [
-        ("HOME", "/home/me"),
+        ("HOME", "/her"),
         ("VIRTUAL_ENV", "/venv"),
         ("CONDA_PREFIX", "/conda"),
         ("CUDOCK_ONNXRUNTIME", "/a/libonnxruntime.so"),
@@ -44,7 +44,7 @@ fn places_are_searched_in_order() {
     // From the weakest to the strongest: each is found once it is there.
     for (below, path) in [
         ("usr/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu/libonnxruntime.so.1.31.1".to_owned()),
-        (&format!("home/me/.local/{SITE}"), format!("/home/me/.local/{SITE}/libonnxruntime.so.1.31.1")),
+        (&format!("her/.local/{SITE}"), format!("/her/.local/{SITE}/libonnxruntime.so.1.31.1")),
         (&format!("usr/{SITE}"), format!("/usr/{SITE}/libonnxruntime.so.1.31.1")),
         (&format!("project/.venv/{SITE}"), format!("/project/.venv/{SITE}/libonnxruntime.so.1.31.1")),
         ("conda/lib", "/conda/lib/libonnxruntime.so.1.31.1".to_owned()),

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use super::*;
 
-/// A machine with these files, home at `/home/me`, and these variables. Paths in variables that begin with `@` are below
+/// A machine with these files, home at `/her`, and these variables. Paths in variables that begin with `@` are below
 /// the machine's root.
 fn machine(folder: &Path, files: &[(&str, &str)], variables: &[(&str, &str)]) -> Environment {
     for (path, text) in files {
@@ -34,8 +34,8 @@ fn first_index(files: &[(&str, &str)], variables: &[(&str, &str)]) -> String {
 
 const SYSTEM: (&str, &str) = ("etc/pip.conf", "[global]\nindex-url = https://system/");
 const XDG: (&str, &str) = ("etc/xdg/pip/pip.conf", "[global]\nindex-url = https://xdg/");
-const LEGACY: (&str, &str) = ("home/me/.pip/pip.conf", "[global]\nindex-url = https://legacy/");
-const USER: (&str, &str) = ("home/me/.config/pip/pip.conf", "[global]\nindex-url = https://user/");
+const LEGACY: (&str, &str) = ("her/.pip/pip.conf", "[global]\nindex-url = https://legacy/");
+const USER: (&str, &str) = ("her/.config/pip/pip.conf", "[global]\nindex-url = https://user/");
 const VENV: (&str, &str) = ("venv/pip.conf", "[global]\nindex-url = https://venv/");
 const NAMED: (&str, &str) = ("named.conf", "[global]\nindex-url = https://named/");
 const IN_VENV: (&str, &str) = ("VIRTUAL_ENV", "@venv");
@@ -74,8 +74,7 @@ fn a_command_s_section_stands_before_global_in_whatever_file() {
     let download =
         ("etc/pip.conf", "[download]\nindex-url = https://download/\n[list]\nindex-url = https://no/");
     assert_eq!(first_index(&[download, USER], &[]), "download");
-    let emptied =
-        ("home/me/.config/pip/pip.conf", "[install]\nindex-url =\n[global]\nindex-url = https://user/");
+    let emptied = ("her/.config/pip/pip.conf", "[install]\nindex-url =\n[global]\nindex-url = https://user/");
     assert_eq!(first_index(&[weak, emptied], &[]), "user");
 }
 
@@ -89,7 +88,7 @@ fn lists_are_split_at_blanks_and_lines_and_a_variable_replaces_a_file_s() {
     let read = settings(&[file], &[]);
     assert_eq!(read.indexes.len(), 3);
     assert_eq!(read.find_links.len(), 2);
-    assert!(matches!(&read.find_links[0], Place::Local(path) if path.ends_with("home/me/wheels")));
+    assert!(matches!(&read.find_links[0], Place::Local(path) if path.ends_with("her/wheels")));
     assert_eq!(read.trusted_hosts, ["a.com", "b.com:81"]);
     let with = settings(&[file], &[("PIP_EXTRA_INDEX_URL", "https://three/"), ("PIP_FIND_LINKS", "/w")]);
     assert_eq!(with.indexes.len(), 2);
@@ -112,7 +111,7 @@ fn certificates_are_those_pip_would_trust() {
     assert_eq!(of(&[("SSL_CERT_FILE", "/s")]), Some(PathBuf::from("/s")));
     assert_eq!(of(&[("SSL_CERT_FILE", "/s"), ("REQUESTS_CA_BUNDLE", "/r")]), Some(PathBuf::from("/r")));
     assert_eq!(of(&[("PIP_CERT", "/p"), ("REQUESTS_CA_BUNDLE", "/r")]), Some(PathBuf::from("/p")));
-    assert!(of(&[("PIP_CERT", "~/ca.pem")]).unwrap().ends_with("home/me/ca.pem"));
+    assert!(of(&[("PIP_CERT", "~/ca.pem")]).unwrap().ends_with("her/ca.pem"));
     assert_eq!(settings(&[], &[]).certificates, None);
 }
 
@@ -135,7 +134,7 @@ fn a_setting_that_cannot_be_one_is_named_without_its_value() {
 #[test]
 fn nothing_secret_prints() {
     let read = settings(
-        &[("home/me/.netrc", "machine a login b password swordfish")],
+        &[("her/.netrc", "machine a login b password swordfish")],
         &[("PIP_INDEX_URL", "https://me:swordfish@x/"), ("PIP_PROXY", "http://me:swordfish@proxy:3128")],
     );
     assert!(!format!("{read:?}").contains("swordfish"));

@@ -79,6 +79,7 @@ impl From<ServeError> for Status {
             ServeError::WhichModel(_)
             | ServeError::Malformed(_)
             | ServeError::Unwritable(_)
+            | ServeError::NotAcceptable(_)
             | ServeError::BadRequest(_)
             | ServeError::TooManyRows { .. } => Code::InvalidArgument,
             ServeError::UnsupportedMediaType(_) | ServeError::MethodNotAllowed { .. } => Code::Unimplemented,

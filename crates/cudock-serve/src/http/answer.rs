@@ -107,7 +107,7 @@ fn status_of(error: &ServeError) -> StatusCode {
             StatusCode::BAD_REQUEST
         }
         ServeError::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        ServeError::Unwritable(_) => StatusCode::NOT_ACCEPTABLE,
+        ServeError::Unwritable(_) | ServeError::NotAcceptable(_) => StatusCode::NOT_ACCEPTABLE,
         ServeError::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
         ServeError::Full { .. } => StatusCode::TOO_MANY_REQUESTS,
         ServeError::Late => StatusCode::GATEWAY_TIMEOUT,

@@ -19,7 +19,7 @@ const FIRST_ROOM: usize = 1 << 20;
 pub(crate) struct ReadBody<'service> {
     pub(crate) bytes: Bytes,
     /// Counted until the request is done with.
-    _held: Held<'service>,
+    pub(crate) held: Held<'service>,
 }
 
 /// Reads a body whole.
@@ -42,7 +42,7 @@ pub(crate) async fn read<'service>(
         None => bytes,
         Some(encoding) => unpack(encoding, &bytes, limit)?,
     };
-    Ok(ReadBody { bytes, _held: held })
+    Ok(ReadBody { bytes, held })
 }
 
 fn encoding_of(headers: &HeaderMap) -> Result<Option<Encoding>, ServeError> {

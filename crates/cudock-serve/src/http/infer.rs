@@ -10,7 +10,7 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 
 use super::answer::{HttpAnswer, whole};
-use super::body;
+use super::body::{self, ReadBody};
 use super::route::ModelName;
 use crate::ServeError;
 use crate::model::Model;
@@ -42,14 +42,16 @@ pub(crate) async fn predict(
         Some(model) => service.model(&model.name, model.version.as_deref())?,
         None => service.only_model()?,
     };
-    let body = body::read(service, &head.headers, body).await?;
+    let ReadBody { bytes, held: _held } = body::read(service, &head.headers, body).await?;
     model.refuse_if_crowded()?;
     let signature = model.signature();
     let mut request = match form {
-        Form::Json => predict::read(&body.bytes, signature, service.limits())?,
-        Form::Raw => raw::read(&body.bytes, signature, service.limits())?,
-        Form::Npy => npy::read(&body.bytes, signature, service.limits())?,
+        Form::Json => predict::read(&bytes, signature, service.limits())?,
+        Form::Raw => raw::read(&bytes, signature, service.limits())?,
+        Form::Npy => npy::read(&bytes, signature, service.limits())?,
     };
+    // While the request waits, the connection can use the memory of its text again.
+    drop(bytes);
     from_headers(&head.headers, &mut request)?;
     let (single, outputs) = (request.single, std::mem::take(&mut request.outputs));
     let answer = model.infer_since(request, received).await?;
@@ -76,10 +78,11 @@ pub(crate) async fn infer(
     received: Instant,
 ) -> Result<HttpAnswer, ServeError> {
     let model = service.model(&model.name, model.version.as_deref())?;
-    let body = body::read(service, &head.headers, body).await?;
+    let ReadBody { bytes, held: _held } = body::read(service, &head.headers, body).await?;
     model.refuse_if_crowded()?;
     let signature = model.signature();
-    let mut request = read_protocol(&model, &body.bytes, &head.headers, service)?;
+    let mut request = read_protocol(&model, &bytes, &head.headers, service)?;
+    drop(bytes);
     from_headers(&head.headers, &mut request)?;
     let (id, outputs, binary_outputs) =
         (request.id.take(), std::mem::take(&mut request.outputs), request.binary_outputs);
@@ -163,7 +166,7 @@ fn answer_form(headers: &HeaderMap, body: Form) -> Result<Form, ServeError> {
             _ => {}
         }
     }
-    Err(ServeError::UnsupportedMediaType(format!(
+    Err(ServeError::NotAcceptable(format!(
         "nothing of `{accepted}` is written; {JSON}, {OCTETS} and {NPY} are"
     )))
 }

@@ -80,10 +80,9 @@ pub(crate) fn health(service: &Service) -> HttpAnswer {
 }
 
 /// 200 or 503, for probes.
-pub(crate) fn yes_or_no(yes: bool) -> HttpAnswer {
-    let (status, word) =
-        if yes { (StatusCode::OK, "true") } else { (StatusCode::SERVICE_UNAVAILABLE, "false") };
-    answer::json(status, &json!({ "ready": word == "true" }))
+pub(crate) fn yes_or_no(what: &str, yes: bool) -> HttpAnswer {
+    let status = if yes { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    answer::json(status, &json!({ what: yes }))
 }
 
 /// `GET /status`
@@ -309,7 +308,7 @@ pub(crate) fn model_metadata(service: &Service, model: &ModelName) -> Result<Htt
 /// `GET /v2/models/NAME/ready`
 pub(crate) fn model_ready(service: &Service, model: &ModelName) -> Result<HttpAnswer, ServeError> {
     let model = service.model(&model.name, model.version.as_deref())?;
-    Ok(yes_or_no(model.is_ready() && !service.is_draining()))
+    Ok(yes_or_no("ready", model.is_ready() && !service.is_draining()))
 }
 
 /// `GET /v2/models/NAME/config`, in Triton's words.

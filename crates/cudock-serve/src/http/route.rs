@@ -64,6 +64,10 @@ impl Route {
             ["v2"] => Self::ServerMetadata,
             ["v2", "repository", "index"] => Self::RepositoryIndex,
             ["v2", "repository", "models", name, "load"] => Self::Load(decoded(name)?),
+            ["v2", "repository", "models", _, "unload"] => {
+                let way_out = "a model is unloaded by taking its file out of the folder, with --watch";
+                return Err(ServeError::NotFound(way_out.to_owned()));
+            }
             ["v2", "models", name, "versions", version, rest @ ..] => {
                 Self::of_model(named(name, Some(version))?, rest, path)?
             }

@@ -29,6 +29,17 @@ pub(crate) struct Keeper {
 /// First and longest pause between attempts to start an engine that will not.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
+/// How often an engine's process is looked after.
+const LOOK_AFTER_ENGINE: Duration = Duration::from_millis(200);
+
+/// Whether a child process has ended; it is not reaped before its engine is dropped.
+fn is_gone(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit(')')
+        .next()
+        .is_none_or(|rest| matches!(rest.trim_start().chars().next(), None | Some('Z' | 'X')))
+}
+
 /// A model whose lanes are warm.
 pub(crate) struct Warm {
     engine: Box<dyn Engine>,
@@ -96,6 +107,7 @@ impl Keeper {
         let number = self.queue.engine_started();
         self.state.runs(engine.device(), engine.process());
         let failures = thread::scope(|scope| {
+            let guard = engine.process().map(|process| scope.spawn(move || self.guard(process, number)));
             let handles: Vec<_> = lanes
                 .into_iter()
                 .map(|mut lane| {
@@ -115,10 +127,29 @@ impl Keeper {
                     })
                 })
                 .collect();
-            handles.into_iter().filter_map(|handle| handle.join().ok().flatten()).collect::<Vec<_>>()
+            let mut failures: Vec<_> =
+                handles.into_iter().filter_map(|handle| handle.join().ok().flatten()).collect();
+            self.queue.engine_ended(number);
+            if let Some(guard) = guard {
+                guard.thread().unpark();
+                failures.extend(guard.join().ok().flatten());
+            }
+            failures
         });
         self.queue.engine_ended(number);
         failures.into_iter().next()
+    }
+
+    /// Notices that an engine died while nothing was asked of it, and sends its lanes home.
+    fn guard(&self, process: u32, number: u64) -> Option<EngineError> {
+        while self.queue.has_engine(number) {
+            if is_gone(process) {
+                self.queue.engine_ended(number);
+                return Some(EngineError::Died("while it was idle".to_owned()));
+            }
+            thread::park_timeout(LOOK_AFTER_ENGINE);
+        }
+        None
     }
 
     /// Tries until an engine runs again; none once there is nothing left to run it for.

@@ -14,6 +14,9 @@ use crate::ServeError;
 use crate::metrics::ModelMetrics;
 use crate::reply::{self, Outcome, Post, Receiver, Sender, lock};
 
+/// Nanoseconds for which one refusal stands for others.
+const A_MOMENT: u64 = 1_000_000;
+
 /// The requests of one model.
 pub(crate) struct Queue {
     state: Mutex<State>,
@@ -25,6 +28,8 @@ pub(crate) struct Queue {
     submitted: AtomicU64,
     /// Milliseconds after which the last refused request may try again; zero once a batch has made room.
     crowded: AtomicU64,
+    /// When that was.
+    crowded_at: AtomicU64,
     pub(crate) metrics: ModelMetrics,
 }
 
@@ -112,6 +117,7 @@ impl Queue {
             full_at,
             submitted: AtomicU64::new(0),
             crowded: AtomicU64::new(0),
+            crowded_at: AtomicU64::new(0),
             metrics,
         }
     }
@@ -153,6 +159,7 @@ impl Queue {
             Refusal::Full { retry_after } => {
                 self.metrics.refused();
                 let milliseconds = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
+                self.crowded_at.store(self.now().0, Ordering::Relaxed);
                 self.crowded.store(milliseconds.max(1), Ordering::Relaxed);
                 ServeError::Full { retry_after }
             }
@@ -164,10 +171,12 @@ impl Queue {
         }
     }
 
-    /// Refuses, if a request was refused and nothing has made room since: spares a crowd the reading of its bodies.
+    /// Refuses, if a request was refused a moment ago and nothing has made room since: spares a crowd the reading of
+    /// its bodies. Whoever comes later is judged anew, since room may have come by itself: clients leave, batches end.
     pub(crate) fn refuse_if_crowded(&self) -> Result<(), ServeError> {
         match self.crowded.load(Ordering::Relaxed) {
             0 => Ok(()),
+            _ if self.now().0.saturating_sub(self.crowded_at.load(Ordering::Relaxed)) > A_MOMENT => Ok(()),
             milliseconds => {
                 self.metrics.refused();
                 Err(ServeError::Full { retry_after: Duration::from_millis(milliseconds) })
@@ -320,6 +329,11 @@ impl Queue {
         let engine = state.next_engine;
         state.engines.push(engine);
         engine
+    }
+
+    /// Whether lanes of that engine may still take work.
+    pub(crate) fn has_engine(&self, engine: u64) -> bool {
+        lock(&self.state).engines.contains(&engine)
     }
 
     /// Sends the lanes of an engine home.

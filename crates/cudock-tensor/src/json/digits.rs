@@ -78,9 +78,6 @@ fn fraction(text: &[u8; 24], mantissa: u64) -> (u64, u32) {
     const EIGHT: u64 = 100_000_000;
     let (chunks, _) = text.as_chunks();
     let &[first, second, third] = chunks else { return (mantissa, 0) };
-    let join = |mantissa: u64, eight: Eight, count: u32| {
-        mantissa.wrapping_mul(ten_to(count)).wrapping_add(eight.first(count))
-    };
     let first = Eight::load(first);
     if !first.all_digits() {
         let count = first.count();
@@ -96,6 +93,12 @@ fn fraction(text: &[u8; 24], mantissa: u64) -> (u64, u32) {
     let third = Eight::load(third);
     let count = third.count();
     (join(mantissa, third, count), 16 + count)
+}
+
+/// Some of eight digits, put behind `mantissa`.
+#[inline(always)]
+fn join(mantissa: u64, eight: Eight, count: u32) -> u64 {
+    mantissa.wrapping_mul(ten_to(count)).wrapping_add(eight.first(count))
 }
 
 /// [`take_apart`] for whatever there is.
@@ -137,7 +140,7 @@ fn digits(text: &[u8], mut at: usize, mut mantissa: u64) -> (u64, usize) {
     while let Some(chunk) = text.get(at..).and_then(<[u8]>::first_chunk) {
         let eight = Eight::load(*chunk);
         let count = eight.count();
-        mantissa = mantissa.wrapping_mul(ten_to(count)).wrapping_add(eight.first(count));
+        mantissa = join(mantissa, eight, count);
         at += count as usize;
         if count < 8 {
             return (mantissa, at);

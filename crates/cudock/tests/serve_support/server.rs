@@ -1,0 +1,298 @@
+//! The real server as a child process, with the real engine behind it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::client::{Ask, Connection, Reply};
+
+/// Tests that judge speed or memory run while no other does.
+static TURN: RwLock<()> = RwLock::new(());
+
+#[allow(dead_code, reason = "held, not looked at")]
+enum Turn {
+    Shared(RwLockReadGuard<'static, ()>),
+    Alone(RwLockWriteGuard<'static, ()>),
+}
+
+/// A folder of models and the library that runs them.
+pub struct Stage {
+    pub library: PathBuf,
+    folder: tempfile::TempDir,
+    _turn: Turn,
+}
+
+impl Stage {
+    /// None, with a word about it, where there is no ONNX Runtime to test with.
+    pub fn new() -> Option<Self> {
+        Self::with(|| Turn::Shared(TURN.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// A stage on which nobody else plays at the same time.
+    pub fn alone() -> Option<Self> {
+        Self::with(|| Turn::Alone(TURN.write().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    fn with(turn: impl FnOnce() -> Turn) -> Option<Self> {
+        let Some(library) = std::env::var_os("CUDOCK_ONNXRUNTIME") else {
+            eprintln!("skipped: CUDOCK_ONNXRUNTIME names no libonnxruntime.so");
+            return None;
+        };
+        Some(Self { library: library.into(), folder: tempfile::tempdir().unwrap(), _turn: turn() })
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a file; its folders too.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// Puts a file in the place of another in one step, as a deployment does.
+    pub fn swap(&self, name: &str, bytes: &[u8]) {
+        let next = self.write(&format!(".{}.next", name.replace('/', "_")), bytes);
+        fs::rename(next, self.path(name)).unwrap();
+    }
+
+    /// The command with nothing of the caller's settings but the library.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = crate::support::cudock(words);
+        command
+            .env("CUDOCK_ONNXRUNTIME", &self.library)
+            .env_remove("CUDOCK_API_KEYS")
+            .current_dir(self.folder.path());
+        command
+    }
+
+    /// Serves that file or folder and waits until it is ready.
+    #[track_caller]
+    pub fn serve(&self, what: &str, words: &[&str]) -> Server {
+        let what = self.path(what);
+        let mut command = self.command(&["serve", what.to_str().unwrap(), "--device", "cpu", "--offline"]);
+        if !words.contains(&"--listen") {
+            command.args(["--port", "0"]);
+        }
+        if !words.contains(&"--threads") {
+            command.args(["--threads", "1"]);
+        }
+        let mut child = command.args(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (mut address, mut said) = (None, Vec::new());
+        for line in lines.by_ref() {
+            let line = line.unwrap();
+            let told = line.strip_prefix("listening on ").and_then(|url| url.split("://").nth(1));
+            address = address.or(told.map(|text| text.parse().unwrap()));
+            let is_ready = line.starts_with("ready ");
+            said.push(line);
+            if is_ready {
+                break;
+            }
+        }
+        let Some(address) = address.filter(|_| said.last().is_some_and(|line| line.starts_with("ready ")))
+        else {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("the server did not come up:\n{}", said.join("\n"));
+        };
+        let said = Arc::new(Mutex::new(said));
+        let heard = Arc::clone(&said);
+        let listening = std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                heard.lock().unwrap().push(line);
+            }
+        });
+        Server { child, address, said, listening: Some(listening) }
+    }
+}
+
+/// A server that runs until it is dropped.
+pub struct Server {
+    child: Child,
+    pub address: SocketAddr,
+    said: Arc<Mutex<Vec<String>>>,
+    listening: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    #[track_caller]
+    pub fn connect(&self) -> Connection {
+        Connection::open(self.address).unwrap()
+    }
+
+    /// Asks once, on a connection of its own.
+    #[track_caller]
+    pub fn ask(&self, ask: &Ask) -> Reply {
+        self.connect().ask(ask)
+    }
+
+    #[track_caller]
+    pub fn get(&self, path: &str) -> Reply {
+        self.ask(&Ask::get(path))
+    }
+
+    #[track_caller]
+    pub fn health(&self) -> (u16, Value) {
+        let reply = self.get("/health");
+        (reply.status, reply.json())
+    }
+
+    /// The first model of `/status`.
+    #[track_caller]
+    pub fn status(&self) -> Value {
+        self.get("/status").ok().json()["models"][0].clone()
+    }
+
+    /// All samples of `/metrics` under their names with labels.
+    #[track_caller]
+    pub fn metrics(&self) -> BTreeMap<String, f64> {
+        samples(&self.get("/metrics").ok().text())
+    }
+
+    /// The sum over all models of something counted.
+    #[track_caller]
+    pub fn metric(&self, name: &str) -> u64 {
+        let text = self.get("/metrics").ok().text();
+        let of_name = |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']));
+        let values: Vec<u64> = text
+            .lines()
+            .filter(of_name)
+            .map(|line| line.rsplit(' ').next().unwrap().parse().unwrap())
+            .collect();
+        assert!(!values.is_empty(), "no {name}");
+        values.iter().sum()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Processes of the engines, as the system knows them: children of the server.
+    pub fn engines(&self) -> Vec<u32> {
+        let own = self.pid().to_string();
+        let mut engines = Vec::new();
+        for entry in fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
+            let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
+            // After the name, which may hold anything, come the state and the parent.
+            let mut fields = stat.rsplit(')').next().unwrap().split_whitespace();
+            let (state, parent) = (fields.next(), fields.next());
+            if parent == Some(&own) && state != Some("Z") {
+                engines.extend(entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+            }
+        }
+        engines
+    }
+
+    /// The engine of a server with one model.
+    #[track_caller]
+    pub fn engine(&self) -> u32 {
+        let engines = self.engines();
+        assert_eq!(engines.len(), 1, "{engines:?}");
+        engines[0]
+    }
+
+    /// Holds the engine still until the guard is dropped, so that whatever is asked meanwhile waits for certain.
+    pub fn hold_engine(&self) -> Held {
+        let engine = self.engine();
+        signal(engine, "STOP");
+        Held { engine }
+    }
+
+    pub fn signal(&self, name: &str) {
+        signal(self.pid(), name);
+    }
+
+    /// Waits until the server has ended by itself.
+    #[track_caller]
+    pub fn wait(&mut self) -> ExitStatus {
+        let mut status = None;
+        eventually("the server ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    /// What it wrote to standard error so far.
+    pub fn said(&self) -> String {
+        self.said.lock().unwrap().join("\n")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let engines = self.engines();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // An engine ends when its server does, unless a test holds it.
+        for engine in engines.into_iter().filter(|engine| Path::new(&format!("/proc/{engine}")).exists()) {
+            signal(engine, "KILL");
+        }
+        if let Some(listening) = self.listening.take() {
+            let _ = listening.join();
+        }
+        if std::thread::panicking() {
+            eprintln!("----- the server said -----\n{}", self.said());
+        }
+    }
+}
+
+/// An engine that is held still.
+pub struct Held {
+    engine: u32,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        signal(self.engine, "CONT");
+    }
+}
+
+pub fn signal(process: u32, name: &str) {
+    // The shell's own, which every system has; a process that is gone already is no matter.
+    let script = format!("kill -{name} {process} 2>/dev/null");
+    let _ = Command::new("sh").args(["-c", &script]).status().unwrap();
+}
+
+/// Waits for something that must come to be, on however slow a machine.
+#[track_caller]
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..12_000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("not within a minute: {what}");
+}
+
+/// Resident bytes of a process.
+pub fn resident(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
+}
+
+/// Samples of Prometheus' text. Whatever is not a comment must be a name, perhaps labels, and a number.
+#[track_caller]
+pub fn samples(text: &str) -> BTreeMap<String, f64> {
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| {
+            let (name, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("no sample: {line}"));
+            (name.to_owned(), value.parse().unwrap_or_else(|_| panic!("no number: {line}")))
+        })
+        .collect()
+}
