@@ -89,7 +89,7 @@ fn a_body_that_stops_coming_is_a_408() {
 fn a_client_that_does_not_read_its_answer_is_dropped_while_others_are_served() {
     let Some(stage) = Stage::new() else { return };
     stage.write("same.onnx", &onnx_file::identity(DType::F32));
-    let server = stage.serve("same.onnx", &["--client-timeout", "1s"]);
+    let server = stage.serve("same.onnx", &["--client-timeout", "1s", "--queue-time", "60s"]);
     let numbers = 6 << 20;
     let header = format!(
         r#"{{"inputs": [{{"name": "x", "shape": [1, {numbers}], "datatype": "FP32",
@@ -206,7 +206,7 @@ fn what_is_not_understood_is_refused_in_the_right_words() {
         ("a picture", picture, 415, "image/png"),
         ("an unknown compression", brotli, 415, "br"),
         ("a compression that is none", not_gzip, 400, "compressed"),
-        ("an answer nobody writes", wants_xml, 415, "application/xml"),
+        ("an answer nobody writes", wants_xml, 406, "application/xml"),
         ("a file that is no .npy", not_npy, 400, "not a .npy file"),
         ("seven bytes", raw(7), 400, "rows of 16"),
         ("no bytes", raw(0), 400, "rows of 16"),
