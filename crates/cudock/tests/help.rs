@@ -18,7 +18,7 @@ use support::{code, run, shown};
 
 #[test]
 fn help_of_every_verb_has_examples() {
-    for verb in ["check", "facts", "explain", "doctor", "inspect", "slim"] {
+    for verb in ["check", "facts", "explain", "doctor", "inspect", "slim", "serve", "bench", "runtime"] {
         let output = run(&[verb, "--help"]);
         assert_eq!(code(&output), 0);
         assert!(shown(&output).contains("Examples:"), "{verb}");
