@@ -15,7 +15,7 @@ fn machine(folder: &Path, files: &[(&str, &str)], variables: &[(&str, &str)]) ->
         Some(below) => folder.join(below).display().to_string(),
         None => value.to_owned(),
     };
-    let home = ("HOME".to_owned(), here("@home/me"));
+    let home = ("HOME".to_owned(), here("@her"));
     let others = variables.iter().map(|(name, value)| ((*name).to_owned(), here(value)));
     Environment::of(folder, std::iter::once(home).chain(others))
 }
