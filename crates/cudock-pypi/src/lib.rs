@@ -1,7 +1,7 @@
 //! ONNX Runtime's library, from where it already is or from a package index.
 //!
 //! A server needs a shared library of 30 to 300 MB that its users nearly always have somewhere: in a virtual
-//! environment, in conda, on the system. [`runtime::find`] looks there. Where it is not, [`runtime::install`] takes it
+//! environment, in conda, on the system. [`runtime::find`] looks there. Where it is not, [`runtime::Installer`] takes it
 //! out of the wheel that its makers publish: from the indexes pip is set up for ([`Settings`]), with pip's sign-ins, and
 //! only if its hash is the one in the fact tables, so that it does not matter who passes it on.
 //!

@@ -2,7 +2,7 @@
 //!
 //! The usual model server runs one request at a time while the device idles, or waits a fixed while for more, and
 //! falls over when clients leave or come in crowds. Here three layers that do not know each other share the work:
-//! protocols turn bytes into tensors ([`http`], `grpc`), a batcher decides what runs together and when, and lanes of an
+//! protocols turn bytes into tensors (`http`, `grpc`), a batcher decides what runs together and when, and lanes of an
 //! engine run it. A request that cannot be answered in time is refused while that still helps its client; one whose
 //! client left is not run; an engine that dies is replaced.
 

@@ -1,7 +1,7 @@
 //! JSON as tensors travel in it.
 //!
 //! [`Cursor`] walks the text once, from front to back, and [`Cursor::tensor`] turns nested arrays of any depth into the
-//! bytes an engine reads: no tree in between, no allocation for an element. [`write`] is the way back.
+//! bytes an engine reads: no tree in between, no allocation for an element. [`mod@write`] is the way back.
 
 mod cursor;
 mod digits;
