@@ -79,8 +79,8 @@ fn five_times_the_peak_keeps_goodput_waits_and_memory_within_bounds() {
     eprintln!("peak {peak:.0}/s; at five times that {goodput:.0}/s, p99 {p99:.0} ms, refusals {refused} ms");
     eprintln!("statuses: {}", open["statuses"]);
     eprintln!("seen meanwhile: {seen:?}, {before} bytes before");
-    // Promised is a tenth, which bench/serving/overload measures; beside other tests only a collapse can be told.
-    assert!(goodput >= 0.2 * peak, "{goodput:.0} answers a second under overload, {peak:.0} without");
+    // Promised is a tenth, which bench/serving/overload measures; a machine that others use as well is given more.
+    assert!(goodput >= 0.7 * peak, "{goodput:.0} answers a second under overload, {peak:.0} without");
     let statuses = open["statuses"].as_object().unwrap();
     assert!(statuses.keys().all(|status| status == "200" || status == "429"), "{statuses:?}");
     assert!(statuses.contains_key("429") && open["unanswered"] == 0, "{open}");
