@@ -14,6 +14,7 @@ mod layer;
 mod manifest;
 mod open;
 mod tree;
+pub mod unpack;
 mod walk;
 
 pub use cudock_registry as registry;

@@ -135,6 +135,9 @@ pub struct RunConfig {
     /// As whom it starts.
     #[serde(default)]
     pub user: String,
+    /// The signal that asks it to stop; TERM where it is empty.
+    #[serde(default)]
+    pub stop_signal: String,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

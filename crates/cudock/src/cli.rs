@@ -7,7 +7,11 @@ use cudock_facts::version::DriverVersion;
 
 use crate::env;
 use crate::output::Format;
-use crate::verbs::{BenchArgs, RuntimeArgs, ServeArgs};
+use crate::verbs::{
+    BenchArgs, CdiArgs, CdiHookArgs, DownArgs, ExecArgs, GroupsArgs, InspectContainerArgs, JoinArgs,
+    LogsArgs, MonitorArgs, PsArgs, RmArgs, RunArgs, RuntimeArgs, ServeArgs, StopArgs, SuperviseArgs, UpArgs,
+    WaitArgs,
+};
 
 /// Takes a CUDA workload to a container that is proven to run on a given GPU.
 ///
@@ -38,6 +42,35 @@ pub(crate) enum Verb {
     Serve(Box<ServeArgs>),
     Bench(Box<BenchArgs>),
     Runtime(RuntimeArgs),
+    Run(Box<RunArgs>),
+    Cdi(CdiArgs),
+    /// What a CDI specification has engines call.
+    #[command(hide = true)]
+    CdiHook(CdiHookArgs),
+    Ps(PsArgs),
+    Logs(LogsArgs),
+    Exec(ExecArgs),
+    Stop(StopArgs),
+    Rm(RmArgs),
+    Wait(WaitArgs),
+    InspectContainer(InspectContainerArgs),
+    Up(UpArgs),
+    Down(DownArgs),
+    Groups(GroupsArgs),
+    /// The watcher of a container.
+    #[command(hide = true)]
+    Monitor(MonitorArgs),
+    /// The supervisor of a group.
+    #[command(hide = true)]
+    Supervise(SuperviseArgs),
+    /// A process that joins a container.
+    #[command(hide = true)]
+    Join(JoinArgs),
+    /// Published ports of a container.
+    #[command(hide = true)]
+    Forward {
+        handover: String,
+    },
     /// An engine of `serve`, in a process of its own.
     #[command(hide = true)]
     Engine,

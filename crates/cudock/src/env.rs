@@ -10,3 +10,9 @@ pub(crate) const TODAY: &str = "CUDOCK_TODAY";
 
 /// A file of keys that open a server, as `--api-keys`.
 pub(crate) const API_KEYS: &str = "CUDOCK_API_KEYS";
+
+/// Where containers and unpacked images are kept.
+pub(crate) const DATA: &str = "CUDOCK_DATA";
+
+/// Who runs containers, as `--engine`.
+pub(crate) const ENGINE: &str = "CUDOCK_ENGINE";

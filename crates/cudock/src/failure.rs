@@ -15,6 +15,8 @@ pub(crate) enum Outcome {
     Yes,
     /// The answer is no.
     No,
+    /// What the program in a container ended with.
+    Program(i32),
 }
 
 impl From<Outcome> for ExitCode {
@@ -22,6 +24,7 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Yes => ExitCode::SUCCESS,
             Outcome::No => ExitCode::from(1),
+            Outcome::Program(code) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
         }
     }
 }
@@ -32,7 +35,7 @@ pub(crate) struct Failure {
     message: String,
     place: Option<Place>,
     hints: Vec<String>,
-    outside: bool,
+    code: u8,
 }
 
 /// A place in a file, with the text to show.
@@ -46,12 +49,17 @@ struct Place {
 impl Failure {
     /// The call or the input is bad: exit code 2.
     pub(crate) fn input(message: impl Into<String>) -> Self {
-        Self { message: message.into(), place: None, hints: Vec::new(), outside: false }
+        Self { message: message.into(), place: None, hints: Vec::new(), code: 2 }
     }
 
     /// The outside failed: exit code 3.
     pub(crate) fn outside(message: impl Into<String>) -> Self {
-        Self { outside: true, ..Self::input(message) }
+        Self { code: 3, ..Self::input(message) }
+    }
+
+    /// A program could not be started in a container: the exit code that shells have for it.
+    pub(crate) fn program(message: impl Into<String>, code: u8) -> Self {
+        Self { code, ..Self::input(message) }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -71,7 +79,7 @@ impl Failure {
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(if self.outside { 3 } else { 2 })
+        ExitCode::from(self.code)
     }
 
     pub(crate) fn print(&self) {

@@ -13,6 +13,7 @@ use crate::env;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     /// For people.
+    #[value(alias = "yaml")]
     Text,
     /// For programs: one object.
     Json,

@@ -49,7 +49,8 @@ impl Target {
         }
     }
 
-    pub(super) fn unknown_card(facts: &Facts, driver: Option<DriverVersion>) -> Self {
+    /// A card that nothing is known of, behind a driver.
+    pub fn unknown_card(facts: &Facts, driver: Option<DriverVersion>) -> Self {
         let branch = driver.and_then(|driver| facts.drivers().branch_of(driver));
         Self {
             gpu: None,

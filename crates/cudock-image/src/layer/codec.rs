@@ -1,6 +1,6 @@
 //! How a layer is compressed: told by its first bytes, since media types are often wrong.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
@@ -23,7 +23,7 @@ impl Codec {
     }
 
     /// What comes out of compressed bytes.
-    pub(crate) fn decoder(self, bytes: &[u8]) -> io::Result<Box<dyn Read + '_>> {
+    pub(crate) fn decoder<'a>(self, bytes: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
         Ok(match self {
             Codec::Plain => Box::new(bytes),
             Codec::Gzip => Box::new(MultiGzDecoder::new(bytes)),

@@ -15,6 +15,8 @@ const MAX_FILE: u64 = 8 << 30;
 const START: usize = 512;
 /// What a file's claimed size may reserve before its bytes are there.
 const AHEAD: u64 = 64 << 20;
+/// What is handed out at once of bytes that are all there.
+const AT_ONCE: usize = 8 << 20;
 
 /// Where bytes come from.
 pub(crate) enum Input<'a> {
@@ -24,7 +26,7 @@ pub(crate) enum Input<'a> {
     Stream { decoder: Box<dyn Read + 'a>, read: u64, most: u64, scratch: Vec<u8>, sink: Vec<u8> },
 }
 
-fn short() -> io::Error {
+pub(super) fn short() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the layer ends in the middle of an entry")
 }
 
@@ -34,13 +36,48 @@ impl<'a> Input<'a> {
         if codec == Codec::Plain {
             return Ok(Input::Whole { bytes, at: 0 });
         }
-        Ok(Input::Stream {
-            decoder: codec.decoder(bytes)?,
-            read: 0,
-            most: limits.most(bytes.len()),
-            scratch: Vec::new(),
-            sink: vec![0; 256 << 10],
-        })
+        Ok(Input::stream(codec.decoder(bytes)?, limits.most(bytes.len())))
+    }
+
+    /// Bytes that come out of a reader, `most` of them at most.
+    pub(crate) fn stream(decoder: Box<dyn Read + 'a>, most: u64) -> Self {
+        Input::Stream { decoder, read: 0, most, scratch: Vec::new(), sink: vec![0; 256 << 10] }
+    }
+
+    /// The next bytes, up to `wanted`: as many as are at hand, and at least one.
+    pub(crate) fn some(&mut self, wanted: u64) -> io::Result<&[u8]> {
+        match self {
+            Input::Whole { bytes, at } => {
+                let rest = bytes.get(*at..).unwrap_or_default();
+                let wanted = usize::try_from(wanted).unwrap_or(usize::MAX).min(AT_ONCE);
+                let some = rest.get(..wanted.min(rest.len())).filter(|some| !some.is_empty());
+                let some = some.ok_or_else(short)?;
+                *at += some.len();
+                Ok(some)
+            }
+            Input::Stream { sink, .. } => {
+                let mut buffer = std::mem::take(sink);
+                let length = usize::try_from(wanted).unwrap_or(usize::MAX).min(buffer.len());
+                let filled = self.fill(buffer.get_mut(..length).unwrap_or_default());
+                let Input::Stream { sink, .. } = self else { return Err(short()) };
+                *sink = buffer;
+                match filled? {
+                    0 => Err(short()),
+                    count => Ok(sink.get(..count).unwrap_or_default()),
+                }
+            }
+        }
+    }
+
+    /// Passes over all that is left.
+    pub(crate) fn drain(&mut self) -> io::Result<()> {
+        if let Input::Whole { bytes, at } = self {
+            *at = bytes.len();
+            return Ok(());
+        }
+        let mut passed = vec![0; 64 << 10];
+        while self.fill(&mut passed)? > 0 {}
+        Ok(())
     }
 
     /// Fills `buffer`, or as much of it as there is.

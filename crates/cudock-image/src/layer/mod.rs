@@ -1,6 +1,7 @@
 //! Layers: tar files, most of them compressed.
 
 mod codec;
+mod details;
 mod input;
 mod tar;
 
@@ -8,12 +9,14 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 
+pub(crate) use codec::Codec;
+pub(crate) use details::{Details, Holes, Time, check_parts, decimal, parts};
 pub use input::Content;
+pub(crate) use input::Input;
 pub use tar::{EntryKind, Header};
+pub(crate) use tar::{TarError, TarReader, clean};
 
 use crate::tree::{Change, Node, NodeKind};
-use input::Input;
-use tar::{TarError, TarReader};
 
 /// What an image may cost.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +40,7 @@ const SMALL: u64 = 1 << 30;
 
 impl Limits {
     /// How many bytes may come out of so many.
-    fn most(self, compressed: usize) -> u64 {
+    pub(crate) fn most(self, compressed: usize) -> u64 {
         (compressed as u64).saturating_mul(self.ratio).max(SMALL).min(self.unpacked)
     }
 }
@@ -68,30 +71,60 @@ const WHITEOUT: &str = ".wh.";
 /// What AUFS left in layers of its own book-keeping.
 const AUFS: &str = ".wh..wh.";
 
+/// What the last part of a path asks for, where it is no name of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark<'n> {
+    /// The directory is emptied of what lower layers have in it.
+    Opaque,
+    /// Book-keeping of AUFS.
+    Ignored,
+    /// This name of lower layers is removed.
+    Removes(&'n [u8]),
+    /// What it would remove cannot be a name.
+    Nameless,
+}
+
+/// What a name asks for; none for a plain name.
+pub(crate) fn mark(name: &[u8]) -> Option<Mark<'_>> {
+    if name == OPAQUE.as_bytes() {
+        return Some(Mark::Opaque);
+    }
+    if name.starts_with(AUFS.as_bytes()) {
+        return Some(Mark::Ignored);
+    }
+    match name.strip_prefix(WHITEOUT.as_bytes())? {
+        b"" | b"." | b".." => Some(Mark::Nameless),
+        removed => Some(Mark::Removes(removed)),
+    }
+}
+
+/// The refusal of a [`Mark::Nameless`].
+pub(crate) fn removes_nothing(path: &str) -> TarError {
+    TarError::Hostile(format!("`{path}` removes nothing that has a name"))
+}
+
 fn change<T>(
     header: Header,
     reader: &mut TarReader<'_>,
     look: &(impl Fn(&Header, &mut Content<'_, '_>) -> io::Result<Option<T>> + ?Sized),
 ) -> Result<Option<Change<T>>, TarError> {
     let (parent, name) = header.path.rsplit_once('/').unwrap_or(("", &header.path));
-    if name == OPAQUE {
-        return Ok(Some(Change::Empty(parent.to_owned())));
-    }
-    if name.starts_with(AUFS) {
-        return Ok(None);
-    }
-    if let Some(removed) = name.strip_prefix(WHITEOUT) {
-        if matches!(removed, "" | "." | "..") {
-            return Err(TarError::Hostile(format!("`{}` removes nothing that has a name", header.path)));
+    match mark(name.as_bytes()) {
+        Some(Mark::Nameless) => return Err(removes_nothing(&header.path)),
+        Some(Mark::Opaque) => return Ok(Some(Change::Empty(parent.to_owned()))),
+        Some(Mark::Ignored) => return Ok(None),
+        Some(Mark::Removes(_)) => {
+            let removed = name.strip_prefix(WHITEOUT).unwrap_or_default();
+            let path = if parent.is_empty() { removed.to_owned() } else { format!("{parent}/{removed}") };
+            return Ok(Some(Change::Remove(path)));
         }
-        let path = if parent.is_empty() { removed.to_owned() } else { format!("{parent}/{removed}") };
-        return Ok(Some(Change::Remove(path)));
+        None => {}
     }
     let kind = match header.kind {
         EntryKind::Directory => NodeKind::Directory,
         EntryKind::Symlink => NodeKind::Symlink(header.link),
         EntryKind::HardLink => {
-            let target = tar::clean(&header.link)?;
+            let target = clean(&header.link)?;
             return Ok(Some(Change::Link { path: header.path, target }));
         }
         EntryKind::Special => NodeKind::Special,

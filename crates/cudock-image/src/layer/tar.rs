@@ -6,6 +6,7 @@
 
 use std::io;
 
+use super::details::{Details, Said};
 use super::input::{Content, Input};
 
 const BLOCK: usize = 512;
@@ -61,22 +62,63 @@ pub(crate) struct TarReader<'a> {
     /// Bytes after it, up to the next header.
     padding: u64,
     count: u64,
+    /// What else the current entry says, where somebody wants it.
+    details: Option<Box<Details>>,
 }
 
 /// What extended headers said of the entry that follows.
 #[derive(Default)]
 struct Extended {
-    path: Option<String>,
-    link: Option<String>,
+    path: Option<Vec<u8>>,
+    link: Option<Vec<u8>>,
     size: Option<u64>,
     /// The name of a file with holes, which stands above its path.
-    sparse_name: Option<String>,
+    sparse_name: Option<Vec<u8>>,
     sparse: bool,
+    said: Said,
 }
 
 impl<'a> TarReader<'a> {
     pub(crate) fn new(input: Input<'a>) -> Self {
-        Self { input, left: 0, padding: 0, count: 0 }
+        Self { input, left: 0, padding: 0, count: 0, details: None }
+    }
+
+    /// A reader that keeps the details of each entry.
+    pub(crate) fn with_details(input: Input<'a>) -> Self {
+        Self { details: Some(Box::default()), ..Self::new(input) }
+    }
+
+    /// What else the current entry says of itself.
+    pub(crate) fn take_details(&mut self) -> Details {
+        self.details.as_deref_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// How many bytes of the current entry are still to come.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// The next contents of the current entry, as many as are at hand; none at its end.
+    pub(crate) fn chunk(&mut self) -> io::Result<&[u8]> {
+        if self.left == 0 {
+            return Ok(&[]);
+        }
+        let bytes = self.input.some(self.left)?;
+        self.left -= bytes.len() as u64;
+        Ok(bytes)
+    }
+
+    /// The same into a buffer, which is filled unless the entry ends.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let count = self.input.fill(buffer.get_mut(..wanted).unwrap_or_default())?;
+        self.left -= count as u64;
+        if count < wanted { Err(super::input::short()) } else { Ok(count) }
+    }
+
+    /// Reads on to the end of the layer, behind its last entry.
+    pub(crate) fn drain(&mut self) -> io::Result<()> {
+        self.input.drain()
     }
 
     fn broken(&self, message: impl Into<String>) -> TarError {
@@ -128,7 +170,7 @@ impl<'a> TarReader<'a> {
 
     fn entry(&mut self, raw: &Raw<'_>, size: u64, extended: Extended) -> Result<Header, TarError> {
         let written = extended.sparse_name.or(extended.path).unwrap_or_else(|| raw.path());
-        let link = extended.link.unwrap_or_else(|| raw.text(157, 100));
+        let link = extended.link.unwrap_or_else(|| raw.text(157, 100).to_vec());
         let size = extended.size.unwrap_or(size);
         let kind = match raw.kind() {
             b'1' => EntryKind::HardLink,
@@ -136,7 +178,7 @@ impl<'a> TarReader<'a> {
             b'5' => EntryKind::Directory,
             b'0' | 0 | b'7' if extended.sparse => EntryKind::Special,
             // Before there was a type for them, directories were files whose names end so.
-            0 if written.ends_with('/') => EntryKind::Directory,
+            0 if written.ends_with(b"/") => EntryKind::Directory,
             b'0' | 0 | b'7' => EntryKind::File,
             _ => EntryKind::Special,
         };
@@ -145,25 +187,36 @@ impl<'a> TarReader<'a> {
         if has_contents {
             self.expect(size);
         }
-        if raw.kind() == b'S' {
-            self.sparse_maps(raw)?;
+        let map = if raw.kind() == b'S' { self.sparse_maps(raw)? } else { Vec::new() };
+        let (written, bytes) = text(written);
+        if self.details.is_some() {
+            let stored = if has_contents { size } else { 0 };
+            let mut details = extended.said.details(raw, link.clone(), stored, map)?;
+            details.path = bytes;
+            self.details = Some(Box::new(details));
         }
         let path = clean(&written)?;
+        let link = text(link).0;
         let mode = u32::try_from(raw.number(100, 8).unwrap_or(0) & 0o7777).unwrap_or(0);
         let size = if kind == EntryKind::File { size } else { 0 };
         Ok(Header { path, kind, size, mode, link })
     }
 
     /// GNU's maps of holes go on in blocks of their own, between the header and the contents.
-    fn sparse_maps(&mut self, raw: &Raw<'_>) -> Result<(), TarError> {
+    fn sparse_maps(&mut self, raw: &Raw<'_>) -> Result<Vec<u64>, TarError> {
         let mut more = raw.0.get(482).is_some_and(|flag| *flag != 0);
+        let mut map = Vec::new();
+        raw.map(386, 4, &mut map);
         for _ in 0..4096 {
             if !more {
-                return Ok(());
+                return Ok(map);
             }
             let mut block = [0; BLOCK];
             if self.input.fill(&mut block)? < BLOCK {
                 return Err(self.broken("it ends in a map of holes"));
+            }
+            if self.details.is_some() {
+                Raw(&block).map(0, 21, &mut map);
             }
             more = block.get(504).is_some_and(|flag| *flag != 0);
         }
@@ -209,10 +262,11 @@ impl<'a> TarReader<'a> {
         Ok(bytes)
     }
 
-    fn long_name(&mut self, size: u64) -> Result<String, TarError> {
-        let bytes = self.description(size)?;
+    fn long_name(&mut self, size: u64) -> Result<Vec<u8>, TarError> {
+        let mut bytes = self.description(size)?;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-        Ok(String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned())
+        bytes.truncate(end);
+        Ok(bytes)
     }
 
     /// pax records: `25 path=some/long/name\n`.
@@ -227,17 +281,19 @@ impl<'a> TarReader<'a> {
                 continue;
             }
             match key {
-                b"path" => extended.path = Some(String::from_utf8_lossy(value).into_owned()),
-                b"GNU.sparse.name" => {
-                    extended.sparse_name = Some(String::from_utf8_lossy(value).into_owned());
-                }
-                b"linkpath" => extended.link = Some(String::from_utf8_lossy(value).into_owned()),
+                b"path" => extended.path = Some(value.to_vec()),
+                b"GNU.sparse.name" => extended.sparse_name = Some(value.to_vec()),
+                b"linkpath" => extended.link = Some(value.to_vec()),
                 b"size" => {
                     let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
                     extended.size = Some(number.ok_or_else(|| self.broken("its size is not a number"))?);
                 }
-                _ if key.starts_with(b"GNU.sparse.") => extended.sparse = true,
-                _ => {}
+                _ => {
+                    extended.sparse |= key.starts_with(b"GNU.sparse.");
+                    if self.details.is_some() {
+                        extended.said.record(key, value).map_err(|message| self.broken(message))?;
+                    }
+                }
             }
         }
         Ok(())
@@ -254,33 +310,55 @@ fn record(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     (*newline == b'\n').then_some((body.get(..equals)?, body.get(equals + 1..)?, bytes.get(length..)?))
 }
 
+/// Bytes as text; where they are none, with what they were.
+fn text(bytes: Vec<u8>) -> (String, Option<Vec<u8>>) {
+    match String::from_utf8(bytes) {
+        Ok(text) => (text, None),
+        Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), Some(error.into_bytes())),
+    }
+}
+
 /// A header block.
-struct Raw<'b>(&'b [u8; BLOCK]);
+pub(super) struct Raw<'b>(&'b [u8; BLOCK]);
 
 impl Raw<'_> {
     fn field(&self, start: usize, length: usize) -> &[u8] {
         self.0.get(start..start + length).unwrap_or_default()
     }
 
-    fn kind(&self) -> u8 {
+    pub(super) fn kind(&self) -> u8 {
         self.0.get(156).copied().unwrap_or(0)
     }
 
-    fn text(&self, start: usize, length: usize) -> String {
+    fn text(&self, start: usize, length: usize) -> &[u8] {
         let field = self.field(start, length);
         let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
-        String::from_utf8_lossy(field.get(..end).unwrap_or_default()).into_owned()
+        field.get(..end).unwrap_or_default()
     }
 
-    fn path(&self) -> String {
+    fn path(&self) -> Vec<u8> {
         let name = self.text(0, 100);
         // GNU's headers hold other things where ustar's hold the first part of long paths.
-        let prefix = if self.field(257, 6) == b"ustar\0" { self.text(345, 155) } else { String::new() };
-        if prefix.is_empty() { name } else { format!("{prefix}/{name}") }
+        let prefix: &[u8] = if self.field(257, 6) == b"ustar\0" { self.text(345, 155) } else { b"" };
+        if prefix.is_empty() { name.to_vec() } else { [prefix, name].join(&b'/') }
+    }
+
+    /// Pairs of offset and length in a map of holes; the first without digits ends it.
+    fn map(&self, start: usize, pairs: usize, to: &mut Vec<u64>) {
+        for at in (0..pairs).map(|pair| start + pair * 24) {
+            let is_used = self.0.get(at).is_some_and(|byte| *byte != 0);
+            let (Some(offset), Some(length)) = (self.number(at, 12), self.number(at + 12, 12)) else {
+                return;
+            };
+            if !is_used {
+                return;
+            }
+            to.extend([offset, length]);
+        }
     }
 
     /// Octal digits, or GNU's binary form for what does not fit in them.
-    fn number(&self, start: usize, length: usize) -> Option<u64> {
+    pub(super) fn number(&self, start: usize, length: usize) -> Option<u64> {
         let field = self.field(start, length);
         if field.first().is_some_and(|byte| byte & 0x80 != 0) {
             let (first, rest) = field.split_first()?;

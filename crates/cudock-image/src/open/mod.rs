@@ -270,7 +270,8 @@ impl Image {
 }
 
 impl Layer {
-    fn bytes(&self) -> Result<Bytes, ImageError> {
+    /// Its bytes as they are stored, here.
+    pub(crate) fn bytes(&self) -> Result<Bytes, ImageError> {
         match &self.place {
             Place::Mapped(bytes) => Ok(bytes.clone()),
             Place::Remote { client, reference, digest } => {

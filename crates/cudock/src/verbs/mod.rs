@@ -1,10 +1,13 @@
 //! One module a verb.
 
 mod bench;
+mod cdi;
 mod check;
+mod containers;
 mod doctor;
 mod explain;
 mod facts;
+mod groups;
 mod inspect;
 mod nvml;
 mod progress;
@@ -15,6 +18,12 @@ mod slim;
 use cudock_facts::Facts;
 
 pub(crate) use self::bench::BenchArgs;
+pub(crate) use self::cdi::{CdiArgs, CdiHookArgs};
+pub(crate) use self::containers::{
+    ExecArgs, InspectContainerArgs, JoinArgs, LogsArgs, MonitorArgs, PsArgs, RmArgs, RunArgs, StopArgs,
+    WaitArgs,
+};
+pub(crate) use self::groups::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
 pub(crate) use self::runtime::RuntimeArgs;
 pub(crate) use self::serve::ServeArgs;
 use crate::cli::{Cli, Verb};
@@ -26,34 +35,44 @@ pub(crate) fn run(arguments: Cli) -> Result<Outcome, Failure> {
     if arguments.format == Format::Sarif && !matches!(arguments.verb, Verb::Check(_)) {
         return Err(Failure::input("--format sarif is for `check`").hint("use --format json"));
     }
-    if let Verb::Nvml { library } = &arguments.verb {
-        return Ok(nvml::run(library.as_deref()));
-    }
-    if let Verb::Inspect(words) = &arguments.verb {
-        return inspect::run(words, arguments.format);
-    }
-    if let Verb::Serve(words) = &arguments.verb {
-        return serve::run(words);
-    }
-    if let Verb::Bench(words) = &arguments.verb {
-        return bench::run(words, arguments.format);
-    }
-    if let Verb::Engine = &arguments.verb {
-        return Ok(serve::run_engine());
-    }
+    let format = arguments.format;
+    // These need no tables, and some must start at once.
+    let verb = match arguments.verb {
+        Verb::Nvml { library } => return Ok(nvml::run(library.as_deref())),
+        Verb::Inspect(words) => return inspect::run(&words, format),
+        Verb::Serve(words) => return serve::run(&words),
+        Verb::Bench(words) => return bench::run(&words, format),
+        Verb::Engine => return Ok(serve::run_engine()),
+        Verb::Run(words) => return containers::run(&words),
+        Verb::Cdi(words) => return cdi::run(&words, format),
+        Verb::CdiHook(words) => return cdi::run_hook(&words),
+        Verb::Ps(words) => return containers::ps(&words, format),
+        Verb::Logs(words) => return containers::logs(&words),
+        Verb::Exec(words) => return containers::exec(&words),
+        Verb::Stop(words) => return containers::stop(&words),
+        Verb::Rm(words) => return containers::rm(&words),
+        Verb::Wait(words) => return containers::wait(&words, format),
+        Verb::InspectContainer(words) => return containers::inspect(&words),
+        Verb::Up(words) => return groups::up(&words),
+        Verb::Down(words) => return groups::down(&words),
+        Verb::Groups(words) => return groups::groups(&words, format),
+        Verb::Supervise(words) => return groups::supervise(&words),
+        Verb::Monitor(words) => return Ok(Outcome::Program(containers::monitor(&words)?)),
+        Verb::Join(words) => return Ok(Outcome::Program(containers::join(&words)?)),
+        Verb::Forward { handover } => return Ok(Outcome::Program(containers::forward(&handover)?)),
+        other => other,
+    };
     let facts = match &arguments.facts {
         Some(directory) => Facts::with_overlay(directory)?,
         None => Facts::embedded(),
     };
-    match arguments.verb {
-        Verb::Facts(words) => facts::run(&facts, &words, arguments.format),
-        Verb::Explain(words) => explain::run(&facts, &words, arguments.format),
-        Verb::Check(words) => check::run(&facts, &words, arguments.format),
-        Verb::Doctor(words) => doctor::run(&facts, &words, arguments.format),
-        Verb::Slim(words) => slim::run(&facts, &words, arguments.format),
-        Verb::Runtime(words) => runtime::run(&facts, &words, arguments.format),
-        Verb::Nvml { .. } | Verb::Inspect(_) | Verb::Serve(_) | Verb::Bench(_) | Verb::Engine => {
-            unreachable!("answered above, without tables")
-        }
+    match verb {
+        Verb::Facts(words) => facts::run(&facts, &words, format),
+        Verb::Explain(words) => explain::run(&facts, &words, format),
+        Verb::Check(words) => check::run(&facts, &words, format),
+        Verb::Doctor(words) => doctor::run(&facts, &words, format),
+        Verb::Slim(words) => slim::run(&facts, &words, format),
+        Verb::Runtime(words) => runtime::run(&facts, &words, format),
+        _ => unreachable!("answered above, without tables"),
     }
 }

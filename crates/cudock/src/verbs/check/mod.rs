@@ -131,6 +131,6 @@ impl From<ImageError> for Failure {
 }
 
 /// Where an image is, for words of an error.
-fn is_remote(source: &Source) -> bool {
+pub(crate) fn is_remote(source: &Source) -> bool {
     matches!(source, Source::Registry(_) | Source::Daemon { .. })
 }

@@ -1,0 +1,56 @@
+//! Container groups as Azure Container Instances describe them, for running them on one machine.
+//!
+//! The file that `az container create --file` takes is read into a [`Group`]. Everything wrong in it is found at once,
+//! each with its place and the way out; what Azure knows and one machine does not is kept and noted. What follows is
+//! three policies without a clock or a process: [`restart`] says whether and when a container runs again, [`probe`]
+//! when it is asked after and what its answers mean, and [`sequence`] what the whole group does next.
+//!
+//! ```
+//! let text = "
+//! name: hello
+//! properties:
+//!   containers:
+//!   - name: web
+//!     properties:
+//!       image: nginx
+//!       resources: {requests: {cpu: 1, memoryInGB: 1.5}}
+//! ";
+//! let reading = cudock_group::read(text)?;
+//! assert_eq!(reading.group.containers[0].image, "nginx");
+//!
+//! let error = cudock_group::read(&text.replace("image", "imgae")).unwrap_err();
+//! let fault = &error.faults()[0];
+//! assert_eq!((fault.span.line, fault.span.column), (7, 7));
+//! assert_eq!(fault.hint(), "did you mean `image`?");
+//! # Ok::<(), cudock_group::GroupError>(())
+//! ```
+
+mod api_version;
+mod fault;
+mod group;
+mod hide;
+mod kept;
+mod note;
+mod place;
+pub mod probe;
+mod read;
+mod resources;
+pub mod restart;
+mod secret;
+pub mod sequence;
+mod words;
+mod yaml;
+
+pub use api_version::{ApiVersion, NEWEST, OLDEST};
+pub use fault::{Fault, GroupError, Problem};
+pub use group::{
+    Address, Container, Credential, Dns, Group, HttpGet, Mount, Os, Port, Probe, ProbeAction, Protocol,
+    Security, Variable, VariableValue, Volume, VolumeKind,
+};
+pub use kept::Value;
+pub use note::{Note, NoteKind};
+pub use place::Span;
+pub use read::{Reading, read};
+pub use resources::{Amounts, GPUS_ENDED, Gpu, GpuSku, Limits, Resources};
+pub use secret::Secret;
+pub use yaml::LARGEST;

@@ -1,0 +1,91 @@
+//! Names, and whether one comes twice.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
+
+use crate::fault::Problem;
+use crate::place::Span;
+
+use super::fields::{Fields, Reader};
+
+const LABEL_RULE: &str =
+    "use 1 to 63 lower-case letters, digits and `-`, with a letter or digit at both ends";
+const GROUP_RULE: &str = "use 1 to 63 letters, digits and `-`, with a letter or digit at both ends";
+const DNS_RULE: &str =
+    "use 5 to 63 lower-case letters, digits and `-`, with a letter in front and a letter or digit at the end";
+
+/// The first place of everything that must not come twice.
+pub(super) struct Seen<K>(HashMap<K, usize>);
+
+impl<K: Hash + Eq> Seen<K> {
+    pub(super) fn new() -> Self {
+        Self(HashMap::new())
+    }
+
+    /// The line of the first, if this is another.
+    pub(super) fn again(&mut self, key: K, span: Span) -> Option<usize> {
+        match self.0.entry(key) {
+            Entry::Occupied(first) => Some(*first.get()),
+            Entry::Vacant(place) => {
+                place.insert(span.line);
+                None
+            }
+        }
+    }
+}
+
+fn is_label(name: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=63).contains(&name.len())
+        && name.bytes().all(inner)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}
+
+impl Reader {
+    /// The `name` of a container or volume, which no other has.
+    pub(super) fn label(
+        &mut self,
+        fields: &Fields<'_>,
+        of: &'static str,
+        seen: &mut Seen<String>,
+    ) -> Option<String> {
+        let name = self.required_text(fields, "name")?;
+        let span = fields.get("name").map_or(fields.span, |node| node.span);
+        if !is_label(&name) {
+            self.fault(span, Problem::BadName { of, name, rule: LABEL_RULE });
+            return None;
+        }
+        if let Some(first) = seen.again(name.clone(), span) {
+            self.fault(span, Problem::DuplicateName { of, name, first });
+            return None;
+        }
+        Some(name)
+    }
+
+    /// The `name` of the group. Microsoft's own examples have capitals in it.
+    pub(super) fn group_name(&mut self, fields: &Fields<'_>) -> Option<String> {
+        let name = self.required_text(fields, "name")?;
+        let span = fields.get("name").map_or(fields.span, |node| node.span);
+        if !is_label(&name.to_ascii_lowercase()) {
+            self.fault(span, Problem::BadName { of: "a group", name, rule: GROUP_RULE });
+            return None;
+        }
+        Some(name)
+    }
+
+    /// The `dnsNameLabel` of the address, by the rule in Azure's own message.
+    pub(super) fn dns_label(&mut self, fields: &Fields<'_>) -> Option<String> {
+        let name = self.text(fields, "dnsNameLabel")?;
+        let fits = is_label(&name)
+            && name.len() >= 5
+            && name.starts_with(|letter: char| letter.is_ascii_lowercase());
+        if !fits {
+            let span = fields.get("dnsNameLabel").map_or(fields.span, |node| node.span);
+            self.fault(span, Problem::BadName { of: "a DNS label", name, rule: DNS_RULE });
+            return None;
+        }
+        Some(name)
+    }
+}

@@ -1,0 +1,260 @@
+//! What the kernel shows of unpacked layers, mounted over each other, is what walking the image says.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail loudly"
+)]
+
+mod support;
+mod unpack_support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use cudock_image::unpack::{Store, StoreOptions, Unpacked, WhiteoutForm};
+use cudock_image::{Limits, NodeKind, Tree};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use support::{BLOCK, Tar, header, seal};
+use unpack_support::{Bench, image_with, is_root, silent};
+
+#[derive(Debug, Clone)]
+enum Op {
+    File(String, u32),
+    Directory(String, u32),
+    Symlink(String, String),
+    HardLink(String, String),
+    Whiteout(String),
+    Opaque(String),
+    Device(String),
+}
+
+/// Few names and one of them often, so that entries meet.
+fn path() -> impl Strategy<Value = String> {
+    let depth = prop::sample::select(vec![1, 1, 2, 2, 2, 3]);
+    let names = prop::sample::select(vec!["a", "a", "a", "b", "c"]);
+    depth
+        .prop_flat_map(move |depth| prop::collection::vec(names.clone(), depth))
+        .prop_map(|parts| parts.join("/"))
+}
+
+fn target() -> impl Strategy<Value = String> {
+    (path(), 0..4).prop_map(|(path, form)| match form {
+        0 => format!("/{path}"),
+        1 => format!("../{path}"),
+        2 => format!("./{path}/."),
+        _ => path,
+    })
+}
+
+fn mode() -> impl Strategy<Value = u32> {
+    prop::sample::select(vec![0o755, 0o700, 0o1777, 0o4711, 0o600])
+}
+
+fn operation() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        6 => (path(), mode()).prop_map(|(path, mode)| Op::File(path, mode)),
+        2 => (path(), mode()).prop_map(|(path, mode)| Op::Directory(path, mode)),
+        3 => (path(), target()).prop_map(|(path, target)| Op::Symlink(path, target)),
+        2 => (path(), path()).prop_map(|(path, target)| Op::HardLink(path, target)),
+        2 => path().prop_map(Op::Whiteout),
+        1 => prop_oneof![4 => path(), 1 => Just(String::new())].prop_map(Op::Opaque),
+        1 => path().prop_map(Op::Device),
+    ]
+}
+
+fn layers() -> impl Strategy<Value = Vec<Vec<Op>>> {
+    prop::collection::vec(prop::collection::vec(operation(), 1..=8), 1..=4)
+}
+
+fn with_mode(name: &str, kind: u8, size: usize, mode: u32) -> [u8; BLOCK] {
+    let mut block = header(name.as_bytes(), kind, size as u64, b"");
+    block[100..107].copy_from_slice(format!("{mode:07o}").as_bytes());
+    seal(&mut block);
+    block
+}
+
+fn tar(layer: usize, operations: &[Op]) -> Vec<u8> {
+    let write = |tar: Tar, (number, operation): (usize, &Op)| match operation {
+        Op::File(path, mode) => {
+            let content = format!("{layer}.{number}");
+            tar.raw(&with_mode(path, b'0', content.len(), *mode)).raw(content.as_bytes())
+        }
+        Op::Directory(path, mode) => tar.raw(&with_mode(&format!("{path}/"), b'5', 0, *mode)),
+        Op::Symlink(path, target) => tar.symlink(path, target),
+        Op::HardLink(path, target) => tar.hard_link(path, target),
+        Op::Whiteout(path) => tar.whiteout(path),
+        Op::Opaque(path) => tar.opaque(path),
+        Op::Device(path) => tar.entry(path, b'3', "", b""),
+    };
+    operations.iter().enumerate().fold(Tar::default(), write).end()
+}
+
+/// `path/ 755`, `path=content 644`, `path>target`; devices are left out.
+fn lines_of_tree(tree: &Tree<Vec<u8>>) -> Vec<String> {
+    let mut lines: Vec<String> = tree
+        .iter()
+        .filter_map(|(path, node)| match &node.kind {
+            NodeKind::Directory => Some(format!("{path}/ {:o}", node.mode)),
+            NodeKind::File { kept, .. } => {
+                let content = String::from_utf8_lossy(kept.as_deref().unwrap_or_default());
+                Some(format!("{path}={content} {:o}", node.mode))
+            }
+            NodeKind::Symlink(target) => Some(format!("{path}>{target}")),
+            NodeKind::Special => None,
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
+fn lines_of_folder(folder: &Path) -> Vec<String> {
+    let mut lines = Vec::new();
+    list(folder, "", &mut lines);
+    lines.sort();
+    lines
+}
+
+fn list(folder: &Path, prefix: &str, lines: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let path = format!("{prefix}{}", entry.file_name().to_str().unwrap());
+        // A mark that shows in a list but cannot be looked at is a mark in the wrong place.
+        let meta = fs::symlink_metadata(entry.path()).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let mode = meta.permissions().mode() & 0o7777;
+        if meta.is_dir() {
+            list(&entry.path(), &format!("{path}/"), lines);
+            lines.push(format!("{path}/ {mode:o}"));
+        } else if meta.is_symlink() {
+            lines.push(format!("{path}>{}", fs::read_link(entry.path()).unwrap().to_str().unwrap()));
+        } else {
+            lines.push(format!("{path}={} {mode:o}", fs::read_to_string(entry.path()).unwrap()));
+        }
+    }
+}
+
+/// Mounts an image and lists it.
+fn mounted(unpacked: &Unpacked, form: WhiteoutForm) -> Vec<String> {
+    let scratch = tempfile::tempdir().unwrap();
+    for name in ["upper", "work", "merged"] {
+        fs::create_dir(scratch.path().join(name)).unwrap();
+    }
+    let (from, lowerdir) = unpacked.lowerdir();
+    let upper = scratch.path().join("upper");
+    unpacked.root.apply(&upper).unwrap();
+    let user = if form == WhiteoutForm::User { ",userxattr" } else { "" };
+    let mounting = format!(
+        "lowerdir={},upperdir={},workdir={}{user}",
+        lowerdir.to_str().unwrap(),
+        upper.display(),
+        scratch.path().join("work").display(),
+    );
+    let merged = scratch.path().join("merged");
+    let output = Command::new("mount")
+        .args(["-t", "overlay", "overlay", "-o", &mounting])
+        .arg(&merged)
+        // The newer call takes no option of more than 255 bytes.
+        .env("LIBMOUNT_FORCE_MOUNT2", "always")
+        .current_dir(from)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{mounting}: {}", String::from_utf8_lossy(&output.stderr));
+    let lines = lines_of_folder(&merged);
+    assert!(Command::new("umount").arg(&merged).status().unwrap().success());
+    lines
+}
+
+/// What unpacking and walking make of layers: lines, or none where they are refused.
+fn both(layers: &[Vec<Op>], form: WhiteoutForm) -> (Option<Vec<String>>, Option<Vec<String>>) {
+    let bytes: Vec<Vec<u8>> = layers.iter().enumerate().map(|(number, layer)| tar(number, layer)).collect();
+    let (_folder, image) = image_with(&bytes);
+    let walked = image.walk(Limits::default(), |_, content| Ok(Some(content.all()?.to_vec())));
+    let bench = Bench::new();
+    let options = StoreOptions { whiteouts: form, ..StoreOptions::of_process() };
+    let store = Store::open_with(bench.store_folder(), options).unwrap();
+    let unpacked = store.unpack(&image, &silent());
+    (walked.ok().map(|tree| lines_of_tree(&tree)), unpacked.ok().map(|unpacked| mounted(&unpacked, form)))
+}
+
+/// Whether a layer links to what may be a device of a layer below: walking sees it there, and unpacking left it out.
+fn links_to_left_out_devices(layers: &[Vec<Op>]) -> bool {
+    let device = layers.iter().position(|layer| layer.iter().any(|op| matches!(op, Op::Device(_))));
+    let link = layers.iter().rposition(|layer| layer.iter().any(|op| matches!(op, Op::HardLink(..))));
+    device.zip(link).is_some_and(|(device, link)| device < link)
+}
+
+const INSIDE: &str = "UNPACK_TEST_MOUNTS";
+
+/// Runs a test again in a mount namespace of its own, so that nothing stays mounted whatever happens. True within it.
+fn in_namespace(name: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    if !is_root() {
+        eprintln!("skipped: mounting overlayfs takes root");
+        return false;
+    }
+    let works = Command::new("unshare").args(["--mount", "true"]).status();
+    if !works.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: no mount namespaces here");
+        return false;
+    }
+    let status = Command::new("unshare")
+        .args(["--mount", "--propagation", "private"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(INSIDE, "1")
+        .status()
+        .unwrap();
+    assert!(status.success(), "it fails inside");
+    false
+}
+
+fn runner(cases: u32) -> TestRunner {
+    TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() })
+}
+
+#[test]
+fn mounted_layers_are_what_walking_says() {
+    if !in_namespace("mounted_layers_are_what_walking_says") {
+        return;
+    }
+    let result = runner(400).run(&layers(), |layers| {
+        prop_assume!(!links_to_left_out_devices(&layers));
+        let (walked, mounted) = both(&layers, WhiteoutForm::Trusted);
+        prop_assert_eq!(mounted, walked);
+        Ok(())
+    });
+    result.unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn layers_mounted_with_user_attributes_are_what_walking_says() {
+    if !in_namespace("layers_mounted_with_user_attributes_are_what_walking_says") {
+        return;
+    }
+    let result = runner(100).run(&layers(), |layers| {
+        prop_assume!(!links_to_left_out_devices(&layers));
+        let (walked, mounted) = both(&layers, WhiteoutForm::User);
+        prop_assert_eq!(mounted, walked);
+        Ok(())
+    });
+    result.unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn an_image_of_two_hundred_layers_can_be_mounted() {
+    if !in_namespace("an_image_of_two_hundred_layers_can_be_mounted") {
+        return;
+    }
+    let layers: Vec<Vec<Op>> = (0..200)
+        .map(|n| vec![Op::File(format!("f{n}"), 0o644), Op::Whiteout(format!("f{}", n - 1))])
+        .collect();
+    let (walked, mounted) = both(&layers, WhiteoutForm::Trusted);
+    assert_eq!(mounted, walked);
+    assert_eq!(mounted.unwrap().len(), 1);
+}

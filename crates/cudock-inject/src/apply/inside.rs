@@ -1,0 +1,170 @@
+//! A root that is not trusted, through a file descriptor: no link in it, absolute or with dots, leads out of it, even
+//! if it changes while it is looked at, because the kernel resolves paths itself.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::InjectError;
+
+pub(crate) struct Inside {
+    root: PathBuf,
+    directory: OwnedFd,
+}
+
+impl Inside {
+    pub(crate) fn open(root: &Path) -> Result<Self, InjectError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(root, flags, Mode::empty()).map_err(|error| InjectError::File {
+            action: "open",
+            path: root.to_owned(),
+            source: error.into(),
+        })?;
+        Ok(Self { root: root.to_owned(), directory })
+    }
+
+    /// Opens a path, links followed inside the root.
+    pub(crate) fn resolve(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+        let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        // A path that is renamed while it is walked is tried again; the kernel asks for that.
+        for _ in 0..16 {
+            match rustix::fs::openat2(&self.directory, path, flags | OFlags::CLOEXEC, Mode::empty(), inside) {
+                Err(Errno::AGAIN) => {}
+                done => return Ok(done?),
+            }
+        }
+        Err(io::Error::from(Errno::AGAIN))
+    }
+
+    pub(crate) fn exists(&self, path: &str) -> bool {
+        self.resolve(Path::new(path), OFlags::PATH).is_ok()
+    }
+
+    /// Names in a folder, sorted; none if there is no such folder. Beyond a thousand they are not looked at.
+    pub(crate) fn names(&self, path: &str) -> Vec<String> {
+        let folder = self.resolve(Path::new(path), OFlags::RDONLY | OFlags::DIRECTORY);
+        let Some(entries) = folder.ok().and_then(|folder| Dir::read_from(folder).ok()) else {
+            return Vec::new();
+        };
+        let name =
+            |entry: rustix::io::Result<DirEntry>| entry.ok()?.file_name().to_str().ok().map(str::to_owned);
+        let mut names: Vec<String> = entries.take(1024).filter_map(name).collect();
+        names.sort();
+        names
+    }
+
+    /// A plain file, opened for reading; none if there is no such file.
+    pub(crate) fn file(&self, path: &str) -> Option<File> {
+        // What is no plain file is not opened for reading: a pipe would never end.
+        let found = self.resolve(Path::new(path), OFlags::PATH).ok()?;
+        let plain = |fd: &OwnedFd| {
+            let stat = rustix::fs::fstat(fd).ok()?;
+            FileType::from_raw_mode(stat.st_mode).is_file().then_some(())
+        };
+        plain(&found)?;
+        let file = self.resolve(Path::new(path), OFlags::RDONLY | OFlags::NONBLOCK).ok()?;
+        plain(&file)?;
+        Some(File::from(file))
+    }
+
+    /// A plain file's bytes, if they are no more than `most`; none if there is no such file.
+    pub(crate) fn read(&self, path: &str, most: u64) -> Option<Vec<u8>> {
+        let file = self.file(path)?;
+        let mut bytes = Vec::new();
+        let read = file.take(most + 1).read_to_end(&mut bytes).ok()? as u64;
+        (read <= most).then_some(bytes)
+    }
+
+    /// Writes a file whole: beside its place first, then renamed over whatever is there, a link too.
+    pub(crate) fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), InjectError> {
+        let wrong = |source: io::Error| self.wrong("write", path, source);
+        let (folder, name) = self.parent(path)?;
+        let beside = beside(name);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::unlinkat(&folder, &beside, AtFlags::empty()).ok();
+        let file = rustix::fs::openat(&folder, &beside, flags, Mode::from_raw_mode(0o644));
+        let mut file = File::from(file.map_err(|error| wrong(error.into()))?);
+        let written = file.write_all(bytes).and_then(|()| {
+            rustix::fs::fchmod(&file, Mode::from_raw_mode(0o644))?;
+            rustix::fs::renameat(&folder, &beside, &folder, name)?;
+            Ok(())
+        });
+        written.map_err(|error| {
+            rustix::fs::unlinkat(&folder, &beside, AtFlags::empty()).ok();
+            wrong(error)
+        })
+    }
+
+    /// Makes a symbolic link in place of whatever is there, save a folder.
+    pub(crate) fn link(&self, path: &Path, target: &Path) -> Result<(), InjectError> {
+        let (folder, name) = self.parent(path)?;
+        let there = rustix::fs::readlinkat(&folder, name, Vec::new());
+        if there.is_ok_and(|there| there.as_bytes() == target.as_os_str().as_encoded_bytes()) {
+            return Ok(());
+        }
+        let beside = beside(name);
+        rustix::fs::unlinkat(&folder, &beside, AtFlags::empty()).ok();
+        let made = rustix::fs::symlinkat(target, &folder, &beside)
+            .and_then(|()| rustix::fs::renameat(&folder, &beside, &folder, name));
+        made.map_err(|error| {
+            rustix::fs::unlinkat(&folder, &beside, AtFlags::empty()).ok();
+            self.wrong("link", path, error.into())
+        })
+    }
+
+    /// The folder of a path, made where it is missing, and the path's last name.
+    fn parent<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a OsStr), InjectError> {
+        let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+        let name = path.file_name().filter(|_| plain).ok_or_else(|| {
+            self.wrong(
+                "make",
+                path,
+                io::Error::new(io::ErrorKind::InvalidInput, "not an absolute path without dots"),
+            )
+        })?;
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        Ok((self.folder(folder).map_err(|error| self.wrong("make", folder, error))?, name))
+    }
+
+    fn folder(&self, path: &Path) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        match self.resolve(path, flags) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            done => return done,
+        }
+        let mut here = self.directory.as_fd().try_clone_to_owned()?;
+        let mut walked = PathBuf::from("/");
+        for part in path.components() {
+            let Component::Normal(name) = part else { continue };
+            walked.push(name);
+            here = match self.resolve(&walked, flags) {
+                Ok(found) => found,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    rustix::fs::mkdirat(&here, name, Mode::from_raw_mode(0o755))?;
+                    rustix::fs::openat(
+                        &here,
+                        name,
+                        flags | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+                        Mode::empty(),
+                    )?
+                }
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(here)
+    }
+
+    pub(crate) fn wrong(&self, action: &'static str, path: &Path, source: io::Error) -> InjectError {
+        InjectError::Root { action, path: path.to_owned(), root: self.root.clone(), source }
+    }
+}
+
+/// A name nothing else has: the process's number keeps two of us apart.
+fn beside(name: &OsStr) -> String {
+    format!(".{}.cudock-{}", name.to_string_lossy(), std::process::id())
+}

@@ -1,0 +1,212 @@
+//! What a specification's hooks do: the steps of [`crate::apply`], called by another engine while it makes a container.
+//!
+//! An engine calls a `createContainer` hook in the container's mount namespace, before its root becomes `/`, and
+//! writes the container's state to its standard input.
+
+use std::fs::{self, OpenOptions};
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use cudock_facts::version::DriverVersion;
+use rustix::fs::OFlags;
+use rustix::mount::{MountFlags, UnmountFlags, mount_bind, mount_remount, unmount};
+use serde::Deserialize;
+
+use crate::InjectError;
+use crate::apply::{Inside, make_links, teach_loader, write_texts};
+use crate::edits::{Library, Link, Word, application_profile, closed_params};
+
+const MOST_STATE: u64 = 1 << 20;
+const MOST_CONFIG: u64 = 16 << 20;
+const PARAMS: &str = "/proc/driver/nvidia/params";
+
+/// What a hook is called for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Call {
+    /// Make links.
+    CreateSymlinks(Vec<Link>),
+    /// Tell the loader of libraries, and of the image's own where they are newer than this driver.
+    UpdateLdcache(Vec<Library>, Option<DriverVersion>),
+    /// Keep the driver in the container from making nodes.
+    DisableDeviceNodeModification,
+    /// Tell EGL and Vulkan which GPUs the container has.
+    UpdateApplicationProfile,
+}
+
+/// A link as hooks are told of it: what it says, `::`, where it is made.
+pub fn read_link(word: &str) -> Result<Link, InjectError> {
+    let parts = word.split_once("::").filter(|(target, path)| !target.is_empty() && path.starts_with('/'));
+    let (target, path) =
+        parts.ok_or_else(|| InjectError::Hook(format!("no link as TARGET::/PATH: `{word}`")))?;
+    Ok(Link { path: PathBuf::from(path), target: PathBuf::from(target) })
+}
+
+/// A library as hooks are told of it: 32 or 64, its name and its path, with `::` between.
+pub fn read_library(word: &str) -> Result<Library, InjectError> {
+    let parts: Vec<&str> = word.splitn(3, "::").collect();
+    let [bits, soname, path] = parts.as_slice() else {
+        return Err(InjectError::Hook(format!("no library as BITS::NAME::/PATH: `{word}`")));
+    };
+    let word = match *bits {
+        "32" => Word::Bits32,
+        "64" => Word::Bits64,
+        other => return Err(InjectError::Hook(format!("a library is of 32 or 64 bits, not `{other}`"))),
+    };
+    Ok(Library { soname: (*soname).to_owned(), path: PathBuf::from(path), word })
+}
+
+#[derive(Deserialize)]
+struct State {
+    bundle: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Config {
+    root: ConfigRoot,
+    #[serde(default)]
+    linux: ConfigLinux,
+}
+
+#[derive(Deserialize)]
+struct ConfigRoot {
+    path: PathBuf,
+}
+
+#[derive(Deserialize, Default)]
+struct ConfigLinux {
+    #[serde(default)]
+    devices: Vec<ConfigDevice>,
+}
+
+#[derive(Deserialize)]
+struct ConfigDevice {
+    path: String,
+}
+
+/// Does what a hook is called for, in the container whose state is read from `state`.
+pub fn run(call: &Call, state: impl Read) -> Result<(), InjectError> {
+    let state: State = document(state, MOST_STATE, "the container's state on standard input")?;
+    let path = state.bundle.join("config.json");
+    let file = fs::File::open(&path).map_err(|source| InjectError::File {
+        action: "read",
+        path: path.clone(),
+        source,
+    })?;
+    let config: Config = document(file, MOST_CONFIG, &path.display().to_string())?;
+    let inside = Inside::open(&state.bundle.join(&config.root.path))?;
+    match call {
+        Call::CreateSymlinks(links) => make_links(&inside, links.iter()),
+        Call::UpdateLdcache(libraries, driver) => teach_loader(&inside, libraries, *driver),
+        Call::DisableDeviceNodeModification => {
+            let params = fs::read_to_string(PARAMS).unwrap_or_default();
+            match closed_params(&params) {
+                Some(text) => cover(&inside, &state.bundle, Path::new(PARAMS), &text.contents),
+                None => Ok(()),
+            }
+        }
+        Call::UpdateApplicationProfile => {
+            let text = application_profile(config.linux.devices.iter().filter_map(minor));
+            write_texts(&inside, std::iter::once(&text))
+        }
+    }
+}
+
+fn minor(device: &ConfigDevice) -> Option<u32> {
+    device.path.strip_prefix("/dev/nvidia")?.parse().ok()
+}
+
+fn document<T: for<'de> Deserialize<'de>>(from: impl Read, most: u64, what: &str) -> Result<T, InjectError> {
+    let mut text = String::new();
+    let wrong = |why: &dyn std::fmt::Display| InjectError::Hook(format!("{what} cannot be read: {why}"));
+    let read = from.take(most + 1).read_to_string(&mut text).map_err(|error| wrong(&error))? as u64;
+    if read > most {
+        return Err(wrong(&"it is too long"));
+    }
+    serde_json::from_str(&text).map_err(|error| wrong(&error))
+}
+
+/// Mounts a text over a file of the container's `/proc`. The text lies in the bundle, which goes when the container
+/// goes.
+fn cover(inside: &Inside, bundle: &Path, covered: &Path, contents: &str) -> Result<(), InjectError> {
+    let Ok(target) = inside.resolve(covered, OFlags::PATH) else { return Ok(()) };
+    let wrong = |source| inside.wrong("cover", covered, source);
+    let kind = rustix::fs::fstatfs(&target).map_err(|error| wrong(error.into()))?;
+    if kind.f_type != rustix::fs::PROC_SUPER_MAGIC {
+        return Err(wrong(std::io::Error::other("it is not on procfs")));
+    }
+    let path = bundle.join("cudock-nvidia-params");
+    let unwritten = |source| InjectError::File { action: "write", path: path.clone(), source };
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o444).custom_flags(NOFOLLOW);
+    let mut source = options.open(&path).map_err(unwritten)?;
+    source.write_all(contents.as_bytes()).map_err(unwritten)?;
+    let place = |fd: i32| format!("/proc/self/fd/{fd}");
+    mount_bind(place(source.as_raw_fd()), place(target.as_raw_fd())).map_err(|error| wrong(error.into()))?;
+    // The path leads to the new mount now, and the descriptor still to what it covers.
+    let top = inside.resolve(covered, OFlags::PATH).map_err(wrong)?;
+    let closed =
+        MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount_remount(place(top.as_raw_fd()), closed, "").map_err(|error| {
+        unmount(place(top.as_raw_fd()), UnmountFlags::DETACH).ok();
+        wrong(error.into())
+    })
+}
+
+const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    const INNER: &str = "CUDOCK_TEST_IN_OWN_MOUNTS";
+
+    /// Runs itself again where mounts are its own.
+    #[test]
+    fn a_file_of_proc_is_covered_by_a_closed_copy_and_nothing_else_is() {
+        if std::env::var_os(INNER).is_some() {
+            return covers();
+        }
+        let inner = Command::new("unshare")
+            .args(["-m", "--propagation", "private"])
+            .arg(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "cdi::hook::tests::a_file_of_proc_is_covered_by_a_closed_copy_and_nothing_else_is",
+            ])
+            .env(INNER, "1")
+            .output();
+        match inner {
+            Ok(output) if !String::from_utf8_lossy(&output.stderr).contains("unshare failed") => {
+                let (out, err) =
+                    (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+                assert!(output.status.success() && out.contains("1 passed"), "{out}{err}");
+            }
+            _ => eprintln!("skipped: no mounts of one's own here"),
+        }
+    }
+
+    fn covers() {
+        let bundle = tempfile::tempdir().unwrap();
+        let root = bundle.path().join("rootfs");
+        fs::create_dir_all(root.join("proc")).unwrap();
+        fs::write(root.join("plain"), "mine").unwrap();
+        let inside = Inside::open(&root).unwrap();
+        cover(&inside, bundle.path(), Path::new("/proc/version"), "x").unwrap();
+        assert!(!root.join("proc/version").exists(), "what is not there is not covered");
+        let error = cover(&inside, bundle.path(), Path::new("/plain"), "x").unwrap_err();
+        assert!(error.to_string().starts_with("cannot cover /plain in "), "{error}");
+
+        rustix::mount::mount("proc", root.join("proc"), "proc", MountFlags::empty(), None::<&std::ffi::CStr>)
+            .unwrap();
+        cover(&inside, bundle.path(), Path::new("/proc/version"), "ModifyDeviceFiles: 0\n").unwrap();
+        assert_eq!(fs::read_to_string(root.join("proc/version")).unwrap(), "ModifyDeviceFiles: 0\n");
+        let error = fs::write(root.join("proc/version"), "x").unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+        unmount(root.join("proc/version"), UnmountFlags::empty()).unwrap();
+        unmount(root.join("proc"), UnmountFlags::empty()).unwrap();
+    }
+}

@@ -1,0 +1,163 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::InjectError;
+
+/// A specification: the devices of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Specification {
+    /// The version of the format.
+    pub cdi_version: String,
+    /// nvidia.com/gpu
+    pub kind: String,
+    /// Notes for people and tools.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// What can be asked for.
+    #[serde(default)]
+    pub devices: Vec<Device>,
+    /// What every device needs.
+    #[serde(default, skip_serializing_if = "ContainerEdits::is_empty")]
+    pub container_edits: ContainerEdits,
+}
+
+/// A device.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Device {
+    /// 0, GPU-5a… or all
+    pub name: String,
+    /// Notes for people and tools.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// What it needs.
+    #[serde(default)]
+    pub container_edits: ContainerEdits,
+}
+
+/// What must be done to a container.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerEdits {
+    /// Variables, as NAME=VALUE.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// Device nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub device_nodes: Vec<Node>,
+    /// Programs to run while the container is made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<Hook>,
+    /// Mounts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<Mount>,
+    /// Groups of the first process.
+    #[serde(default, rename = "additionalGids", skip_serializing_if = "Vec::is_empty")]
+    pub additional_gids: Vec<u32>,
+}
+
+/// A device node. Numbers that are left out are looked up by whoever makes the container, so they cannot grow old.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Node {
+    /// Where it goes.
+    pub path: String,
+    /// Where it is, if elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_path: Option<String>,
+    /// Its major number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub major: Option<i64>,
+    /// Its minor number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minor: Option<i64>,
+}
+
+/// A program to run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hook {
+    /// When: `createContainer`.
+    pub hook_name: String,
+    /// The program.
+    pub path: String,
+    /// Its arguments, its own name first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Its variables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+}
+
+/// A mount.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Mount {
+    /// What.
+    pub host_path: String,
+    /// Where.
+    pub container_path: String,
+    /// How.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// Of which kind of file system.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+}
+
+impl ContainerEdits {
+    /// Whether nothing is to be done.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Specification {
+    /// As YAML, in an order that does not depend on chance.
+    pub fn to_yaml(&self) -> Result<String, InjectError> {
+        let text = serde_yaml_ng::to_string(self).map_err(|error| wrong(&error))?;
+        Ok(format!("---\n{text}"))
+    }
+
+    /// As JSON, likewise.
+    pub fn to_json(&self) -> Result<String, InjectError> {
+        let text = serde_json::to_string_pretty(self).map_err(|error| wrong(&error))?;
+        Ok(format!("{text}\n"))
+    }
+
+    /// All the edits in it: those of every device, and those of each.
+    pub fn edits(&self) -> impl Iterator<Item = &ContainerEdits> {
+        std::iter::once(&self.container_edits)
+            .chain(self.devices.iter().map(|device| &device.container_edits))
+    }
+
+    /// The lowest version of the format that has what is used here, so that older engines read it too.
+    pub fn lowest_version(&self) -> &'static str {
+        let any = |test: fn(&ContainerEdits) -> bool| self.edits().any(test);
+        let class = self.kind.split_once('/').map_or("", |(_, class)| class);
+        let annotated =
+            !self.annotations.is_empty() || self.devices.iter().any(|device| !device.annotations.is_empty());
+        if any(|edits| !edits.additional_gids.is_empty()) {
+            "0.7.0"
+        } else if annotated || class.contains('.') {
+            "0.6.0"
+        } else if any(|edits| edits.device_nodes.iter().any(|node| node.host_path.is_some()))
+            || self.devices.iter().any(|device| !device.name.starts_with(|c: char| c.is_ascii_alphabetic()))
+        {
+            "0.5.0"
+        } else if any(|edits| edits.mounts.iter().any(|mount| mount.kind.is_some())) {
+            "0.4.0"
+        } else {
+            "0.3.0"
+        }
+    }
+}
+
+fn wrong(error: &dyn std::fmt::Display) -> InjectError {
+    InjectError::Specification {
+        what: "the CDI specification cannot be written".to_owned(),
+        why: error.to_string(),
+    }
+}

@@ -1,0 +1,152 @@
+//! Everything of a driver that is neither a library nor a device: programs, sockets, firmware, settings.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use super::libraries::Found;
+use super::place::Place;
+use super::{HostFile, Role};
+use crate::request::Capability;
+
+const PROGRAMS: [(&str, Role); 9] = [
+    ("nvidia-smi", Role::Program(Capability::Utility)),
+    ("nvidia-debugdump", Role::Program(Capability::Utility)),
+    ("nvidia-persistenced", Role::Program(Capability::Utility)),
+    ("nv-fabricmanager", Role::Program(Capability::Utility)),
+    ("nvidia-cuda-mps-control", Role::Program(Capability::Compute)),
+    ("nvidia-cuda-mps-server", Role::Program(Capability::Compute)),
+    ("nvidia-imex", Role::OtherProgram),
+    ("nvidia-imex-ctl", Role::OtherProgram),
+    ("nvidia-bug-report.sh", Role::OtherProgram),
+];
+
+const PROGRAM_FOLDERS: [&str; 7] =
+    ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin", "/usr/local/nvidia/bin", "/opt/bin"];
+
+const SOCKETS: [&str; 2] = ["/run/nvidia-persistenced/socket", "/run/nvidia-fabricmanager/socket"];
+
+/// Settings, where they are looked for below `/etc` and the folders of shared data; folders bring the files in them
+/// whose names begin as given.
+const SETTINGS: [(&str, &str, Capability); 10] = [
+    ("glvnd/egl_vendor.d", "10_nvidia", Capability::Graphics),
+    ("egl/egl_external_platform.d", "", Capability::Graphics),
+    ("vulkan/icd.d", "nvidia_", Capability::Graphics),
+    ("vulkan/implicit_layer.d", "nvidia_", Capability::Graphics),
+    ("vulkan/icd.d", "nvidia_icd", Capability::Graphics),
+    ("vulkansc/icd.d", "nvidia_", Capability::Graphics),
+    ("nvidia", "nvoptix.bin", Capability::Graphics),
+    ("nvidia", "nvidia-application-profiles", Capability::Graphics),
+    ("X11/xorg.conf.d", "10-nvidia", Capability::Display),
+    ("OpenCL/vendors", "nvidia.icd", Capability::Compute),
+];
+
+const SHARED: [&str; 5] =
+    ["/etc", "/usr/local/share", "/usr/share", "/run/opengl-driver/share", "/usr/local/nvidia/share"];
+
+pub(super) fn find(files: &Place, devices: &Place, libraries: &Found, mps: &str) -> Vec<HostFile> {
+    let mut found = programs(files, libraries);
+    found.extend(sockets(devices));
+    found.extend(file(devices, Role::Socket(Capability::Compute), mps, mps));
+    found.extend(firmware(files, devices, &libraries.suffix));
+    found.extend(settings(files, libraries));
+    found.extend(file(files, Role::Gds, "/etc/cufile.json", "/etc/cufile.json"));
+    found.extend(file(devices, Role::Gds, "/run/udev", "/run/udev"));
+    found
+}
+
+fn file(place: &Place, role: Role, path: &str, inside: &str) -> Option<HostFile> {
+    Some(HostFile { role, inside: inside.to_owned(), host: place.host(path)? })
+}
+
+/// Programs lie in the usual folders, or beside the libraries.
+fn programs(files: &Place, libraries: &Found) -> Vec<HostFile> {
+    let beside = libraries.folders.iter().filter_map(|folder| {
+        let parent = folder.rsplit_once('/')?.0;
+        Some(format!("{parent}/bin"))
+    });
+    let usual = PROGRAM_FOLDERS.iter().map(|folder| (*folder).to_owned());
+    let folders = files.real_folders(usual.chain(beside));
+    let program = |(name, role): &(&str, Role)| {
+        let paths: Vec<String> = folders
+            .iter()
+            .filter(|folder| files.has(folder, name))
+            .map(|folder| format!("{folder}/{name}"))
+            .filter(|path| files.files().is_program(path))
+            .collect();
+        // A script of that name is someone's wrapper, and what it calls may not be in the container.
+        let path = paths.iter().find(|path| is_binary(files, path)).or_else(|| paths.first())?;
+        file(files, *role, path, path)
+    };
+    PROGRAMS.iter().filter_map(program).collect()
+}
+
+fn is_binary(files: &Place, path: &str) -> bool {
+    let mut magic = [0; 4];
+    let file = files.host(path).and_then(|path| File::open(path).ok());
+    file.is_some_and(|file| file.read_exact_at(&mut magic, 0).is_ok()) && &magic == b"\x7fELF"
+}
+
+fn sockets(devices: &Place) -> Vec<HostFile> {
+    let socket = |path: &&str| {
+        let old = path.replacen("/run/", "/var/run/", 1);
+        let there = if devices.exists(path) { (*path).to_owned() } else { old };
+        file(devices, Role::Socket(Capability::Utility), &there, path)
+    };
+    SOCKETS.iter().filter_map(socket).collect()
+}
+
+/// The first folder that has firmware of this version, in the kernel's order.
+fn firmware(files: &Place, devices: &Place, suffix: &str) -> Vec<HostFile> {
+    let line =
+        |path: &str| devices.text(path).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    let release = line("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let given = line("/sys/module/firmware_class/parameters/path").filter(|path| path.starts_with('/'));
+    let usual = [
+        format!("/lib/firmware/updates/{release}"),
+        "/lib/firmware/updates".to_owned(),
+        format!("/lib/firmware/{release}"),
+        "/lib/firmware".to_owned(),
+    ];
+    for folder in given.into_iter().chain(usual) {
+        let folder = format!("{folder}/nvidia/{suffix}");
+        let names = files.names(&folder);
+        let is_firmware =
+            |name: &&String| name.strip_suffix(".bin").is_some_and(|stem| stem.starts_with("gsp"));
+        let found: Vec<HostFile> = names
+            .iter()
+            .filter(is_firmware)
+            .filter_map(|name| {
+                let path = format!("{folder}/{name}");
+                file(files, Role::Firmware, &path, &path)
+            })
+            .collect();
+        if !found.is_empty() {
+            return found;
+        }
+    }
+    Vec::new()
+}
+
+/// What is found in `/etc` stays there, everything else goes to `/usr/share`: other folders are no image's.
+fn settings(files: &Place, libraries: &Found) -> Vec<HostFile> {
+    let beside = libraries.folders.iter().filter_map(|folder| {
+        Some(format!("{}/share", folder.rsplit_once('/').filter(|(parent, _)| parent.len() > 4)?.0))
+    });
+    let bases = files.real_folders(SHARED.iter().map(|base| (*base).to_owned()).chain(beside));
+    let mut found: Vec<HostFile> = Vec::new();
+    for (folder, prefix, capability) in SETTINGS {
+        let first = folder.split('/').next().unwrap_or(folder);
+        for base in bases.iter().filter(|base| files.has(base, first)) {
+            for name in files.names(&format!("{base}/{folder}")) {
+                let wanted = name.starts_with(prefix) && (!prefix.is_empty() || name.contains("nvidia"));
+                let target = if base == "/etc" { "/etc" } else { "/usr/share" };
+                let inside = format!("{target}/{folder}/{name}");
+                let path = format!("{base}/{folder}/{name}");
+                if wanted && files.is_full_file(&path) && !found.iter().any(|known| known.inside == inside) {
+                    found.extend(file(files, Role::Setting(capability), &path, &inside));
+                }
+            }
+        }
+    }
+    found
+}

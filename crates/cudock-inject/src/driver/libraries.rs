@@ -1,0 +1,239 @@
+//! The driver's libraries: its version, the folders they lie in, and all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::Path;
+
+use cudock_facts::version::DriverVersion;
+use cudock_host::loader;
+
+use super::place::Place;
+use super::{DRIVER_CONTAINER, LibraryFile};
+use crate::edits::Word;
+use crate::elf;
+use crate::ld_cache;
+
+/// Folders below those the loader searches in which distributions keep one driver beside another.
+const CURRENT: [&str; 2] = ["nvidia/current", "nvidia"];
+/// Where 32-bit libraries are, and drivers that only their own links lead to.
+const MORE: [&str; 9] = [
+    "/usr/lib32",
+    "/usr/lib/i386-linux-gnu",
+    "/usr/local/nvidia/lib32",
+    "/run/opengl-driver-32/lib",
+    "/usr/lib/i386-linux-gnu/nvidia/current",
+    "/usr/lib/x86_64-linux-gnu/tegra",
+    "/usr/lib/aarch64-linux-gnu/nvidia",
+    "/home/kubernetes/bin/nvidia/lib64",
+    "/opt/nvidia/lib",
+];
+/// Sub-folders that belong to a folder of libraries.
+const BELOW: [&str; 5] = ["vdpau", "gbm", "nvidia/xorg", "xorg/modules/drivers", "xorg/modules/extensions"];
+
+/// Libraries of the driver that carry a version of their own, by the beginning of their names.
+const OWN_VERSION: [&str; 6] = [
+    "libnvidia-egl-gbm.so.",
+    "libnvidia-egl-wayland.so.",
+    "libnvidia-egl-wayland2.so.",
+    "libnvidia-egl-xcb.so.",
+    "libnvidia-egl-xlib.so.",
+    "libnvidia-nvvm70.so.",
+];
+/// And those with none.
+const NO_VERSION: [&str; 2] = ["nvidia_drv.so", "libnvidia-vulkan-producer.so"];
+
+/// A chain of links to a library has one or two.
+const MOST_LINKS: usize = 8;
+
+/// What was found.
+pub(super) struct Found {
+    pub(super) suffix: String,
+    /// Folders that hold libraries of that version, links followed.
+    pub(super) folders: Vec<String>,
+    pub(super) libraries: Vec<LibraryFile>,
+}
+
+/// A folder and what is in it. Reading a distribution's folder takes a millisecond, so it is done once.
+struct Folder {
+    path: String,
+    names: Vec<String>,
+}
+
+/// The driver's libraries; where there are several versions, those of the loaded module, else those found first.
+pub(super) fn find(place: &Place, kernel: Option<DriverVersion>) -> Option<Found> {
+    let read = |path: String| Folder { names: place.names(&path), path };
+    let candidates: Vec<Folder> = candidates(place).into_iter().map(read).collect();
+    let suffix = version(place, &candidates, kernel)?;
+    let mut folders = Vec::new();
+    let mut libraries = Vec::new();
+    let mut seen = BTreeSet::new();
+    for folder in &candidates {
+        let before = libraries.len();
+        collect(place, folder, None, &suffix, &mut seen, &mut libraries);
+        for below in BELOW {
+            let first = below.split('/').next().unwrap_or(below);
+            if folder.names.iter().any(|name| name == first) {
+                let inner = Folder {
+                    path: folder.path.clone(),
+                    names: place.names(&format!("{}/{below}", folder.path)),
+                };
+                collect(place, &inner, Some(below), &suffix, &mut seen, &mut libraries);
+            }
+        }
+        if libraries.len() > before {
+            folders.push(folder.path.clone());
+        }
+    }
+    Some(Found { suffix, folders, libraries })
+}
+
+/// Every folder that may hold the driver, without links, in the loader's order; folders of files that links in them
+/// lead to come right behind them, which is how a Nix store is found.
+fn candidates(place: &Place) -> Vec<String> {
+    let arch = place.arch();
+    let searched = loader::directories(place.files(), &BTreeMap::new(), &arch);
+    let mut folders: Vec<String> = Vec::new();
+    let mut add = |real: String| {
+        if !is_foreign(&real) && !folders.contains(&real) && place.files().is_dir(&real) {
+            folders.push(real);
+        }
+    };
+    let mut look = |folder: &str| {
+        let Some(folder) = place.real(folder) else { return };
+        add(folder.clone());
+        for name in ["libcuda.so.1", "libnvidia-ml.so.1"].into_iter().filter(|name| place.has(&folder, name))
+        {
+            let real = place.real(&format!("{folder}/{name}"));
+            if let Some((other, _)) = real.as_deref().and_then(|real| real.rsplit_once('/')) {
+                add(other.to_owned());
+            }
+        }
+        if place.has(&folder, "nvidia") {
+            for below in CURRENT {
+                place.real(&format!("{folder}/{below}")).into_iter().for_each(&mut add);
+            }
+        }
+    };
+    for directory in &searched {
+        look(&directory.path);
+    }
+    for folder in MORE {
+        look(folder);
+    }
+    if let Some(bytes) = place.host("/etc/ld.so.cache").and_then(|path| ld_cache::read_file(&path)) {
+        for entry in ld_cache::Cache::parse(&bytes).map(|cache| cache.entries).unwrap_or_default() {
+            if (entry.name.starts_with("libcuda.so.") || entry.name.starts_with("libnvidia-ml.so."))
+                && let Some((folder, _)) = entry.path.rsplit_once('/')
+            {
+                look(folder);
+            }
+        }
+    }
+    folders
+}
+
+/// Libraries for linking, libraries of other drivers, and those of a driver container, which is a root of its own.
+fn is_foreign(folder: &str) -> bool {
+    ["/stubs", "/compat", "/cuda-compat", DRIVER_CONTAINER].iter().any(|part| folder.contains(part))
+}
+
+fn version(place: &Place, folders: &[Folder], kernel: Option<DriverVersion>) -> Option<String> {
+    let mut found: Vec<String> = Vec::new();
+    for stem in ["libcuda.so.", "libnvidia-ml.so."] {
+        for folder in folders {
+            for name in &folder.names {
+                let Some(suffix) = name.strip_prefix(stem) else { continue };
+                let exact = suffix.parse::<DriverVersion>().is_ok_and(DriverVersion::is_exact);
+                if exact && place.is_full_file(&format!("{}/{name}", folder.path)) {
+                    found.push(suffix.to_owned());
+                }
+            }
+        }
+        if !found.is_empty() {
+            break;
+        }
+    }
+    let loaded = |suffix: &&String| suffix.parse().ok() == kernel;
+    found.iter().find(loaded).or_else(|| found.first()).cloned()
+}
+
+fn collect(
+    place: &Place,
+    folder: &Folder,
+    below: Option<&'static str>,
+    suffix: &str,
+    seen: &mut BTreeSet<String>,
+    libraries: &mut Vec<LibraryFile>,
+) {
+    let at = below.map_or_else(|| folder.path.clone(), |below| format!("{}/{below}", folder.path));
+    let names = &folder.names;
+    let ours = |name: &&String| {
+        let versioned = name.strip_suffix(suffix).is_some_and(|stem| stem.ends_with(".so."));
+        let own = OWN_VERSION.iter().any(|stem| {
+            name.strip_prefix(stem).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        });
+        versioned && (name.starts_with("lib") || below.is_some())
+            || own
+            || NO_VERSION.contains(&name.as_str())
+    };
+    // Links are told with the file they lead to, and a folder that is a link is read where it leads.
+    if below.is_some() && place.real(&at).as_ref() != Some(&at) {
+        return;
+    }
+    let outside = place.outside(&at);
+    for name in names.iter().filter(ours) {
+        let host = outside.join(name);
+        let full = fs::symlink_metadata(&host).is_ok_and(|found| found.is_file() && found.len() > 0);
+        if !full || !seen.insert(format!("{at}/{name}")) {
+            continue;
+        }
+        // A folder may have thousands of files, and following each would take longer than starting a container.
+        let stem = name.split_once(".so").map_or(name.as_str(), |(stem, _)| stem);
+        let alike = |other: &&String| other.strip_prefix(stem).is_some_and(|rest| rest.starts_with(".so"));
+        let leads_here = |other: &&String| *other != name && leads_to(place, &at, &outside, other, name);
+        let links: Vec<String> = names.iter().filter(alike).filter(leads_here).cloned().collect();
+        let elf = File::open(&host).ok().and_then(|file| elf::read(&file));
+        let word = elf.as_ref().map_or_else(|| word_of(&at), |elf| elf.word);
+        let soname = elf.and_then(|elf| elf.soname).or_else(|| soname_of(name, &links));
+        libraries.push(LibraryFile {
+            file: name.clone(),
+            folder: folder.path.clone(),
+            below,
+            host,
+            soname,
+            word,
+            links,
+        });
+    }
+}
+
+/// Whether a link of a folder leads to a file in it, by way of others in it or from outside.
+fn leads_to(place: &Place, folder: &str, outside: &Path, link: &str, file: &str) -> bool {
+    let mut here = link.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(outside.join(&here)).map(|target| target.to_string_lossy().into_owned()) {
+            Ok(target) if target.contains('/') => {
+                return place.real(&format!("{folder}/{link}")) == Some(format!("{folder}/{file}"));
+            }
+            Ok(target) => here = target,
+            Err(_) => return here == file,
+        }
+    }
+    false
+}
+
+/// What a folder's name tells.
+fn word_of(folder: &str) -> Word {
+    let narrow = ["/lib32", "/i386-linux-gnu", "/opengl-driver-32"].iter().any(|part| folder.contains(part));
+    if narrow { Word::Bits32 } else { Word::Bits64 }
+}
+
+/// The link `ldconfig` made: a name with one number behind `.so.`.
+fn soname_of(file: &str, links: &[String]) -> Option<String> {
+    let stem = file.split_once(".so.")?.0;
+    let is_soname = |link: &&String| {
+        let number = link.strip_prefix(stem).and_then(|rest| rest.strip_prefix(".so."));
+        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    links.iter().find(is_soname).cloned()
+}

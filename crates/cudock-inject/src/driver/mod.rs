@@ -1,0 +1,304 @@
+//! What a machine has of a driver, as plain data.
+
+mod files;
+mod gpus;
+mod libraries;
+mod nodes;
+mod place;
+mod wsl;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use cudock_facts::version::DriverVersion;
+use cudock_host::Root;
+use cudock_host::host::{NvmlGpu, NvmlReport};
+
+use crate::InjectError;
+use crate::edits::Word;
+use place::Place;
+
+/// Where a driver container puts its root on the host.
+const DRIVER_CONTAINER: &str = "/run/nvidia/driver";
+
+/// Where CUDA's multi-process service listens, unless it is told otherwise.
+pub(crate) const MPS: &str = "/tmp/nvidia-mps";
+
+/// Where to look: the driver's files may lie in another root than its devices.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// The driver's libraries, programs, firmware and settings.
+    pub files: Root,
+    /// Device nodes, `/proc`, `/sys` and sockets.
+    pub devices: Root,
+    /// The folder of pipes that CUDA's multi-process service listens on, as `CUDA_MPS_PIPE_DIRECTORY` may say.
+    pub mps: String,
+}
+
+impl Places {
+    /// Everything in one root.
+    pub fn one(root: Root) -> Self {
+        Self::two(root.clone(), root)
+    }
+
+    /// The driver's files in one, its devices in another.
+    pub fn two(files: Root, devices: Root) -> Self {
+        Self { files, devices, mps: MPS.to_owned() }
+    }
+}
+
+/// Whose driver it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DriverKind {
+    /// Linux's.
+    Linux,
+    /// Windows', seen from WSL2.
+    Wsl,
+}
+
+/// A driver with all its parts that were found.
+#[derive(Debug, Clone)]
+pub struct Driver {
+    /// Whose it is.
+    pub kind: DriverKind,
+    /// Its version; none under WSL2, where no file name tells it.
+    pub version: Option<DriverVersion>,
+    /// The version as file names have it; empty under WSL2.
+    pub suffix: String,
+    /// `x86_64` or aarch64.
+    pub arch: String,
+    /// Where its files were found.
+    pub root: PathBuf,
+    /// Its libraries, in the order of the folders they were found in.
+    pub libraries: Vec<LibraryFile>,
+    /// Its other files.
+    pub files: Vec<HostFile>,
+    /// Its GPUs, by index.
+    pub gpus: Vec<Gpu>,
+    /// Device nodes by their path in `/dev`, those of GPUs and all that may be asked for beside them.
+    pub nodes: BTreeMap<String, Node>,
+    /// Paths in `/dev` that are there and are not devices.
+    pub not_devices: Vec<String>,
+    /// Numbers of MIG capabilities, by names such as `gpu0/gi3/ci0/access` and `config`.
+    pub mig_minors: BTreeMap<String, u32>,
+    /// What `/proc/driver/nvidia/params` says.
+    pub params: Option<String>,
+    /// What was odd.
+    pub notes: Vec<String>,
+}
+
+/// A library of the driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LibraryFile {
+    /// libcuda.so.580.159.04
+    pub file: String,
+    /// The folder of the root that holds it, with sub-folders such as `vdpau` left out.
+    pub folder: String,
+    /// `vdpau`, `gbm` or another folder below that.
+    pub below: Option<&'static str>,
+    /// Where it is on the host.
+    pub host: PathBuf,
+    /// The name programs know it by.
+    pub soname: Option<String>,
+    /// For programs of how many bits it is.
+    pub word: Word,
+    /// Names of links to it in its own folder.
+    pub links: Vec<String>,
+}
+
+impl LibraryFile {
+    /// libcuda of libcuda.so.580.159.04.
+    pub fn stem(&self) -> &str {
+        self.file.split_once(".so").map_or(self.file.as_str(), |(stem, _)| stem)
+    }
+}
+
+/// Another file of the driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostFile {
+    /// What it is for.
+    pub role: Role,
+    /// Where it belongs in a container.
+    pub inside: String,
+    /// Where it is on the host.
+    pub host: PathBuf,
+}
+
+/// What a file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// A program of this capability.
+    Program(crate::request::Capability),
+    /// A program that only `all` brings.
+    OtherProgram,
+    /// A socket or a folder of pipes, of this capability.
+    Socket(crate::request::Capability),
+    /// Firmware.
+    Firmware,
+    /// A setting or a data file of this capability.
+    Setting(crate::request::Capability),
+    /// Something of `GPUDirect` Storage.
+    Gds,
+    /// A file of a WSL2 driver store.
+    Store,
+}
+
+/// A GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Gpu {
+    /// Its number in NVML's order.
+    pub index: u32,
+    /// The number in `/dev/nvidia0`, which may be another.
+    pub minor: u32,
+    /// GPU-5a…
+    pub uuid: Option<String>,
+    /// 0000:01:00.0
+    pub bus: String,
+    /// Its parts, where it is divided.
+    pub mig: Vec<MigDevice>,
+    /// `card0` and `renderD128` of `/dev/dri`.
+    pub dri: Vec<String>,
+}
+
+/// A part of a GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MigDevice {
+    /// Its number on its GPU, in NVML's order.
+    pub index: u32,
+    /// Its GPU instance.
+    pub gpu_instance: u32,
+    /// Its compute instance.
+    pub compute_instance: u32,
+    /// MIG-5a…; only NVML knows it.
+    pub uuid: Option<String>,
+}
+
+/// A device node as `stat` has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Where it is on the host.
+    pub host: PathBuf,
+    /// Its major number.
+    pub major: u32,
+    /// Its minor number.
+    pub minor: u32,
+    /// Its permission bits.
+    pub mode: u32,
+    /// Its group.
+    pub gid: u32,
+}
+
+impl Driver {
+    /// Looks for the driver and reads everything about it.
+    ///
+    /// GPUs are numbered by their place on the bus, as NVML numbers them; where NVML was asked, see
+    /// [`Driver::numbered_by`].
+    pub fn find(places: &Places) -> Result<Self, InjectError> {
+        let devices = Place::new(&places.devices);
+        if wsl::is(&devices) {
+            return wsl::find(&Place::new(&places.files), &devices);
+        }
+        let kernel = kernel_version(&devices);
+        let mut files = Place::new(&places.files);
+        let mut found = libraries::find(&files, kernel);
+        if found.is_none() {
+            let inner = files.below(DRIVER_CONTAINER);
+            if let Some(inner) = inner {
+                found = libraries::find(&inner, kernel);
+                files = inner;
+            }
+        }
+        let Some(found) = found else {
+            return Err(InjectError::NoDriver { root: places.files.base().to_owned() });
+        };
+        let mut odd = Vec::new();
+        let version = found.suffix.parse::<DriverVersion>().ok();
+        if let (Some(kernel), Some(libraries)) = (kernel, version)
+            && kernel != libraries
+        {
+            odd.push(format!(
+                "the loaded module is of driver {kernel} and the libraries are of {libraries}: programs will fail \
+                 until the machine is restarted or the module is loaded again"
+            ));
+        }
+        let (nodes, not_devices) = nodes::read(&devices);
+        Ok(Self {
+            kind: DriverKind::Linux,
+            version,
+            files: files::find(&files, &devices, &found, &places.mps),
+            suffix: found.suffix,
+            arch: files.arch(),
+            root: files.base().to_owned(),
+            libraries: found.libraries,
+            gpus: gpus::read(&devices),
+            nodes,
+            not_devices,
+            mig_minors: gpus::mig_minors(&devices),
+            params: devices.text("/proc/driver/nvidia/params"),
+            notes: odd,
+        })
+    }
+
+    /// Takes over NVML's numbers and names: `gpus` as NVML lists them, joined by UUID or bus address. GPUs that NVML
+    /// does not list keep their order behind those it does. MIG devices are taken over where NVML named any.
+    #[must_use]
+    pub fn numbered_by(mut self, gpus: &[Gpu]) -> Self {
+        let same = |ours: &Gpu, theirs: &Gpu| {
+            let by_uuid = ours.uuid.is_some() && ours.uuid == theirs.uuid;
+            by_uuid || (!theirs.bus.is_empty() && short_bus(&ours.bus) == short_bus(&theirs.bus))
+        };
+        let place = |ours: &Gpu| gpus.iter().position(|theirs| same(ours, theirs));
+        self.gpus.sort_by_key(|ours| place(ours).unwrap_or(usize::MAX));
+        for (index, ours) in self.gpus.iter_mut().enumerate() {
+            ours.index = u32::try_from(index).unwrap_or(u32::MAX);
+            if let Some(theirs) = gpus.iter().find(|theirs| same(ours, theirs)) {
+                ours.uuid = ours.uuid.take().or_else(|| theirs.uuid.clone());
+                if !theirs.mig.is_empty() {
+                    ours.mig.clone_from(&theirs.mig);
+                }
+            }
+        }
+        self
+    }
+}
+
+/// GPUs as NVML lists them, for [`Driver::numbered_by`].
+pub fn of_nvml(report: &NvmlReport) -> Vec<Gpu> {
+    let gpu = |(index, gpu): (usize, &NvmlGpu)| Gpu {
+        index: u32::try_from(index).unwrap_or(u32::MAX),
+        uuid: gpu.uuid.clone(),
+        ..Gpu::default()
+    };
+    report.gpus.iter().enumerate().map(gpu).collect()
+}
+
+/// A PCI address without what NVML and the kernel write differently: the length of the domain and case.
+pub(crate) fn short_bus(bus: &str) -> String {
+    let bus = bus.to_ascii_lowercase();
+    match bus.split_once(':') {
+        Some((domain, rest)) if rest.contains(':') => {
+            format!("{:0>4}:{rest}", domain.trim_start_matches('0'))
+        }
+        _ => bus,
+    }
+}
+
+fn kernel_version(devices: &Place) -> Option<DriverVersion> {
+    let text = devices.text("/proc/driver/nvidia/version").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("NVRM version:"));
+    let exact = |word: &str| word.parse().ok().filter(|version: &DriverVersion| version.is_exact());
+    line.and_then(|line| line.split_whitespace().find_map(exact))
+        .or_else(|| devices.text("/sys/module/nvidia/version")?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_nvml_and_of_the_kernel_are_the_same() {
+        assert_eq!(short_bus("00000000:3B:00.0"), "0000:3b:00.0");
+        assert_eq!(short_bus("0000:3b:00.0"), "0000:3b:00.0");
+        assert_eq!(short_bus("00010000:3B:00.0"), "10000:3b:00.0");
+    }
+}

@@ -1,0 +1,51 @@
+//! Device nodes, by `stat`: majors of some are given out when modules are loaded.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+
+use super::Node;
+use super::place::Place;
+
+/// Folders of `/dev` with nodes that may be asked for.
+const FOLDERS: [&str; 5] =
+    ["/dev", "/dev/dri", "/dev/nvidia-caps", "/dev/nvidia-caps-imex-channels", "/dev/infiniband"];
+
+/// Nodes by path, and paths that should be nodes and are not.
+pub(super) fn read(place: &Place) -> (BTreeMap<String, Node>, Vec<String>) {
+    let mut nodes = BTreeMap::new();
+    let mut others = Vec::new();
+    for folder in FOLDERS {
+        for name in place.names(folder).iter().filter(|name| is_ours(folder, name)) {
+            let path = format!("{folder}/{name}");
+            match node(place, &path) {
+                Some(node) => {
+                    nodes.insert(path, node);
+                }
+                None if place.metadata(&path).is_some_and(|found| found.is_dir()) => {}
+                None => others.push(path),
+            }
+        }
+    }
+    (nodes, others)
+}
+
+pub(super) fn node(place: &Place, path: &str) -> Option<Node> {
+    let metadata = place.metadata(path)?;
+    metadata.file_type().is_char_device().then(|| Node {
+        host: place.host(path).unwrap_or_default(),
+        major: rustix::fs::major(metadata.rdev()),
+        minor: rustix::fs::minor(metadata.rdev()),
+        mode: metadata.mode() & 0o777,
+        gid: metadata.gid(),
+    })
+}
+
+fn is_ours(folder: &str, name: &str) -> bool {
+    match folder {
+        "/dev" => name.starts_with("nvidia") || matches!(name, "gdrdrv" | "dxg"),
+        "/dev/dri" => name.starts_with("card") || name.starts_with("renderD"),
+        "/dev/infiniband" => name.starts_with("uverbs") || name == "rdma_cm",
+        "/dev/nvidia-caps" => name.starts_with("nvidia-cap"),
+        _ => name.starts_with("channel"),
+    }
+}

@@ -1,0 +1,90 @@
+use std::fs::{self, Metadata};
+use std::path::{Path, PathBuf};
+
+use cudock_host::{Files, Root};
+
+/// A root together with where it lies on the host.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    root: Root,
+}
+
+impl Place {
+    pub(super) fn new(root: &Root) -> Self {
+        Self { root: root.clone() }
+    }
+
+    pub(super) fn base(&self) -> &Path {
+        self.root.base()
+    }
+
+    pub(super) fn files(&self) -> &dyn Files {
+        &self.root
+    }
+
+    /// A folder of this place that is a root of its own.
+    pub(super) fn below(&self, path: &str) -> Option<Self> {
+        let outside = self.host(path)?;
+        outside.is_dir().then(|| Root::tree(&outside).ok()).flatten().map(|root| Self { root })
+    }
+
+    /// Where a path of this place is on the host, with all its links followed; none if it leads nowhere.
+    pub(super) fn host(&self, path: &str) -> Option<PathBuf> {
+        self.real(path).map(|real| self.outside(&real))
+    }
+
+    /// Where a path without links in it is on the host.
+    pub(super) fn outside(&self, real: &str) -> PathBuf {
+        self.root.base().join(real.trim_start_matches('/'))
+    }
+
+    pub(super) fn real(&self, path: &str) -> Option<String> {
+        Files::real(&self.root, path)
+    }
+
+    pub(super) fn exists(&self, path: &str) -> bool {
+        self.real(path).is_some()
+    }
+
+    /// Whether a folder, given without links in it, has such a name. One look, where following a path takes many.
+    pub(super) fn has(&self, folder: &str, name: &str) -> bool {
+        fs::symlink_metadata(self.outside(folder).join(name)).is_ok()
+    }
+
+    /// Folders with their links followed, each once; those that are not there are left out.
+    pub(super) fn real_folders(&self, folders: impl Iterator<Item = String>) -> Vec<String> {
+        let mut real: Vec<String> = Vec::new();
+        for folder in folders.filter_map(|folder| self.real(&folder)) {
+            if !real.contains(&folder) {
+                real.push(folder);
+            }
+        }
+        real
+    }
+
+    pub(super) fn names(&self, folder: &str) -> Vec<String> {
+        Files::names(&self.root, folder)
+    }
+
+    pub(super) fn text(&self, path: &str) -> Option<String> {
+        Files::text(&self.root, path)
+    }
+
+    pub(super) fn metadata(&self, path: &str) -> Option<Metadata> {
+        fs::metadata(self.host(path)?).ok()
+    }
+
+    /// Whether it is a plain file with something in it: what a committed container leaves behind is empty.
+    pub(super) fn is_full_file(&self, path: &str) -> bool {
+        self.metadata(path).is_some_and(|metadata| metadata.is_file() && metadata.len() > 0)
+    }
+
+    /// The program loader's name tells a tree's architecture; a live machine knows its own.
+    pub(super) fn arch(&self) -> String {
+        if self.root.is_live() {
+            return std::env::consts::ARCH.to_owned();
+        }
+        let arm = ["/lib/ld-linux-aarch64.so.1", "/usr/lib/aarch64-linux-gnu"];
+        if arm.iter().any(|path| self.exists(path)) { "aarch64" } else { "x86_64" }.to_owned()
+    }
+}

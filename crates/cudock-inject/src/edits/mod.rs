@@ -1,0 +1,203 @@
+//! What must be done to a container so that it has the GPU.
+
+mod devices;
+mod files;
+mod libraries;
+mod select;
+
+use std::path::PathBuf;
+
+use cudock_facts::version::DriverVersion;
+use serde::Serialize;
+
+use crate::InjectError;
+use crate::driver::{Driver, DriverKind};
+use crate::request::{Capability, GpuRequest};
+
+/// All that must be done. The order of what is in it does not depend on chance.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Edits {
+    /// Device nodes to make, and to allow.
+    pub devices: Vec<DeviceNode>,
+    /// Files and folders to mount.
+    pub mounts: Vec<Mount>,
+    /// Links to make.
+    pub links: Vec<Link>,
+    /// Files to write, or to mount over others where they are below `/proc`.
+    pub texts: Vec<Text>,
+    /// Variables to set, over the image's.
+    pub environment: Vec<(String, String)>,
+    /// Groups the container's first process must be in, because nodes are open to these only.
+    pub additional_gids: Vec<u32>,
+    /// What the loader must know of.
+    pub libraries: Vec<Library>,
+    /// The driver, where the container computes: a newer libcuda of the image's own may go before its.
+    pub driver: Option<DriverVersion>,
+    /// What is missing, though the container can start without it.
+    pub warnings: Vec<String>,
+}
+
+/// A character device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DeviceNode {
+    /// Where it is on the host.
+    pub host: PathBuf,
+    /// Where it goes.
+    pub container: PathBuf,
+    /// Its major number.
+    pub major: u32,
+    /// Its minor number.
+    pub minor: u32,
+    /// Its permission bits.
+    pub mode: u32,
+    /// Its group.
+    pub gid: u32,
+}
+
+/// A bind mount.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Mount {
+    /// What is mounted.
+    pub host: PathBuf,
+    /// Where.
+    pub container: PathBuf,
+    /// How.
+    pub options: Vec<String>,
+}
+
+/// A symbolic link.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Link {
+    /// Where it is made.
+    pub path: PathBuf,
+    /// What it says.
+    pub target: PathBuf,
+}
+
+/// A file to write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Text {
+    /// Where.
+    pub path: PathBuf,
+    /// What.
+    pub contents: String,
+}
+
+/// A library for the loader's cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Library {
+    /// libcuda.so.1
+    pub soname: String,
+    /// Where it is in the container.
+    pub path: PathBuf,
+    /// For programs of how many bits.
+    pub word: Word,
+}
+
+/// For programs of how many bits a library is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Word {
+    /// 32
+    #[serde(rename = "32")]
+    Bits32,
+    /// 64
+    #[serde(rename = "64")]
+    Bits64,
+}
+
+/// Where the driver's libraries and programs go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Placement {
+    /// Where they are on the host: for CDI, where the image is not known.
+    SameAsHost,
+    /// Into the image's own folder of libraries; see [`crate::library_folder`].
+    Folder(PathBuf),
+}
+
+/// Options of ordinary mounts.
+pub(crate) const READ_ONLY: [&str; 5] = ["ro", "nosuid", "nodev", "rbind", "rprivate"];
+/// Options of sockets: connecting to one is writing.
+pub(crate) const SOCKET: [&str; 5] = ["nosuid", "nodev", "rbind", "rprivate", "noexec"];
+
+/// Another tool that reads this does not put a GPU in again.
+const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
+/// NVIDIA's own tools look here for the driver's libcuda.
+const LIBCUDA_FOLDER: &str = "NVIDIA_CTK_LIBCUDA_DIR";
+
+impl Edits {
+    fn mount(&mut self, host: PathBuf, container: PathBuf, options: &[&str]) {
+        if !self.mounts.iter().any(|known| known.container == container) {
+            let options = options.iter().map(|option| (*option).to_owned()).collect();
+            self.mounts.push(Mount { host, container, options });
+        }
+    }
+
+    fn link(&mut self, path: PathBuf, target: impl Into<PathBuf>) {
+        let target = target.into();
+        let taken = self.links.iter().any(|known| known.path == path)
+            || self.mounts.iter().any(|known| known.container == path);
+        if !taken {
+            self.links.push(Link { path, target });
+        }
+    }
+}
+
+/// The edits for a request. What makes the container useless when it is missing is an error, what is merely missed is
+/// a warning.
+pub fn edits(driver: &Driver, request: &GpuRequest, placement: &Placement) -> Result<Edits, InjectError> {
+    let mut edits = Edits { warnings: driver.notes.clone(), ..Edits::default() };
+    let chosen = select::select(driver, &request.devices)?;
+    devices::add(&mut edits, driver, request, &chosen)?;
+    let libcuda = libraries::add(&mut edits, driver, request, placement)?;
+    files::add(&mut edits, driver, request, placement);
+    if request.capabilities.has(Capability::Graphics) && !chosen.is_empty() {
+        edits.texts.push(application_profile(chosen.iter().map(|chosen| chosen.gpu.minor)));
+    }
+    if request.capabilities.has(Capability::Compute) {
+        edits.driver = driver.version;
+    }
+    edits.texts.extend(driver.params.as_deref().and_then(closed_params));
+    edits.environment.push((VISIBLE.to_owned(), "void".to_owned()));
+    if let Some(folder) = libcuda {
+        edits.environment.push((LIBCUDA_FOLDER.to_owned(), folder.display().to_string()));
+    }
+    if driver.kind == DriverKind::Linux {
+        edits.links.sort();
+    }
+    edits.additional_gids.sort_unstable();
+    edits.additional_gids.dedup();
+    Ok(edits)
+}
+
+/// The module's settings with one turned off: a driver that runs in the container must not make nodes of GPUs that
+/// were not given to it.
+pub(crate) fn closed_params(params: &str) -> Option<Text> {
+    let open = "ModifyDeviceFiles: 1";
+    params.lines().any(|line| line.trim() == open).then(|| Text {
+        path: PathBuf::from("/proc/driver/nvidia/params"),
+        contents: params.replace(open, "ModifyDeviceFiles: 0"),
+    })
+}
+
+/// EGL and Vulkan list every GPU the module has; this tells them which ones are the container's.
+pub(crate) fn application_profile(minors: impl Iterator<Item = u32>) -> Text {
+    let mask = minors.map(|minor| 1_u64.checked_shl(minor).unwrap_or(0)).fold(0, std::ops::BitOr::bitor);
+    let contents = format!(
+        "{{\"profiles\": [{{\"name\": \"_container_\", \"settings\": [\"EGLVisibleDGPUDevices\", {mask:#x}]}}], \
+         \"rules\": [{{\"pattern\": [], \"profile\": \"_container_\"}}]}}\n"
+    );
+    let path = PathBuf::from("/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf");
+    Text { path, contents }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn params_are_closed_only_where_they_were_open() {
+        let text = closed_params("Foo: 3\nModifyDeviceFiles: 1\nModifyDeviceFilesX: 10\n").unwrap();
+        assert_eq!(text.contents, "Foo: 3\nModifyDeviceFiles: 0\nModifyDeviceFilesX: 10\n");
+        assert_eq!(closed_params("ModifyDeviceFiles: 0\n"), None);
+    }
+}

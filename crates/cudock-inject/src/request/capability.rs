@@ -1,0 +1,103 @@
+use std::collections::BTreeSet;
+
+use cudock_facts::suggest::nearest;
+
+use crate::InjectError;
+
+/// What of a driver a container may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Capability {
+    /// CUDA and `OpenCL`.
+    Compute,
+    /// 32-bit programs.
+    Compat32,
+    /// OpenGL, EGL and Vulkan.
+    Graphics,
+    /// nvidia-smi and NVML.
+    Utility,
+    /// Encoding and decoding.
+    Video,
+    /// Screens: an X server in the container.
+    Display,
+    /// DLSS and its kin.
+    Ngx,
+}
+
+impl Capability {
+    /// All there are.
+    pub const ALL: [Self; 7] =
+        [Self::Compute, Self::Compat32, Self::Graphics, Self::Utility, Self::Video, Self::Display, Self::Ngx];
+
+    /// The word in `NVIDIA_DRIVER_CAPABILITIES`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Compat32 => "compat32",
+            Self::Graphics => "graphics",
+            Self::Utility => "utility",
+            Self::Video => "video",
+            Self::Display => "display",
+            Self::Ngx => "ngx",
+        }
+    }
+}
+
+/// A set of capabilities.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capabilities {
+    set: BTreeSet<Capability>,
+    all: bool,
+}
+
+impl Default for Capabilities {
+    /// What containers get that do not say: `utility,compute`.
+    fn default() -> Self {
+        Self::of(&[Capability::Utility, Capability::Compute])
+    }
+}
+
+impl Capabilities {
+    /// These and no others.
+    pub fn of(capabilities: &[Capability]) -> Self {
+        Self { set: capabilities.iter().copied().collect(), all: false }
+    }
+
+    /// Everything the driver has, also what belongs to no capability.
+    pub fn all() -> Self {
+        Self { set: Capability::ALL.into_iter().collect(), all: true }
+    }
+
+    /// Reads a list of names; `wherein` is the option or variable it stands in. An empty list is the default.
+    pub fn parse(text: &str, wherein: &str) -> Result<Self, InjectError> {
+        let names: Vec<&str> = text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+        if names.is_empty() {
+            return Ok(Self::default());
+        }
+        let mut capabilities = Self::of(&[]);
+        for name in names {
+            if name == "all" {
+                capabilities = Self::all();
+            } else if let Some(known) = Capability::ALL.into_iter().find(|known| known.name() == name) {
+                capabilities.set.insert(known);
+            } else {
+                let known = Capability::ALL.iter().map(|known| known.name()).chain(["all"]);
+                return Err(InjectError::UnknownCapability {
+                    wherein: wherein.to_owned(),
+                    name: name.to_owned(),
+                    near: nearest(name, known),
+                });
+            }
+        }
+        Ok(capabilities)
+    }
+
+    /// Whether a capability is in it.
+    pub fn has(&self, capability: Capability) -> bool {
+        self.set.contains(&capability)
+    }
+
+    /// Whether everything was asked for by `all`, rather than every capability by name.
+    pub fn is_all(&self) -> bool {
+        self.all
+    }
+}

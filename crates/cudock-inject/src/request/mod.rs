@@ -1,0 +1,102 @@
+//! What was asked for: `--gpus`, or the variables of an image.
+
+mod capability;
+mod flag;
+mod image;
+
+pub use capability::{Capabilities, Capability};
+
+/// Which GPUs a container gets, and what it may do with them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GpuRequest {
+    /// Which GPUs.
+    pub devices: Devices,
+    /// What of the driver.
+    pub capabilities: Capabilities,
+    /// IMEX channels, for memory shared between machines.
+    pub imex_channels: Vec<u32>,
+    /// What is given only when it is asked for.
+    pub extras: Extras,
+}
+
+/// Which GPUs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Devices {
+    /// All of them.
+    #[default]
+    All,
+    /// The driver, and no GPU.
+    None,
+    /// So many, the first ones.
+    Count(u32),
+    /// These.
+    Listed(Vec<DeviceName>),
+}
+
+/// What names a GPU or a part of one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum DeviceName {
+    /// Its number in NVML's order.
+    Index(u32),
+    /// Its UUID, or the beginning of it.
+    Uuid(String),
+    /// A MIG device by the numbers of its GPU and of itself.
+    Mig(u32, u32),
+    /// A MIG device by its UUID.
+    MigUuid(String),
+    /// Its PCI address.
+    Bus(String),
+}
+
+/// What is given only when it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+pub struct Extras {
+    /// `GPUDirect` Storage.
+    pub gds: bool,
+    /// `GDRCopy`.
+    pub gdrcopy: bool,
+    /// `InfiniBand` verbs.
+    pub mofed: bool,
+    /// `NVSwitch` management.
+    pub nvswitch: bool,
+    /// Making and removing MIG devices; the caller sees to it that the container may administrate.
+    pub mig_config: bool,
+    /// Watching all MIG devices; likewise.
+    pub mig_monitor: bool,
+}
+
+impl std::fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Index(index) => write!(f, "{index}"),
+            Self::Mig(gpu, mig) => write!(f, "{gpu}:{mig}"),
+            Self::Uuid(name) | Self::MigUuid(name) | Self::Bus(name) => f.write_str(name),
+        }
+    }
+}
+
+impl DeviceName {
+    /// Reads one name; `None` if it is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let number = |text: &str| text.parse::<u32>().ok().filter(|_| !text.starts_with('+'));
+        if let Some(index) = number(text) {
+            return Some(Self::Index(index));
+        }
+        if text.starts_with("GPU-") && text.len() > 4 {
+            return Some(Self::Uuid(text.to_owned()));
+        }
+        if text.starts_with("MIG-") && text.len() > 4 {
+            return Some(Self::MigUuid(text.to_owned()));
+        }
+        if let Some((Some(gpu), Some(mig))) =
+            text.split_once(':').map(|(gpu, mig)| (number(gpu), number(mig)))
+        {
+            return Some(Self::Mig(gpu, mig));
+        }
+        let is_bus = text.matches(':').count() == 2
+            && text.contains('.')
+            && text.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.'));
+        is_bus.then(|| Self::Bus(text.to_ascii_lowercase()))
+    }
+}

@@ -1,0 +1,38 @@
+//! How slirp4netns is called.
+
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::RawFd;
+use std::path::Path;
+
+use super::Options;
+
+/// The address at which it answers for the host's name server, in the network it makes up (10.0.2.0/24).
+pub(super) const NAME_SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 2, 3));
+
+/// What it is started with: `ready` is written to when it is ready, and it ends when the other end of `exit` closes.
+pub(super) fn arguments(namespace: &Path, options: Options, ready: RawFd, exit: RawFd) -> Vec<OsString> {
+    let mut all: Vec<OsString> =
+        ["--configure", "--mtu=65520", "--enable-sandbox", "--enable-seccomp"].map(OsString::from).into();
+    if !options.host_loopback {
+        all.push("--disable-host-loopback".into());
+    }
+    all.push(format!("--ready-fd={ready}").into());
+    all.push(format!("--exit-fd={exit}").into());
+    all.push("--netns-type=path".into());
+    all.push(namespace.into());
+    all.push("tap0".into());
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hosts_loopback_is_reached_only_when_asked_for() {
+        let with = |host_loopback| arguments(Path::new("/n"), Options { host_loopback }, 3, 4);
+        assert!(with(false).contains(&OsString::from("--disable-host-loopback")));
+        assert!(!with(true).contains(&OsString::from("--disable-host-loopback")));
+    }
+}

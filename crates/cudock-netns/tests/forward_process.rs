@@ -1,0 +1,163 @@
+//! Ports that cannot be had, and the life of a forwarder's process.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail loudly"
+)]
+
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use cudock_netns::forward::{Forwarder, Listeners, Options, Publication};
+use cudock_netns::{Error, Namespace};
+use support::{
+    Ended, FOREVER, again, be_the_forwarder, connect, echo, forward, forwarder_command, host_side, is_again,
+    lives, namespace, serve_inside, until,
+};
+
+#[test]
+fn the_forwarders_process() {
+    if is_again("the_forwarders_process") {
+        be_the_forwarder();
+    }
+}
+
+/// What holds a port in the next test.
+#[test]
+fn a_process_with_a_port() {
+    if is_again("a_process_with_a_port") {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let datagrams = UdpSocket::bind(listener.local_addr().unwrap()).unwrap();
+        println!("port: {}", datagrams.local_addr().unwrap().port());
+        thread::sleep(FOREVER);
+    }
+}
+
+#[test]
+fn a_port_in_use_is_an_error_that_names_the_port_and_its_holder() {
+    let (holder, port) = Ended::start(again("a_process_with_a_port"), "port: ");
+    let pid = holder.0.id();
+    for protocol in ["tcp", "udp"] {
+        let wanted = Publication::parse(&format!("127.0.0.1:{port}:80/{protocol}")).unwrap();
+        let error = Listeners::bind(&wanted).unwrap_err();
+        let said = error.to_string();
+        assert!(said.starts_with(&format!("port {port}/{protocol} of 127.0.0.1 is in use by ")), "{said}");
+        assert!(said.ends_with(&format!("(pid {pid})")), "{said}");
+    }
+}
+
+#[test]
+fn a_port_published_twice_is_an_error_before_anything_is_bound() {
+    let twice = Publication::parse("127.0.0.1:18080:80").unwrap().repeat(2);
+    assert!(matches!(Listeners::bind(&twice).unwrap_err(), Error::PublishedTwice { port: 18080, .. }));
+}
+
+#[test]
+fn an_address_that_the_host_lacks_is_an_error_with_a_hint() {
+    let wanted = Publication::parse("203.0.113.77:0:80").unwrap();
+    let said = Listeners::bind(&wanted).unwrap_err().to_string();
+    assert!(said.ends_with("hint: this host has no such address"), "{said}");
+}
+
+#[test]
+fn a_forwarder_has_no_capabilities_and_lives_in_the_containers_namespace() {
+    let Some(made) = namespace() else { return };
+    serve_inside(&made, "127.0.0.1:80", echo);
+    let forwarder = forward(&["127.0.0.1::80"], &made, Options::default());
+    let mut stream = connect(&forwarder);
+    stream.write_all(b"x").unwrap();
+    stream.read_exact(&mut [0; 1]).unwrap();
+    let number = made.number().unwrap();
+    let mut serving = 0;
+    for task in fs::read_dir(format!("/proc/{}/task", forwarder.pid())).unwrap() {
+        let task = task.unwrap().path();
+        let its = fs::read_link(task.join("ns/net")).unwrap();
+        if its.to_str() == Some(&format!("net:[{number}]")) {
+            let status = fs::read_to_string(task.join("status")).unwrap();
+            assert!(status.contains("CapEff:\t0000000000000000"), "{status}");
+            assert!(status.contains("NoNewPrivs:\t1"), "{status}");
+            serving += 1;
+        }
+    }
+    assert_eq!(serving, 1);
+}
+
+#[test]
+fn a_forwarder_that_is_stopped_leaves_its_ports() {
+    let Some(made) = namespace() else { return };
+    let forwarder = forward(&["127.0.0.1::80"], &made, Options::default());
+    let address = host_side(&forwarder);
+    assert!(!forwarder.ends_within(Duration::from_millis(50)), "it stays until it is told to end");
+    let pid = forwarder.pid();
+    assert!(forwarder.stop().is_some());
+    assert!(!lives(pid));
+    TcpListener::bind(address).unwrap();
+}
+
+/// The parent in the next test.
+#[test]
+fn a_parent_of_a_forwarder() {
+    if is_again("a_parent_of_a_forwarder") {
+        let made = Namespace::create().unwrap();
+        let wanted = Publication::parse("127.0.0.1::80").unwrap();
+        let listeners = Listeners::bind(&wanted).unwrap();
+        let forwarder = Forwarder::start(forwarder_command(), listeners, &made, Options::default()).unwrap();
+        println!("started: {} {}", forwarder.pid(), forwarder.publications()[0].host_port);
+        thread::sleep(FOREVER);
+    }
+}
+
+#[test]
+fn a_forwarder_ends_with_its_parent_even_if_that_is_killed() {
+    if namespace().is_none() {
+        return;
+    }
+    let (mut parent, said) = Ended::start(again("a_parent_of_a_forwarder"), "started: ");
+    let (pid, port) = said.split_once(' ').unwrap();
+    let (pid, port) = (pid.parse().unwrap(), port.parse::<u16>().unwrap());
+    assert!(lives(pid));
+    parent.0.kill().unwrap();
+    parent.0.wait().unwrap();
+    until("the end of the forwarder", || !lives(pid));
+    TcpListener::bind(("127.0.0.1", port)).unwrap();
+}
+
+#[test]
+fn a_forwarder_without_its_listener_says_so() {
+    let text = "1,parent=1,namespace=901,idle=1,carriage=copy,tcp=902:80";
+    let mut command = forwarder_command();
+    let output = command.arg(text).stderr(std::process::Stdio::piped()).output().unwrap();
+    assert!(!output.status.success());
+    let said =
+        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("descriptor 901"), "{said}");
+}
+
+#[test]
+fn a_forwarder_without_descriptors_serves_the_rest_when_the_first_have_ended() {
+    let Some(made) = namespace() else { return };
+    serve_inside(&made, "127.0.0.1:80", echo);
+    let this = forwarder_command();
+    let mut limited = Command::new("sh");
+    // Hard and soft, so that it cannot have more: enough for about a dozen connections.
+    limited.args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""]).arg(this.get_program()).args(this.get_args());
+    limited.env("CUDOCK_TEST_AGAIN", "the_forwarders_process");
+    let listeners = Listeners::bind(&Publication::parse("127.0.0.1::80").unwrap()).unwrap();
+    let forwarder = Forwarder::start(limited, listeners, &made, Options::default()).unwrap();
+    let mut waiting: Vec<TcpStream> = (0..100).map(|_| connect(&forwarder)).collect();
+    for stream in &mut waiting {
+        stream.write_all(b"x").unwrap();
+    }
+    for mut stream in waiting {
+        stream.read_exact(&mut [0; 1]).unwrap();
+        // Dropping it makes room for the next.
+    }
+}

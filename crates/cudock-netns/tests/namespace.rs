@@ -1,0 +1,177 @@
+//! Namespaces: made, named, joined.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail loudly"
+)]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+
+use cudock_netns::Namespace;
+use support::{Ended, again, inside, is_again, namespace};
+
+#[test]
+fn a_new_namespace_has_a_loopback_device_that_works_and_nothing_else() {
+    let Some(made) = namespace() else { return };
+    let devices = inside(&made, || {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(address).unwrap();
+            TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        }
+        fs::read_to_string("/proc/thread-self/net/dev").unwrap()
+    });
+    let names: Vec<&str> = devices.lines().skip(2).filter_map(|line| line.trim().split(':').next()).collect();
+    assert!(names.contains(&"lo"), "{names:?}");
+    // The kernel may add its tunnels, which are down; nothing leads out.
+    let routes = inside(&made, || fs::read_to_string("/proc/thread-self/net/route").unwrap());
+    assert_eq!(routes.lines().count(), 1, "{routes}");
+}
+
+#[test]
+fn the_maker_stays_where_it_is() {
+    let before = Namespace::current().unwrap().number().unwrap();
+    let Some(made) = namespace() else { return };
+    assert_eq!(Namespace::current().unwrap().number().unwrap(), before);
+    assert_ne!(made.number().unwrap(), before);
+}
+
+#[test]
+fn no_thread_remains() {
+    const NAME: &str = "no_thread_remains";
+    if !is_again(NAME) {
+        // In a process where no other test makes threads.
+        if namespace().is_some() {
+            assert!(again(NAME).status().unwrap().success());
+        }
+        return;
+    }
+    let threads = || -> BTreeSet<_> {
+        fs::read_dir("/proc/self/task").unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    };
+    let before = threads();
+    for _ in 0..200 {
+        Namespace::create().unwrap();
+        assert_eq!(threads(), before);
+    }
+}
+
+#[test]
+fn an_unprivileged_port_is_any_port() {
+    let Some(made) = namespace() else { return };
+    let first =
+        inside(&made, || fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap());
+    if fs::metadata("/proc/sys/net").is_ok_and(|it| it.permissions().readonly()) {
+        eprintln!("skipped: /proc/sys is read-only");
+        return;
+    }
+    assert_eq!(first.trim(), "0");
+}
+
+#[test]
+fn a_namespace_bound_to_a_path_outlives_its_maker_and_goes_when_it_is_unbound() {
+    let Some(made) = namespace() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("net");
+    if let Err(error) = made.bind_to(&path) {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    let number = made.number().unwrap();
+    drop(made);
+    assert_eq!(Namespace::open(&path).unwrap().number().unwrap(), number);
+    Namespace::unbind(&path).unwrap();
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_file_that_is_no_namespace_is_refused_with_its_path() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = Namespace::open(file.path()).unwrap_err().to_string();
+    assert!(error.contains(&file.path().display().to_string()), "{error}");
+    assert!(Namespace::open(Path::new("/nowhere")).is_err());
+}
+
+/// What the processes of the next test do: one answers on localhost, the other asks.
+#[test]
+fn a_process_inside() {
+    if !is_again("a_process_inside") {
+        return;
+    }
+    Namespace::open(Path::new(&env::var_os("NETNS").unwrap())).unwrap().enter().unwrap();
+    if env::var("ROLE").unwrap() == "server" {
+        let listener = TcpListener::bind("127.0.0.1:8081").unwrap();
+        println!("ready: yes");
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(b"from the neighbour").unwrap();
+    } else {
+        let mut said = String::new();
+        TcpStream::connect("127.0.0.1:8081").unwrap().read_to_string(&mut said).unwrap();
+        println!("answer: {said}");
+    }
+}
+
+#[test]
+fn two_processes_that_join_by_path_share_localhost() {
+    let Some(made) = namespace() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("net");
+    if let Err(error) = made.bind_to(&path) {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    let process = |role: &str| {
+        let mut command = again("a_process_inside");
+        command.env("NETNS", &path).env("ROLE", role);
+        command
+    };
+    let (_server, _) = Ended::start(process("server"), "ready: ");
+    let (_client, answer) = Ended::start(process("client"), "answer: ");
+    assert_eq!(answer, "from the neighbour");
+    assert!(TcpStream::connect("127.0.0.1:8081").is_err(), "the host does not see the container's localhost");
+    Namespace::unbind(&path).unwrap();
+}
+
+#[test]
+fn the_namespace_of_a_process_is_found_and_that_of_none_is_an_error() {
+    let Some(made) = namespace() else { return };
+    let number = made.number().unwrap();
+    let sleeper = inside(&made, || Ended(Command::new("sleep").arg("600").spawn().unwrap()));
+    assert_eq!(Namespace::of_process(sleeper.0.id()).unwrap().number().unwrap(), number);
+    let error = Namespace::of_process(u32::MAX).unwrap_err().to_string();
+    assert!(error.contains("process 4294967295"), "{error}");
+}
+
+#[test]
+fn a_user_namespace_of_our_own_is_enough() {
+    const NAME: &str = "a_user_namespace_of_our_own_is_enough";
+    if is_again(NAME) {
+        let made = Namespace::create().unwrap();
+        let number = inside(&made, || Namespace::current().unwrap().number().unwrap());
+        assert_eq!(number, made.number().unwrap());
+        return;
+    }
+    let exists = Command::new("unshare").args(["--user", "--map-root-user", "true"]).status();
+    if !exists.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: no user namespaces, or no unshare(1)");
+        return;
+    }
+    let this = again(NAME);
+    let status = Command::new("unshare")
+        .args(["--user", "--map-root-user"])
+        .arg(this.get_program())
+        .args(this.get_args())
+        .env("CUDOCK_TEST_AGAIN", NAME)
+        .status()
+        .unwrap();
+    assert!(status.success());
+}

@@ -1,0 +1,259 @@
+//! A way out, with the real programs, on a host that the test makes up: a namespace of its own with two addresses, a
+//! default route, and a name server on its loopback device.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail loudly"
+)]
+
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use cudock_netns::outbound::{Found, Options, Outbound, Tool};
+use cudock_netns::{Error, Namespace};
+use support::{Ended, FOREVER, again, inside, is_again, lives, until};
+
+/// The address and gateway of the made-up host, and an address on another device of it.
+const GATEWAY: &str = "192.0.2.1";
+const OTHER: &str = "198.51.100.7";
+
+const HOST: &[&str] = &[
+    "link set lo up",
+    "link add up0 type veth peer name up1",
+    "link set up0 up",
+    "link set up1 up",
+    "address add 192.0.2.2/24 dev up0",
+    "address add 198.51.100.7/24 dev up1",
+    "route add default via 192.0.2.1 dev up0",
+];
+
+/// Becomes the made-up host: this process already has mounts and a network of its own.
+fn be_the_host() {
+    for line in HOST {
+        assert!(Command::new("ip").args(line.split(' ')).status().unwrap().success(), "ip {line}");
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), "nameserver 127.0.0.1\n").unwrap();
+    fs::set_permissions(file.path(), fs::Permissions::from_mode(0o644)).unwrap();
+    let real = fs::canonicalize("/etc/resolv.conf").unwrap();
+    let status = Command::new("mount").arg("--bind").arg(file.path()).arg(real).status().unwrap();
+    assert!(status.success());
+}
+
+/// Runs a test again in a process that may become a host. Whether it is that process.
+fn on_a_host_of_its_own(test: &str, tool: Tool) -> Option<Found> {
+    let found = match find(tool) {
+        Ok(found) => found,
+        Err(reason) => {
+            eprintln!("skipped: {reason}");
+            return None;
+        }
+    };
+    if is_again(test) {
+        be_the_host();
+        return Some(found);
+    }
+    let this = again(test);
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--net", "--"]).arg(this.get_program()).args(this.get_args());
+    command.env("CUDOCK_TEST_AGAIN", test);
+    assert!(command.status().unwrap().success(), "the test fails on the made-up host");
+    None
+}
+
+fn find(tool: Tool) -> Result<Found, String> {
+    for needed in ["unshare", "ip", "mount"] {
+        if !["/bin", "/usr/bin", "/sbin", "/usr/sbin"]
+            .iter()
+            .any(|it| fs::exists(format!("{it}/{needed}")).unwrap())
+        {
+            return Err(format!("there is no {needed}(8)"));
+        }
+    }
+    let may = Command::new("unshare").args(["--mount", "--net", "true"]).output().unwrap();
+    if !may.status.success() {
+        return Err(String::from_utf8_lossy(&may.stderr).trim().to_owned());
+    }
+    if let Err(error) = fs::File::options().read(true).write(true).open("/dev/net/tun") {
+        return Err(format!("/dev/net/tun: {error}"));
+    }
+    let path = ["/usr/bin", "/usr/local/bin"]
+        .iter()
+        .map(|it| format!("{it}/{tool}"))
+        .find(|it| fs::exists(it).unwrap());
+    let path = path.ok_or_else(|| format!("{tool} is not installed"))?;
+    Ok(Found { tool, path: path.into() })
+}
+
+/// Answers on an address of the host until the process ends.
+fn serve(address: SocketAddr) {
+    let listener = TcpListener::bind(address).unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let _ = stream.write_all(b"served");
+        }
+    });
+}
+
+/// What comes from there, asked from inside.
+fn fetch(namespace: &Namespace, ip: &str, port: u16) -> Option<String> {
+    let to = SocketAddr::new(ip.parse::<IpAddr>().unwrap(), port);
+    inside(namespace, || {
+        let mut stream = TcpStream::connect_timeout(&to, Duration::from_secs(2)).ok()?;
+        stream.set_read_timeout(Some(FOREVER)).unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).ok()?;
+        (said == "served").then_some(said)
+    })
+}
+
+fn reaches_out(test: &str, tool: Tool, gateway: &str) {
+    let Some(found) = on_a_host_of_its_own(test, tool) else { return };
+    serve(SocketAddr::new(OTHER.parse().unwrap(), 9000));
+    serve("127.0.0.1:9001".parse().unwrap());
+    let names = UdpSocket::bind("127.0.0.1:53").unwrap();
+    thread::spawn(move || {
+        let mut buffer = [0; 512];
+        while let Ok((count, from)) = names.recv_from(&mut buffer) {
+            let mut answer = buffer[..count].to_vec();
+            // The bit that makes it an answer.
+            answer[2] |= 0x80;
+            let _ = names.send_to(&answer, from);
+        }
+    });
+
+    let made = Namespace::create().unwrap();
+    assert!(fetch(&made, OTHER, 9000).is_none(), "without a way out nothing is reached");
+    let outbound = Outbound::start(&found, &made, Options::default()).unwrap();
+    assert_eq!(fetch(&made, OTHER, 9000).as_deref(), Some("served"), "another address of the host");
+    assert!(fetch(&made, gateway, 9001).is_none(), "the host's loopback device is not reached");
+    assert!(fetch(&made, "127.0.0.1", 9001).is_none(), "nor under the container's own loopback address");
+    ask_for_a_name(&made, outbound.name_server());
+    let pid = outbound.pid();
+    assert!(!outbound.ends_within(Duration::ZERO));
+    drop(outbound);
+    assert!(!lives(pid));
+
+    let made = Namespace::create().unwrap();
+    let _outbound = Outbound::start(&found, &made, Options { host_loopback: true }).unwrap();
+    assert_eq!(
+        fetch(&made, gateway, 9001).as_deref(),
+        Some("served"),
+        "the host's loopback device, asked for"
+    );
+    assert_eq!(made.gateway().unwrap().unwrap().to_string(), gateway);
+}
+
+/// Sends a question (one A record of `a`) to a name server, from inside, until the answer comes.
+fn ask_for_a_name(namespace: &Namespace, server: IpAddr) {
+    let question = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01a\x00\x00\x01\x00\x01";
+    inside(namespace, || {
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        socket.connect((server, 53)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        let mut answer = [0; 512];
+        for _ in 0..60 {
+            socket.send(question).unwrap();
+            if socket.recv(&mut answer).is_ok() {
+                assert_eq!(answer[..2], question[..2]);
+                return;
+            }
+        }
+        panic!("no answer from {server}");
+    });
+}
+
+#[test]
+fn pasta_reaches_what_the_host_reaches_but_not_its_loopback_device() {
+    const NAME: &str = "pasta_reaches_what_the_host_reaches_but_not_its_loopback_device";
+    reaches_out(NAME, Tool::Pasta, GATEWAY);
+}
+
+#[test]
+fn slirp_reaches_what_the_host_reaches_but_not_its_loopback_device() {
+    const NAME: &str = "slirp_reaches_what_the_host_reaches_but_not_its_loopback_device";
+    reaches_out(NAME, Tool::Slirp4netns, "10.0.2.2");
+}
+
+/// The parent in the next tests: has a way out, and sleeps.
+#[test]
+fn a_parent_of_a_way_out() {
+    if !is_again("a_parent_of_a_way_out") {
+        return;
+    }
+    be_the_host();
+    let tool = if std::env::var("TOOL").unwrap() == "pasta" { Tool::Pasta } else { Tool::Slirp4netns };
+    let made = Namespace::create().unwrap();
+    let outbound = Outbound::start(&find(tool).unwrap(), &made, Options::default()).unwrap();
+    println!("started: {}", outbound.pid());
+    thread::sleep(FOREVER);
+}
+
+fn ends_with_its_parent(tool: Tool) {
+    if let Err(reason) = find(tool) {
+        eprintln!("skipped: {reason}");
+        return;
+    }
+    let this = again("a_parent_of_a_way_out");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--net", "--"]).arg(this.get_program()).args(this.get_args());
+    command.env("CUDOCK_TEST_AGAIN", "a_parent_of_a_way_out").env("TOOL", tool.to_string());
+    let (mut parent, pid) = Ended::start(command, "started: ");
+    let pid = pid.parse().unwrap();
+    assert!(lives(pid));
+    parent.0.kill().unwrap();
+    parent.0.wait().unwrap();
+    until("its end", || !lives(pid));
+}
+
+#[test]
+fn pasta_ends_with_its_parent_even_if_that_is_killed() {
+    ends_with_its_parent(Tool::Pasta);
+}
+
+#[test]
+fn slirp_ends_with_its_parent_even_if_that_is_killed() {
+    ends_with_its_parent(Tool::Slirp4netns);
+}
+
+#[test]
+fn a_program_that_gives_up_is_quoted() {
+    let Some(made) = support::namespace() else { return };
+    if fs::File::options().read(true).write(true).open("/dev/net/tun").is_err() {
+        eprintln!("skipped: /dev/net/tun cannot be opened");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pasta");
+    fs::write(&path, "#!/bin/sh\necho 'no interface to copy' >&2\nexit 1\n").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let found = Found { tool: Tool::Pasta, path };
+    match Outbound::start(&found, &made, Options::default()).unwrap_err() {
+        Error::Outbound { program, said } => {
+            assert_eq!((program.as_str(), said.as_str()), ("pasta", "no interface to copy"));
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn the_version_is_told() {
+    for tool in [Tool::Pasta, Tool::Slirp4netns] {
+        match find(tool) {
+            Ok(found) => {
+                let version = found.version().unwrap();
+                assert!(!version.is_empty() && !version.contains(&tool.to_string()), "{version}");
+            }
+            Err(reason) => eprintln!("skipped: {reason}"),
+        }
+    }
+}

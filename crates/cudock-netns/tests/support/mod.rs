@@ -1,0 +1,149 @@
+//! Real namespaces and real processes for the tests.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::env;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cudock_netns::Namespace;
+use cudock_netns::forward::{self, Forwarder, Handover, Listeners, Options, Publication};
+
+/// Long enough for any machine; a test that waits so long has failed.
+pub(crate) const FOREVER: Duration = Duration::from_secs(60);
+
+/// A namespace, or the reason why the test is skipped.
+pub(crate) fn namespace() -> Option<Namespace> {
+    match Namespace::create() {
+        Ok(made) => Some(made),
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+    }
+}
+
+/// Does something in a namespace, on a thread of its own.
+pub(crate) fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T {
+    let enter_and_work = || {
+        namespace.enter().expect("the namespace can be entered");
+        work()
+    };
+    thread::scope(|scope| scope.spawn(enter_and_work).join().expect("no failure inside"))
+}
+
+/// This program again, running one test of its own that does something only in such a process.
+pub(crate) fn again(test: &str) -> Command {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env("CUDOCK_TEST_AGAIN", test);
+    command
+}
+
+/// Whether this process was started by [`again`] for this test.
+pub(crate) fn is_again(test: &str) -> bool {
+    env::var("CUDOCK_TEST_AGAIN").is_ok_and(|name| name == test)
+}
+
+/// What the forwarder's process does. It never returns.
+pub(crate) fn be_the_forwarder() -> ! {
+    let handover = Handover::decode(&env::args().next_back().unwrap()).unwrap();
+    forward::serve(&handover).unwrap();
+    std::process::exit(0)
+}
+
+/// The program that becomes a forwarder.
+pub(crate) fn forwarder_command() -> Command {
+    let mut command = again("the_forwarders_process");
+    // What it says there is libtest's.
+    command.stderr(Stdio::inherit());
+    command
+}
+
+/// A forwarder of these ports into a namespace.
+pub(crate) fn forward(ports: &[&str], namespace: &Namespace, options: Options) -> Forwarder {
+    let publications: Vec<Publication> =
+        ports.iter().flat_map(|text| Publication::parse(text).unwrap()).collect();
+    let listeners = Listeners::bind(&publications).unwrap();
+    Forwarder::start(forwarder_command(), listeners, namespace, options).unwrap()
+}
+
+/// A process that is ended with the test.
+pub(crate) struct Ended(pub(crate) Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Ended {
+    /// Starts it and reads the first line that begins with this mark.
+    pub(crate) fn start(mut command: Command, mark: &str) -> (Self, String) {
+        let mut child = Self(command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap());
+        let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
+        let line = lines
+            .find_map(|line| line.unwrap().split_once(mark).map(|(_, rest)| rest.to_owned()))
+            .expect("the process says its line");
+        // Somebody has to read what libtest may still say.
+        thread::spawn(move || lines.for_each(drop));
+        (child, line)
+    }
+}
+
+/// Waits until something is so.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let patience = Instant::now() + FOREVER;
+    while !is_so() {
+        assert!(Instant::now() < patience, "{what} did not happen");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether a process exists and has not ended.
+pub(crate) fn lives(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = status.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    !state.is_empty() && !state.starts_with(['Z', 'X'])
+}
+
+/// Where the first port of a forwarder is on the host.
+pub(crate) fn host_side(forwarder: &Forwarder) -> SocketAddr {
+    let first = forwarder.publications()[0];
+    SocketAddr::new(first.host_ip.unwrap_or(Ipv4Addr::LOCALHOST.into()), first.host_port)
+}
+
+/// A connection to it that does not wait for ever.
+pub(crate) fn connect(forwarder: &Forwarder) -> TcpStream {
+    let stream = TcpStream::connect(host_side(forwarder)).unwrap();
+    stream.set_read_timeout(Some(FOREVER)).unwrap();
+    stream.set_write_timeout(Some(FOREVER)).unwrap();
+    stream
+}
+
+/// A server in the namespace: each connection is given to `serve`, on a thread of its own, until the process ends.
+pub(crate) fn serve_inside(
+    namespace: &Namespace,
+    address: &str,
+    serve: impl Fn(TcpStream) + Clone + Send + 'static,
+) {
+    let listener = inside(namespace, || TcpListener::bind(address).unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let serve = serve.clone();
+            thread::spawn(move || serve(stream));
+        }
+    });
+}
+
+/// Sends back what comes.
+pub(crate) fn echo(mut stream: TcpStream) {
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(count @ 1..) = stream.read(&mut buffer) {
+        if stream.write_all(&buffer[..count]).is_err() {
+            return;
+        }
+    }
+}

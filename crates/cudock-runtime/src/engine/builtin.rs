@@ -1,0 +1,222 @@
+//! cudock's own engine: containers without a daemon.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use cudock_image::registry::Progress;
+use cudock_image::unpack::{Store, Unpacked};
+use cudock_image::{Image, ImageError, RunConfig};
+use serde_json::{Value, json};
+
+use super::{Engine, LogRequest, Request, Summary};
+use crate::clock::moment;
+use crate::end::parse_signal;
+use crate::error::RuntimeError;
+use crate::exec::ExecRequest;
+use crate::group;
+use crate::home::{ContainerDir, Home};
+use crate::log::{LOOK_AGAIN, Reader};
+use crate::plan::{Plan, Private};
+use crate::reexec;
+use crate::status::Status;
+
+/// Opens an image by the words people use for it.
+pub type Open = Box<dyn Fn(&str) -> Result<Image, ImageError>>;
+
+/// cudock's own engine.
+pub struct Builtin {
+    /// Where containers are kept.
+    pub home: Home,
+    /// How images are opened.
+    pub open: Open,
+    /// Hears how unpacking goes.
+    pub progress: Box<dyn Progress>,
+}
+
+impl fmt::Debug for Builtin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builtin").field("home", &self.home).finish_non_exhaustive()
+    }
+}
+
+/// Unpacked layers that nobody may remove meanwhile.
+#[derive(Debug)]
+pub struct Held {
+    _layers: Option<Unpacked>,
+}
+
+impl Builtin {
+    /// Fills in what only the image knows, and unpacks it where it is not.
+    pub fn complete(&self, request: &mut Request) -> Result<Held, RuntimeError> {
+        let (layers, run, held) = if let Some(folder) = request.plan.image.strip_prefix("rootfs:") {
+            (vec![folder.into()], RunConfig::default(), None)
+        } else {
+            let image = (self.open)(&request.plan.image)?;
+            let unpacked = Store::open(self.home.images())?.unpack(&image, self.progress.as_ref())?;
+            (unpacked.layers.clone(), image.config.config.clone(), Some(unpacked))
+        };
+        fill_in(request, &run)?;
+        request.plan.layers = layers;
+        Ok(Held { _layers: held })
+    }
+}
+
+/// What the image says, where the user said nothing.
+fn fill_in(request: &mut Request, run: &RunConfig) -> Result<(), RuntimeError> {
+    let plan = &mut request.plan;
+    plan.process.environment = run.environment().into_iter().collect();
+    let entrypoint = request.entrypoint.as_ref().unwrap_or(&run.entrypoint);
+    // An entry point of the user's own does not take the image's arguments.
+    let own = request.entrypoint.is_some() || !request.command.is_empty();
+    let command = if own { &request.command } else { &run.cmd };
+    plan.process.args = entrypoint.iter().chain(command).cloned().collect();
+    if plan.process.args.is_empty() {
+        let text = "no command to run: the image names none, and none was given";
+        return Err(RuntimeError::Request(text.to_owned()));
+    }
+    let cwd = request.cwd.clone().unwrap_or_else(|| run.working_dir.clone());
+    plan.process.cwd = if cwd.is_empty() { "/".to_owned() } else { cwd };
+    if !plan.process.cwd.starts_with('/') {
+        let text = format!("`{}` is not an absolute folder to start in", plan.process.cwd);
+        return Err(RuntimeError::Request(text));
+    }
+    plan.process.user = request.user.clone().unwrap_or_else(|| run.user.clone());
+    if plan.stop_signal.is_empty() {
+        run.stop_signal.clone_into(&mut plan.stop_signal);
+    }
+    Ok(())
+}
+
+impl Engine for Builtin {
+    fn name(&self) -> &'static str {
+        "cudock"
+    }
+
+    fn run(&self, mut request: Request) -> Result<i32, RuntimeError> {
+        let _held = self.complete(&mut request)?;
+        let dir = self.home.create(&request.plan)?;
+        if request.detach {
+            start_detached(&dir, &request.private)?;
+            println!("{}", request.plan.id);
+            return Ok(0);
+        }
+        // Comes back only with an error: the watcher takes this process over.
+        let words = ["monitor".into(), dir.path().as_os_str().to_owned(), "--attached".into()];
+        Err(reexec::become_sealed(&words, &request.private)?)
+    }
+
+    fn list(&self, all: bool) -> Result<Vec<Summary>, RuntimeError> {
+        self.home.sweep()?;
+        let groups = group::list(&self.home)?;
+        let mut summaries = Vec::new();
+        for (dir, plan) in self.home.all()? {
+            let status = dir.current(&plan)?;
+            let mut summary = summary(&plan, &status);
+            let alive = group::told_by_group(&groups, &mut summary).unwrap_or(status.state.is_alive());
+            if all || alive {
+                summaries.push(summary);
+            }
+        }
+        Ok(summaries)
+    }
+
+    fn logs(&self, name: &str, request: LogRequest) -> Result<(), RuntimeError> {
+        let (dir, plan) = self.home.find(name)?;
+        let mut reader = Reader::open(&dir.log());
+        if let Some(count) = request.tail {
+            reader.skip_to_last(count)?;
+        }
+        loop {
+            // Looked at before the log is read to its end, so that nothing written meanwhile is missed.
+            let goes_on = request.follow && dir.is_alive(&plan)?;
+            while let Some(line) = reader.next_line()? {
+                let time = if request.timestamps { format!("{} ", line.time) } else { String::new() };
+                let written = if line.stream == "stderr" {
+                    write!(std::io::stderr(), "{time}{}", line.log)
+                } else {
+                    write!(std::io::stdout(), "{time}{}", line.log)
+                };
+                if written.is_err() {
+                    return Ok(());
+                }
+            }
+            if !goes_on {
+                return Ok(());
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    fn exec(&self, name: &str, request: &ExecRequest) -> Result<i32, RuntimeError> {
+        let (dir, _) = self.home.find(name)?;
+        let words = ["join".into(), dir.path().as_os_str().to_owned()];
+        Err(reexec::become_sealed(&words, request)?)
+    }
+
+    fn stop(&self, name: &str, seconds: Option<u32>) -> Result<(), RuntimeError> {
+        let (dir, plan) = self.home.find(name)?;
+        let signal = parse_signal(if plan.stop_signal.is_empty() { "TERM" } else { &plan.stop_signal })?;
+        let limit = Duration::from_secs(seconds.unwrap_or(plan.stop_seconds).into());
+        dir.stop(&plan, signal, limit).map(|_| ())
+    }
+
+    fn remove(&self, name: &str, force: bool) -> Result<(), RuntimeError> {
+        let (dir, plan) = self.home.find(name)?;
+        dir.delete(&plan, force)
+    }
+
+    fn wait(&self, name: &str) -> Result<i32, RuntimeError> {
+        let (dir, plan) = self.home.find(name)?;
+        dir.wait(&plan)
+    }
+
+    fn inspect(&self, name: &str) -> Result<Value, RuntimeError> {
+        let (dir, plan) = self.home.find(name)?;
+        let status = dir.current(&plan)?;
+        Ok(json!({
+            "plan": plan,
+            "status": status,
+            "created": moment(plan.created),
+            "folder": dir.path(),
+            "log": dir.log(),
+            "written_bytes": crate::end::written(&dir)?,
+        }))
+    }
+}
+
+fn summary(plan: &Plan, status: &Status) -> Summary {
+    Summary {
+        id: plan.id.clone(),
+        name: plan.name.clone(),
+        image: plan.image.clone(),
+        command: plan.process.args.join(" "),
+        state: status.state.word().to_owned(),
+        created: plan.created,
+        started: status.started,
+        exit_code: status.exit_code,
+        out_of_memory: status.out_of_memory,
+        restarts: status.restarts,
+        ready: status.ready,
+        ports: status.ports.clone(),
+        gpus: plan.gpus.as_ref().map(|gpus| gpus.devices.clone()),
+        group: plan.group.clone(),
+    }
+}
+
+/// Starts a watcher that goes on without us, and waits until its container runs.
+pub fn start_detached(dir: &ContainerDir, private: &Private) -> Result<(), RuntimeError> {
+    let (mut ready, theirs) =
+        std::io::pipe().map_err(|error| RuntimeError::system("cannot hear from the watcher", error))?;
+    let theirs: OwnedFd = theirs.into();
+    let words = ["monitor".into(), dir.path().as_os_str().to_owned()];
+    reexec::sealed_command(&words, private)?.spawn_detached(&theirs)?;
+    // Only the watcher may hold it from here on, so that its end is seen.
+    drop(theirs);
+    let mut answer = String::new();
+    ready
+        .read_to_string(&mut answer)
+        .map_err(|error| RuntimeError::system("cannot hear from the watcher", error))?;
+    reexec::reported(&answer)
+}

@@ -1,0 +1,340 @@
+#![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use cudock_inject::Edits;
+use serde_json::json;
+
+use super::gpu::tests::driver;
+use super::words::{Beside, Kind, exec, run};
+use crate::engine::Request;
+use crate::error::RuntimeError;
+use crate::exec::ExecRequest;
+use crate::plan::{GpuPlan, MountPlan, NetworkMode, Private, Restart, Rlimit, Seccomp};
+
+/// A request for as little as can be asked for.
+pub(super) fn request() -> Request {
+    let plan = json!({
+        "id": "0123456789abcdef", "name": "", "created": 0, "image": "team/app:1", "layers": [],
+        "process": {
+            "args": [], "environment": [], "given": [], "cwd": "", "user": "", "groups": [], "tty": false, "stdin": false,
+        },
+        "mounts": [], "gpus": null, "verify_gpu": false,
+        "limits": {"memory": null, "cpu_millis": null, "cpuset": null, "pids": null, "shm": null, "rlimits": []},
+        "network": {"mode": "host", "publish": [], "hostname": null, "hosts": [], "dns": []},
+        "security": {
+            "capabilities": [], "no_new_privileges": false, "seccomp": "default", "read_only": false, "devices": [],
+        },
+        "restart": "no", "stop_signal": "", "stop_seconds": 10, "remove": false, "labels": {}, "group": null,
+    });
+    Request {
+        plan: serde_json::from_value(plan).unwrap(),
+        private: Private::default(),
+        entrypoint: None,
+        command: Vec::new(),
+        cwd: None,
+        user: None,
+        detach: false,
+    }
+}
+
+/// The words of a request, those of an empty one left out.
+fn added(kind: Kind, request: &Request, gpus: Option<&Edits>, beside: &Beside) -> Vec<String> {
+    let usual = text(run(kind, &self::request(), None, &Beside::default()).unwrap());
+    let mut words = text(run(kind, request, gpus, beside).unwrap());
+    words.retain(|word| !usual.contains(word));
+    words
+}
+
+fn text(words: Vec<OsString>) -> Vec<String> {
+    words.into_iter().map(|word| word.into_string().unwrap()).collect()
+}
+
+const BOTH: [Kind; 2] = [Kind::Docker, Kind::Podman];
+
+#[test]
+fn a_request_for_nothing_is_confined_and_labelled() {
+    for kind in BOTH {
+        let expected = [
+            "run",
+            "--pids-limit=-1",
+            "--network=host",
+            "--cap-drop=ALL",
+            "--stop-timeout=10",
+            "--label=dev.cudock=1",
+            "--",
+            "team/app:1",
+        ];
+        assert_eq!(text(run(kind, &request(), None, &Beside::default()).unwrap()), expected);
+    }
+}
+
+/// A change to a request, and the words it adds for docker and for podman.
+type Row = (fn(&mut Request), &'static [&'static str], &'static [&'static str]);
+
+/// A row whose words are the same for both.
+macro_rules! same {
+    ($change:expr, $words:expr) => {
+        ($change, $words, $words)
+    };
+}
+
+fn rows() -> Vec<Row> {
+    vec![
+        same!(|r| r.detach = true, &["--detach"]),
+        same!(|r| r.plan.remove = true, &["--rm"]),
+        same!(|r| r.plan.process.stdin = true, &["--interactive"]),
+        same!(|r| r.plan.process.tty = true, &["--tty"]),
+        same!(|r| r.plan.name = "api".into(), &["--name=api"]),
+        same!(|r| r.plan.limits.memory = Some(512 << 20), &["--memory=536870912b"]),
+        same!(|r| r.plan.limits.cpu_millis = Some(1500), &["--cpus=1.500"]),
+        same!(|r| r.plan.limits.cpu_millis = Some(50), &["--cpus=0.050"]),
+        same!(|r| r.plan.limits.cpuset = Some("0-3,8".into()), &["--cpuset-cpus=0-3,8"]),
+        same!(|r| r.plan.limits.pids = Some(64), &["--pids-limit=64"]),
+        same!(|r| r.plan.limits.shm = Some(1 << 30), &["--shm-size=1073741824b"]),
+        same!(|r| r.plan.limits.rlimits = vec![limit("nofile", 4096, 1024)], &["--ulimit=nofile=1024:1024"]),
+        same!(
+            |r| r.plan.limits.rlimits = vec![limit("memlock", u64::MAX, u64::MAX)],
+            &["--ulimit=memlock=-1:-1"]
+        ),
+        same!(|r| r.plan.network.mode = NetworkMode::None, &["--network=none"]),
+        same!(
+            |r| r.plan.network.publish = vec!["127.0.0.1:8080:80/tcp".into()],
+            &["--publish=127.0.0.1:8080:80/tcp"]
+        ),
+        same!(|r| r.plan.network.hostname = Some("box".into()), &["--hostname=box"]),
+        same!(|r| r.plan.network.hosts = vec![("db".into(), "fd00::5".into())], &["--add-host=db:fd00::5"]),
+        same!(|r| r.plan.network.dns = vec!["10.0.0.53".into()], &["--dns=10.0.0.53"]),
+        same!(
+            |r| r.plan.security.capabilities = vec!["CAP_CHOWN".into(), "KILL".into()],
+            &["--cap-add=CHOWN", "--cap-add=KILL"]
+        ),
+        same!(|r| r.plan.security.no_new_privileges = true, &["--security-opt=no-new-privileges"]),
+        same!(|r| r.plan.security.seccomp = Seccomp::Unconfined, &["--security-opt=seccomp=unconfined"]),
+        (|r| r.plan.security.read_only = true, &["--read-only"], &["--read-only", "--read-only-tmpfs=false"]),
+        same!(|r| r.plan.security.devices = vec!["/dev/fuse".into()], &["--device=/dev/fuse:/dev/fuse:rw"]),
+        (
+            |r| r.plan.security.devices = vec!["/dev/a,b".into()],
+            &["--device=/dev/a,b:/dev/a,b:rw"],
+            &["--device=\"/dev/a,b:/dev/a,b:rw\""],
+        ),
+        same!(|r| r.plan.restart = Restart::OnFailure { attempts: None }, &["--restart=on-failure"]),
+        same!(|r| r.plan.restart = Restart::OnFailure { attempts: Some(3) }, &["--restart=on-failure:3"]),
+        same!(|r| r.plan.restart = Restart::Always, &["--restart=unless-stopped"]),
+        same!(|r| r.plan.stop_signal = "SIGINT".into(), &["--stop-signal=SIGINT"]),
+        same!(|r| r.plan.stop_seconds = 3, &["--stop-timeout=3"]),
+        same!(|r| r.user = Some("ann:video".into()), &["--user=ann:video"]),
+        same!(|r| r.plan.process.groups = vec!["44".into()], &["--group-add=44"]),
+        same!(|r| r.cwd = Some("/work".into()), &["--workdir=/work"]),
+        same!(
+            |r| {
+                r.plan.labels.insert("team".into(), "a=b,c".into());
+            },
+            &["--label=team=a=b,c"]
+        ),
+        same!(|r| r.plan.group = Some("web".into()), &["--label=dev.cudock.group=web"]),
+        same!(|r| r.plan.gpus = Some(gpus("0,1")), &["--label=dev.cudock.gpus=0,1"]),
+        same!(|r| r.command = vec!["ls".into(), "--rm".into()], &["ls", "--rm"]),
+        same!(|r| r.entrypoint = Some(vec![]), &["--entrypoint="]),
+        (
+            |r| r.entrypoint = Some(vec!["[".into(), "-e".into(), "/a \"b\"".into()]),
+            &["--entrypoint=[", "-e", "/a \"b\""],
+            &[r#"--entrypoint=["[","-e","/a \"b\""]"#],
+        ),
+        same!(
+            |r| r.plan.mounts = vec![bind("/data", "/in", false), bind("/data", "/ro", true)],
+            &[
+                "--mount=type=bind,source=/data,target=/in",
+                "--mount=type=bind,source=/data,target=/ro,readonly"
+            ]
+        ),
+        same!(
+            |r| r.plan.mounts = vec![bind("/a,\"b\"", "/c,d", false)],
+            &["--mount=type=bind,\"source=/a,\"\"b\"\"\",\"target=/c,d\""]
+        ),
+        (
+            |r| r.plan.mounts = vec![tmpfs(Some(4096), Some(0o700)), tmpfs(None, None)],
+            &[
+                "--mount=type=tmpfs,target=/t,tmpfs-size=4096,tmpfs-mode=700",
+                "--mount=type=tmpfs,target=/t,tmpfs-mode=1777",
+            ],
+            &[
+                "--mount=type=tmpfs,target=/t,tmpfs-size=4096,tmpfs-mode=700,notmpcopyup",
+                "--mount=type=tmpfs,target=/t,tmpfs-mode=1777,notmpcopyup",
+            ],
+        ),
+    ]
+}
+
+fn limit(name: &str, soft: u64, hard: u64) -> Rlimit {
+    Rlimit { name: name.to_owned(), soft, hard }
+}
+
+fn bind(source: &str, target: &str, read_only: bool) -> MountPlan {
+    MountPlan::Bind { source: source.into(), target: target.into(), read_only }
+}
+
+fn tmpfs(size: Option<u64>, mode: Option<u32>) -> MountPlan {
+    MountPlan::Tmpfs { target: "/t".into(), size, mode }
+}
+
+fn gpus(devices: &str) -> GpuPlan {
+    GpuPlan { devices: devices.to_owned(), capabilities: None, driver_root: None, device_root: None }
+}
+
+#[test]
+fn every_wish_has_its_words() {
+    for (index, (change, docker, podman)) in rows().into_iter().enumerate() {
+        let mut asked = request();
+        change(&mut asked);
+        assert_eq!(added(Kind::Docker, &asked, None, &Beside::default()), docker, "docker, row {index}");
+        assert_eq!(added(Kind::Podman, &asked, None, &Beside::default()), podman, "podman, row {index}");
+    }
+}
+
+#[test]
+fn options_stand_before_the_image_and_the_command_behind_it() {
+    for (index, (change, _, _)) in rows().into_iter().enumerate() {
+        let mut asked = request();
+        change(&mut asked);
+        let words = text(run(Kind::Podman, &asked, None, &Beside::default()).unwrap());
+        let image = words.iter().position(|word| word == "team/app:1").unwrap();
+        assert_eq!(words.get(image - 1).map(String::as_str), Some("--"), "row {index}");
+        let options = words.get(1..image - 1).unwrap();
+        assert!(options.iter().all(|word| word.starts_with("--")), "row {index}: {options:?}");
+        assert!(words.ends_with(&asked.command), "row {index}: {words:?}");
+    }
+}
+
+#[test]
+fn the_users_labels_cannot_take_a_container_out_of_our_sight() {
+    let mut asked = request();
+    asked.plan.labels.insert("dev.cudock".into(), "0".into());
+    let words = text(run(Kind::Docker, &asked, None, &Beside::default()).unwrap());
+    let labels: Vec<&String> = words.iter().filter(|word| word.starts_with("--label=")).collect();
+    assert_eq!(labels, ["--label=dev.cudock=0", "--label=dev.cudock=1"]);
+}
+
+#[test]
+fn a_network_with_a_way_in_or_out_is_the_engines_own() {
+    for (mode, publish) in [(NetworkMode::Pasta, vec![]), (NetworkMode::None, vec!["80:80".to_owned()])] {
+        let mut asked = request();
+        asked.plan.network.mode = mode;
+        asked.plan.network.publish = publish;
+        let words = text(run(Kind::Docker, &asked, None, &Beside::default()).unwrap());
+        assert!(!words.iter().any(|word| word.starts_with("--network")), "{words:?}");
+    }
+}
+
+#[test]
+fn nobody_is_asked_for_names_where_nobody_can_be() {
+    let mut asked = request();
+    asked.plan.network.mode = NetworkMode::None;
+    asked.plan.network.dns = vec!["10.0.0.53".into()];
+    assert_eq!(added(Kind::Podman, &asked, None, &Beside::default()), ["--network=none"]);
+}
+
+#[test]
+fn variables_are_words_by_name_only() {
+    let mut asked = request();
+    asked.private.environment =
+        vec![("TOKEN".into(), "hunter2".into()), ("KEY".into(), "line\nhunter2".into())];
+    asked.plan.process.given = vec!["TOKEN".into(), "KEY".into()];
+    asked.plan.security.seccomp = Seccomp::Profile("{\"defaultAction\": \"hunter2\"}".into());
+    let beside = Beside {
+        variables: Some(PathBuf::from("/proc/self/fd/7")),
+        named: vec!["KEY".into()],
+        filter: Some(PathBuf::from("/proc/self/fd/8")),
+    };
+    for kind in BOTH {
+        let words = added(kind, &asked, None, &beside);
+        let expected = ["--security-opt=seccomp=/proc/self/fd/8", "--env-file=/proc/self/fd/7", "--env=KEY"]
+            .map(str::to_owned);
+        assert_eq!(words, expected);
+    }
+    let asked = ExecRequest {
+        args: vec!["env".into(), "-0".into()],
+        environment: asked.private.environment,
+        user: Some("ann".into()),
+        cwd: Some("/work".into()),
+        tty: true,
+        stdin: true,
+    };
+    let expected = [
+        "exec",
+        "--interactive",
+        "--tty",
+        "--user=ann",
+        "--workdir=/work",
+        "--env-file=/proc/self/fd/7",
+        "--env=KEY",
+        "c0ffee",
+        "env",
+        "-0",
+    ];
+    assert_eq!(text(exec(Kind::Docker, "c0ffee", &asked, &beside)), expected);
+}
+
+#[test]
+fn gpus_are_devices_files_and_groups() {
+    let mut asked = request();
+    asked.plan.gpus = Some(gpus("1"));
+    for kind in BOTH {
+        let folder = "/usr/local/nvidia/lib64";
+        let file = "--mount=type=bind,source=/tree/libcuda.so.580.1,target=";
+        let expected = [
+            "--device=/tree/dev/nvidia1:/dev/nvidia1:rw".to_owned(),
+            format!("{file}{folder}/libcuda.so.580.1,readonly"),
+            // Whoever connects to a socket writes to it.
+            "--mount=type=bind,source=/run/nvidia/socket,target=/run/nvidia/socket".to_owned(),
+            format!("{file}{folder}/gbm/x.so,readonly"),
+            format!("{file}{folder}/libcuda.so,readonly"),
+            format!("{file}{folder}/libcuda.so.1,readonly"),
+            "--group-add=44".to_owned(),
+            "--label=dev.cudock.gpus=1".to_owned(),
+        ];
+        assert_eq!(added(kind, &asked, Some(&driver()), &Beside::default()), expected);
+    }
+}
+
+#[test]
+fn a_folder_is_podmans_root_and_stays_as_it_is() {
+    let mut asked = request();
+    asked.plan.image = "rootfs:/srv/debian".into();
+    asked.entrypoint = Some(vec!["/bin/sh".into()]);
+    asked.command = vec!["-c".into(), "id".into()];
+    let words = text(run(Kind::Podman, &asked, None, &Beside::default()).unwrap());
+    assert!(
+        words.ends_with(&["--rootfs", "--", "/srv/debian:O", "/bin/sh", "-c", "id"].map(str::to_owned)),
+        "{words:?}"
+    );
+}
+
+#[test]
+fn what_docker_cannot_do_is_said_with_the_way_out() {
+    let mut folder = request();
+    folder.plan.image = "rootfs:/srv/debian".into();
+    let mut joining = request();
+    joining.plan.network.mode = NetworkMode::Join("/run/netns/web".into());
+    for (asked, expected) in [
+        (&folder, "docker cannot run a folder in place of an image"),
+        (&joining, "docker cannot join a network namespace that exists"),
+    ] {
+        let error = run(Kind::Docker, asked, None, &Beside::default()).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+        assert!(matches!(error, RuntimeError::Host { .. }) && error.hint().is_some());
+    }
+    assert_eq!(added(Kind::Podman, &joining, None, &Beside::default()), ["--network=ns:/run/netns/web"]);
+}
+
+#[test]
+fn paths_that_are_no_text_arrive_as_they_are() {
+    let path = PathBuf::from(OsString::from_vec(b"/\xff,x".to_vec()));
+    let mut asked = request();
+    asked.plan.mounts = vec![MountPlan::Bind { source: path, target: "/in".into(), read_only: false }];
+    let words = run(Kind::Docker, &asked, None, &Beside::default()).unwrap();
+    let expected = OsString::from_vec(b"--mount=type=bind,\"source=/\xff,x\",target=/in".to_vec());
+    assert!(words.contains(&expected), "{words:?}");
+}

@@ -1,0 +1,162 @@
+//! The last steps inside the container, in a process that is still ours: give back what this program changed about
+//! signals, take the right to make most system calls away, and become the user's program.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+
+use cudock_confine::seccomp::Filter;
+use libcontainer::oci_spec::runtime::Spec;
+use libcontainer::workload::{Executor, ExecutorError, ExecutorSetEnvsError, ExecutorValidationError};
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::{AccessFlags, access, execve};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::termios::Winsize;
+
+use crate::error::RuntimeError;
+use crate::sys;
+
+/// Becomes the user's program.
+#[derive(Clone)]
+pub(crate) struct Become {
+    /// The whole environment.
+    pub(crate) environment: Vec<(String, String)>,
+    /// Where it starts.
+    pub(crate) cwd: String,
+    /// How large its terminal is.
+    pub(crate) size: Option<Winsize>,
+    /// Which system calls the program may make; all without it.
+    pub(crate) filter: Option<Filter>,
+    /// What is done in place of a program: it runs in our own process, inside the container, and ends it.
+    pub(crate) instead: Option<fn() -> i32>,
+}
+
+/// Between these, an error tells our other side which exit code it stands for.
+const MARK: char = '\u{1}';
+
+impl Executor for Become {
+    fn exec(&self, spec: &Spec) -> Result<(), ExecutorError> {
+        sys::restore_signals();
+        SigSet::empty().thread_set_mask().map_err(other)?;
+        // A container does not outlive its watcher: without one nobody would read what it writes or restart it.
+        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(other)?;
+        if let Some(size) = self.size {
+            let _ = rustix::termios::tcsetwinsize(std::io::stdin(), size);
+        }
+        // What is closed when a program is executed must be closed for our own code as well: the image's libraries may
+        // run in it.
+        sys::close_all_but_standard();
+        if let Some(filter) = &self.filter {
+            filter.install().map_err(|error| ExecutorError::Other(error.to_string()))?;
+        }
+        if let Some(instead) = self.instead {
+            sys::replace_environment(&self.environment);
+            std::process::exit(instead());
+        }
+        let args = arguments(spec).map_err(ExecutorError::Other)?;
+        let program = args.first().ok_or(ExecutorError::InvalidArg)?;
+        let (error, code) = self.run(program, &args);
+        // Nobody listens for errors any more: say it where the program's own would be said.
+        eprintln!("cudock: {program}: {}", error.desc());
+        std::process::exit(code)
+    }
+
+    fn validate(&self, spec: &Spec) -> Result<(), ExecutorValidationError> {
+        let refuse = |code: u8, text: String| {
+            Err(ExecutorValidationError::ArgValidationError(format!("{MARK}{code}{MARK}{text}{MARK}")))
+        };
+        if let Err(error) = enter(&self.cwd) {
+            let why = if error == rustix::io::Errno::NOTDIR {
+                "it is not a folder".to_owned()
+            } else {
+                error.to_string()
+            };
+            return refuse(2, format!("the container cannot start in {}: {why}", self.cwd));
+        }
+        if self.instead.is_some() {
+            return Ok(());
+        }
+        let args = arguments(spec).map_err(ExecutorValidationError::ArgValidationError)?;
+        let Some(program) = args.first() else {
+            return refuse(127, "no command to run: the image names none, and none was given".to_owned());
+        };
+        let candidates = self.candidates(program);
+        if candidates.iter().any(|path| !path.is_dir() && access(path, AccessFlags::X_OK).is_ok()) {
+            return Ok(());
+        }
+        match candidates.iter().find(|path| path.exists()) {
+            Some(path) if path.is_dir() => refuse(126, format!("{} is a folder", path.display())),
+            Some(path) => refuse(126, format!("{} may not be executed by this user", path.display())),
+            None if program.contains('/') => refuse(127, format!("there is no {program} in the container")),
+            None => refuse(127, format!("there is no `{program}` in the container's PATH")),
+        }
+    }
+
+    fn setup_envs(&self, _: HashMap<String, String>) -> Result<(), ExecutorSetEnvsError> {
+        // Ours is handed to the program when it is executed, and never was in a file.
+        Ok(())
+    }
+}
+
+impl Become {
+    fn run(&self, program: &str, args: &[String]) -> (Errno, i32) {
+        let args: Vec<CString> = args.iter().filter_map(|arg| CString::new(arg.as_str()).ok()).collect();
+        let environment: Vec<CString> = self
+            .environment
+            .iter()
+            .filter_map(|(name, value)| CString::new(format!("{name}={value}")).ok())
+            .collect();
+        let mut worst = Errno::ENOENT;
+        for path in self.candidates(program) {
+            let Ok(path) = CString::new(path.to_string_lossy().into_owned()) else { continue };
+            match execve(&path, &args, &environment) {
+                Err(Errno::ENOENT | Errno::ENOTDIR) => {}
+                Err(error) => worst = error,
+                Ok(never) => match never {},
+            }
+        }
+        (worst, if worst == Errno::ENOENT { 127 } else { 126 })
+    }
+
+    /// The files a program's name may stand for, in order.
+    fn candidates(&self, program: &str) -> Vec<PathBuf> {
+        if program.contains('/') {
+            return vec![PathBuf::from(program)];
+        }
+        let path = self.environment.iter().find(|(name, _)| name == "PATH");
+        let folders = path.map_or("", |(_, value)| value.as_str()).split(':');
+        folders.filter(|folder| !folder.is_empty()).map(|folder| Path::new(folder).join(program)).collect()
+    }
+}
+
+/// Goes to a folder of the container. Links of `/proc` lead out of it and are not followed; and where a folder was
+/// reached that is outside all the same, the kernel knows: what it calls the folder does not begin at the root.
+fn enter(folder: &str) -> rustix::io::Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
+    rustix::process::fchdir(folder)?;
+    // Not glibc's function, which looks for a way of its own where the kernel's answer is `(unreachable)`.
+    let reached = rustix::process::getcwd(Vec::new())?;
+    if reached.as_bytes().first() == Some(&b'/') { Ok(()) } else { Err(rustix::io::Errno::ACCESS) }
+}
+
+fn arguments(spec: &Spec) -> Result<Vec<String>, String> {
+    let process = spec.process().as_ref().ok_or("the specification has no process")?;
+    Ok(process.args().clone().unwrap_or_default())
+}
+
+fn other(error: Errno) -> ExecutorError {
+    ExecutorError::Other(error.desc().to_owned())
+}
+
+/// What an error from inside the container stands for.
+pub(crate) fn understood(text: &str) -> RuntimeError {
+    let mut parts = text.split(MARK).skip(1);
+    match (parts.next(), parts.next()) {
+        (Some("127"), Some(message)) => RuntimeError::NotFound(message.to_owned()),
+        (Some("126"), Some(message)) => RuntimeError::NotExecutable(message.to_owned()),
+        (Some("2"), Some(message)) => RuntimeError::Request(message.to_owned()),
+        _ => RuntimeError::Create(text.to_owned()),
+    }
+}

@@ -1,0 +1,244 @@
+//! The folder of a group: what others know of it, and whether its supervisor lives.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::io::{FdFlags, fcntl_setfd};
+
+use super::state::{GroupStatus, MemberPhase, State};
+use crate::engine::Summary;
+use crate::error::{OnFile, OnSystem, RuntimeError};
+use crate::home::{ContainerDir, Home, read_json, write_json};
+use crate::plan::Plan;
+
+/// The folder of one group.
+#[derive(Debug, Clone)]
+pub struct GroupDir {
+    path: PathBuf,
+}
+
+/// The hold a supervisor has on its group. It goes with whoever inherits its descriptor.
+#[derive(Debug)]
+pub struct GroupLock {
+    file: fs::File,
+}
+
+impl GroupLock {
+    /// Lets the next program that this process starts, or becomes, inherit the hold; the number to tell it.
+    pub fn hand_down(&self) -> Result<i32, RuntimeError> {
+        fcntl_setfd(&self.file, FdFlags::empty()).when("cannot hand the group's lock down")?;
+        Ok(self.file.as_raw_fd())
+    }
+}
+
+impl From<fs::File> for GroupLock {
+    fn from(file: fs::File) -> Self {
+        Self { file }
+    }
+}
+
+impl From<GroupLock> for OwnedFd {
+    fn from(lock: GroupLock) -> Self {
+        lock.file.into()
+    }
+}
+
+impl GroupDir {
+    /// The folder of the group of that name, which need not exist.
+    pub fn of(home: &Home, name: &str) -> Self {
+        Self { path: home.groups().join(name) }
+    }
+
+    /// The folder of a group that is known by it.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The network all containers join. Only the supervisor and its children see what is mounted there.
+    pub fn network(&self) -> PathBuf {
+        self.path.join("netns")
+    }
+
+    /// Where the folders of `emptyDir` volumes are.
+    pub fn volumes(&self) -> PathBuf {
+        self.path.join("volumes")
+    }
+
+    /// Where the files of secret volumes are, in memory that only the supervisor and its children see.
+    pub fn secrets(&self) -> PathBuf {
+        self.path.join("secrets")
+    }
+
+    fn status_file(&self) -> PathBuf {
+        self.path.join("group.json")
+    }
+
+    fn lock_file(&self) -> PathBuf {
+        self.path.join("lock")
+    }
+
+    /// How long containers may take to end when the group is next told to.
+    fn grace_file(&self) -> PathBuf {
+        self.path.join("grace")
+    }
+
+    /// Takes hold of the group, making its folder where there is none; none where its supervisor lives.
+    pub fn lock(&self) -> Result<Option<GroupLock>, RuntimeError> {
+        fs::create_dir_all(&self.path).on("cannot make", &self.path)?;
+        let path = self.lock_file();
+        let mut tries = 0;
+        loop {
+            let file = fs::File::options().create(true).append(true).open(&path).on("cannot open", &path)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                // Someone who only looks holds it for a moment, too.
+                Err(fs::TryLockError::WouldBlock) if tries < 10 => {
+                    tries += 1;
+                    std::thread::sleep(Duration::from_millis(10));
+                    continue;
+                }
+                Err(fs::TryLockError::WouldBlock) => return Ok(None),
+                Err(fs::TryLockError::Error(error)) => {
+                    return Err(RuntimeError::file("cannot lock", path, error));
+                }
+            }
+            // Whoever had it before may have removed the group, and the lock is that of a file that is gone.
+            if path.exists() {
+                return Ok(Some(GroupLock { file }));
+            }
+            fs::create_dir_all(&self.path).on("cannot make", &self.path)?;
+        }
+    }
+
+    /// Whether its supervisor lives.
+    pub fn is_supervised(&self) -> Result<bool, RuntimeError> {
+        let path = self.lock_file();
+        let file = match fs::File::options().append(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(RuntimeError::file("cannot open", path, error)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(fs::TryLockError::WouldBlock) => Ok(true),
+            Err(fs::TryLockError::Error(error)) => Err(RuntimeError::file("cannot lock", path, error)),
+        }
+    }
+
+    /// How the group is; none where it was never written down.
+    pub fn status(&self) -> Result<Option<GroupStatus>, RuntimeError> {
+        let status = match read_json::<GroupStatus>(&self.status_file()) {
+            Ok(status) => status,
+            Err(RuntimeError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        if !status.state.is_alive() || self.is_supervised()? {
+            return Ok(Some(status));
+        }
+        // It may have ended in order between the two looks.
+        let mut status: GroupStatus = read_json(&self.status_file())?;
+        if status.state.is_alive() {
+            status.state = State::Lost;
+            status.error = Some("its supervisor was killed, and its containers ended with it".to_owned());
+        }
+        Ok(Some(status))
+    }
+
+    pub(super) fn set_status(&self, status: &GroupStatus) -> Result<(), RuntimeError> {
+        write_json(&self.status_file(), status)
+    }
+
+    pub(super) fn set_grace(&self, seconds: u32) -> Result<(), RuntimeError> {
+        let path = self.grace_file();
+        fs::write(&path, seconds.to_string()).on("cannot write", &path)
+    }
+
+    pub(super) fn grace(&self) -> Option<u32> {
+        fs::read_to_string(self.grace_file()).ok()?.trim().parse().ok()
+    }
+
+    /// The containers of the group.
+    pub fn containers(&self, home: &Home) -> Result<Vec<(ContainerDir, Plan)>, RuntimeError> {
+        let name = self.name();
+        Ok(home.all()?.into_iter().filter(|(_, plan)| plan.group.as_deref() == Some(&name)).collect())
+    }
+
+    /// Its name.
+    pub fn name(&self) -> String {
+        self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// Removes the containers of the group and all that is in its folder but the lock, which the caller holds.
+    pub(super) fn clear(&self, home: &Home, _held: &GroupLock) -> Result<(), RuntimeError> {
+        for (dir, plan) in self.containers(home)? {
+            dir.delete(&plan, true)?;
+        }
+        for entry in fs::read_dir(&self.path).on("cannot read", &self.path)?.flatten() {
+            let path = entry.path();
+            if path == self.lock_file() {
+                continue;
+            }
+            let folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let removed = if folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            removed.on("cannot remove", &path)?;
+        }
+        Ok(())
+    }
+
+    /// Removes all of the group.
+    pub(super) fn remove(&self, home: &Home, held: GroupLock) -> Result<(), RuntimeError> {
+        self.clear(home, &held)?;
+        fs::remove_file(self.lock_file()).on("cannot remove", &self.lock_file())?;
+        drop(held);
+        match fs::remove_dir(&self.path) {
+            // Someone makes a group of the same name at this moment.
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other.on("cannot remove", &self.path),
+        }
+    }
+}
+
+/// All groups, the oldest first.
+pub fn list(home: &Home) -> Result<Vec<GroupStatus>, RuntimeError> {
+    let folder = home.groups();
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(RuntimeError::file("cannot read", folder, error)),
+    };
+    let mut all = Vec::new();
+    for entry in entries {
+        let dir = GroupDir::at(entry.on("cannot read", &folder)?.path());
+        all.extend(dir.status()?);
+    }
+    all.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
+    Ok(all)
+}
+
+/// Adds to what is known of a container what only its group knows; whether it will run on by itself. None where it is
+/// in no group.
+pub(crate) fn told_by_group(groups: &[GroupStatus], container: &mut Summary) -> Option<bool> {
+    let name = container.group.as_ref()?;
+    let group = groups.iter().find(|group| group.name == *name);
+    let known = group.and_then(|group| group.containers.iter().find(|known| known.id == container.id));
+    let alive = group.is_some_and(|group| group.state.is_alive());
+    if let Some(known) = known {
+        container.restarts = u32::try_from(known.restarts).unwrap_or(u32::MAX);
+        container.ready = alive.then_some(known.ready);
+        if alive && known.phase == MemberPhase::Restarting {
+            "restarting".clone_into(&mut container.state);
+        }
+    }
+    Some(alive && matches!(container.state.as_str(), "created" | "running" | "restarting"))
+}

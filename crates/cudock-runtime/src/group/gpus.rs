@@ -1,0 +1,124 @@
+//! Which of this machine's GPUs each container of a group gets.
+
+use std::collections::BTreeMap;
+
+use cudock_group::Group;
+use cudock_inject::{Driver, DriverKind};
+
+use super::make::Settings;
+use crate::error::RuntimeError;
+use crate::gpu::places;
+use crate::home::Home;
+use crate::plan::GpuPlan;
+
+/// The GPUs of each container that asks for some: no two containers of the group share one, and those that other groups
+/// use come last.
+pub(super) fn assign(
+    group: &Group,
+    home: &Home,
+    settings: &Settings,
+) -> Result<BTreeMap<String, GpuPlan>, RuntimeError> {
+    let wanted: Vec<(&str, u32)> = group
+        .containers
+        .iter()
+        .filter_map(|container| Some((container.name.as_str(), container.resources.as_ref()?.gpu()?.count)))
+        .collect();
+    if wanted.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let plan = |devices: String| GpuPlan {
+        devices,
+        capabilities: None,
+        driver_root: settings.driver_root.clone(),
+        device_root: settings.device_root.clone(),
+    };
+    let driver = Driver::find(&places(&plan(String::new()))?)?;
+    if driver.kind == DriverKind::Wsl {
+        // Windows shows all GPUs through one device, which cannot be divided.
+        return Ok(wanted.iter().map(|(name, _)| ((*name).to_owned(), plan("all".to_owned()))).collect());
+    }
+    let present: Vec<u32> = driver.gpus.iter().map(|gpu| gpu.index).collect();
+    let shares = share(&wanted, &present, &in_use(home)?)?;
+    Ok(shares.into_iter().map(|(name, gpus)| (name, plan(words(&gpus)))).collect())
+}
+
+/// As `--gpus` has it. A lone number would be a count.
+fn words(gpus: &[u32]) -> String {
+    let list: Vec<String> = gpus.iter().map(ToString::to_string).collect();
+    format!("\"device={}\"", list.join(","))
+}
+
+/// How many containers of groups that run use each GPU.
+fn in_use(home: &Home) -> Result<BTreeMap<u32, usize>, RuntimeError> {
+    let mut uses = BTreeMap::new();
+    for (dir, plan) in home.all()? {
+        let Some(gpus) = plan.gpus.as_ref().filter(|_| plan.group.is_some()) else { continue };
+        if !dir.current(&plan)?.state.is_alive() {
+            continue;
+        }
+        for index in indices(&gpus.devices) {
+            *uses.entry(index).or_default() += 1;
+        }
+    }
+    Ok(uses)
+}
+
+fn indices(words: &str) -> Vec<u32> {
+    let list = words.trim_matches('"').strip_prefix("device=").unwrap_or_default();
+    list.split(',').filter_map(|index| index.parse().ok()).collect()
+}
+
+/// Gives each its number of GPUs, those least used first.
+fn share(
+    wanted: &[(&str, u32)],
+    present: &[u32],
+    uses: &BTreeMap<u32, usize>,
+) -> Result<BTreeMap<String, Vec<u32>>, RuntimeError> {
+    let mut free: Vec<u32> = present.to_vec();
+    free.sort_by_key(|index| (uses.get(index).copied().unwrap_or_default(), *index));
+    let mut free = free.into_iter();
+    let mut shares = BTreeMap::new();
+    for (name, count) in wanted {
+        let mut share: Vec<u32> = free.by_ref().take(usize::try_from(*count).unwrap_or(usize::MAX)).collect();
+        if share.len() < usize::try_from(*count).unwrap_or(usize::MAX) {
+            let all: u64 = wanted.iter().map(|(_, count)| u64::from(*count)).sum();
+            return Err(RuntimeError::Request(format!(
+                "the group asks for {all} GPUs, and this machine has {}: containers of a group do not share them",
+                present.len(),
+            )));
+        }
+        share.sort_unstable();
+        shares.insert((*name).to_owned(), share);
+    }
+    Ok(shares)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+    use super::*;
+
+    #[test]
+    fn containers_of_a_group_get_different_gpus_and_those_nobody_uses_first() {
+        let uses = BTreeMap::from([(0, 1)]);
+        let shares = share(&[("a", 1), ("b", 2)], &[0, 1, 2, 3], &uses).unwrap();
+        assert_eq!(shares.get("a").unwrap(), &[1]);
+        assert_eq!(shares.get("b").unwrap(), &[2, 3]);
+        let shares = share(&[("a", 2), ("b", 2)], &[0, 1, 2, 3], &uses).unwrap();
+        assert_eq!(shares.get("b").unwrap(), &[0, 3]);
+    }
+
+    #[test]
+    fn more_gpus_than_there_are_is_refused_with_both_numbers() {
+        let error = share(&[("a", 1), ("b", 2)], &[0, 1], &BTreeMap::new()).unwrap_err().to_string();
+        assert!(error.contains("3 GPUs") && error.contains("has 2"), "{error}");
+    }
+
+    #[test]
+    fn gpus_are_named_and_not_counted() {
+        assert_eq!(words(&[3]), "\"device=3\"");
+        assert_eq!(indices(&words(&[0, 11])), [0, 11]);
+        assert_eq!(indices("all"), Vec::<u32>::new());
+    }
+}

@@ -1,0 +1,246 @@
+//! Where containers are kept, and how one is found.
+//!
+//! Each container has a folder of its own below `containers`. What is in it is read and written by name only through
+//! [`ContainerDir`].
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{OnFile, RuntimeError};
+use crate::plan::Plan;
+
+/// The folder of all containers.
+#[derive(Debug, Clone)]
+pub struct Home {
+    root: PathBuf,
+}
+
+/// The folder of one container.
+#[derive(Debug, Clone)]
+pub struct ContainerDir {
+    path: PathBuf,
+}
+
+impl Home {
+    /// Containers below `root`.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where unpacked images are.
+    pub fn images(&self) -> PathBuf {
+        self.root.join("images")
+    }
+
+    /// Where groups are.
+    pub fn groups(&self) -> PathBuf {
+        self.root.join("groups")
+    }
+
+    fn containers(&self) -> PathBuf {
+        self.root.join("containers")
+    }
+
+    /// Makes a container's folder and writes its plan. The name must be free.
+    pub fn create(&self, plan: &Plan) -> Result<ContainerDir, RuntimeError> {
+        let containers = self.containers();
+        fs::create_dir_all(&containers).on("cannot make", &containers)?;
+        private(&self.root)?;
+        let lock = self.lock()?;
+        if let Some((_, taken)) = self.all()?.into_iter().find(|(_, known)| known.name == plan.name) {
+            return Err(RuntimeError::NameTaken { name: plan.name.clone(), id: short(&taken.id).to_owned() });
+        }
+        let dir = ContainerDir { path: containers.join(&plan.id) };
+        fs::create_dir(&dir.path).on("cannot make", &dir.path)?;
+        for folder in [dir.upper(), dir.work(), dir.rootfs(), dir.bundle(), dir.oci()] {
+            fs::create_dir_all(&folder).on("cannot make", &folder)?;
+        }
+        // The plan comes last: a folder without one is the leftover of a process that was killed here.
+        write_json(&dir.plan_file(), plan)?;
+        drop(lock);
+        Ok(dir)
+    }
+
+    /// All containers with their plans, the oldest first.
+    pub fn all(&self) -> Result<Vec<(ContainerDir, Plan)>, RuntimeError> {
+        let containers = self.containers();
+        let entries = match fs::read_dir(&containers) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(RuntimeError::file("cannot read", containers, error)),
+        };
+        let mut all = Vec::new();
+        for entry in entries {
+            let dir = ContainerDir { path: entry.on("cannot read", &containers)?.path() };
+            match read_json::<Plan>(&dir.plan_file()) {
+                Ok(plan) => all.push((dir, plan)),
+                // Being made, being removed, or left by a process that was killed between the two.
+                Err(RuntimeError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        all.sort_by(|(_, a), (_, b)| (a.created, &a.id).cmp(&(b.created, &b.id)));
+        Ok(all)
+    }
+
+    /// The container with that name, id, or beginning of an id.
+    pub fn find(&self, word: &str) -> Result<(ContainerDir, Plan), RuntimeError> {
+        let mut all = self.all()?;
+        // A group's container, as people say it: GROUP/NAME.
+        let in_group = word.replacen('/', ".", 1);
+        if let Some(index) = all.iter().position(|(_, plan)| {
+            plan.name == word || plan.id == word || (plan.group.is_some() && plan.name == in_group)
+        }) {
+            return Ok(all.swap_remove(index));
+        }
+        let mut begins: Vec<_> =
+            all.into_iter().filter(|(_, plan)| !word.is_empty() && plan.id.starts_with(word)).collect();
+        match begins.len() {
+            1 => begins.pop().ok_or_else(|| RuntimeError::Unknown(word.to_owned())),
+            0 => Err(RuntimeError::Unknown(word.to_owned())),
+            _ => Err(RuntimeError::Ambiguous(word.to_owned())),
+        }
+    }
+
+    /// Removes the folders of containers that were never made whole.
+    pub fn sweep(&self) -> Result<(), RuntimeError> {
+        if !self.containers().exists() {
+            return Ok(());
+        }
+        let lock = self.lock()?;
+        for entry in fs::read_dir(self.containers()).into_iter().flatten().flatten() {
+            let dir = ContainerDir { path: entry.path() };
+            if !dir.plan_file().exists() {
+                remove_tree(&dir.path)?;
+            }
+        }
+        drop(lock);
+        Ok(())
+    }
+
+    /// Held while names are compared and folders come and go.
+    fn lock(&self) -> Result<fs::File, RuntimeError> {
+        let path = self.root.join("lock");
+        let file = fs::File::options().create(true).append(true).open(&path).on("cannot open", &path)?;
+        file.lock().on("cannot lock", &path)?;
+        Ok(file)
+    }
+}
+
+impl ContainerDir {
+    /// The folder of a container that is known by it.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn plan_file(&self) -> PathBuf {
+        self.path.join("plan.json")
+    }
+
+    pub(crate) fn status_file(&self) -> PathBuf {
+        self.path.join("status.json")
+    }
+
+    /// Held by the process that watches the container, for as long as it does.
+    pub(crate) fn watch_lock(&self) -> PathBuf {
+        self.path.join("watched")
+    }
+
+    /// There when someone asked for the container to end.
+    pub(crate) fn stop_mark(&self) -> PathBuf {
+        self.path.join("stopping")
+    }
+
+    /// What the container wrote.
+    pub fn log(&self) -> PathBuf {
+        self.path.join("log.jsonl")
+    }
+
+    pub(crate) fn upper(&self) -> PathBuf {
+        self.path.join("upper")
+    }
+
+    pub(crate) fn work(&self) -> PathBuf {
+        self.path.join("work")
+    }
+
+    pub(crate) fn rootfs(&self) -> PathBuf {
+        self.path.join("rootfs")
+    }
+
+    pub(crate) fn bundle(&self) -> PathBuf {
+        self.path.join("bundle")
+    }
+
+    pub(crate) fn oci(&self) -> PathBuf {
+        self.path.join("oci")
+    }
+
+    /// The plan the container was made by.
+    pub fn plan(&self) -> Result<Plan, RuntimeError> {
+        read_json(&self.plan_file())
+    }
+
+    /// Removes the folder. The plan goes first, so that a half-removed container is none.
+    pub(crate) fn remove(&self) -> Result<(), RuntimeError> {
+        match fs::remove_file(self.plan_file()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(RuntimeError::file("cannot remove", self.plan_file(), error))
+            }
+            _ => remove_tree(&self.path),
+        }
+    }
+}
+
+/// The first twelve digits of an id, which is what people are shown.
+pub fn short(id: &str) -> &str {
+    id.get(..12).unwrap_or(id)
+}
+
+/// An id for a new container.
+pub fn new_id() -> Result<String, RuntimeError> {
+    let mut bytes = [0_u8; 8];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| RuntimeError::system("cannot get random bytes", error))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Nobody else may look into the folder: it holds programs that run with rights.
+fn private(root: &Path) -> Result<(), RuntimeError> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(root, fs::Permissions::from_mode(0o700)).on("cannot protect", root)
+}
+
+fn remove_tree(path: &Path) -> Result<(), RuntimeError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(RuntimeError::file("cannot remove", path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a file so that it is there whole, the old one or the new one.
+pub(crate) fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<(), RuntimeError> {
+    let text = serde_json::to_vec(value)
+        .map_err(|source| RuntimeError::Damaged { path: path.to_owned(), source })?;
+    let fresh = path.with_extension("new");
+    fs::write(&fresh, text).on("cannot write", &fresh)?;
+    fs::rename(&fresh, path).on("cannot write", path)
+}
+
+pub(crate) fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, RuntimeError> {
+    let text = fs::read(path).on("cannot read", path)?;
+    serde_json::from_slice(&text).map_err(|source| RuntimeError::Damaged { path: path.to_owned(), source })
+}

@@ -1,0 +1,283 @@
+//! One start of a container: its root made ready, its specification written, its first process created and let go.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Component, Path, PathBuf};
+
+use cudock_confine::Capability;
+use cudock_confine::devices::{Access, Kind, Program, Rule, attach, standard_rules};
+use cudock_confine::seccomp::{Filter, Profile, Surroundings};
+use libcontainer::container::Container;
+use libcontainer::container::builder::ContainerBuilder;
+use libcontainer::syscall::syscall::SyscallType;
+
+use crate::cgroup::Cgroup;
+use crate::error::{OnFile, RuntimeError};
+use crate::executor::{Become, understood};
+use crate::home::{ContainerDir, write_json};
+use crate::in_root::InRoot;
+use crate::last_words;
+use crate::network::{self, Network};
+use crate::plan::{MountPlan, Plan, Private, Seccomp, Security};
+use crate::spec::{Device, Facts, all_devices, specification};
+use crate::terminal::{ConsoleSocket, own_size};
+use crate::user::identify;
+use crate::{gpu, limits};
+
+/// What a process is connected to.
+#[derive(Debug)]
+pub(crate) enum Streams {
+    /// Three descriptors.
+    Pipes { stdin: OwnedFd, stdout: OwnedFd, stderr: OwnedFd },
+    /// A terminal of its own.
+    Terminal,
+}
+
+/// A container that was created, and has not begun.
+pub(crate) struct Created {
+    container: Container,
+    pub(crate) pid: i32,
+    /// Our end of its terminal.
+    pub(crate) terminal: Option<OwnedFd>,
+}
+
+/// Creates the container's first process.
+pub(crate) fn create(
+    dir: &ContainerDir,
+    plan: &Plan,
+    private: &Private,
+    network: &Network,
+    streams: Streams,
+    instead: Option<fn() -> i32>,
+) -> Result<Created, RuntimeError> {
+    let rootfs = dir.rootfs();
+    let root = InRoot::open(&rootfs).on("cannot open the container's root", &rootfs)?;
+    let identity = identify(&root, &plan.process.user, &plan.process.groups)?;
+    refuse_linked_folders(&root, plan)?;
+    make_cwd(&root, &plan.process.cwd)?;
+    // Nothing of the outside may be open when the container comes to be: a link in its /proc would lead there.
+    drop(root);
+    let edits = gpu::edits(plan, private, &rootfs)?;
+    let mut environment = plan.environment(private);
+    if let Some(edits) = &edits {
+        cudock_inject::prepare_root(&rootfs, edits)?;
+        environment.retain(|(name, _)| !edits.environment.iter().any(|(ours, _)| ours == name));
+        environment.extend(edits.environment.iter().cloned());
+    }
+    if !environment.iter().any(|(name, _)| name == "HOME") {
+        environment.push(("HOME".to_owned(), identity.home.clone()));
+    }
+    if !environment.iter().any(|(name, _)| name == "HOSTNAME") {
+        environment.push(("HOSTNAME".to_owned(), plan.hostname()));
+    }
+    let cgroup_path = cgroup_path(&plan.id);
+    let cgroup = Cgroup::at(&cgroup_path);
+    if cgroup.exists() {
+        // Left by a start that was killed; whatever is in it is no longer watched by anyone.
+        cgroup.remove()?;
+    }
+    clear(&dir.oci())?;
+    let facts = Facts {
+        identity: &identity,
+        edits: edits.as_ref(),
+        root: &rootfs,
+        network: network.namespace(),
+        files: &network::files(dir, plan, network.name_server())?,
+        devices: &asked_devices(plan)?,
+        cgroup: &cgroup_path,
+        rlimits: &limits::rlimits(&plan.limits)?,
+        hierarchies: crate::cgroup::first_version(),
+        processors: processors(),
+        user_namespace: crate::rootless::in_user_namespace(),
+    };
+    write_json(&dir.bundle().join("config.json"), &specification(plan, &facts))?;
+
+    let executor = Become {
+        environment,
+        cwd: plan.process.cwd.clone(),
+        filter: filter(&plan.security)?,
+        size: plan.process.tty.then(own_size).flatten(),
+        instead,
+    };
+    let console =
+        matches!(streams, Streams::Terminal).then(|| ConsoleSocket::bind(dir.path())).transpose()?;
+    let mut builder = ContainerBuilder::new(plan.id.clone(), SyscallType::default())
+        .with_executor(executor)
+        .with_root_path(dir.oci())
+        .map_err(|error| RuntimeError::Create(text(&error)))?
+        .with_console_socket(console.as_ref().map(ConsoleSocket::path));
+    if let Streams::Pipes { stdin, stdout, stderr } = streams {
+        builder = builder.with_stdin(stdin).with_stdout(stdout).with_stderr(stderr);
+    }
+    last_words::listen();
+    let container = builder
+        .as_init(dir.bundle())
+        .with_systemd(false)
+        .with_detach(console.is_some())
+        .build()
+        .map_err(|error| explained(&text(&error)))?;
+    let pid = container.pid().ok_or_else(|| RuntimeError::Create("it has no process".to_owned()))?.as_raw();
+    if facts.sets_own_limits() {
+        cgroup.limit(&plan.limits)?;
+    }
+    cgroup.deny_tunnels()?;
+    confine_devices(&cgroup, &facts)?;
+    if let Some(edits) = &edits {
+        gpu::cover_texts(pid, edits)?;
+    }
+    let terminal = console.map(ConsoleSocket::receive).transpose()?;
+    Ok(Created { container, pid, terminal })
+}
+
+impl Created {
+    /// Lets the program begin.
+    pub(crate) fn start(&mut self) -> Result<(), RuntimeError> {
+        self.container.start().map_err(|error| RuntimeError::Create(text(&error)))
+    }
+}
+
+/// libcontainer makes links and nodes below `/dev` by paths of this machine, so a link there would lead out.
+fn refuse_linked_folders(root: &InRoot, plan: &Plan) -> Result<(), RuntimeError> {
+    if let Some(name) = ["dev", "proc", "sys"].into_iter().find(|name| root.is_no_folder(name)) {
+        return Err(RuntimeError::Request(format!("the image's /{name} is not a folder")));
+    }
+    let covers = |target: &Path| {
+        let inside = target.components().filter(|part| *part != Component::RootDir).collect::<PathBuf>();
+        ["", "dev", "proc", "sys"].iter().any(|name| inside == Path::new(name))
+            || inside.components().any(|part| part == Component::ParentDir)
+    };
+    match plan.mounts.iter().map(MountPlan::target).find(|target| covers(target)) {
+        Some(target) => Err(RuntimeError::Request(format!(
+            "nothing can be mounted at {} in a container",
+            target.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// A folder to start in is made where it is missing, as docker does. Where it cannot be made, the start itself says why.
+fn make_cwd(root: &InRoot, cwd: &str) -> Result<(), RuntimeError> {
+    match root.make_folder(Path::new(cwd)) {
+        Ok(()) => Ok(()),
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotADirectory | io::ErrorKind::ReadOnlyFilesystem) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(RuntimeError::file("cannot make the container's folder", cwd, error)),
+    }
+}
+
+/// Where the control groups of a container are.
+pub(crate) fn cgroup_path(id: &str) -> String {
+    format!("{}/cudock-{id}", crate::rootless::cgroup_parent())
+}
+
+/// The filter of system calls that was asked for.
+pub(crate) fn filter(security: &Security) -> Result<Option<Filter>, RuntimeError> {
+    let capabilities: Result<Vec<Capability>, _> =
+        security.capabilities.iter().map(|name| Capability::from_name(name)).collect();
+    let capabilities = capabilities?;
+    match &security.seccomp {
+        Seccomp::Unconfined => Ok(None),
+        Seccomp::Default => Ok(Some(Filter::for_capabilities(&capabilities)?)),
+        Seccomp::Profile(text) => {
+            let profile = Profile::from_json(text.as_bytes())?;
+            Ok(Some(Filter::new(&profile, &Surroundings::here(&capabilities))?))
+        }
+    }
+}
+
+/// Whether a filter of system calls can be made of what was asked for, and installed.
+pub fn check_seccomp(security: &Security) -> Result<(), RuntimeError> {
+    if !security.no_new_privileges && security.seccomp != Seccomp::Unconfined {
+        // The kernel takes a filter only from who can gain no rights, or has them all; neither is so just before the
+        // program starts.
+        let text = "without no-new-privileges there is no filter of system calls: \
+                    say --security-opt seccomp=unconfined as well";
+        return Err(RuntimeError::Request(text.to_owned()));
+    }
+    match filter(security) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(RuntimeError::Request(text(&error))),
+    }
+}
+
+/// Control groups of version 2 have no list of devices: a program in the kernel decides.
+fn confine_devices(cgroup: &Cgroup, facts: &Facts<'_>) -> Result<(), RuntimeError> {
+    let Some(folder) = cgroup.unified() else { return Ok(()) };
+    if facts.user_namespace {
+        // Nodes cannot be made there, and only those of the container are bound into it.
+        return Ok(());
+    }
+    let mut rules = standard_rules();
+    for device in all_devices(facts) {
+        let kind = if device.block { Kind::Block } else { Kind::Char };
+        rules.push(Rule::allow(kind, device.major, device.minor, Access::READ | Access::WRITE));
+    }
+    Ok(attach(folder, &Program::new(&rules)?)?)
+}
+
+fn asked_devices(plan: &Plan) -> Result<Vec<Device>, RuntimeError> {
+    let node = |path: &PathBuf| {
+        let about = fs::metadata(path).on("cannot read the device", path)?;
+        let kind = about.file_type();
+        if !kind.is_char_device() && !kind.is_block_device() {
+            return Err(RuntimeError::Request(format!("{} is not a device node", path.display())));
+        }
+        let (major, minor) = (rustix::fs::major(about.rdev()), rustix::fs::minor(about.rdev()));
+        Ok(Device {
+            path: path.display().to_string(),
+            block: kind.is_block_device(),
+            major,
+            minor,
+            mode: about.mode(),
+            gid: about.gid(),
+        })
+    };
+    plan.security.devices.iter().map(node).collect()
+}
+
+fn processors() -> u32 {
+    std::thread::available_parallelism().ok().and_then(|count| u32::try_from(count.get()).ok()).unwrap_or(1)
+}
+
+/// Empties a folder.
+fn clear(folder: &Path) -> Result<(), RuntimeError> {
+    for entry in fs::read_dir(folder).on("cannot read", folder)?.flatten() {
+        fs::remove_dir_all(entry.path()).on("cannot remove", &entry.path())?;
+    }
+    Ok(())
+}
+
+/// An error with all that is behind it.
+pub(crate) fn text(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = error.source();
+    }
+    text
+}
+
+/// What people can do about the errors that depend on their machine.
+pub(crate) fn explained(text: &str) -> RuntimeError {
+    let error = understood(text);
+    let RuntimeError::Create(text) = &error else { return error };
+    let text = &last_words::first().unwrap_or_else(|| text.clone());
+    if text.contains("cgroup") && crate::rootless::in_user_namespace() {
+        return RuntimeError::Host {
+            what: format!("this machine does not let this user make control groups: {text}"),
+            hint: "run as root, or give the user a group of its own: on systemd with version 2 only, \
+                   `systemd-run --user --scope -p Delegate=yes cudock …`; else CUDOCK_CGROUP=/a/group/it/owns"
+                .to_owned(),
+        };
+    }
+    RuntimeError::Create(text.clone())
+}

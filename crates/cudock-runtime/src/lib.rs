@@ -1,0 +1,40 @@
+//! Containers on this machine, with the GPUs inside.
+//!
+//! A container is described by a [`plan::Plan`], made by whoever starts it, and lives in a folder of its own
+//! ([`home::ContainerDir`]). One process watches it ([`watch`]): it mounts the container's root in a mount namespace
+//! of its own, has libcontainer create the container, keeps what it writes, passes signals on, starts it again where its
+//! policy says so, and clears away. There is no daemon: everything that others know of a container they read from its
+//! folder, and whether its watcher lives from a lock that the kernel releases.
+
+mod cgroup;
+pub mod clock;
+pub mod end;
+pub mod engine;
+mod error;
+pub mod exec;
+mod executor;
+pub mod gpu;
+pub mod group;
+pub mod home;
+mod in_root;
+mod last_words;
+mod launch;
+pub mod limits;
+pub mod log;
+pub mod network;
+mod overlay;
+pub mod plan;
+mod pump;
+pub mod reexec;
+pub mod rootless;
+mod spec;
+pub mod status;
+mod sys;
+mod terminal;
+mod user;
+mod watch;
+
+pub use error::RuntimeError;
+pub use launch::check_seccomp;
+pub use overlay::leave_mount_namespace;
+pub use watch::{Connection, exit_code, watch};

@@ -1,0 +1,131 @@
+//! A container's root: the image's layers, which are shared and never written to, with a layer of its own above them.
+//!
+//! It is mounted in the watcher's private mount namespace. When that process ends, however it ends, nothing is left
+//! mounted.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, fsconfig_create, fsconfig_set_flag,
+    fsconfig_set_string, fsmount, fsopen, move_mount,
+};
+
+use crate::error::{OnFile, OnSystem, RuntimeError};
+
+/// Moves this process into a mount namespace of its own, which still sees what is mounted outside later.
+pub fn leave_mount_namespace() -> Result<(), RuntimeError> {
+    unshare(CloneFlags::CLONE_NEWNS).map_err(|error| match error {
+        nix::Error::EPERM => RuntimeError::Host {
+            what: "this machine does not let us make a mount namespace".to_owned(),
+            hint: "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, \
+                   kernel.apparmor_restrict_unprivileged_userns=0)"
+                .to_owned(),
+        },
+        error => RuntimeError::system("cannot make a mount namespace", error),
+    })?;
+    let slave = MsFlags::MS_REC | MsFlags::MS_SLAVE;
+    mount(None::<&str>, "/", None::<&str>, slave, None::<&str>).when("cannot detach the mount namespace")
+}
+
+/// What is stacked where.
+#[derive(Debug)]
+pub(crate) struct Overlay<'a> {
+    /// The uppermost first.
+    pub(crate) layers: &'a [PathBuf],
+    pub(crate) upper: &'a Path,
+    pub(crate) work: &'a Path,
+    pub(crate) target: &'a Path,
+    /// In a user namespace overlayfs keeps its marks in attributes that a user may set.
+    pub(crate) user_namespace: bool,
+}
+
+impl Overlay<'_> {
+    pub(crate) fn mount(&self) -> Result<(), RuntimeError> {
+        for layer in self.layers {
+            layer.metadata().on("cannot read the layer", layer)?;
+        }
+        match self.mount_by_parts() {
+            Ok(()) => Ok(()),
+            // Kernels before 6.5 take all layers in one text only.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+                self.mount_by_text().map_err(|error| self.refused(error.into()))
+            }
+            Err(error) => Err(self.refused(error.into())),
+        }
+    }
+
+    fn mount_by_parts(&self) -> rustix::io::Result<()> {
+        let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        let context = context.as_fd();
+        for layer in self.layers {
+            fsconfig_set_string(context, "lowerdir+", layer.as_os_str())?;
+        }
+        fsconfig_set_string(context, "upperdir", self.upper)?;
+        fsconfig_set_string(context, "workdir", self.work)?;
+        fsconfig_set_string(context, "xino", "off")?;
+        if self.user_namespace {
+            fsconfig_set_flag(context, "userxattr")?;
+        }
+        fsconfig_create(context)?;
+        let made = fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        move_mount(made.as_fd(), "", rustix::fs::CWD, self.target, flags)
+    }
+
+    /// The old way: one text of at most a page. Paths are made short by standing in the layers' folder.
+    fn mount_by_text(&self) -> nix::Result<()> {
+        let stand = self.layers.first().and_then(|layer| layer.parent()).unwrap_or(Path::new("/"));
+        let before = File::open(".").ok();
+        std::env::set_current_dir(stand).map_err(|_| nix::Error::ENOENT)?;
+        let mut options = OsString::from("lowerdir=");
+        for (index, layer) in self.layers.iter().enumerate() {
+            if index > 0 {
+                options.push(":");
+            }
+            options.push(escaped(layer.strip_prefix(stand).unwrap_or(layer)));
+        }
+        options.push(",upperdir=");
+        options.push(escaped(self.upper));
+        options.push(",workdir=");
+        options.push(escaped(self.work));
+        if self.user_namespace {
+            options.push(",userxattr");
+        }
+        let outcome =
+            mount(Some("overlay"), self.target, Some("overlay"), MsFlags::empty(), Some(options.as_os_str()));
+        if let Some(before) = before {
+            nix::unistd::fchdir(std::os::fd::AsRawFd::as_raw_fd(&before))?;
+        }
+        outcome
+    }
+
+    fn refused(&self, error: std::io::Error) -> RuntimeError {
+        if error.raw_os_error() == Some(nix::libc::EINVAL) {
+            return RuntimeError::Host {
+                what: format!("overlayfs cannot keep its upper layer in {}", self.upper.display()),
+                hint: "it is itself an overlay or a network file system; name a folder on another one \
+                       with CUDOCK_DATA, such as one on tmpfs"
+                    .to_owned(),
+            };
+        }
+        RuntimeError::file("cannot mount the overlay on", self.target, error)
+    }
+}
+
+/// Colons part layers and commas part options, so in names they are escaped.
+fn escaped(path: &Path) -> OsString {
+    let mut text = Vec::new();
+    for &byte in path.as_os_str().as_bytes() {
+        if matches!(byte, b':' | b',' | b'\\') {
+            text.push(b'\\');
+        }
+        text.push(byte);
+    }
+    OsString::from_vec(text)
+}

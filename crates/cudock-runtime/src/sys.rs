@@ -1,0 +1,45 @@
+//! The system calls that no library offers safely. All `unsafe` of this crate is here.
+
+#![allow(unsafe_code, reason = "each block says why it holds")]
+
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+
+use nix::sys::signal::{SigHandler, Signal, signal};
+
+/// Gives signals back the effect they have in a fresh program. Rust's runtime ignores SIGPIPE, and what is ignored stays
+/// so in the programs one becomes.
+pub(crate) fn restore_signals() {
+    for number in [Signal::SIGPIPE, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM] {
+        // SAFETY: the default effect is not a function of ours, so nothing can be called in a bad moment.
+        let _ = unsafe { signal(number, SigHandler::SigDfl) };
+    }
+}
+
+/// Closes every descriptor but the three standard ones.
+pub(crate) fn close_all_but_standard() {
+    // SAFETY: called in a process that is about to become another program, or to run one function and end: no object
+    // of ours that owns one of these descriptors is used after it.
+    let _ = unsafe { nix::libc::syscall(nix::libc::SYS_close_range, 3_u32, u32::MAX, 0_u32) };
+}
+
+/// Takes a descriptor that was just received over.
+pub(crate) fn own(descriptor: RawFd) -> OwnedFd {
+    // SAFETY: the kernel made it for this process in the message it came with, and nothing else knows its number.
+    unsafe { OwnedFd::from_raw_fd(descriptor) }
+}
+
+/// Makes these the variables of this process, and no others.
+pub(crate) fn replace_environment(variables: &[(String, String)]) {
+    for (name, _) in std::env::vars_os() {
+        // SAFETY: this is called in a process with one thread, so nobody reads the environment meanwhile.
+        unsafe { std::env::remove_var(name) };
+    }
+    for (name, value) in variables.iter().filter(|(name, value)| is_plain(name) && !value.contains('\0')) {
+        // SAFETY: as above; names and values that the function would refuse were left out.
+        unsafe { std::env::set_var(name, value) };
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0'])
+}

@@ -1,0 +1,164 @@
+//! Who a container's process is: the words of `--user` looked up in the image's own `/etc/passwd` and `/etc/group`.
+
+use crate::error::RuntimeError;
+use crate::in_root::InRoot;
+
+/// Who a process is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) groups: Vec<u32>,
+    pub(crate) home: String,
+}
+
+/// A line of `/etc/passwd`.
+struct User<'a> {
+    name: &'a str,
+    uid: u32,
+    gid: u32,
+    home: &'a str,
+}
+
+/// A line of `/etc/group`.
+struct Group<'a> {
+    name: &'a str,
+    gid: u32,
+    members: Vec<&'a str>,
+}
+
+/// Looks a user up: a name or number, and a group after a colon, as `--user` and images have it; then further groups.
+pub(crate) fn identify(root: &InRoot, user: &str, groups: &[String]) -> Result<Identity, RuntimeError> {
+    let passwd = root.text("/etc/passwd").unwrap_or_default();
+    let group = root.text("/etc/group").unwrap_or_default();
+    resolve(&passwd, &group, user, groups)
+}
+
+fn resolve(passwd: &str, group: &str, user: &str, further: &[String]) -> Result<Identity, RuntimeError> {
+    let (user, asked_group) = match user.split_once(':') {
+        Some((user, group)) => (user, Some(group).filter(|group| !group.is_empty())),
+        None => (user, None),
+    };
+    let user = if user.is_empty() { "0" } else { user };
+    let users: Vec<User<'_>> = passwd.lines().filter_map(user_line).collect();
+    let all: Vec<Group<'_>> = group.lines().filter_map(group_line).collect();
+
+    // A name comes first, as in docker: a user may be called 1000.
+    let number = user.parse::<u32>().ok();
+    let known = users
+        .iter()
+        .find(|known| known.name == user)
+        .or_else(|| users.iter().find(|known| Some(known.uid) == number));
+    let mut identity = match (known, number) {
+        (Some(known), _) => {
+            let home = known.home.to_owned();
+            Identity { uid: known.uid, gid: known.gid, groups: Vec::new(), home }
+        }
+        (None, Some(uid)) => Identity { uid, gid: 0, groups: Vec::new(), home: "/".to_owned() },
+        (None, None) => {
+            return Err(RuntimeError::User(format!("the image has no user `{user}` in /etc/passwd")));
+        }
+    };
+    if let Some(asked) = asked_group {
+        identity.gid = group_id(&all, asked)?;
+    } else {
+        let member = |group: &&Group<'_>| known.is_some_and(|user| group.members.contains(&user.name));
+        identity.groups = all.iter().filter(member).map(|group| group.gid).collect();
+    }
+    for asked in further {
+        identity.groups.push(group_id(&all, asked)?);
+    }
+    identity.groups.sort_unstable();
+    identity.groups.dedup();
+    Ok(identity)
+}
+
+fn group_id(all: &[Group<'_>], asked: &str) -> Result<u32, RuntimeError> {
+    let known = all.iter().find(|group| group.name == asked).map(|group| group.gid);
+    known
+        .or_else(|| asked.parse().ok())
+        .ok_or_else(|| RuntimeError::User(format!("the image has no group `{asked}` in /etc/group")))
+}
+
+fn user_line(line: &str) -> Option<User<'_>> {
+    let mut fields = line.split(':');
+    let name = fields.next()?;
+    let uid = fields.nth(1)?.parse().ok()?;
+    let gid = fields.next()?.parse().ok()?;
+    let home = fields.nth(1).filter(|home| !home.is_empty()).unwrap_or("/");
+    Some(User { name, uid, gid, home })
+}
+
+fn group_line(line: &str) -> Option<Group<'_>> {
+    let mut fields = line.split(':');
+    let name = fields.next()?;
+    let gid = fields.nth(1)?.parse().ok()?;
+    let members = fields.next().unwrap_or_default().split(',').filter(|name| !name.is_empty()).collect();
+    Some(Group { name, gid, members })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+    use super::*;
+
+    const PASSWD: &str =
+        "root:x:0:0:root:/root:/bin/sh\nann:x:1000:100:Ann:/home/ann:/bin/sh\n7:x:8:9::/seven:\n";
+    const GROUP: &str = "root:x:0:\nusers:x:100:\nvideo:x:44:ann,root\nrender:x:105:ann\n";
+
+    fn found(user: &str) -> Identity {
+        resolve(PASSWD, GROUP, user, &[]).unwrap()
+    }
+
+    #[test]
+    fn nobody_in_particular_is_root() {
+        assert_eq!(found(""), Identity { uid: 0, gid: 0, groups: vec![44], home: "/root".into() });
+    }
+
+    #[test]
+    fn a_name_has_the_groups_it_is_a_member_of() {
+        assert_eq!(
+            found("ann"),
+            Identity { uid: 1000, gid: 100, groups: vec![44, 105], home: "/home/ann".into() }
+        );
+        assert_eq!(found("1000"), found("ann"));
+    }
+
+    #[test]
+    fn a_name_made_of_digits_comes_before_the_number() {
+        assert_eq!(found("7").uid, 8);
+    }
+
+    #[test]
+    fn a_number_nobody_has_is_taken_as_it_is() {
+        assert_eq!(found("4242"), Identity { uid: 4242, gid: 0, groups: vec![], home: "/".into() });
+    }
+
+    #[test]
+    fn a_group_after_the_colon_replaces_the_others() {
+        assert_eq!(
+            found("ann:video"),
+            Identity { uid: 1000, gid: 44, groups: vec![], home: "/home/ann".into() }
+        );
+        assert_eq!(found("ann:55").gid, 55);
+    }
+
+    #[test]
+    fn a_user_the_image_does_not_know_is_refused_by_name() {
+        let error = resolve(PASSWD, GROUP, "bob", &[]).unwrap_err().to_string();
+        assert_eq!(error, "the image has no user `bob` in /etc/passwd");
+        let error = resolve(PASSWD, GROUP, "ann:nobody", &[]).unwrap_err().to_string();
+        assert_eq!(error, "the image has no group `nobody` in /etc/group");
+    }
+
+    #[test]
+    fn further_groups_are_added() {
+        assert_eq!(resolve(PASSWD, GROUP, "0", &["render".into(), "7".into()]).unwrap().groups, [7, 44, 105]);
+    }
+
+    #[test]
+    fn lines_that_are_not_users_are_passed_over() {
+        assert_eq!(resolve("\0\n::::\nx:y:z\n", "", "0", &[]).unwrap().home, "/");
+    }
+}

@@ -1,0 +1,401 @@
+//! The words of the verbs that run containers. They are docker's where docker has one for it.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Run a container on this machine, with the GPUs inside
+///
+/// No daemon and no toolkit of the vendor is needed: the driver's files and device nodes are found when the container
+/// starts. IMAGE is a name in a registry or a daemon, an OCI layout, or an archive. The exit code is the program's; 126
+/// and 127 say that it could not be executed or was not there, 2 and 3 that there was no container. See docs/run.md.
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[command(after_help = "Examples:
+  cudock run --gpus all oci:./layout nvidia-smi
+  cudock run --rm -it -v $PWD:/work -w /work registry.example/team/train:1.4 bash
+  cudock run -d --name api --gpus 1 -p 8080:80 --restart always -m 16g app.tar
+  cudock run --gpus '\"device=0,1\",capabilities=utility' --verify-gpu IMAGE
+  cudock run --rootfs ./debian --network none -- /bin/sh -c 'id; ls /'")]
+pub(crate) struct RunArgs {
+    /// IMAGE and the command to run in it, or the command alone with --rootfs
+    #[arg(value_name = "IMAGE [COMMAND]", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<String>,
+
+    /// A folder in place of an image; it is not written to
+    #[arg(long, value_name = "DIR")]
+    pub(crate) rootfs: Option<PathBuf>,
+
+    /// Come back as soon as it runs, and print its id
+    #[arg(long, short)]
+    pub(crate) detach: bool,
+
+    /// A name to call it by
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+
+    /// Remove it when it ends
+    #[arg(long)]
+    pub(crate) rm: bool,
+
+    /// Let it read our standard input
+    #[arg(long, short)]
+    pub(crate) interactive: bool,
+
+    /// Give it a terminal
+    #[arg(long, short)]
+    pub(crate) tty: bool,
+
+    #[command(flatten)]
+    pub(crate) gpus: GpuArgs,
+
+    #[command(flatten)]
+    pub(crate) process: ProcessArgs,
+
+    #[command(flatten)]
+    pub(crate) files: FileArgs,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+
+    #[command(flatten)]
+    pub(crate) network: NetworkArgs,
+
+    #[command(flatten)]
+    pub(crate) security: SecurityArgs,
+
+    /// What happens when it ends: no, on-failure[:N], always
+    #[arg(long, value_name = "POLICY", default_value = "no")]
+    pub(crate) restart: String,
+
+    /// The signal that asks it to stop; the image's, or TERM
+    #[arg(long, value_name = "SIGNAL")]
+    pub(crate) stop_signal: Option<String>,
+
+    /// Seconds between asking it to stop and killing it
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub(crate) stop_timeout: u32,
+
+    /// A label; may be given several times
+    #[arg(long, short, value_name = "NAME=VALUE")]
+    pub(crate) label: Vec<String>,
+
+    /// Which image of several, such as linux/arm64
+    #[arg(long, value_name = "OS/ARCH")]
+    pub(crate) platform: Option<String>,
+
+    /// Use what the cache holds, and fetch nothing
+    #[arg(long)]
+    pub(crate) offline: bool,
+
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+}
+
+/// Who runs the container.
+#[derive(Debug, Args)]
+pub(crate) struct EngineArgs {
+    /// Who runs it: cudock itself, or an engine that is installed
+    #[arg(long, value_enum, default_value_t = EngineChoice::Auto, env = crate::env::ENGINE)]
+    pub(crate) engine: EngineChoice,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineChoice {
+    /// cudock itself
+    Auto,
+    /// cudock itself
+    Cudock,
+    /// Docker, by its command
+    Docker,
+    /// Podman, by its command
+    Podman,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "GPUs")]
+pub(crate) struct GpuArgs {
+    /// GPUs: all, none, a number of them, indices, UUIDs, MIG devices (0:1), or docker's device=…
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) gpus: Option<String>,
+
+    /// Parts of the driver: compute, utility, video, graphics, display, ngx, compat32, all
+    #[arg(long, value_name = "LIST")]
+    pub(crate) driver_capabilities: Option<String>,
+
+    /// Where the driver's files are, if not where they are found
+    #[arg(long, value_name = "DIR")]
+    pub(crate) driver_root: Option<PathBuf>,
+
+    /// Where /dev and /proc of the driver are, if not below its root
+    #[arg(long, value_name = "DIR")]
+    pub(crate) device_root: Option<PathBuf>,
+
+    /// First compute on every GPU from inside the container, and say what was seen
+    #[arg(long)]
+    pub(crate) verify_gpu: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Process")]
+pub(crate) struct ProcessArgs {
+    /// A variable, or the name of one of ours to hand down; may be given several times
+    #[arg(long, short, value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<String>,
+
+    /// A file of variables, one a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) env_file: Vec<PathBuf>,
+
+    /// What runs in place of the image's entry point
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) entrypoint: Option<String>,
+
+    /// Where it starts
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) workdir: Option<String>,
+
+    /// As whom: name or number, and a group after a colon
+    #[arg(long, short, value_name = "USER[:GROUP]")]
+    pub(crate) user: Option<String>,
+
+    /// A further group; may be given several times
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) group_add: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Files")]
+pub(crate) struct FileArgs {
+    /// A file or folder of this machine in it; may be given several times
+    #[arg(long, short, value_name = "SOURCE:TARGET[:ro]")]
+    pub(crate) volume: Vec<String>,
+
+    /// Memory as a folder; may be given several times
+    #[arg(long, value_name = "TARGET[:size=64m,mode=1777]")]
+    pub(crate) tmpfs: Vec<String>,
+
+    /// Let its root only be read
+    #[arg(long)]
+    pub(crate) read_only: bool,
+
+    /// A device node of this machine in it; may be given several times
+    #[arg(long, value_name = "PATH")]
+    pub(crate) device: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArgs {
+    /// Memory: 512m, 16g
+    #[arg(long, short, value_name = "BYTES")]
+    pub(crate) memory: Option<String>,
+
+    /// Processors: 1.5
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) cpus: Option<String>,
+
+    /// Which processors: 0-3,8
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpuset_cpus: Option<String>,
+
+    /// Processes and threads; -1 for no limit
+    #[arg(long, value_name = "NUMBER", default_value_t = 16384, allow_negative_numbers = true)]
+    pub(crate) pids_limit: i64,
+
+    /// Size of /dev/shm, which data loaders share batches through
+    #[arg(long, value_name = "BYTES", default_value = "64m")]
+    pub(crate) shm_size: String,
+
+    /// A resource limit: nofile=1024:4096; may be given several times
+    #[arg(long, value_name = "NAME=SOFT[:HARD]")]
+    pub(crate) ulimit: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Network")]
+pub(crate) struct NetworkArgs {
+    /// auto: one of its own with a way out where pasta or slirp4netns is installed, without one where not; none: one of its own without a way out; host: this machine's; pasta: a way out, or an error
+    #[arg(long, value_enum, default_value_t = NetworkChoice::Auto)]
+    pub(crate) network: NetworkChoice,
+
+    /// A port of this machine that leads into it; may be given several times
+    #[arg(long, short, value_name = "[IP:]HOST:CONTAINER[/udp]")]
+    pub(crate) publish: Vec<String>,
+
+    /// The name it has for itself
+    #[arg(long)]
+    pub(crate) hostname: Option<String>,
+
+    /// A name it knows; may be given several times
+    #[arg(long, value_name = "NAME:ADDRESS")]
+    pub(crate) add_host: Vec<String>,
+
+    /// A name server in place of this machine's; may be given several times
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) dns: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NetworkChoice {
+    /// A way out where there is a tool for it
+    Auto,
+    /// No way out
+    None,
+    /// This machine's own
+    Host,
+    /// A way out through pasta
+    Pasta,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Rights")]
+pub(crate) struct SecurityArgs {
+    /// A capability beside the default ones, or ALL; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) cap_add: Vec<String>,
+
+    /// A default capability to take away, or ALL; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) cap_drop: Vec<String>,
+
+    /// no-new-privileges=false, seccomp=unconfined or seccomp=PROFILE.json; may be given several times
+    #[arg(long, value_name = "OPTION")]
+    pub(crate) security_opt: Vec<String>,
+}
+
+/// List containers
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  cudock ps\n  cudock ps --all --format json")]
+pub(crate) struct PsArgs {
+    /// Those that ended, too
+    #[arg(long, short)]
+    pub(crate) all: bool,
+
+    /// Print ids alone
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+}
+
+/// Print what a container wrote, also after its end
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  cudock logs -f api\n  cudock logs --tail 20 --timestamps 3f2a")]
+pub(crate) struct LogsArgs {
+    /// A container, or a group's container as GROUP/NAME
+    pub(crate) container: String,
+
+    /// Go on as it grows
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+
+    /// Only so many of the last lines
+    #[arg(long, value_name = "LINES")]
+    pub(crate) tail: Option<usize>,
+
+    /// Begin each line with its time
+    #[arg(long, short)]
+    pub(crate) timestamps: bool,
+
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+}
+
+/// Run a further process in a container
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  cudock exec api nvidia-smi\n  cudock exec -it api bash\n  cudock exec -u nobody -w /tmp api id"
+)]
+pub(crate) struct ExecArgs {
+    /// Let it read our standard input
+    #[arg(long, short)]
+    pub(crate) interactive: bool,
+
+    /// Give it a terminal
+    #[arg(long, short)]
+    pub(crate) tty: bool,
+
+    /// A variable over the container's; may be given several times
+    #[arg(long, short, value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<String>,
+
+    /// As whom
+    #[arg(long, short, value_name = "USER[:GROUP]")]
+    pub(crate) user: Option<String>,
+
+    /// Where it starts
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) workdir: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+
+    /// The container
+    pub(crate) container: String,
+
+    /// The command
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) command: Vec<String>,
+}
+
+/// Ask containers to end, and end them if they do not
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  cudock stop api\n  cudock stop --time 60 trainer")]
+pub(crate) struct StopArgs {
+    /// The containers
+    #[arg(required = true)]
+    pub(crate) containers: Vec<String>,
+
+    /// Seconds between asking and killing; the container's own without it
+    #[arg(long, short, value_name = "SECONDS")]
+    pub(crate) time: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+}
+
+/// Remove containers and all they wrote
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  cudock rm api\n  cudock rm -f api trainer\n  cudock rm --all")]
+pub(crate) struct RmArgs {
+    /// The containers
+    #[arg(required_unless_present = "all")]
+    pub(crate) containers: Vec<String>,
+
+    /// End those that run
+    #[arg(long, short)]
+    pub(crate) force: bool,
+
+    /// All of them
+    #[arg(long, conflicts_with = "containers")]
+    pub(crate) all: bool,
+
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+}
+
+/// Wait until containers have ended, and print what they ended with
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  cudock wait trainer")]
+pub(crate) struct WaitArgs {
+    /// The containers
+    #[arg(required = true)]
+    pub(crate) containers: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+}
+
+/// Print everything that is known of containers, as JSON
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  cudock inspect-container api | jq .status")]
+pub(crate) struct InspectContainerArgs {
+    /// The containers
+    #[arg(required = true)]
+    pub(crate) containers: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+}

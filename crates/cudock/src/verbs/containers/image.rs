@@ -1,0 +1,76 @@
+//! The image of a container: found where the words say.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cudock_image::registry::{Client, Environment, Options, daemon};
+use cudock_image::{ImageError, OpenOptions, Platform, Source, open};
+use cudock_runtime::engine::builtin::Open;
+
+use crate::output::megabytes;
+use crate::verbs::progress::Lines;
+
+/// Which image of several, and from where.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wish {
+    pub(crate) platform: Option<Platform>,
+    pub(crate) offline: bool,
+}
+
+/// Opens images as the words of a command say.
+pub(crate) fn opener(wish: Wish) -> Open {
+    Box::new(move |image| {
+        let source = source(image)?;
+        let options = options(&source, &wish)?;
+        let opened = open(&in_daemon(source, &options), &options)?;
+        let to_fetch = opened.to_fetch();
+        if to_fetch > 0 {
+            anstream::eprintln!("fetching {} of {}", megabytes(to_fetch), opened.name);
+        }
+        Ok(opened)
+    })
+}
+
+fn source(image: &str) -> Result<Source, ImageError> {
+    if let Some(source) = Source::with_transport(image) {
+        return source;
+    }
+    if let Some(source) = Source::at(Path::new(image)) {
+        return Ok(source);
+    }
+    Source::reference(image)
+}
+
+fn options(source: &Source, wish: &Wish) -> Result<OpenOptions, ImageError> {
+    let platform = wish.platform.clone();
+    let progress: Arc<Lines> = Arc::new(Lines::default());
+    if !crate::verbs::check::is_remote(source) {
+        let scratch = std::env::temp_dir();
+        return Ok(OpenOptions {
+            platform,
+            client: None,
+            sockets: Vec::new(),
+            progress: Some(progress),
+            scratch,
+        });
+    }
+    let environment = Environment::of_process();
+    let mut settings = Options::from_environment(&environment).map_err(ImageError::from)?;
+    settings.offline = wish.offline;
+    settings.progress = Some(progress.clone());
+    let scratch = settings.store.folder().join("scratch");
+    let client = Client::new(settings).map_err(ImageError::from)?;
+    let sockets = daemon::sockets(&environment);
+    Ok(OpenOptions { platform, client: Some(Arc::new(client)), sockets, progress: Some(progress), scratch })
+}
+
+/// A name without a transport is looked for in the daemons of this machine first, as everyone who built it there expects.
+fn in_daemon(source: Source, options: &OpenOptions) -> Source {
+    let Source::Registry(reference) = &source else { return source };
+    let name = reference.to_string();
+    let here = options.sockets.iter().any(|socket| socket.exists());
+    if here && daemon::has(&name, &options.sockets).unwrap_or(false) {
+        return Source::Daemon { name };
+    }
+    source
+}

@@ -1,0 +1,151 @@
+//! The verbs that run containers: `run`, `ps`, `logs`, `exec`, `stop`, `rm`, `wait`, `inspect-container`, and the hidden
+//! ones beside them.
+
+mod args;
+mod failure;
+mod hidden;
+mod home;
+mod image;
+mod print;
+mod request;
+mod words;
+
+use cudock_image::Platform;
+use cudock_runtime::engine::builtin::Builtin;
+use cudock_runtime::engine::{Engine, LogRequest, other};
+use cudock_runtime::exec::ExecRequest;
+use cudock_runtime::rootless;
+
+pub(crate) use self::args::{
+    EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, NetworkChoice, PsArgs, RmArgs,
+    RunArgs, StopArgs, WaitArgs,
+};
+pub(crate) use self::hidden::{JoinArgs, MonitorArgs, forward, join, monitor};
+pub(crate) use self::home::home;
+pub(crate) use self::image::{Wish, opener};
+pub(crate) use self::print::ago;
+use crate::failure::{Failure, Outcome};
+use crate::output::{Format, json, line};
+use crate::verbs::progress::Lines;
+
+/// The engine that was asked for.
+pub(crate) fn engine(choice: EngineChoice, wish: Wish) -> Result<Box<dyn Engine>, Failure> {
+    match choice {
+        EngineChoice::Docker => Ok(other::find("docker")?),
+        EngineChoice::Podman => Ok(other::find("podman")?),
+        EngineChoice::Auto | EngineChoice::Cudock => {
+            rootless::become_root()?;
+            Ok(Box::new(Builtin { home: home()?, open: opener(wish), progress: Box::new(Lines::default()) }))
+        }
+    }
+}
+
+fn plain_engine(words: &EngineArgs) -> Result<Box<dyn Engine>, Failure> {
+    engine(words.engine, Wish::default())
+}
+
+/// The engine that has a container. Users other than root go to where its watcher is.
+fn engine_of(words: &EngineArgs, container: Option<&String>) -> Result<Box<dyn Engine>, Failure> {
+    let builtin = matches!(words.engine, EngineChoice::Auto | EngineChoice::Cudock);
+    if let (Some(container), true, false) = (container, builtin, rootless::is_root()) {
+        let watcher = home()?.find(container).and_then(|(dir, _)| dir.status()).map(|status| status.watcher);
+        if let Ok(Some(watcher)) = watcher {
+            rootless::join_watcher(watcher);
+        }
+    }
+    plain_engine(words)
+}
+
+/// `cudock run`.
+pub(crate) fn run(words: &RunArgs) -> Result<Outcome, Failure> {
+    let platform = words.platform.as_deref().map(str::parse::<Platform>).transpose();
+    let platform = platform.map_err(|error| Failure::input(error).hint("--platform linux/amd64"))?;
+    let engine = engine(words.engine.engine, Wish { platform, offline: words.offline })?;
+    let request = request::request(words)?;
+    Ok(Outcome::Program(engine.run(request)?))
+}
+
+/// `cudock ps`.
+pub(crate) fn ps(words: &PsArgs, format: Format) -> Result<Outcome, Failure> {
+    let containers = plain_engine(&words.engine)?.list(words.all)?;
+    match format {
+        Format::Text if words.quiet => containers.iter().for_each(|container| line(&container.id)),
+        Format::Text => print::list(&containers),
+        _ => json(&serde_json::json!({ "containers": containers })),
+    }
+    Ok(Outcome::Yes)
+}
+
+/// `cudock logs`.
+pub(crate) fn logs(words: &LogsArgs) -> Result<Outcome, Failure> {
+    let request = LogRequest { follow: words.follow, tail: words.tail, timestamps: words.timestamps };
+    engine_of(&words.engine, Some(&words.container))?.logs(&words.container, request)?;
+    Ok(Outcome::Yes)
+}
+
+/// `cudock exec`.
+pub(crate) fn exec(words: &ExecArgs) -> Result<Outcome, Failure> {
+    let request = ExecRequest {
+        args: words.command.clone(),
+        environment: words::variables(&words.env, &[])?,
+        user: words.user.clone(),
+        cwd: words.workdir.clone(),
+        tty: words.tty,
+        stdin: words.interactive,
+    };
+    Ok(Outcome::Program(engine_of(&words.engine, Some(&words.container))?.exec(&words.container, &request)?))
+}
+
+/// `cudock stop`.
+pub(crate) fn stop(words: &StopArgs) -> Result<Outcome, Failure> {
+    let engine = engine_of(&words.engine, words.containers.first())?;
+    for container in &words.containers {
+        engine.stop(container, words.time)?;
+        line(container);
+    }
+    Ok(Outcome::Yes)
+}
+
+/// `cudock rm`.
+pub(crate) fn rm(words: &RmArgs) -> Result<Outcome, Failure> {
+    let engine = engine_of(&words.engine, words.containers.first())?;
+    let containers = if words.all {
+        engine.list(true)?.into_iter().map(|container| container.name).collect()
+    } else {
+        words.containers.clone()
+    };
+    for container in &containers {
+        engine.remove(container, words.force)?;
+        line(container);
+    }
+    Ok(Outcome::Yes)
+}
+
+/// `cudock wait`.
+pub(crate) fn wait(words: &WaitArgs, format: Format) -> Result<Outcome, Failure> {
+    let engine = engine_of(&words.engine, words.containers.first())?;
+    let mut ended = serde_json::Map::new();
+    for container in &words.containers {
+        let code = engine.wait(container)?;
+        if format == Format::Text {
+            line(code.to_string());
+        }
+        ended.insert(container.clone(), code.into());
+    }
+    if format != Format::Text {
+        json(&serde_json::json!({ "exit_codes": ended }));
+    }
+    Ok(Outcome::Yes)
+}
+
+/// `cudock inspect-container`.
+pub(crate) fn inspect(words: &InspectContainerArgs) -> Result<Outcome, Failure> {
+    let engine = engine_of(&words.engine, words.containers.first())?;
+    let known: Result<Vec<_>, _> = words.containers.iter().map(|name| engine.inspect(name)).collect();
+    let known = known?;
+    match known.as_slice() {
+        [one] => json(one),
+        several => json(&several),
+    }
+    Ok(Outcome::Yes)
+}

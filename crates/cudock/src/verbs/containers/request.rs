@@ -1,0 +1,251 @@
+//! What the words of `run` mean.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use cudock_confine::{CapabilityChange, defaults};
+use cudock_inject::Capabilities;
+use cudock_netns::files::AddHost;
+use cudock_netns::outbound::Found;
+use cudock_runtime::RuntimeError;
+use cudock_runtime::engine::Request;
+use cudock_runtime::home::new_id;
+use cudock_runtime::plan::{
+    GpuPlan, Limits, NetworkMode, NetworkPlan, Plan, Private, ProcessPlan, Seccomp, Security,
+};
+use cudock_runtime::status::now;
+
+use super::args::{LimitArgs, NetworkArgs, NetworkChoice, RunArgs, SecurityArgs};
+use super::words::{bytes, cpu_millis, restart, tmpfs, ulimit, variables, volume};
+use crate::failure::{Failure, chain};
+
+/// What is to be run: the image's words and the rest.
+pub(super) fn request(words: &RunArgs) -> Result<Request, Failure> {
+    let (image, command) = image_and_command(words)?;
+    let here = std::env::current_dir()
+        .map_err(|error| Failure::outside(format!("cannot tell the current folder: {error}")))?;
+    let id = new_id()?;
+    let private = Private { environment: variables(&words.process.env, &words.process.env_file)? };
+    let mut mounts = Vec::new();
+    for word in &words.files.volume {
+        mounts.push(volume(word, &here)?);
+    }
+    for word in &words.files.tmpfs {
+        mounts.push(tmpfs(word)?);
+    }
+    let process = ProcessPlan {
+        given: private.environment.iter().map(|(name, _)| name.clone()).collect(),
+        groups: words.process.group_add.clone(),
+        tty: words.tty,
+        stdin: words.interactive,
+        ..ProcessPlan::default()
+    };
+    let stop_signal = words.stop_signal.clone().unwrap_or_default();
+    if !stop_signal.is_empty() {
+        cudock_runtime::end::parse_signal(&stop_signal)?;
+    }
+    let plan = Plan {
+        name: words.name.clone().map_or_else(|| Ok(default_name(&image, &id)), checked_name)?,
+        id,
+        created: now(),
+        image,
+        layers: Vec::new(),
+        process,
+        mounts,
+        gpus: gpus(words)?,
+        verify_gpu: words.gpus.verify_gpu,
+        limits: limits(&words.limits)?,
+        network: network(&words.network)?,
+        security: security(&words.security, words)?,
+        restart: restart(&words.restart)?,
+        stop_signal,
+        stop_seconds: words.stop_timeout,
+        remove: words.rm,
+        labels: labels(&words.label)?,
+        group: None,
+    };
+    if words.gpus.verify_gpu && plan.gpus.is_none() {
+        return Err(
+            Failure::input("--verify-gpu without --gpus has nothing to verify").hint("add --gpus all")
+        );
+    }
+    if words.rm && words.restart != "no" {
+        return Err(Failure::input("--rm and --restart contradict each other"));
+    }
+    let entrypoint = words.process.entrypoint.clone();
+    Ok(Request {
+        plan,
+        private,
+        entrypoint: entrypoint.map(|word| if word.is_empty() { Vec::new() } else { vec![word] }),
+        command,
+        cwd: words.process.workdir.clone(),
+        user: words.process.user.clone(),
+        detach: words.detach,
+    })
+}
+
+fn image_and_command(words: &RunArgs) -> Result<(String, Vec<String>), Failure> {
+    let mut command = words.words.clone();
+    let image = match &words.rootfs {
+        Some(folder) => format!("rootfs:{}", absolute(folder)?),
+        None if command.is_empty() => {
+            return Err(Failure::input("no image").hint("cudock run IMAGE [COMMAND], or --rootfs DIR"));
+        }
+        None => command.remove(0),
+    };
+    if command.first().is_some_and(|word| word == "--") {
+        command.remove(0);
+    }
+    Ok((image, command))
+}
+
+fn absolute(folder: &Path) -> Result<String, Failure> {
+    let wrong = |error| Failure::input(format!("cannot read {}: {error}", folder.display()));
+    let whole = folder.canonicalize().map_err(wrong)?;
+    if !whole.is_dir() {
+        return Err(Failure::input(format!("{} is not a folder", folder.display())));
+    }
+    Ok(whole.display().to_string())
+}
+
+/// The image's last name with a bit of the id: readable, and hardly ever taken.
+fn default_name(image: &str, id: &str) -> String {
+    let last = image.trim_end_matches('/').rsplit(['/', ':']).find(|part| !part.is_empty());
+    let before_tag = image.rsplit('/').next().and_then(|part| part.split([':', '@']).next());
+    let base = before_tag.filter(|part| !part.is_empty()).or(last).unwrap_or("container");
+    let allowed = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
+    let base: String = base.chars().filter(allowed).take(40).collect();
+    let base = base.trim_start_matches(['-', '.', '_']);
+    format!("{}-{}", if base.is_empty() { "container" } else { base }, id.get(..6).unwrap_or(id))
+}
+
+fn checked_name(name: String) -> Result<String, Failure> {
+    let good = name.len() <= 128
+        && name.starts_with(|letter: char| letter.is_ascii_alphanumeric())
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_.-".contains(letter));
+    if good {
+        return Ok(name);
+    }
+    Err(Failure::input(format!("`{name}` cannot be the name of a container"))
+        .hint("letters, digits, dots, dashes and underscores, beginning with a letter or digit"))
+}
+
+fn gpus(words: &RunArgs) -> Result<Option<GpuPlan>, Failure> {
+    let Some(devices) = words.gpus.gpus.clone().filter(|devices| !devices.is_empty()) else {
+        return Ok(None);
+    };
+    if let Some(capabilities) = &words.gpus.driver_capabilities {
+        Capabilities::parse(capabilities, "--driver-capabilities").map_err(RuntimeError::from)?;
+    }
+    // The watcher may stand in another folder than we do.
+    let whole = |folder: &Option<PathBuf>| folder.as_deref().map(absolute).transpose();
+    Ok(Some(GpuPlan {
+        devices,
+        capabilities: words.gpus.driver_capabilities.clone(),
+        driver_root: whole(&words.gpus.driver_root)?.map(PathBuf::from),
+        device_root: whole(&words.gpus.device_root)?.map(PathBuf::from),
+    }))
+}
+
+fn limits(words: &LimitArgs) -> Result<Limits, Failure> {
+    let memory = words.memory.as_deref().map(bytes).transpose()?;
+    if memory.is_some_and(|memory| memory < 6 << 20) {
+        return Err(Failure::input("no container starts with less than 6 MiB of memory").hint("-m 512m"));
+    }
+    let rlimits: Result<Vec<_>, Failure> = words.ulimit.iter().map(|word| ulimit(word)).collect();
+    Ok(Limits {
+        memory,
+        cpu_millis: words.cpus.as_deref().map(cpu_millis).transpose()?,
+        cpuset: words.cpuset_cpus.clone(),
+        pids: Some(words.pids_limit).filter(|limit| *limit > 0),
+        shm: Some(bytes(&words.shm_size)?),
+        rlimits: rlimits?,
+    })
+}
+
+fn network(words: &NetworkArgs) -> Result<NetworkPlan, Failure> {
+    let mode = match words.network {
+        NetworkChoice::None => NetworkMode::None,
+        NetworkChoice::Host => NetworkMode::Host,
+        NetworkChoice::Pasta => NetworkMode::Pasta,
+        NetworkChoice::Auto => match Found::search(std::env::var_os("PATH").as_deref()) {
+            Ok(_) => NetworkMode::Pasta,
+            Err(_) => NetworkMode::None,
+        },
+    };
+    cudock_runtime::network::publications(&words.publish)?;
+    let mut hosts = Vec::new();
+    for word in &words.add_host {
+        let wrong = || {
+            Failure::input(format!("`{word}` is not a name and its address")).hint("--add-host db:10.0.0.5")
+        };
+        let (name, address) = word.split_once([':', '=']).ok_or_else(wrong)?;
+        AddHost::parse(&format!("{name}={address}"), Some(std::net::Ipv4Addr::LOCALHOST.into()))?;
+        hosts.push((name.to_owned(), address.to_owned()));
+    }
+    Ok(NetworkPlan {
+        mode,
+        publish: words.publish.clone(),
+        hostname: words.hostname.clone(),
+        hosts,
+        dns: words.dns.clone(),
+    })
+}
+
+fn security(words: &SecurityArgs, all: &RunArgs) -> Result<Security, Failure> {
+    let changes = |words: &[String]| -> Result<Vec<CapabilityChange>, Failure> {
+        words.iter().map(|word| word.parse().map_err(|error| Failure::input(chain(&error)))).collect()
+    };
+    let capabilities = defaults::capabilities(&changes(&words.cap_add)?, &changes(&words.cap_drop)?);
+    let mut security = Security {
+        capabilities: capabilities.iter().map(|capability| capability.name().to_owned()).collect(),
+        no_new_privileges: true,
+        seccomp: Seccomp::Default,
+        read_only: all.files.read_only,
+        devices: all.files.device.clone(),
+    };
+    for option in &words.security_opt {
+        match option.split_once(['=', ':']).unwrap_or((option, "true")) {
+            ("no-new-privileges", "true") => security.no_new_privileges = true,
+            ("no-new-privileges", "false") => security.no_new_privileges = false,
+            ("seccomp", "unconfined") => security.seccomp = Seccomp::Unconfined,
+            ("seccomp", file) => {
+                let text = std::fs::read_to_string(file)
+                    .map_err(|error| Failure::input(format!("cannot read the profile {file}: {error}")))?;
+                security.seccomp = Seccomp::Profile(text);
+            }
+            _ => {
+                return Err(Failure::input(format!("there is no security option `{option}`"))
+                    .hint("no-new-privileges=false, seccomp=unconfined, seccomp=PROFILE.json"));
+            }
+        }
+    }
+    // Before anything exists, so that a bad profile is a bad call.
+    cudock_runtime::check_seccomp(&security)?;
+    Ok(security)
+}
+
+fn labels(words: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let wrong = |word: &str| Failure::input(format!("`{word}` is not a label")).hint("--label NAME=VALUE");
+    words
+        .iter()
+        .map(|word| {
+            let (name, value) = word.split_once('=').unwrap_or((word, ""));
+            if name.is_empty() { Err(wrong(word)) } else { Ok((name.to_owned(), value.to_owned())) }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::default_name;
+
+    #[test]
+    fn a_name_is_taken_from_the_image() {
+        assert_eq!(default_name("registry.example/team/app:1.4", "0123456789abcdef"), "app-012345");
+        assert_eq!(default_name("oci:./layout", "0123456789abcdef"), "layout-012345");
+        assert_eq!(default_name("rootfs:/tmp/debian", "0123456789abcdef"), "debian-012345");
+        assert_eq!(default_name("app@sha256:00ff", "0123456789abcdef"), "app-012345");
+        assert_eq!(default_name("::", "0123456789abcdef"), "container-012345");
+    }
+}

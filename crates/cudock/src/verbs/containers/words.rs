@@ -1,0 +1,223 @@
+//! Single words of a command line, as docker writes them.
+
+use std::path::{Path, PathBuf};
+
+use cudock_runtime::plan::{MountPlan, Restart, Rlimit};
+
+use crate::failure::Failure;
+
+/// A number of bytes: 512m, 16g, 1.5GiB. Letters stand for powers of 1024, as in docker.
+pub(crate) fn bytes(word: &str) -> Result<u64, Failure> {
+    let wrong = || Failure::input(format!("`{word}` is not a number of bytes")).hint("such as 512m or 16g");
+    let lower = word.trim().to_lowercase();
+    let digits = lower.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(lower.len());
+    let (number, unit) = lower.split_at(digits);
+    let shift = match unit {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return Err(wrong()),
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let whole: u64 = whole.parse().map_err(|_| wrong())?;
+    let whole = whole.checked_mul(1 << shift).ok_or_else(wrong)?;
+    // Exact to a thousandth, which is finer than anyone writes.
+    let part: String = format!("{part}000").chars().take(3).collect();
+    let thousandths: u64 = part.parse().map_err(|_| wrong())?;
+    whole.checked_add((thousandths << shift) / 1000).ok_or_else(wrong)
+}
+
+/// A number of processors in thousandths: 1.5.
+pub(crate) fn cpu_millis(word: &str) -> Result<u64, Failure> {
+    let wrong = || Failure::input(format!("`{word}` is not a number of processors")).hint("such as 2 or 0.5");
+    let (whole, part) = word.split_once('.').unwrap_or((word, ""));
+    let part: String = format!("{part}000").chars().take(3).collect();
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| wrong())? };
+    let millis = whole.checked_mul(1000).ok_or_else(wrong)? + part.parse::<u64>().map_err(|_| wrong())?;
+    if millis == 0 { Err(wrong()) } else { Ok(millis) }
+}
+
+/// A volume: SOURCE:TARGET, with `:ro` or `:rw` after it.
+pub(crate) fn volume(word: &str, here: &Path) -> Result<MountPlan, Failure> {
+    let wrong = |why: &str| {
+        Failure::input(format!("`{word}` is not a volume: {why}"))
+            .hint("-v ./data:/data or -v /models:/models:ro")
+    };
+    let parts: Vec<&str> = word.split(':').collect();
+    let (source, target, options) = match parts.as_slice() {
+        [source, target] => (*source, *target, ""),
+        [source, target, options] => (*source, *target, *options),
+        _ => return Err(wrong("it has no target")),
+    };
+    let mut read_only = false;
+    for option in options.split(',').filter(|option| !option.is_empty()) {
+        match option {
+            "ro" => read_only = true,
+            "rw" | "z" | "Z" | "rprivate" | "private" => {}
+            _ => return Err(wrong(&format!("`{option}` is no option of one"))),
+        }
+    }
+    if source.is_empty() || !target.starts_with('/') {
+        return Err(wrong("source and target are paths, and the target is an absolute one"));
+    }
+    let source = here.join(source);
+    if !source.exists() {
+        return Err(Failure::input(format!("there is no {} to mount at {target}", source.display()))
+            .hint("named volumes are not supported: make a folder, and name it"));
+    }
+    Ok(MountPlan::Bind { source, target: PathBuf::from(target), read_only })
+}
+
+/// A folder in memory: TARGET, with `:size=64m,mode=1777` after it.
+pub(crate) fn tmpfs(word: &str) -> Result<MountPlan, Failure> {
+    let wrong = |why: &str| {
+        Failure::input(format!("`{word}` is not a folder in memory: {why}"))
+            .hint("--tmpfs /scratch:size=1g,mode=1777")
+    };
+    let (target, options) = word.split_once(':').unwrap_or((word, ""));
+    if !target.starts_with('/') {
+        return Err(wrong("the target is an absolute path"));
+    }
+    let (mut size, mut mode) = (None, None);
+    for option in options.split(',').filter(|option| !option.is_empty()) {
+        match option.split_once('=') {
+            Some(("size", text)) => size = Some(bytes(text)?),
+            Some(("mode", text)) => {
+                mode = Some(u32::from_str_radix(text, 8).map_err(|_| wrong("its mode is octal, as 1777"))?);
+            }
+            // Always so, whatever is asked.
+            None if matches!(option, "rw" | "nosuid" | "nodev" | "noexec") => {}
+            _ => return Err(wrong(&format!("`{option}` is no option of one"))),
+        }
+    }
+    Ok(MountPlan::Tmpfs { target: PathBuf::from(target), size, mode })
+}
+
+/// What happens at the end: no, on-failure, on-failure:3, always, unless-stopped.
+pub(crate) fn restart(word: &str) -> Result<Restart, Failure> {
+    let wrong = || {
+        Failure::input(format!("`{word}` is not a restart policy"))
+            .hint("no, on-failure, on-failure:3, always")
+    };
+    match word.split_once(':') {
+        Some(("on-failure", times)) => {
+            Ok(Restart::OnFailure { attempts: Some(times.parse().map_err(|_| wrong())?) })
+        }
+        Some(_) => Err(wrong()),
+        None => match word {
+            "no" => Ok(Restart::No),
+            "on-failure" => Ok(Restart::OnFailure { attempts: None }),
+            // Without a daemon nothing is started at boot, and the two are the same.
+            "always" | "unless-stopped" => Ok(Restart::Always),
+            _ => Err(wrong()),
+        },
+    }
+}
+
+/// A resource limit: nofile=1024:4096; -1 or unlimited for none.
+pub(crate) fn ulimit(word: &str) -> Result<Rlimit, Failure> {
+    let wrong =
+        || Failure::input(format!("`{word}` is not a resource limit")).hint("--ulimit nofile=1024:4096");
+    let number = |text: &str| match text {
+        "-1" | "unlimited" => Ok(u64::MAX),
+        text => text.parse::<u64>().map_err(|_| wrong()),
+    };
+    let (name, values) = word.split_once('=').ok_or_else(wrong)?;
+    if !cudock_runtime::limits::names().any(|known| known == name) {
+        let names: Vec<&str> = cudock_runtime::limits::names().collect();
+        return Err(Failure::input(format!("there is no resource limit `{name}`")).hint(names.join(", ")));
+    }
+    let (soft, hard) = values.split_once(':').unwrap_or((values, values));
+    let (soft, hard) = (number(soft)?, number(hard)?);
+    if soft > hard {
+        return Err(Failure::input(format!("`{word}`: the soft limit is above the hard one")));
+    }
+    Ok(Rlimit { name: name.to_owned(), soft, hard })
+}
+
+/// Variables of words and files, in order. A name alone hands ours down, if we have it.
+pub(crate) fn variables(words: &[String], files: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
+    let mut all = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| Failure::input(format!("cannot read {}: {error}", file.display())))?;
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim_start();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let place = format!("{}:{}", file.display(), number + 1);
+            all.extend(variable(line).map_err(|()| Failure::input(format!("{place}: not a variable")))?);
+        }
+    }
+    for word in words {
+        let wrong = |()| {
+            Failure::input("--env has no name before `=`").hint("-e NAME=VALUE, or -e NAME to hand ours down")
+        };
+        all.extend(variable(word).map_err(wrong)?);
+    }
+    Ok(all)
+}
+
+/// Values never appear in errors: they may be secrets.
+fn variable(line: &str) -> Result<Option<(String, String)>, ()> {
+    match line.split_once('=') {
+        Some(("", _)) => Err(()),
+        Some((name, value)) if !line.contains('\0') => Ok(Some((name.to_owned(), value.to_owned()))),
+        Some(_) => Err(()),
+        None if line.is_empty() => Err(()),
+        None => Ok(std::env::var(line).ok().map(|value| (line.to_owned(), value))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+    use super::*;
+
+    #[test]
+    fn bytes_are_read_as_docker_reads_them() {
+        assert_eq!(bytes("512m").unwrap(), 512 << 20);
+        assert_eq!(bytes("16G").unwrap(), 16 << 30);
+        assert_eq!(bytes("1.5GiB").unwrap(), 3 << 29);
+        assert_eq!(bytes("4096").unwrap(), 4096);
+        for wrong in ["", "m", "5x", "-1", "1.x", "99999999999t", "NaN"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn processors_are_read_exactly() {
+        assert_eq!(cpu_millis("1.5").unwrap(), 1500);
+        assert_eq!(cpu_millis("2").unwrap(), 2000);
+        assert_eq!(cpu_millis(".25").unwrap(), 250);
+        for wrong in ["", "0", "0.0", "-1", "NaN", "1e3", "99999999999999999999"] {
+            assert!(cpu_millis(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn policies_and_limits_are_read() {
+        assert_eq!(restart("on-failure:3").unwrap(), Restart::OnFailure { attempts: Some(3) });
+        assert_eq!(restart("unless-stopped").unwrap(), Restart::Always);
+        assert!(restart("sometimes").is_err());
+        assert_eq!(ulimit("nofile=1:2").unwrap(), Rlimit { name: "nofile".into(), soft: 1, hard: 2 });
+        assert_eq!(ulimit("memlock=-1").unwrap().hard, u64::MAX);
+        assert!(ulimit("nofile=3:2").is_err());
+        assert!(ulimit("nofiles=3").is_err());
+    }
+
+    #[test]
+    fn a_folder_in_memory_has_a_size_and_a_mode() {
+        let target = PathBuf::from("/x");
+        assert_eq!(
+            tmpfs("/x:size=1m,mode=700").unwrap(),
+            MountPlan::Tmpfs { target, size: Some(1 << 20), mode: Some(0o700) }
+        );
+        assert!(tmpfs("x").is_err());
+        assert!(tmpfs("/x:sise=1m").is_err());
+    }
+}

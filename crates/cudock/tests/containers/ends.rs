@@ -1,0 +1,108 @@
+//! What `run` ends with.
+
+use rustix::process::Signal;
+
+use super::machine::{machine, run_words, send};
+use crate::support::{code, shown};
+
+#[test]
+fn the_exit_code_is_the_programs() {
+    let Some(machine) = machine() else { return };
+    for expected in [0, 1, 3, 125, 255] {
+        let output = machine.sh(&[], &format!("exit {expected}"));
+        assert_eq!(code(&output), expected, "{}", shown(&output));
+        assert!(output.stdout.is_empty() && output.stderr.is_empty(), "{}", shown(&output));
+    }
+}
+
+#[test]
+fn a_program_that_is_not_there_is_127() {
+    let Some(machine) = machine() else { return };
+    let said = machine.bad(127, &run_words(&["--rm"], &["no-such-program"]));
+    assert!(said.contains("error: there is no `no-such-program` in the container's PATH"), "{said}");
+    let said = machine.bad(127, &run_words(&["--rm"], &["/opt/no/such"]));
+    assert!(said.contains("error: there is no /opt/no/such in the container"), "{said}");
+}
+
+#[test]
+fn a_program_that_cannot_be_executed_is_126() {
+    let Some(machine) = machine() else { return };
+    let said = machine.bad(126, &run_words(&["--rm"], &["/etc/passwd"]));
+    assert!(said.contains("error: /etc/passwd may not be executed"), "{said}");
+    let said = machine.bad(126, &run_words(&["--rm"], &["/etc"]));
+    assert!(said.contains("error: /etc is a folder"), "{said}");
+}
+
+#[test]
+fn a_program_for_no_machine_is_126_in_the_kernels_words() {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(machine) = machine() else { return };
+    let file = machine.write("root/bin/odd", "neither a binary nor a script\n");
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let said = machine.bad(126, &run_words(&["--rm"], &["odd"]));
+    assert!(said.contains("odd: Exec format error"), "{said}");
+}
+
+#[test]
+fn a_program_that_a_signal_ended_is_128_and_the_signal() {
+    let Some(machine) = machine() else { return };
+    let child = machine.spawn(&["--name", "shot"], "echo begun; sleep 1000");
+    machine.until_said("shot", "begun");
+    send(machine.status("shot")["pid"].as_u64().unwrap(), Signal::KILL);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), 137, "{}", shown(&output));
+    let status = machine.status("shot");
+    assert_eq!((&status["state"], &status["exit_code"]), (&"exited".into(), &137.into()), "{status:#}");
+    assert_eq!(status["out_of_memory"], false, "a signal of ours is not want of memory");
+}
+
+#[test]
+fn a_detached_start_that_fails_says_why_and_ends_as_the_foreground_does() {
+    let Some(machine) = machine() else { return };
+    let said = machine.bad(127, &run_words(&["-d"], &["no-such-program"]));
+    assert!(said.contains("error: there is no `no-such-program` in the container's PATH"), "{said}");
+    let said = machine.bad(126, &run_words(&["-d"], &["/etc"]));
+    assert!(said.contains("error: /etc is a folder"), "{said}");
+    let said = machine.bad(2, &run_words(&["-d", "--user", "bob"], &["true"]));
+    assert!(said.contains("error: the image has no user `bob` in /etc/passwd"), "{said}");
+    let output = machine.call(&run_words(&["-d", "--rm"], &["no-such-program"]));
+    assert!(output.stdout.is_empty(), "{}", shown(&output));
+}
+
+#[test]
+fn a_start_that_fails_leaves_nothing_when_it_was_to_be_removed() {
+    let Some(machine) = machine() else { return };
+    for detach in [&["--rm"][..], &["--rm", "-d"]] {
+        machine.bad(127, &run_words(detach, &["no-such-program"]));
+        machine.bad(2, &run_words(&[detach, &["--user", "bob"]].concat(), &["true"]));
+        assert_eq!(machine.list().len(), 0);
+    }
+}
+
+#[test]
+fn a_bad_call_is_2_and_makes_nothing() {
+    let Some(machine) = machine() else { return };
+    let calls: [(&[&str], &str); 10] = [
+        (&["--memory", "much"], "`much` is not a number of bytes"),
+        (&["--cpus", "-"], "`-` is not a number of processors"),
+        (&["--restart", "sometimes"], "`sometimes` is not a restart policy"),
+        (&["--ulimit", "nofiles=3"], "there is no resource limit `nofiles`"),
+        (&["--cap-add", "EVERYTHING"], "EVERYTHING"),
+        (&["--name", "-x y"], "cannot be the name of a container"),
+        (&["--stop-signal", "PLEASE"], "there is no signal `PLEASE`"),
+        (&["--security-opt", "apparmor=unconfined"], "there is no security option `apparmor=unconfined`"),
+        (&["--rm", "--restart", "always"], "--rm and --restart contradict each other"),
+        (&["--workdir", "here"], "`here` is not an absolute folder"),
+    ];
+    for (options, words) in calls {
+        let said = machine.bad(2, &run_words(options, &["true"]));
+        assert!(said.contains("error: ") && said.contains(words), "{options:?}: {said}");
+        assert_eq!(machine.list().len(), 0, "{options:?} left a container");
+    }
+    let said = machine.bad(2, &["run"]);
+    assert!(said.contains("error: no image") && said.contains("hint: "), "{said}");
+    let said = machine.bad(2, &["run", "--rootfs", "root"]);
+    assert!(said.contains("no command to run"), "{said}");
+    let said = machine.bad(2, &["run", "--rootfs", "nowhere", "--", "true"]);
+    assert!(said.contains("cannot read nowhere"), "{said}");
+}

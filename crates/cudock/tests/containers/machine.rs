@@ -1,0 +1,239 @@
+//! A place for the containers of one test, and the proof that nothing of them is left after it.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::busybox;
+use super::leftovers::{groups, hierarchies, leftovers};
+use crate::support::{code, cudock, json, shown};
+
+/// How long something may take to come about before a test gives up. It is no promise of ours.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// State and control groups of its own.
+pub(super) struct Machine {
+    folder: tempfile::TempDir,
+    cgroup: String,
+}
+
+/// A machine, or the reason why there is none, said.
+pub(super) fn machine() -> Option<Machine> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    match suited() {
+        Ok(busybox) => {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let cgroup = format!("/cudock-test-{}-{number}", std::process::id());
+            let machine = Machine { folder: tempfile::tempdir().unwrap(), cgroup };
+            busybox::make(&busybox, &machine.root());
+            Some(machine)
+        }
+        Err(why) => {
+            eprintln!("skipped: {why}");
+            None
+        }
+    }
+}
+
+/// Whether containers can be made here; the program they are made of.
+fn suited() -> Result<PathBuf, String> {
+    static OVERLAY: OnceLock<bool> = OnceLock::new();
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return Err("root is needed".to_owned());
+    }
+    if hierarchies().is_empty() {
+        return Err("there are no control groups here".to_owned());
+    }
+    if !*OVERLAY.get_or_init(overlay) {
+        return Err("overlayfs cannot be mounted in the folder for temporary files".to_owned());
+    }
+    busybox::find()
+}
+
+/// Whether an overlay can be mounted where the tests keep their containers, tried in a mount namespace that goes again.
+fn overlay() -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["lower", "upper", "work", "root"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    let script = "mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work overlay root";
+    let tried =
+        Command::new("unshare").args(["--mount", "sh", "-c", script]).current_dir(folder.path()).output();
+    tried.is_ok_and(|output| output.status.success())
+}
+
+impl Machine {
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Where cudock keeps its state.
+    pub(super) fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// The folder all containers of the tests are made of, unless they have an image.
+    pub(super) fn root(&self) -> PathBuf {
+        self.folder.path().join("root")
+    }
+
+    /// The control group its containers are below.
+    pub(super) fn cgroup(&self) -> &str {
+        &self.cgroup
+    }
+
+    /// Writes a file, and the folders it is in.
+    pub(super) fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, contents).unwrap();
+        path
+    }
+
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = cudock(arguments);
+        command
+            .env("CUDOCK_DATA", self.data())
+            .env("CUDOCK_CGROUP", &self.cgroup)
+            .current_dir(self.folder.path());
+        command
+    }
+
+    pub(super) fn call(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Runs a command that must succeed; what it printed.
+    pub(super) fn good(&self, arguments: &[&str]) -> String {
+        let output = self.call(arguments);
+        assert_eq!(code(&output), 0, "{arguments:?}: {}", shown(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs a command that must fail with this code; what was shown.
+    pub(super) fn bad(&self, exit_code: i32, arguments: &[&str]) -> String {
+        let output = self.call(arguments);
+        assert_eq!(code(&output), exit_code, "{arguments:?}: {}", shown(&output));
+        shown(&output)
+    }
+
+    /// Runs a script in a container that is removed at its end.
+    pub(super) fn sh(&self, options: &[&str], script: &str) -> Output {
+        let options = [&["--rm"], options].concat();
+        self.call(&run_words(&options, &["sh", "-c", script]))
+    }
+
+    /// What a script that must succeed printed in a container.
+    pub(super) fn says(&self, options: &[&str], script: &str) -> String {
+        let output = self.sh(options, script);
+        assert_eq!(code(&output), 0, "{options:?} {script}: {}", shown(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Starts a container that goes on.
+    pub(super) fn start(&self, name: &str, options: &[&str], script: &str) -> String {
+        let options = [&["-d", "--name", name], options].concat();
+        self.good(&run_words(&options, &["sh", "-c", script])).trim().to_owned()
+    }
+
+    /// Starts a container in the foreground, and leaves it running.
+    pub(super) fn spawn(&self, options: &[&str], script: &str) -> Child {
+        let mut command = self.command(&run_words(options, &["sh", "-c", script]));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Everything known of a container.
+    pub(super) fn inspect(&self, name: &str) -> Value {
+        json(&self.call(&["inspect-container", name]))
+    }
+
+    /// What is known of how a container is.
+    pub(super) fn status(&self, name: &str) -> Value {
+        self.inspect(name)["status"].clone()
+    }
+
+    /// All containers, as programs read them.
+    pub(super) fn list(&self) -> Vec<Value> {
+        json(&self.call(&["ps", "--all", "--format", "json"]))["containers"].as_array().unwrap().clone()
+    }
+
+    pub(super) fn logs(&self, name: &str) -> String {
+        let output = self.call(&["logs", name]);
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    }
+
+    /// Waits until a container has said something.
+    pub(super) fn until_said(&self, name: &str, what: &str) {
+        until(&format!("{name} says {what}"), || self.logs(name).contains(what));
+    }
+
+    /// What a file of a container's control group says, in whichever hierarchy it is.
+    pub(super) fn in_cgroup(&self, id: &str, file: &str) -> Option<String> {
+        let mut own =
+            groups(&self.cgroup).into_iter().filter(|group| group.ends_with(format!("cudock-{id}")));
+        own.find_map(|group| fs::read_to_string(group.join(file)).ok()).map(|text| text.trim().to_owned())
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let failed = std::thread::panicking();
+        for container in self.call(&["ps", "--all", "--quiet"]).stdout.split(|byte| *byte == b'\n') {
+            let id = String::from_utf8_lossy(container).into_owned();
+            if id.is_empty() {
+                continue;
+            }
+            let output = self.call(&["rm", "--force", &id]);
+            // One that removes itself may have done so meanwhile.
+            let gone = output.status.success() || shown(&output).contains("no container");
+            assert!(gone || failed, "{id} cannot be removed: {}", shown(&output));
+        }
+        let began = Instant::now();
+        let mut left = leftovers(&self.data(), &self.cgroup);
+        while !left.is_empty() && began.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(50));
+            left = leftovers(&self.data(), &self.cgroup);
+        }
+        for hierarchy in hierarchies() {
+            let _ = fs::remove_dir(hierarchy.join(self.cgroup.trim_start_matches('/')));
+        }
+        assert!(failed || left.is_empty(), "this is left: {left:#?}");
+    }
+}
+
+/// The words of `cudock run` for a container without a network, made of the machine's folder.
+pub(super) fn run_words<'w>(options: &[&'w str], command: &[&'w str]) -> Vec<&'w str> {
+    let own = ["run", "--network", "none", "--rootfs", "root"];
+    [own.as_slice(), options, &["--"], command].concat()
+}
+
+/// Waits until something holds.
+pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "it never came about: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Sends a signal to a process that a test started, or that belongs to one of its containers.
+pub(super) fn send(pid: u64, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+}
+
+/// Whether a program is installed; said where it is not.
+pub(super) fn installed(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+    if !found {
+        eprintln!("skipped: there is no {name} in PATH");
+    }
+    found
+}

@@ -1,0 +1,176 @@
+//! Networks, ports that lead in, and the files about them.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use super::machine::{installed, machine, run_words, until};
+use super::programs::{ECHO, install};
+use crate::support::{code, shown};
+
+const SERVES: &str = "httpd -f -p 80 -h /www";
+
+/// What a server answers, if it does.
+fn get(port: u16) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.write_all(b"GET /hello HTTP/1.0\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+#[test]
+fn a_port_that_nobody_has_is_found_and_leads_in() {
+    let Some(machine) = machine() else { return };
+    machine.start("web", &["-p", "0:80"], SERVES);
+    let ports = machine.status("web")["ports"].clone();
+    let (outside, inside) = ports[0].as_str().unwrap().split_once("->").unwrap();
+    assert_eq!(inside, "80/tcp");
+    let port: u16 = outside.rsplit(':').next().unwrap().parse().unwrap();
+    assert!(port > 0, "{ports}");
+    until("it answers", || get(port).is_some_and(|answer| answer.ends_with("hello from inside\n")));
+    let listed = machine.good(&["ps"]);
+    assert!(listed.contains(&format!(":{port}->80/tcp")), "{listed}");
+    machine.good(&["stop", "--time", "0", "web"]);
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_err(), "the port is closed with the container");
+}
+
+#[test]
+fn what_listens_on_localhost_inside_is_reached_too() {
+    let Some(machine) = machine() else { return };
+    machine.start("shy", &["-p", "127.0.0.1:0:80"], "httpd -f -p 127.0.0.1:80 -h /www");
+    let ports = machine.status("shy")["ports"].clone();
+    let port: u16 = ports[0].as_str().unwrap().split(['-', ':']).nth(1).unwrap().parse().unwrap();
+    until("it answers", || get(port).is_some_and(|answer| answer.ends_with("hello from inside\n")));
+}
+
+#[test]
+fn a_port_for_datagrams_leads_in() {
+    let Some(machine) = machine() else { return };
+    let Some(_) = install(&machine, "echo-datagrams", ECHO) else { return };
+    machine.start("echo", &["-p", "127.0.0.1:0:53/udp"], "echo-datagrams 53");
+    let ports = machine.status("echo")["ports"].clone();
+    assert!(ports[0].as_str().unwrap().ends_with("->53/udp"), "{ports}");
+    let port: u16 = ports[0].as_str().unwrap().split(['-', ':']).nth(1).unwrap().parse().unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let mut buffer = [0; 64];
+    until("it answers", || {
+        socket.send_to(b"hello\n", ("127.0.0.1", port)).unwrap();
+        socket.recv(&mut buffer).is_ok_and(|count| &buffer[..count] == b"hello\n")
+    });
+}
+
+#[test]
+fn a_port_that_is_taken_is_said_with_who_has_it() {
+    let Some(machine) = machine() else { return };
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let publish = format!("127.0.0.1:{port}:80");
+    for options in [&["--rm", "-p", &publish][..], &["--rm", "-d", "-p", &publish]] {
+        let said = machine.bad(3, &run_words(options, &["true"]));
+        assert!(said.contains(&format!("error: port {port}/tcp of 127.0.0.1 is in use")), "{said}");
+        assert!(said.contains(&std::process::id().to_string()), "the process that has it is named: {said}");
+    }
+    until("nothing is left", || machine.list().is_empty());
+}
+
+#[test]
+fn two_containers_cannot_have_one_port() {
+    let Some(machine) = machine() else { return };
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let publish = format!("127.0.0.1:{port}:80");
+    machine.start("first", &["-p", &publish], SERVES);
+    let said = machine.bad(3, &run_words(&["--rm", "-d", "-p", &publish], &["true"]));
+    assert!(said.contains("is in use"), "{said}");
+    until("it answers", || get(port).is_some());
+}
+
+#[test]
+fn words_for_ports_that_make_no_sense_are_refused() {
+    let Some(machine) = machine() else { return };
+    for word in ["80:http", "70000:80", "1:2:3:4:5", "80-90:80-81", "80:80/sctp", ""] {
+        let said = machine.bad(2, &run_words(&["-p", word], &["true"]));
+        assert!(said.contains("error: "), "{word}: {said}");
+    }
+    let words = ["run", "--rm", "--network", "host", "-p", "80:80", "--rootfs", "root", "--", "true"];
+    let said = machine.bad(2, &words);
+    assert!(said.contains("ports cannot be published from this machine's own network"), "{said}");
+}
+
+#[test]
+fn a_network_of_its_own_has_nothing_but_itself() {
+    let Some(machine) = machine() else { return };
+    assert_eq!(machine.says(&[], "ls /sys/class/net"), "lo\n");
+    assert_eq!(machine.says(&[], "cat /sys/class/net/lo/operstate; wc -l < /proc/net/route"), "unknown\n1\n");
+    let script =
+        "httpd -p 8080 -h /www; wget -qO- http://127.0.0.1:8080/hello; wget -qO- http://localhost:8080/hello";
+    assert_eq!(machine.says(&[], script), "hello from inside\n".repeat(2), "its own localhost works");
+}
+
+#[test]
+fn this_machines_network_is_shared_when_asked() {
+    let Some(machine) = machine() else { return };
+    let words =
+        ["run", "--rm", "--network", "host", "--rootfs", "root", "--", "readlink", "/proc/self/ns/net"];
+    let ours = std::fs::read_link("/proc/self/ns/net").unwrap();
+    assert_eq!(machine.good(&words).trim(), ours.to_str().unwrap());
+}
+
+#[test]
+fn pasta_leads_out_and_is_taken_where_nothing_was_said() {
+    let Some(machine) = machine() else { return };
+    if !installed("pasta") {
+        return;
+    }
+    if own_address().is_none() {
+        eprintln!("skipped: this machine has no network to lead out to");
+        return;
+    }
+    let script = "ls /sys/class/net | grep -vc '^lo$'; ip route | grep -c ^default; grep -c ^nameserver /etc/resolv.conf";
+    for network in [&["--network", "pasta"][..], &["--network", "auto"], &[]] {
+        let words = [&["run", "--rm"], network, &["--rootfs", "root", "--", "sh", "-c", script]].concat();
+        let said = machine.good(&words);
+        assert!(said.starts_with("1\n1\n"), "{network:?}: {said}");
+    }
+}
+
+/// The address this machine would speak from; nothing is sent.
+fn own_address() -> Option<std::net::IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    socket.local_addr().ok().map(|address| address.ip()).filter(|address| !address.is_loopback())
+}
+
+#[test]
+fn names_are_known_as_was_said() {
+    let Some(machine) = machine() else { return };
+    let options = [
+        "--add-host",
+        "db:10.0.0.5",
+        "--add-host",
+        "six=fd00::5",
+        "--hostname",
+        "trainer",
+        "--dns",
+        "9.9.9.9",
+    ];
+    let hosts = machine.says(&options, "cat /etc/hosts");
+    let line = |address: &str, name: &str| {
+        hosts.lines().any(|line| {
+            let mut words = line.split_whitespace();
+            words.next() == Some(address) && words.any(|word| word == name)
+        })
+    };
+    assert!(line("127.0.0.1", "localhost") && line("10.0.0.5", "db") && line("fd00::5", "six"), "{hosts}");
+    assert!(hosts.contains("trainer"), "{hosts}");
+    let servers = machine.says(&options, "grep ^nameserver /etc/resolv.conf");
+    assert_eq!(servers, "nameserver 9.9.9.9\n");
+    assert!(!machine.root().join("etc/hosts").exists(), "the folder it was made of is not written to");
+    for (option, word) in [("--add-host", "db"), ("--add-host", "db:nowhere"), ("--dns", "nine")] {
+        let output = machine.call(&run_words(&["--rm", option, word], &["true"]));
+        assert_eq!(code(&output), 2, "{option} {word}: {}", shown(&output));
+        assert!(shown(&output).contains(word), "{}", shown(&output));
+    }
+}

@@ -1,0 +1,84 @@
+//! Images of a real registry.
+
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use super::images::Image;
+use super::machine::{Machine, installed, machine, until};
+use crate::support::{code, shown};
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// A registry of its own on a free port of the loopback.
+fn registry(machine: &Machine) -> (Running, u16) {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let data = machine.path().join("registry");
+    let storage = format!("storage:\n  filesystem:\n    rootdirectory: {}\n", data.display());
+    let file =
+        machine.write("registry.yml", format!("version: 0.1\n{storage}http:\n  addr: 127.0.0.1:{port}\n"));
+    let mut command = Command::new("docker-registry");
+    command.arg("serve").arg(file).stdout(Stdio::null()).stderr(Stdio::null());
+    let running = Running(command.spawn().unwrap());
+    until("the registry is up", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    (running, port)
+}
+
+#[test]
+fn an_image_of_a_registry_is_fetched_once_and_runs_without_it_later() {
+    let Some(machine) = machine() else { return };
+    if !installed("docker-registry") || !installed("skopeo") {
+        return;
+    }
+    let layout =
+        Image::of(&machine).layer(&[("srv/x", "from a registry\n")]).command(&["cat", "/srv/x"]).write("app");
+    let (running, port) = registry(&machine);
+    let name = format!("127.0.0.1:{port}/team/app");
+    let mut push = Command::new("skopeo");
+    push.args(["--insecure-policy", "copy", "--dest-tls-verify=false"]);
+    push.arg(format!("oci:{}", layout.display())).arg(format!("docker://{name}:1"));
+    let pushed = push.output().unwrap();
+    assert!(pushed.status.success(), "{}", shown(&pushed));
+
+    let run = |more: &[&str]| {
+        let mut command = machine.command(&[&["run", "--rm", "--network", "none"], more].concat());
+        let empty = machine.path().join("nothing");
+        command
+            .env("CUDOCK_CACHE", machine.path().join("cache"))
+            .env("HOME", &empty)
+            .env("XDG_RUNTIME_DIR", &empty);
+        command.env("DOCKER_HOST", format!("unix://{}", empty.join("docker.sock").display()));
+        command.output().unwrap()
+    };
+    let tagged = format!("{name}:1");
+    let output = run(&[&tagged]);
+    assert_eq!(
+        (code(&output), output.stdout.as_slice()),
+        (0, &b"from a registry\n"[..]),
+        "{}",
+        shown(&output)
+    );
+    assert!(shown(&output).contains("fetching"), "{}", shown(&output));
+    let output = run(&[&tagged]);
+    assert_eq!(output.stdout, b"from a registry\n", "{}", shown(&output));
+    assert!(!shown(&output).contains("fetching"), "it is in the cache: {}", shown(&output));
+
+    let mut asked = Command::new("skopeo");
+    asked.args(["inspect", "--tls-verify=false", "--format", "{{.Digest}}", &format!("docker://{tagged}")]);
+    let digest = String::from_utf8(asked.output().unwrap().stdout).unwrap();
+    let pinned = format!("{name}@{}", digest.trim());
+    assert_eq!(run(&[&pinned]).stdout, b"from a registry\n");
+    drop(running);
+    let output = run(&["--offline", &pinned]);
+    assert_eq!(output.stdout, b"from a registry\n", "{}", shown(&output));
+    let output = run(&[&format!("{name}:2")]);
+    assert_eq!(code(&output), 3, "{}", shown(&output));
+    assert!(shown(&output).contains("connection refused"), "{}", shown(&output));
+}

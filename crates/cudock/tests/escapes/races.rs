@@ -1,0 +1,55 @@
+//! Volumes that change while others are mounted into them.
+
+use std::fs;
+
+use super::canary::Canary;
+use super::links::mirror;
+use super::run;
+use crate::containers::machine::machine;
+use crate::containers::programs::install;
+
+const TRIES: usize = 100;
+
+/// Exchanges a folder and a link for as long as it lives.
+const SWAP: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+int main(int count, char **words) {
+    (void)count;
+    puts("swapping");
+    fflush(stdout);
+    for (;;) renameat2(AT_FDCWD, words[1], AT_FDCWD, words[2], RENAME_EXCHANGE);
+}
+"#;
+
+#[test]
+fn a_folder_that_is_swapped_for_a_link_leads_no_mount_outside() {
+    // CVE-2021-30465: one container swaps, others are mounted into the same volume.
+    let Some(machine) = machine() else { return };
+    let Some(_) = install(&machine, "swap", SWAP) else { return };
+    let canary = Canary::new();
+    mirror(&machine, &canary);
+    let volume = machine.path().join("volume");
+    fs::create_dir_all(volume.join("folder")).unwrap();
+    let up = format!("../../../../../../../../../../../..{}", canary.path());
+    std::os::unix::fs::symlink(&up, volume.join("link")).unwrap();
+    machine.write("given/mark", "given\n");
+    let shared = format!("{}:/vol", volume.display());
+    machine.start("swapper", &["-v", &shared], "exec swap /vol/folder /vol/link");
+    machine.until_said("swapper", "swapping");
+    let mut begun = 0;
+    for number in 0..TRIES {
+        let options: &[&str] = match number % 4 {
+            0 => &["-v", &shared, "-v", "given:/vol/folder/new"],
+            1 => &["-v", &shared, "--tmpfs", "/vol/folder/new"],
+            2 => &["-v", &shared, "-v", "given/mark:/vol/folder/new-file"],
+            _ => &["-v", &shared, "-w", "/vol/folder/new-work"],
+        };
+        let what = format!("{options:?}, try {number}");
+        let output = run::sh(&machine, &what, options, &canary.raid());
+        begun += usize::from(run::ran(&what, &output));
+        canary.is_safe(&what, &output);
+    }
+    assert!(begun > 0, "not one of {TRIES} containers began, so nothing was tried");
+}

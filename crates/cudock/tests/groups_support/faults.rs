@@ -1,0 +1,52 @@
+//! Files and words that are wrong: everything is told at once, with its place. These need no rights.
+
+use std::fs;
+
+use crate::support::{cudock, shown};
+
+fn up(text: &str, words: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("group.yaml"), text).unwrap();
+    let mut command = cudock(&["up"]);
+    command.args(words).current_dir(folder.path()).env("CUDOCK_DATA", folder.path().join("data"));
+    let output = command.output().unwrap();
+    assert!(!folder.path().join("data").exists(), "nothing was made");
+    shown(&output)
+}
+
+#[test]
+fn all_faults_of_a_file_are_told_at_once_each_with_its_place() {
+    let text = "name: bad
+properties:
+  restartPolicy: Sometimes
+  containers:
+  - name: a
+    properties:
+      imgae: x
+      ports: [{port: 0}]
+      volumeMounts: [{name: nosuch, mountPath: data}]
+      environmentVariables: [{name: TOKEN, secureValue: [hidden]}]
+";
+    insta::assert_snapshot!(up(text, &["-f", "group.yaml"]));
+}
+
+#[test]
+fn a_file_that_is_not_yaml_is_told_with_its_place() {
+    insta::assert_snapshot!(up("name: bad\nproperties:\n  containers: [{\n", &["."]));
+}
+
+#[test]
+fn a_folder_with_nothing_to_run_and_words_that_mean_nothing_are_bad_calls() {
+    let good = "name: good\nproperties:\n  containers:\n  - {name: a, properties: {image: x}}\n";
+    insta::assert_snapshot!(
+        [
+            up(good, &["nosuch"]),
+            up(good, &["--name", "a/b"]),
+            up(good, &["--volume", "x"]),
+            up(good, &["--volume", "x=."]),
+            up(good, &["--publish", "80:x"]),
+            up(good, &["--network", "host", "--publish", "80:80"]),
+        ]
+        .join("\n")
+    );
+}

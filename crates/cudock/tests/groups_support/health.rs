@@ -1,0 +1,76 @@
+//! Probes: who is killed, and who is ready.
+
+use super::machine::{container, group, machine};
+
+const NOTES: &str = "      volumeMounts: [{name: notes, mountPath: /notes}]\n";
+const VOLUME: &str = "  volumes: [{name: notes, emptyDir: {}}]\n";
+
+#[test]
+fn a_container_whose_command_says_no_is_started_again() {
+    let Some(machine) = machine() else { return };
+    // Its first run is well for one question and then is not; the second is well.
+    let main = "echo x >> /notes/runs; rm -f /notes/sick; \
+                test $(wc -l < /notes/runs) -gt 1 || { sleep 1; touch /notes/sick; }; trap 'exit 0' TERM; \
+                while true; do sleep 0.1; done";
+    let probe = "      livenessProbe: {exec: {command: [test, '!', -e, /notes/sick]}, periodSeconds: 1, \
+                 timeoutSeconds: 30, failureThreshold: 2}\n";
+    machine.up_well(&group("sick", VOLUME, &[container("a", main, &format!("{NOTES}{probe}"))]));
+    machine.until("it was started again", || {
+        let container = machine.container("sick", "a");
+        container["restarts"] == 1 && container["phase"] == "running"
+    });
+    let runs = machine.data().join("groups/sick/volumes/notes/runs");
+    machine.until("it runs again", || std::fs::read_to_string(&runs).unwrap() == "x\nx\n");
+}
+
+#[test]
+fn a_container_that_answers_with_an_error_is_started_again() {
+    let Some(machine) = machine() else { return };
+    let main = "echo x >> /notes/runs; mkdir -p /tmp/w; touch /tmp/w/health; \
+                test $(wc -l < /notes/runs) -gt 1 || (sleep 1; rm /tmp/w/health) & exec httpd -f -p 8000 -h /tmp/w";
+    let probe = "      livenessProbe: {httpGet: {path: /health, port: 8000}, initialDelaySeconds: 1, \
+                 periodSeconds: 1, timeoutSeconds: 20, failureThreshold: 3}\n";
+    machine.up_well(&group("http", VOLUME, &[container("a", main, &format!("{NOTES}{probe}"))]));
+    machine.until("it was started again", || {
+        let container = machine.container("http", "a");
+        container["restarts"] == 1 && container["phase"] == "running"
+    });
+}
+
+#[test]
+fn a_command_that_does_not_answer_in_time_is_killed_and_counts_as_no() {
+    let Some(machine) = machine() else { return };
+    let main = "trap 'exit 0' TERM; while true; do sleep 0.1; done";
+    let probe = "      livenessProbe: {exec: {command: [sleep, '987']}, initialDelaySeconds: 5, failureThreshold: 1}\n";
+    let output = machine.up(&group("slow", "  restartPolicy: Never\n", &[container("a", main, probe)]));
+    assert!(output.status.success(), "{}", crate::support::shown(&output));
+    machine.until("it was killed", || machine.group("slow")["state"] == "failed");
+    let container = machine.container("slow", "a");
+    assert_eq!(container["why"], "not alive: no answer in time", "{container}");
+    let commands = std::fs::read_dir("/proc").unwrap().flatten();
+    let asleep = commands.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    assert_eq!(
+        asleep.filter(|line| line.starts_with(b"sleep\x00987\0")).count(),
+        0,
+        "no question is left over"
+    );
+}
+
+#[test]
+fn up_comes_back_when_all_are_ready_and_readiness_can_be_lost() {
+    let Some(machine) = machine() else { return };
+    let main = "sleep 2; touch /notes/ready; sleep 1000";
+    let probe = "      readinessProbe: {exec: {command: [test, -e, /notes/ready]}, periodSeconds: 1, \
+                 timeoutSeconds: 30, failureThreshold: 1}\n";
+    machine.up_well(&group("calm", VOLUME, &[container("a", main, &format!("{NOTES}{probe}"))]));
+    let ready = machine.data().join("groups/calm/volumes/notes/ready");
+    assert!(ready.exists(), "up came back before it was ready");
+    assert_eq!(machine.container("calm", "a")["ready"], true);
+    std::fs::remove_file(&ready).unwrap();
+    machine.until("it is not ready any more", || machine.container("calm", "a")["ready"] == false);
+    let container = machine.container("calm", "a");
+    assert_eq!((&container["phase"], &container["restarts"]), (&"running".into(), &0.into()), "{container}");
+    assert!(container["why"].as_str().unwrap().starts_with("not ready: "), "{container}");
+    let listed = crate::support::json(&machine.run(&["ps", "--format", "json"]));
+    assert_eq!(listed["containers"][0]["ready"], false, "{listed}");
+}

@@ -1,0 +1,137 @@
+//! A place for groups of one test, and everything of them removed after it.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::rootfs::rootfs;
+use crate::support::{cudock, json, shown};
+
+/// How long something may take to come about before a test gives up. It is no promise of ours.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// State of its own, with groups in it.
+pub struct Machine {
+    folder: tempfile::TempDir,
+    root: &'static Path,
+}
+
+/// A machine, or the reason why there is none, said.
+pub fn machine() -> Option<Machine> {
+    let why = if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        "root is needed"
+    } else {
+        match rootfs() {
+            Ok(root) => return Some(Machine { folder: tempfile::tempdir().unwrap(), root }),
+            Err(why) => why,
+        }
+    };
+    eprintln!("skipped: {why}");
+    None
+}
+
+impl Machine {
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Where cudock keeps its state.
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = cudock(arguments);
+        command.env("CUDOCK_DATA", self.data()).current_dir(self.folder.path());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Runs a command that must succeed; what it printed.
+    pub fn good(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", shown(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Writes a group's file. `ROOT` in it is the image.
+    pub fn write(&self, text: &str) -> String {
+        let name = text.lines().find_map(|line| line.strip_prefix("name: ")).unwrap_or("group");
+        let file = self.folder.path().join(format!("{name}.yaml"));
+        fs::write(&file, text.replace("ROOT", &format!("rootfs:{}", self.root.display()))).unwrap();
+        file.display().to_string()
+    }
+
+    /// Starts a group without a network of this machine, and comes back when it is ready.
+    pub fn up(&self, text: &str) -> Output {
+        self.run(&["up", "-f", &self.write(text), "--detach", "--network", "none"])
+    }
+
+    pub fn up_well(&self, text: &str) {
+        let output = self.up(text);
+        assert!(output.status.success(), "{}", shown(&output));
+    }
+
+    /// The group as `cudock groups --format json` has it.
+    pub fn group(&self, name: &str) -> Value {
+        json(&self.run(&["groups", name, "--format", "json"]))["groups"][0].clone()
+    }
+
+    /// A container of a group.
+    pub fn container(&self, group: &str, name: &str) -> Value {
+        let group = self.group(group);
+        let found = group["containers"].as_array().unwrap().iter().find(|one| one["name"] == name);
+        found.unwrap_or_else(|| panic!("no {name} in {group}")).clone()
+    }
+
+    pub fn logs(&self, container: &str) -> String {
+        let output = self.run(&["logs", container]);
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    }
+
+    /// Waits until something holds.
+    pub fn until(&self, what: &str, holds: impl Fn() -> bool) {
+        until(what, holds);
+    }
+}
+
+/// Waits until something holds.
+pub fn until(what: &str, holds: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "it never came about: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let groups = fs::read_dir(self.data().join("groups")).into_iter().flatten().flatten();
+        let names: Vec<String> =
+            groups.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        for name in names {
+            let output = self.run(&["down", &name, "--time", "0"]);
+            if !output.status.success() {
+                eprintln!("cannot clear {name} away: {}", shown(&output));
+            }
+        }
+    }
+}
+
+/// A container's properties, for tests in which only the command matters.
+pub fn container(name: &str, command: &str, more: &str) -> String {
+    let command = serde_json::to_string(&["sh", "-c", command]).unwrap();
+    format!("  - name: {name}\n    properties:\n      image: ROOT\n      command: {command}\n{more}")
+}
+
+/// A group of containers.
+pub fn group(name: &str, more: &str, containers: &[String]) -> String {
+    format!("name: {name}\nproperties:\n{more}  containers:\n{}", containers.concat())
+}

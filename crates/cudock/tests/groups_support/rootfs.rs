@@ -1,0 +1,56 @@
+//! A root file system of one static busybox.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// Answers with what it hears on localhost:8081, as a gateway does.
+const ASK: &str =
+    "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\nwget -qO- http://127.0.0.1:8081/hello\n";
+
+/// The folder, made once for all tests; or why it cannot be.
+pub fn rootfs() -> Result<&'static Path, &'static str> {
+    static MADE: OnceLock<Result<tempfile::TempDir, String>> = OnceLock::new();
+    match MADE.get_or_init(make) {
+        Ok(folder) => Ok(folder.path()),
+        Err(why) => Err(why),
+    }
+}
+
+fn make() -> Result<tempfile::TempDir, String> {
+    let busybox = busybox()?;
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    fs::set_permissions(root, fs::Permissions::from_mode(0o755)).unwrap();
+    for name in ["bin", "dev", "etc", "proc", "sys", "tmp", "www/cgi-bin"] {
+        fs::create_dir_all(root.join(name)).unwrap();
+    }
+    fs::copy(&busybox, root.join("bin/busybox")).unwrap();
+    let list = Command::new(&busybox).arg("--list").output().unwrap();
+    for name in String::from_utf8(list.stdout).unwrap().lines().filter(|name| *name != "busybox") {
+        symlink("busybox", root.join("bin").join(name)).unwrap();
+    }
+    fs::write(root.join("etc/passwd"), "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")
+        .unwrap();
+    fs::write(root.join("etc/group"), "root:x:0:\nnogroup:x:65534:\n").unwrap();
+    fs::write(root.join("www/hello"), "hello from the service\n").unwrap();
+    let ask = root.join("www/cgi-bin/ask");
+    fs::write(&ask, ASK).unwrap();
+    fs::set_permissions(ask, fs::Permissions::from_mode(0o755)).unwrap();
+    Ok(folder)
+}
+
+/// A busybox that needs no library.
+fn busybox() -> Result<PathBuf, String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join("busybox")).find(|file| file.is_file());
+    let file = found.ok_or("there is no busybox in PATH (package busybox-static)")?;
+    let bytes = fs::read(&file).map_err(|error| error.to_string())?;
+    let interpreter = b"/ld-linux";
+    if bytes.windows(interpreter.len()).any(|window| window == interpreter) {
+        return Err("the busybox in PATH is not static (package busybox-static)".to_owned());
+    }
+    Ok(file)
+}

@@ -1,0 +1,29 @@
+#!/bin/sh
+# Makes ./root: this machine's Python with the libraries it needs, and the two programs. No network is needed.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+root=${1:-$here/root}
+python=$(command -v python3)
+rm -rf "$root"
+mkdir -p "$root/bin" "$root/etc" "$root/app" "$root/dev" "$root/proc" "$root/sys" "$root/tmp"
+echo 'root:x:0:0:root:/:/bin/sh' > "$root/etc/passwd"
+cp "$here/service.py" "$here/gateway.py" "$root/app/"
+
+# The real program, at its own place: Python finds its library from there.
+program=$("$python" -c 'import os, sys; print(os.path.realpath(sys._base_executable))')
+library=$("$python" -c 'import os; print(os.path.dirname(os.__file__))')
+mkdir -p "$root$(dirname "$program")" "$root$library"
+cp "$program" "$root$program"
+ln -sf "$program" "$root/bin/python3"
+tar -C "$library" --exclude=site-packages --exclude=dist-packages --exclude=test --exclude=__pycache__ \
+    --exclude='config-*' --exclude=idlelib --exclude=tkinter -cf - . | tar -C "$root$library" -xf -
+
+# Every library the program and its modules are linked with, and the loader.
+dynload=$("$python" -c 'import sysconfig; print(sysconfig.get_path("platstdlib") + "/lib-dynload")')
+for file in "$program" "$dynload"/*.so; do
+    ldd "$file" 2>/dev/null | grep -o '/[^ ]*' || true
+done | sort -u | while read -r shared; do
+    mkdir -p "$root$(dirname "$shared")"
+    cp -L "$shared" "$root$shared"
+done
+echo "made $root: $(du -sh "$root" | cut -f1)"
