@@ -89,12 +89,14 @@ impl Cgroup {
         Ok(())
     }
 
-    /// Takes back the one device that libcontainer allows in version 1 and no container needs: tunnels.
-    pub(crate) fn deny_tunnels(&self) -> Result<(), RuntimeError> {
+    /// Forbids a device in version 1.
+    pub(crate) fn deny(&self, (major, minor): (u32, u32)) -> Result<(), RuntimeError> {
         let files = self.folders.iter().map(|folder| folder.join("devices.deny"));
         match files.into_iter().find(|file| file.exists()) {
-            Some(file) if !crate::rootless::in_user_namespace() => fs::write(&file, "c 10:200 rwm")
-                .map_err(|error| RuntimeError::file("cannot set the rules for devices", file, error)),
+            Some(file) if !crate::rootless::in_user_namespace() => {
+                fs::write(&file, format!("c {major}:{minor} rwm"))
+                    .map_err(|error| RuntimeError::file("cannot set the rules for devices", file, error))
+            }
             _ => Ok(()),
         }
     }

@@ -75,8 +75,15 @@ pub enum RuntimeError {
     #[error("{0}")]
     NotExecutable(String),
     /// What a watcher said.
-    #[error("{0}")]
-    Reported(String),
+    #[error("{text}")]
+    Reported {
+        /// The exit code it stands for.
+        code: i32,
+        /// Why.
+        text: String,
+        /// The way out.
+        hint: Option<String>,
+    },
     /// The container could not be created.
     #[error("cannot create the container: {0}")]
     Create(String),
@@ -114,6 +121,11 @@ impl RuntimeError {
         Self::System { doing, source: source.into() }
     }
 
+    /// Something that another process said went wrong outside.
+    pub(crate) fn said(text: impl Into<String>) -> Self {
+        Self::Reported { code: 3, text: text.into(), hint: None }
+    }
+
     /// The next thing to try.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -125,6 +137,7 @@ impl RuntimeError {
                 Some(format!("cudock stop {name}, or cudock rm --force {name}"))
             }
             Self::Host { hint, .. } => Some(hint.clone()),
+            Self::Reported { hint, .. } => hint.clone(),
             Self::Inject(error) => error.hint(),
             Self::Unpack(error) => error.hint(),
             _ => None,

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use crate::error::{OnFile, RuntimeError};
 use crate::plan::Plan;
 
+/// Where folders of containers wait to be removed.
+const TRASH: &str = "trash";
+
 /// The folder of all containers.
 #[derive(Debug, Clone)]
 pub struct Home {
@@ -120,6 +123,9 @@ impl Home {
                 remove_tree(&dir.path)?;
             }
         }
+        for entry in fs::read_dir(self.root.join(TRASH)).into_iter().flatten().flatten() {
+            remove_tree(&entry.path())?;
+        }
         drop(lock);
         Ok(())
     }
@@ -192,13 +198,28 @@ impl ContainerDir {
         read_json(&self.plan_file())
     }
 
-    /// Removes the folder. The plan goes first, so that a half-removed container is none.
+    /// Removes the folder.
     pub(crate) fn remove(&self) -> Result<(), RuntimeError> {
-        match fs::remove_file(self.plan_file()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(RuntimeError::file("cannot remove", self.plan_file(), error))
-            }
-            _ => remove_tree(&self.path),
+        match self.discard()? {
+            Some(trash) => remove_tree(&trash),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the folder out of the list of containers at once, to a place from which it can be removed later, or by
+    /// whoever looks next. None where it is gone already.
+    pub(crate) fn discard(&self) -> Result<Option<PathBuf>, RuntimeError> {
+        let (Some(name), Some(root)) = (self.path.file_name(), self.path.parent().and_then(Path::parent))
+        else {
+            return Ok(None);
+        };
+        let folder = root.join(TRASH);
+        fs::create_dir_all(&folder).on("cannot make", &folder)?;
+        let trash = folder.join(name);
+        match fs::rename(&self.path, &trash) {
+            Ok(()) => Ok(Some(trash)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(RuntimeError::file("cannot remove", &self.path, error)),
         }
     }
 }
@@ -222,7 +243,7 @@ fn private(root: &Path) -> Result<(), RuntimeError> {
     fs::set_permissions(root, fs::Permissions::from_mode(0o700)).on("cannot protect", root)
 }
 
-fn remove_tree(path: &Path) -> Result<(), RuntimeError> {
+pub(crate) fn remove_tree(path: &Path) -> Result<(), RuntimeError> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(RuntimeError::file("cannot remove", path, error))

@@ -26,6 +26,9 @@ use crate::terminal::{ConsoleSocket, own_size};
 use crate::user::identify;
 use crate::{gpu, limits};
 
+/// The one device that libcontainer allows in version 1 of control groups and no container needs unasked.
+const TUNNEL: (u32, u32) = (10, 200);
+
 /// What a process is connected to.
 #[derive(Debug)]
 pub(crate) enum Streams {
@@ -122,7 +125,9 @@ pub(crate) fn create(
     if facts.sets_own_limits() {
         cgroup.limit(&plan.limits)?;
     }
-    cgroup.deny_tunnels()?;
+    if !facts.devices.iter().any(|device| (device.major, device.minor) == TUNNEL) {
+        cgroup.deny(TUNNEL)?;
+    }
     confine_devices(&cgroup, &facts)?;
     if let Some(edits) = &edits {
         gpu::cover_texts(pid, edits)?;

@@ -134,17 +134,27 @@ fn hand_over(value: &impl Serialize) -> Result<OwnedFd, RuntimeError> {
     Ok(file.into())
 }
 
-/// The answer of a watcher on `ready`: that it runs, or an exit code and the reason.
+/// Between the parts of an answer.
+const BREAK: char = '\u{1f}';
+
+/// What went wrong, as a watcher says it to whoever started it.
+pub(crate) fn report(error: &RuntimeError) -> String {
+    let hint = error.hint().unwrap_or_default();
+    format!("{}{BREAK}{}{BREAK}{hint}", crate::exit_code(error), crate::launch::text(error))
+}
+
+/// The answer of a watcher: that its container runs, or what went wrong.
 pub fn reported(answer: &str) -> Result<(), RuntimeError> {
     if answer == "running" {
         return Ok(());
     }
-    let (code, text) = answer.split_once('\n').unwrap_or(("3", "the watcher ended before the container ran"));
-    let text = text.to_owned();
-    Err(match code {
-        "127" => RuntimeError::NotFound(text),
-        "126" => RuntimeError::NotExecutable(text),
-        "2" => RuntimeError::Request(text),
-        _ => RuntimeError::Reported(text),
-    })
+    let mut parts = answer.split(BREAK);
+    let code = parts.next().and_then(|code| code.parse().ok());
+    match (code, parts.next()) {
+        (Some(code), Some(text)) => {
+            let hint = parts.next().filter(|hint| !hint.is_empty()).map(str::to_owned);
+            Err(RuntimeError::Reported { code, text: text.to_owned(), hint })
+        }
+        _ => Err(RuntimeError::said("the watcher ended before the container ran")),
+    }
 }

@@ -22,6 +22,24 @@ pub(crate) fn close_all_but_standard() {
     let _ = unsafe { nix::libc::syscall(nix::libc::SYS_close_range, 3_u32, u32::MAX, 0_u32) };
 }
 
+/// Does something in a process of its own, which nobody waits for. Where none can be had, it is done here.
+pub(crate) fn in_background(task: impl FnOnce()) {
+    // SAFETY: the watcher has one thread, so its memory is whole in the child.
+    match unsafe { nix::unistd::fork() } {
+        Ok(nix::unistd::ForkResult::Parent { .. }) => {}
+        Ok(nix::unistd::ForkResult::Child) => {
+            let _ = nix::unistd::setsid();
+            // Whoever reads our outputs to their end must not have to wait for us.
+            // SAFETY: the child uses no object that owns a descriptor but those its task makes.
+            let _ = unsafe { nix::libc::syscall(nix::libc::SYS_close_range, 0_u32, u32::MAX, 0_u32) };
+            task();
+            // SAFETY: ends the process without running what the parent has registered for its own end.
+            unsafe { nix::libc::_exit(0) };
+        }
+        Err(_) => task(),
+    }
+}
+
 /// Takes a descriptor that was just received over.
 pub(crate) fn own(descriptor: RawFd) -> OwnedFd {
     // SAFETY: the kernel made it for this process in the message it came with, and nothing else knows its number.

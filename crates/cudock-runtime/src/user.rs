@@ -12,6 +12,9 @@ pub(crate) struct Identity {
     pub(crate) home: String,
 }
 
+/// Larger ids are none: the largest number of all means "as before" to the kernel, which here is root.
+const LARGEST: u32 = i32::MAX.unsigned_abs();
+
 /// A line of `/etc/passwd`.
 struct User<'a> {
     name: &'a str,
@@ -44,7 +47,7 @@ fn resolve(passwd: &str, group: &str, user: &str, further: &[String]) -> Result<
     let all: Vec<Group<'_>> = group.lines().filter_map(group_line).collect();
 
     // A name comes first, as in docker: a user may be called 1000.
-    let number = user.parse::<u32>().ok();
+    let number = user.parse::<u32>().ok().filter(|id| *id <= LARGEST);
     let known = users
         .iter()
         .find(|known| known.name == user)
@@ -76,15 +79,15 @@ fn resolve(passwd: &str, group: &str, user: &str, further: &[String]) -> Result<
 fn group_id(all: &[Group<'_>], asked: &str) -> Result<u32, RuntimeError> {
     let known = all.iter().find(|group| group.name == asked).map(|group| group.gid);
     known
-        .or_else(|| asked.parse().ok())
+        .or_else(|| asked.parse().ok().filter(|id| *id <= LARGEST))
         .ok_or_else(|| RuntimeError::User(format!("the image has no group `{asked}` in /etc/group")))
 }
 
 fn user_line(line: &str) -> Option<User<'_>> {
     let mut fields = line.split(':');
     let name = fields.next()?;
-    let uid = fields.nth(1)?.parse().ok()?;
-    let gid = fields.next()?.parse().ok()?;
+    let uid = fields.nth(1)?.parse().ok().filter(|id| *id <= LARGEST)?;
+    let gid = fields.next()?.parse().ok().filter(|id| *id <= LARGEST)?;
     let home = fields.nth(1).filter(|home| !home.is_empty()).unwrap_or("/");
     Some(User { name, uid, gid, home })
 }
@@ -92,7 +95,7 @@ fn user_line(line: &str) -> Option<User<'_>> {
 fn group_line(line: &str) -> Option<Group<'_>> {
     let mut fields = line.split(':');
     let name = fields.next()?;
-    let gid = fields.nth(1)?.parse().ok()?;
+    let gid = fields.nth(1)?.parse().ok().filter(|id| *id <= LARGEST)?;
     let members = fields.next().unwrap_or_default().split(',').filter(|name| !name.is_empty()).collect();
     Some(Group { name, gid, members })
 }
@@ -133,6 +136,13 @@ mod tests {
     #[test]
     fn a_number_nobody_has_is_taken_as_it_is() {
         assert_eq!(found("4242"), Identity { uid: 4242, gid: 0, groups: vec![], home: "/".into() });
+    }
+
+    #[test]
+    fn an_id_that_means_as_before_to_the_kernel_is_refused() {
+        assert!(resolve(PASSWD, GROUP, "4294967295", &[]).is_err());
+        assert!(resolve(PASSWD, GROUP, "0:4294967295", &[]).is_err());
+        assert!(resolve("x:x:4294967295:0::/:", "", "x", &[]).is_err());
     }
 
     #[test]

@@ -15,14 +15,16 @@ use nix::unistd::Pid;
 use crate::cgroup::Cgroup;
 use crate::error::{OnSystem, RuntimeError};
 use crate::gpu;
-use crate::home::ContainerDir;
+use crate::home::{ContainerDir, remove_tree};
 use crate::launch::{self, Streams};
 use crate::log::{Stream, Writer, read_some};
 use crate::network::{NAMESPACE_FILE, Network};
 use crate::overlay::{Overlay, leave_mount_namespace};
 use crate::plan::{Plan, Private, ProcessPlan, Restart};
 use crate::pump::{Ended, Ends, Signals, stay};
+use crate::reexec;
 use crate::status::{State, Status, now, process_began};
+use crate::sys;
 
 /// How a watcher is connected to whoever started it.
 #[derive(Debug, Default)]
@@ -69,10 +71,15 @@ pub fn watch(dir: &ContainerDir, private: &Private, connection: Connection) -> R
     }
     if plan.remove {
         unmount(dir);
-        dir.remove()?;
+        if let Some(trash) = dir.discard()? {
+            // Whoever waits for the container need not wait for the disk.
+            sys::in_background(|| {
+                let _ = remove_tree(&trash);
+            });
+        }
     }
     if let Err(error) = &outcome {
-        watcher.say(&format!("{}\n{}", exit_code(error), launch::text(error)));
+        watcher.say(&reexec::report(error));
     }
     outcome
 }
@@ -88,6 +95,7 @@ fn unmount(dir: &ContainerDir) {
 /// The exit code an error stands for.
 pub fn exit_code(error: &RuntimeError) -> i32 {
     match error {
+        RuntimeError::Reported { code, .. } => *code,
         RuntimeError::NotFound(_) => 127,
         RuntimeError::NotExecutable(_) => 126,
         RuntimeError::User(_)
@@ -204,7 +212,7 @@ impl Watcher<'_> {
         let ended = stay(created.pid, Ends::default(), signals, None)?;
         Cgroup::at(&launch::cgroup_path(&self.plan.id)).remove()?;
         if ended.code != 0 {
-            return Err(RuntimeError::Reported(format!(
+            return Err(RuntimeError::said(format!(
                 "the GPU does not work in the container: {}",
                 said.trim()
             )));

@@ -313,7 +313,7 @@ impl Drop for Engines {
 fn until(what: &str, mut happened: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !happened() {
-        assert!(begun.elapsed() < Duration::from_secs(120), "{what} did not happen");
+        assert!(begun.elapsed() < Duration::from_secs(600), "{what} did not happen");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

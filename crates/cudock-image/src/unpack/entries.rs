@@ -15,7 +15,7 @@ use super::error::{LayerError, shown};
 use super::lower::Removal;
 use super::meta::Meta;
 use super::sparse;
-use super::upper::{Own, Place, Upper, at, check_name};
+use super::upper::{Own, Place, Upper, at, check_path, check_text};
 use crate::layer::{Details, EntryKind, Header, Mark, TarReader, clean, mark, removes_nothing};
 
 /// The name of what is put aside for a moment.
@@ -109,7 +109,7 @@ impl Upper<'_> {
     }
 
     fn symlink(&mut self, path: &[u8], target: &[u8], meta: &Meta) -> Result<(), LayerError> {
-        check_name(target, b"")?;
+        check_text(target)?;
         let (place, name) = self.place(path)?;
         self.made(path, &place, &name, |name| symlinkat(target, &place.handle, name))?;
         self.dress_unopened(path, &place, &name, meta, false)?;
@@ -253,7 +253,7 @@ impl Upper<'_> {
             LayerError::refused(format!("`{path}` is a hard link to `{target}`, which is not there"))
         };
         let (folder, target_name) = split(target);
-        check_name(target, target_name)?;
+        check_path(target)?;
         let source = super::beneath::join(&self.real(target, folder)?, target_name);
         if source.is_empty() || self.folders.contains_key(&source) {
             return Err(missing());
@@ -274,7 +274,7 @@ impl Upper<'_> {
         }
         let link = {
             let (folder, name) = split(path);
-            check_name(path, name)?;
+            check_path(path)?;
             super::beneath::join(&self.real(path, folder)?, name)
         };
         if link == source {

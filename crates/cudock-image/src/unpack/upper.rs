@@ -141,7 +141,7 @@ impl<'j> Upper<'j> {
     /// The place an entry goes to, and its name there.
     pub(super) fn place(&mut self, path: &[u8]) -> Result<(Place, Vec<u8>), LayerError> {
         let (parent, name) = split(path);
-        check_name(path, name)?;
+        check_path(path)?;
         if let Some((_, place)) = self.last.take_if(|(last, _)| last == parent) {
             return Ok((place, name.to_vec()));
         }
@@ -234,7 +234,6 @@ impl<'j> Upper<'j> {
     /// Makes one folder where nothing is.
     pub(super) fn make_folder(&mut self, real: &[u8], meta: Meta, replaces: bool) -> Result<(), LayerError> {
         let (parent, name) = split(real);
-        check_name(real, name)?;
         let handle = self.root.folder(parent).map_err(LayerError::at(real))?;
         mkdirat(&handle, name, Mode::RWXU).map_err(|error| LayerError::at(real)(error.into()))?;
         self.note_folder(real, meta, replaces)
@@ -310,16 +309,24 @@ fn check_length(path: &[u8], length: usize) -> Result<(), LayerError> {
     )))
 }
 
-pub(super) fn check_name(path: &[u8], name: &[u8]) -> Result<(), LayerError> {
-    check_length(path, path.len())?;
-    if path.contains(&0) {
-        return Err(LayerError::refused(format!("`{}` has a byte of zero in its name", shown(path))));
-    }
-    if name.len() > MAX_NAME {
-        let (shown, length) = (shown(path), name.len());
+/// Refuses a path that Linux cannot name.
+pub(super) fn check_path(path: &[u8]) -> Result<(), LayerError> {
+    check_text(path)?;
+    let longest = path.split(|byte| *byte == b'/').map(<[u8]>::len).max().unwrap_or(0);
+    if longest > MAX_NAME {
+        let shown = shown(path);
         return Err(LayerError::refused(format!(
-            "`{shown}` has a name of {length} bytes, and Linux takes {MAX_NAME}"
+            "`{shown}` has a name of {longest} bytes, and Linux takes {MAX_NAME}"
         )));
+    }
+    Ok(())
+}
+
+/// Refuses what cannot stand in a link.
+pub(super) fn check_text(text: &[u8]) -> Result<(), LayerError> {
+    check_length(text, text.len())?;
+    if text.contains(&0) {
+        return Err(LayerError::refused(format!("`{}` has a byte of zero in its name", shown(text))));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -37,12 +37,6 @@ impl GroupLock {
 impl From<fs::File> for GroupLock {
     fn from(file: fs::File) -> Self {
         Self { file }
-    }
-}
-
-impl From<GroupLock> for OwnedFd {
-    fn from(lock: GroupLock) -> Self {
-        lock.file.into()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use cudock_confine::{CapabilityChange, defaults};
 use cudock_group::{Container, Group, Os, VariableValue};
@@ -37,6 +38,9 @@ const MOST_PROCESSES: i64 = 16_384;
 /// Seconds between asking a container to end and ending it.
 const STOP_SECONDS: u32 = 10;
 
+/// A supervisor takes no longer to end when its group has.
+const LETTING_GO: Duration = Duration::from_secs(10);
+
 /// No container starts with less memory.
 const LEAST_MEMORY: u64 = 6 << 20;
 
@@ -50,7 +54,7 @@ pub fn make(
     check(group)?;
     let home = &engine.home;
     let dir = GroupDir::of(home, &group.name);
-    let Some(lock) = dir.lock()? else {
+    let Some(lock) = lock(&dir)? else {
         return Err(RuntimeError::Request(format!(
             "group `{name}` runs already: `cudock down {name}` ends it, --name gives this one another name",
             name = group.name,
@@ -62,6 +66,18 @@ pub fn make(
             // What is wrong with the group is worth more than what is wrong with clearing it away.
             let _ = dir.remove(home, lock);
             Err(error)
+        }
+    }
+}
+
+/// Takes hold of a group. A supervisor whose group has ended is about to let go.
+fn lock(dir: &GroupDir) -> Result<Option<GroupLock>, RuntimeError> {
+    let began = Instant::now();
+    loop {
+        let lock = dir.lock()?;
+        let ends = || dir.status().map(|status| status.is_some_and(|status| !status.state.is_alive()));
+        if lock.is_some() || !ends()? || began.elapsed() > LETTING_GO {
+            return Ok(lock);
         }
     }
 }

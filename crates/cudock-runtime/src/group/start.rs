@@ -86,8 +86,6 @@ pub fn start_detached(dir: &GroupDir, lock: GroupLock, handover: &Handover) -> R
             Ok(()) => Ok(Started::Ready),
             Err(error) => Err(error),
         },
-        None => {
-            Err(RuntimeError::Reported("the group's supervisor ended before its containers ran".to_owned()))
-        }
+        None => Err(RuntimeError::said("the group's supervisor ended before its containers ran")),
     }
 }

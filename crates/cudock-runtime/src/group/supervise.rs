@@ -191,8 +191,9 @@ impl Supervisor {
         self.tell(Event::Tick);
         loop {
             let next = self.look();
-            self.announce();
+            // First what others read, so that whoever is told finds it so.
             self.write_down()?;
+            self.announce();
             if let Some(state) = self.finished {
                 self.voice.say("group", State::from(state).word());
                 return Ok(state);
@@ -260,6 +261,19 @@ impl Supervisor {
                     Action::Finished(state) => self.finished = Some(state),
                 }
             }
+            if let Event::Exited { name, .. } | Event::CouldNotStart(name) = &event {
+                self.say_pause(name, now);
+            }
+        }
+    }
+
+    /// Says how long a container waits that ended, if it does.
+    fn say_pause(&self, name: &str, now: Moment) {
+        let known = self.sequence.members().find(|known| known.name() == name);
+        if let Some(Phase::BackOff { until }) = known.map(cudock_group::sequence::Member::phase)
+            && until > now
+        {
+            self.voice.say(name, &format!("starts again in {} s", seconds(until, now)));
         }
     }
 
@@ -413,8 +427,7 @@ impl Supervisor {
                 .unwrap_or_else(|| format!("ended with {}", member.exit_code.unwrap_or_default()));
             match phase {
                 Phase::BackOff { until } if until > now => {
-                    let pause = until.saturating_sub(now).as_secs_f64().ceil();
-                    Some(format!("{name}: {why}; it starts again in {pause} s"))
+                    Some(format!("{name}: {why}; it starts again in {} s", seconds(until, now)))
                 }
                 Phase::Ended(Outcome::Failed { .. }) => Some(format!("{name}: {why}")),
                 _ => None,
@@ -443,4 +456,9 @@ impl Supervisor {
         }
         Ok(())
     }
+}
+
+/// The seconds between two moments, for people.
+fn seconds(until: Moment, now: Moment) -> u64 {
+    until.saturating_sub(now).as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX)
 }

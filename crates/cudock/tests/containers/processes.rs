@@ -45,7 +45,7 @@ fn the_folder_it_starts_in_is_made_if_missing() {
     assert_eq!(machine.says(&["--workdir", "/work/deep/er"], "pwd"), "/work/deep/er\n");
     assert_eq!(machine.says(&[], "pwd"), "/\n");
     assert!(!machine.root().join("work").exists(), "the folder it was made of is not written to");
-    let said = machine.bad(3, &run_words(&["--rm", "--workdir", "/etc/passwd"], &["true"]));
+    let said = machine.bad(2, &run_words(&["--rm", "--workdir", "/etc/passwd"], &["true"]));
     assert!(said.contains("/etc/passwd"), "{said}");
 }
 

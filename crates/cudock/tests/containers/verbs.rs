@@ -2,23 +2,28 @@
 
 use serde_json::json;
 
+use super::images::Image;
 use super::machine::{machine, run_words, until};
 use crate::support::{self, code, shown};
 
 #[test]
 fn a_list_for_people() {
     let Some(machine) = machine() else { return };
+    Image::of(&machine).write("app");
+    let run = |name: &str, more: &[&str]| {
+        machine.good(&[&["run", "-d", "--network", "none", "--name", name], more].concat());
+    };
     let mut said = vec![machine.good(&["ps"])];
-    machine.start("service", &["--publish", "127.0.0.1:0:80"], "sleep 1000");
-    machine.start("failed", &[], "exit 3");
+    run("service", &["--publish", "127.0.0.1:0:80", "oci:app", "sleep", "1000"]);
+    run("failed", &["oci:app", "sh", "-c", "exit 3"]);
     machine.good(&["wait", "failed"]);
     said.push(machine.good(&["ps"]));
     said.push(machine.good(&["ps", "--all"]));
     insta::with_settings!({filters => vec![
         (r"\b[0-9a-f]{12}\b", "[ID]"),
         (r"127\.0\.0\.1:\d+", "127.0.0.1:[PORT]"),
-        (r"rootfs:\S+", "rootfs:[ROOT]"),
         (r"running \d+ s", "running [TIME]"),
+        // Columns are as wide as the port is long.
         (r" {2,}", "  "),
     ]}, { insta::assert_snapshot!(said.join("\n")) });
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use cudock_image::registry::Digest;
 
 use super::run;
-use crate::containers::machine::{Machine, machine};
+use crate::containers::machine::{Machine, machine, run_words};
 use crate::containers::programs::install;
 use crate::support::shown;
 
@@ -106,7 +106,7 @@ fn our_executable_run_inside_cannot_be_written_to() {
     let wait = "sleep 3";
     machine.start("held", &["-e", "LD_PRELOAD=/overwrite.so"], "sleep 1000");
     for program in ["/proc/self/exe", "/bin/script"] {
-        let words = machine.words(&["-e", "LD_PRELOAD=/overwrite.so", "--rm"], &[program]);
+        let words = run_words(&["-e", "LD_PRELOAD=/overwrite.so", "--rm"], &[program]);
         let entry = run::ended(program, machine.command(&words));
         let words = ["exec", "-e", "LD_PRELOAD=/overwrite.so", "held", program];
         let exec = run::ended(program, machine.command(&words));
@@ -146,7 +146,7 @@ int main(void) {
         snprintf(path, sizeof path, "/proc/%d", pid);
         if (access(path, F_OK)) continue;
         snprintf(path, sizeof path, "/proc/%d/exe", pid);
-        for (;;) {
+        while (!over) {
             int writing = open(path, O_WRONLY);
             if (writing >= 0) { puts("WROTE"); close(writing); }
             int held = open(path, O_PATH);

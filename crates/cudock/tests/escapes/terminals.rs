@@ -1,7 +1,7 @@
 //! The terminal of whoever starts a container.
 
 use super::run;
-use crate::containers::machine::{installed, machine};
+use crate::containers::machine::{installed, machine, run_words};
 use crate::containers::programs::install;
 use crate::containers::pseudo_terminal::Terminal;
 use crate::support::shown;
@@ -40,8 +40,8 @@ fn no_container_types_into_our_terminal() {
         return;
     }
     machine.start("held", &[], "sleep 1000");
-    let run = machine.words(&["--rm"], &["type"]);
-    let interactive = machine.words(&["--rm", "-i"], &["type"]);
+    let run = run_words(&["--rm"], &["type"]);
+    let interactive = run_words(&["--rm", "-i"], &["type"]);
     for words in [run.as_slice(), &interactive, &["exec", "held", "type"], &["exec", "-i", "held", "type"]] {
         let mut terminal = Terminal::start(&machine.command(words), 24, 80);
         terminal.until_shown("tried to type");

@@ -28,6 +28,20 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{Format, json, line};
 use crate::verbs::progress::Lines;
 
+/// What is printed as JSON, behind the version of its form.
+#[derive(serde::Serialize)]
+struct Report {
+    schema: u32,
+    #[serde(flatten)]
+    rest: serde_json::Value,
+}
+
+impl Report {
+    fn of(rest: serde_json::Value) -> Self {
+        Self { schema: 1, rest }
+    }
+}
+
 /// The engine that was asked for.
 pub(crate) fn engine(choice: EngineChoice, wish: Wish) -> Result<Box<dyn Engine>, Failure> {
     match choice {
@@ -71,7 +85,7 @@ pub(crate) fn ps(words: &PsArgs, format: Format) -> Result<Outcome, Failure> {
     match format {
         Format::Text if words.quiet => containers.iter().for_each(|container| line(&container.id)),
         Format::Text => print::list(&containers),
-        _ => json(&serde_json::json!({ "containers": containers })),
+        _ => json(&Report::of(serde_json::json!({ "containers": containers }))),
     }
     Ok(Outcome::Yes)
 }
@@ -133,7 +147,7 @@ pub(crate) fn wait(words: &WaitArgs, format: Format) -> Result<Outcome, Failure>
         ended.insert(container.clone(), code.into());
     }
     if format != Format::Text {
-        json(&serde_json::json!({ "exit_codes": ended }));
+        json(&Report::of(serde_json::json!({ "exit_codes": ended })));
     }
     Ok(Outcome::Yes)
 }
@@ -142,10 +156,13 @@ pub(crate) fn wait(words: &WaitArgs, format: Format) -> Result<Outcome, Failure>
 pub(crate) fn inspect(words: &InspectContainerArgs) -> Result<Outcome, Failure> {
     let engine = engine_of(&words.engine, words.containers.first())?;
     let known: Result<Vec<_>, _> = words.containers.iter().map(|name| engine.inspect(name)).collect();
-    let known = known?;
-    match known.as_slice() {
-        [one] => json(one),
-        several => json(&several),
+    let mut known = known?;
+    match (known.pop(), known.is_empty()) {
+        (Some(only), true) => json(&Report::of(only)),
+        (last, _) => {
+            known.extend(last);
+            json(&Report::of(serde_json::json!({ "containers": known })));
+        }
     }
     Ok(Outcome::Yes)
 }
