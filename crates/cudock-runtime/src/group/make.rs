@@ -293,7 +293,7 @@ properties:
 
     fn made(settings: &Settings) -> Request {
         let group = cudock_group::read(TEXT).unwrap().group;
-        let dir = GroupDir::at("/home/groups/g");
+        let dir = GroupDir::at("/data/groups/g");
         request(&group, &group.containers[0], &dir, settings, None).unwrap()
     }
 
@@ -308,7 +308,7 @@ properties:
         assert_eq!(request.user.as_deref(), Some("7:8"));
         assert!(plan.security.no_new_privileges);
         assert!(!plan.security.capabilities.iter().any(|name| name == "CHOWN"));
-        assert_eq!(plan.network.mode, NetworkMode::Join("/home/groups/g/netns".into()));
+        assert_eq!(plan.network.mode, NetworkMode::Join("/data/groups/g/netns".into()));
         assert_eq!(plan.hostname(), "g");
         assert_eq!(request.private.environment.len(), 2);
         assert!(!serde_json::to_string(plan).unwrap().contains("s3cret"));
@@ -318,8 +318,8 @@ properties:
     fn a_volume_is_a_folder_of_the_group_unless_one_is_given() {
         let bind = |source: &str, target: &str, read_only| MountPlanOf { source, target, read_only }.plan();
         let mounts = made(&Settings::default()).plan.mounts;
-        assert_eq!(mounts[0], bind("/home/groups/g/volumes/v", "/v", true));
-        assert_eq!(mounts[1], bind("/home/groups/g/secrets/k", "/k", false));
+        assert_eq!(mounts[0], bind("/data/groups/g/volumes/v", "/v", true));
+        assert_eq!(mounts[1], bind("/data/groups/g/secrets/k", "/k", false));
         let volumes = BTreeMap::from([("v".to_owned(), PathBuf::from("/data"))]);
         let mounts = made(&Settings { volumes, ..Settings::default() }).plan.mounts;
         assert_eq!(mounts[0], bind("/data", "/v", true));

@@ -184,27 +184,23 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        let failed = std::thread::panicking();
-        for container in self.call(&["ps", "--all", "--quiet"]).stdout.split(|byte| *byte == b'\n') {
-            let id = String::from_utf8_lossy(container).into_owned();
-            if id.is_empty() {
-                continue;
-            }
-            let output = self.call(&["rm", "--force", &id]);
+        let mut left = Vec::new();
+        for id in String::from_utf8_lossy(&self.call(&["ps", "--all", "--quiet"]).stdout).lines() {
+            let output = self.call(&["rm", "--force", id]);
             // One that removes itself may have done so meanwhile.
-            let gone = output.status.success() || shown(&output).contains("no container");
-            assert!(gone || failed, "{id} cannot be removed: {}", shown(&output));
+            if !output.status.success() && !shown(&output).contains("no container") {
+                left.push(format!("{id} cannot be removed: {}", shown(&output)));
+            }
         }
         let began = Instant::now();
-        let mut left = leftovers(&self.data(), &self.cgroup);
-        while !left.is_empty() && began.elapsed() < Duration::from_secs(10) {
+        while !leftovers(&self.data(), &self.cgroup).is_empty() && began.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(50));
-            left = leftovers(&self.data(), &self.cgroup);
         }
+        left.extend(leftovers(&self.data(), &self.cgroup));
         for hierarchy in hierarchies() {
             let _ = fs::remove_dir(hierarchy.join(self.cgroup.trim_start_matches('/')));
         }
-        assert!(failed || left.is_empty(), "this is left: {left:#?}");
+        assert!(std::thread::panicking() || left.is_empty(), "this is left: {left:#?}");
     }
 }
 

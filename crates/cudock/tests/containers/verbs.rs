@@ -31,7 +31,10 @@ fn a_list_for_people() {
 #[test]
 fn a_list_for_programs() {
     let Some(machine) = machine() else { return };
-    assert_eq!(support::json(&machine.call(&["ps", "--format", "json"])), json!({"containers": []}));
+    assert_eq!(
+        support::json(&machine.call(&["ps", "--format", "json"])),
+        json!({"schema": 1, "containers": []})
+    );
     let id = machine.start("one", &["--label", "team=vision"], "exit 5");
     machine.good(&["wait", "one"]);
     let listed = machine.list();
@@ -128,7 +131,7 @@ fn waiting_prints_what_each_ended_with() {
     machine.start("b", &[], "exit 4");
     assert_eq!(machine.good(&["wait", "a", "b"]), "3\n4\n");
     let known = support::json(&machine.call(&["wait", "a", "b", "--format", "json"]));
-    assert_eq!(known, json!({"exit_codes": {"a": 3, "b": 4}}));
+    assert_eq!(known, json!({"schema": 1, "exit_codes": {"a": 3, "b": 4}}));
 }
 
 #[test]
@@ -145,7 +148,7 @@ fn several_are_inspected_together() {
     let Some(machine) = machine() else { return };
     machine.start("a", &[], "exit 0");
     machine.start("b", &[], "exit 0");
-    let both = support::json(&machine.call(&["inspect-container", "a", "b"]));
+    let both = support::json(&machine.call(&["inspect-container", "a", "b"]))["containers"].clone();
     assert_eq!((&both[0]["plan"]["name"], &both[1]["plan"]["name"]), (&json!("a"), &json!("b")));
 }
 

@@ -82,7 +82,7 @@ fn odd_users_are_root_or_nobody_known() {
         let what = format!("user {user:?}");
         let script = "grep -E '^(Uid|Gid):' /proc/self/status";
         let said = attack(&machine, &canary, &what, &json!({"User": user}), &["/bin/sh", "-c", script]);
-        if let Some(said) = said.filter(|_| user.trim_start_matches([':', '0']) != "") {
+        if let Some(said) = said.filter(|_| !user.trim_start_matches([':', '0']).is_empty()) {
             assert!(!said.contains("Uid:\t0\t"), "{what} became root: {said}");
         }
     }
@@ -105,7 +105,7 @@ fn odd_working_directories_are_inside() {
         format!("/{}", "d/".repeat(3000)),
         format!("/{}", "x".repeat(300)),
     ] {
-        let what = format!("WORKDIR {:.60?}", folder);
+        let what = format!("WORKDIR {folder:.60?}");
         attack(&machine, &canary, &what, &json!({"WorkingDir": folder}), &["/bin/sh", "-c", &canary.raid()]);
     }
 }

@@ -173,9 +173,9 @@ int main(void) {
 #[test]
 fn a_process_that_joins_leaves_no_way_to_our_executable() {
     let Some(machine) = machine() else { return };
-    let Some(_) = install(&machine, "watch", WATCH) else { return };
+    let Some(_) = install(&machine, "stalk", WATCH) else { return };
     let before = digest();
-    machine.start("watcher", &[], "exec watch");
+    machine.start("watcher", &[], "exec stalk");
     machine.until_said("watcher", "watching");
     for _ in 0..40 {
         machine.good(&["exec", "watcher", "true"]);

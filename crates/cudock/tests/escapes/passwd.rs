@@ -19,7 +19,7 @@ fn put(place: &Path, kind: &str, canary: &Canary) {
         "an endless device" => made(Command::new("mknod").arg(place).args(["c", "1", "5"])),
         "a link to a file of this machine" => symlink(canary.victim(), place).unwrap(),
         "a link with parents" => {
-            symlink(format!("../../../../../../../../../..{}", canary.victim()), place).unwrap()
+            symlink(format!("../../../../../../../../../..{}", canary.victim()), place).unwrap();
         }
         "a link to itself" => symlink("passwd", place).unwrap(),
         "a link to a descriptor" => symlink("/proc/self/fd/0", place).unwrap(),

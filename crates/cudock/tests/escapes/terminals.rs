@@ -35,14 +35,16 @@ int main(void) {
 #[test]
 fn no_container_types_into_our_terminal() {
     let Some(machine) = machine() else { return };
-    let Some(_) = install(&machine, "type", TYPE) else { return };
+    let Some(_) = install(&machine, "typist", TYPE) else { return };
     if !installed("setsid") {
         return;
     }
     machine.start("held", &[], "sleep 1000");
-    let run = run_words(&["--rm"], &["type"]);
-    let interactive = run_words(&["--rm", "-i"], &["type"]);
-    for words in [run.as_slice(), &interactive, &["exec", "held", "type"], &["exec", "-i", "held", "type"]] {
+    let run = run_words(&["--rm"], &["typist"]);
+    let interactive = run_words(&["--rm", "-i"], &["typist"]);
+    for words in
+        [run.as_slice(), &interactive, &["exec", "held", "typist"], &["exec", "-i", "held", "typist"]]
+    {
         let mut terminal = Terminal::start(&machine.command(words), 24, 80);
         terminal.until_shown("tried to type");
         terminal.wait();

@@ -42,10 +42,10 @@ impl Traces {
         let mut left = Vec::new();
         for process in fs::read_dir("/proc").unwrap().flatten() {
             let link = fs::read_link(process.path().join("ns/net")).unwrap_or_default();
-            let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
-            let line = String::from_utf8_lossy(&line).replace('\0', " ");
-            if link.to_string_lossy() == self.network || line.contains(&self.data) {
-                left.push(format!("process {line}"));
+            let words = fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let words = String::from_utf8_lossy(&words).replace('\0', " ");
+            if link.to_string_lossy() == self.network || words.contains(&self.data) {
+                left.push(format!("process {words}"));
             }
         }
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();

@@ -1,6 +1,6 @@
 //! Probes: who is killed, and who is ready.
 
-use super::machine::{container, group, machine};
+use super::machine::{container, group, machine, until};
 
 const NOTES: &str = "      volumeMounts: [{name: notes, mountPath: /notes}]\n";
 const VOLUME: &str = "  volumes: [{name: notes, emptyDir: {}}]\n";
@@ -15,12 +15,12 @@ fn a_container_whose_command_says_no_is_started_again() {
     let probe = "      livenessProbe: {exec: {command: [test, '!', -e, /notes/sick]}, periodSeconds: 1, \
                  timeoutSeconds: 30, failureThreshold: 2}\n";
     machine.up_well(&group("sick", VOLUME, &[container("a", main, &format!("{NOTES}{probe}"))]));
-    machine.until("it was started again", || {
+    until("it was started again", || {
         let container = machine.container("sick", "a");
         container["restarts"] == 1 && container["phase"] == "running"
     });
     let runs = machine.data().join("groups/sick/volumes/notes/runs");
-    machine.until("it runs again", || std::fs::read_to_string(&runs).unwrap() == "x\nx\n");
+    until("it runs again", || std::fs::read_to_string(&runs).unwrap() == "x\nx\n");
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn a_container_that_answers_with_an_error_is_started_again() {
     let probe = "      livenessProbe: {httpGet: {path: /health, port: 8000}, initialDelaySeconds: 1, \
                  periodSeconds: 1, timeoutSeconds: 20, failureThreshold: 3}\n";
     machine.up_well(&group("http", VOLUME, &[container("a", main, &format!("{NOTES}{probe}"))]));
-    machine.until("it was started again", || {
+    until("it was started again", || {
         let container = machine.container("http", "a");
         container["restarts"] == 1 && container["phase"] == "running"
     });
@@ -44,7 +44,7 @@ fn a_command_that_does_not_answer_in_time_is_killed_and_counts_as_no() {
     let probe = "      livenessProbe: {exec: {command: [sleep, '987']}, initialDelaySeconds: 5, failureThreshold: 1}\n";
     let output = machine.up(&group("slow", "  restartPolicy: Never\n", &[container("a", main, probe)]));
     assert!(output.status.success(), "{}", crate::support::shown(&output));
-    machine.until("it was killed", || machine.group("slow")["state"] == "failed");
+    until("it was killed", || machine.group("slow")["state"] == "failed");
     let container = machine.container("slow", "a");
     assert_eq!(container["why"], "not alive: no answer in time", "{container}");
     let commands = std::fs::read_dir("/proc").unwrap().flatten();
@@ -67,7 +67,7 @@ fn up_comes_back_when_all_are_ready_and_readiness_can_be_lost() {
     assert!(ready.exists(), "up came back before it was ready");
     assert_eq!(machine.container("calm", "a")["ready"], true);
     std::fs::remove_file(&ready).unwrap();
-    machine.until("it is not ready any more", || machine.container("calm", "a")["ready"] == false);
+    until("it is not ready any more", || machine.container("calm", "a")["ready"] == false);
     let container = machine.container("calm", "a");
     assert_eq!((&container["phase"], &container["restarts"]), (&"running".into(), &0.into()), "{container}");
     assert!(container["why"].as_str().unwrap().starts_with("not ready: "), "{container}");

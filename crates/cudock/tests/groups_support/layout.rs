@@ -10,7 +10,7 @@ use cudock_image::registry::Digest;
 use serde_json::{Value, json};
 
 use self::tar::Tar;
-use super::machine::machine;
+use super::machine::{machine, until};
 use super::rootfs::rootfs;
 
 /// A layout with one image: busybox, an entry point that the group's command takes the place of, and a variable.
@@ -67,7 +67,7 @@ properties:
     let mut command = machine.command(&["up", "-f", &file, "--detach", "--network", "none"]);
     let output = command.current_dir("/").output().unwrap();
     assert!(output.status.success(), "{}", crate::support::shown(&output));
-    machine.until("both have spoken", || {
+    until("both have spoken", || {
         machine.logs("made/own") == "from the image\ngroup image\n"
             && machine.logs("made/images") == "by the entry point of the image\n"
     });

@@ -95,11 +95,6 @@ impl Machine {
         let output = self.run(&["logs", container]);
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     }
-
-    /// Waits until something holds.
-    pub fn until(&self, what: &str, holds: impl Fn() -> bool) {
-        until(what, holds);
-    }
 }
 
 /// Waits until something holds.

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use super::machine::{container, group, machine};
+use super::machine::{container, group, machine, until};
 use crate::support::{json, shown};
 
 const SERVICE: &str = "httpd -f -p 127.0.0.1:8081 -h /www";
@@ -81,7 +81,7 @@ fn containers_of_a_group_answer_to_its_name_in_every_verb() {
     assert_eq!(listed["containers"][0]["name"], "named.only");
     assert_eq!(listed["containers"][0]["group"], "named");
     assert_eq!(listed["containers"][0]["ready"], true);
-    machine.until("it has spoken", || machine.logs("named/only").contains("spoken"));
+    until("it has spoken", || machine.logs("named/only").contains("spoken"));
     assert_eq!(machine.good(&["exec", "named/only", "hostname"]), "named\n");
     assert_eq!(json(&machine.run(&["inspect-container", "named/only"]))["plan"]["group"], "named");
 }

@@ -1,6 +1,6 @@
 //! Which containers run when, and which run again.
 
-use super::machine::{container, group, machine};
+use super::machine::{container, group, machine, until};
 use crate::support::{code, shown};
 
 const NOTES: &str = "      volumeMounts: [{name: notes, mountPath: /notes}]\n";
@@ -18,7 +18,7 @@ fn init_containers_run_in_order_before_the_others() {
     let inits = [container("first", &note("1"), NOTES), container("second", &note("2"), NOTES)];
     let main = container("main", "echo 3 >> /notes/order; sleep 1000", NOTES);
     machine.up_well(&with_inits("ordered", "Always", &inits, &[main]));
-    machine.until("all have written", || {
+    until("all have written", || {
         machine.run(&["exec", "ordered/main", "cat", "/notes/order"]).stdout == b"1\n2\n3\n"
     });
     assert_eq!(machine.container("ordered", "first")["phase"], "succeeded");
@@ -33,7 +33,7 @@ fn a_failing_init_container_fails_the_group_where_nothing_runs_again() {
     let output = machine.up(&with_inits("unlucky", "Never", &inits, &[main]));
     assert_eq!(code(&output), 1, "{}", shown(&output));
     assert!(shown(&output).contains("breaks: ended with 7"), "{}", shown(&output));
-    machine.until("the group has failed", || machine.group("unlucky")["state"] == "failed");
+    until("the group has failed", || machine.group("unlucky")["state"] == "failed");
     assert_eq!(machine.container("unlucky", "main")["phase"], "waiting");
     assert_eq!(machine.logs("unlucky/breaks"), "no luck\n", "what it wrote outlives it");
 }
@@ -46,7 +46,7 @@ fn a_job_that_ends_well_is_not_started_again_and_one_that_fails_is() {
     // The second run comes at once and succeeds.
     let again = container("again", "echo x >> /notes/again; test $(wc -l < /notes/again) -ge 2", NOTES);
     machine.up_well(&group("jobs", &more, &[done, again]));
-    machine.until("the group has succeeded", || machine.group("jobs")["state"] == "succeeded");
+    until("the group has succeeded", || machine.group("jobs")["state"] == "succeeded");
     assert_eq!(machine.container("jobs", "done")["restarts"], 0);
     assert_eq!(machine.container("jobs", "again")["restarts"], 1);
     let notes = machine.data().join("groups/jobs/volumes/notes");
@@ -89,7 +89,7 @@ fn a_group_that_runs_is_not_started_over_and_one_that_ended_is() {
     assert_eq!(code(&machine.up(&job)), 1);
     let lasting = group("over", "", &[container("a", "echo two; sleep 1000", "")]);
     machine.up_well(&lasting);
-    machine.until("the new one has written", || machine.logs("over/a") == "two\n");
+    until("the new one has written", || machine.logs("over/a") == "two\n");
     let output = machine.up(&lasting);
     assert_eq!(code(&output), 2, "{}", shown(&output));
     assert!(shown(&output).contains("group `over` runs already"), "{}", shown(&output));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::machine::{container, group, machine};
+use super::machine::{container, group, machine, until};
 use crate::support::{code, shown};
 
 const SECRET: &str = "wWqT7-nobody-may-see-this";
@@ -18,9 +18,7 @@ fn containers_share_an_empty_folder_and_what_may_only_be_read_cannot_be_written(
         container("reader", "sleep 1000", reads),
     ];
     machine.up_well(&group("share", "  volumes: [{name: v, emptyDir: {}}]\n", &containers));
-    machine.until("it is there", || {
-        machine.run(&["exec", "share/reader", "cat", "/v/file"]).stdout == b"shared\n"
-    });
+    until("it is there", || machine.run(&["exec", "share/reader", "cat", "/v/file"]).stdout == b"shared\n");
     assert!(!machine.run(&["exec", "share/reader", "touch", "/v/other"]).status.success());
     machine.good(&["down", "share", "--time", "0"]);
     assert!(!machine.data().join("groups/share").exists());
@@ -100,7 +98,7 @@ fn a_share_of_azure_needs_a_folder_in_its_place() {
     fs::write(machine.path().join("given/file"), "from here\n").unwrap();
     let file = machine.write(&text);
     machine.good(&["up", "-f", &file, "-d", "--network", "none", "--volume", "share=./given"]);
-    machine.until("it is read", || machine.logs("azure/a") == "from here\n");
+    until("it is read", || machine.logs("azure/a") == "from here\n");
     let output = machine.run(&["up", "-f", &file, "-d", "--volume", "shared=./given"]);
     assert_eq!(code(&output), 2, "{}", shown(&output));
 }
