@@ -1,10 +1,10 @@
 //! Files of a container's root, reached from outside. Whoever made the image chose every link in it, so every path is
 //! resolved as a process inside would resolve it: links cannot lead out.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Component, Path};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
 
@@ -42,6 +42,34 @@ impl InRoot {
         found.is_ok_and(|about| {
             rustix::fs::FileType::from_raw_mode(about.st_mode) != rustix::fs::FileType::Directory
         })
+    }
+
+    /// A path with its links followed, as far as it exists: where something mounted there would really be.
+    pub(crate) fn real(&self, path: &Path) -> io::Result<PathBuf> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let root = fs::read_link(format!("/proc/self/fd/{}", self.root.as_raw_fd()))?;
+        let mut missing = PathBuf::new();
+        for known in path.ancestors() {
+            let text = known.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
+            match self.resolve(text, flags, Mode::empty()) {
+                Ok(found) => {
+                    let there = fs::read_link(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
+                    let inside = there.strip_prefix(&root).map_err(|_| io::ErrorKind::PermissionDenied)?;
+                    let whole = Path::new("/").join(inside);
+                    return Ok(if missing.as_os_str().is_empty() { whole } else { whole.join(missing) });
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let name = known.file_name().ok_or(io::ErrorKind::NotFound)?;
+                    missing = if missing.as_os_str().is_empty() {
+                        name.into()
+                    } else {
+                        Path::new(name).join(&missing)
+                    };
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::NotFound.into())
     }
 
     /// Makes a folder and those above it, if they are not there.

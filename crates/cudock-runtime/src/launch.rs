@@ -58,7 +58,8 @@ pub(crate) fn create(
     let rootfs = dir.rootfs();
     let root = InRoot::open(&rootfs).on("cannot open the container's root", &rootfs)?;
     let identity = identify(&root, &plan.process.user, &plan.process.groups)?;
-    refuse_linked_folders(&root, plan)?;
+    refuse_linked_folders(&root)?;
+    let mounts = placed_mounts(&root, &plan.mounts)?;
     make_cwd(&root, &plan.process.cwd)?;
     // Nothing of the outside may be open when the container comes to be: a link in its /proc would lead there.
     drop(root);
@@ -85,6 +86,7 @@ pub(crate) fn create(
     let facts = Facts {
         identity: &identity,
         edits: edits.as_ref(),
+        mounts: &mounts,
         root: &rootfs,
         network: network.namespace(),
         files: &network::files(dir, plan, network.name_server())?,
@@ -144,22 +146,51 @@ impl Created {
 }
 
 /// libcontainer makes links and nodes below `/dev` by paths of this machine, so a link there would lead out.
-fn refuse_linked_folders(root: &InRoot, plan: &Plan) -> Result<(), RuntimeError> {
-    if let Some(name) = ["dev", "proc", "sys"].into_iter().find(|name| root.is_no_folder(name)) {
-        return Err(RuntimeError::Request(format!("the image's /{name} is not a folder")));
-    }
-    let covers = |target: &Path| {
-        let inside = target.components().filter(|part| *part != Component::RootDir).collect::<PathBuf>();
-        ["", "dev", "proc", "sys"].iter().any(|name| inside == Path::new(name))
-            || inside.components().any(|part| part == Component::ParentDir)
-    };
-    match plan.mounts.iter().map(MountPlan::target).find(|target| covers(target)) {
-        Some(target) => Err(RuntimeError::Request(format!(
-            "nothing can be mounted at {} in a container",
-            target.display()
-        ))),
+fn refuse_linked_folders(root: &InRoot) -> Result<(), RuntimeError> {
+    match ["dev", "proc", "sys"].into_iter().find(|name| root.is_no_folder(name)) {
+        Some(name) => Err(RuntimeError::Request(format!("the image's /{name} is not a folder"))),
         None => Ok(()),
     }
+}
+
+/// What is mounted, each where the image's links really put it: nothing may come to lie over the root, or over what is
+/// mounted there for every container.
+fn placed_mounts(root: &InRoot, mounts: &[MountPlan]) -> Result<Vec<MountPlan>, RuntimeError> {
+    let mut placed: Vec<MountPlan> = Vec::new();
+    for mount in mounts {
+        let target = mount.target();
+        let outer = placed.iter().rev().find(|outer| target.starts_with(outer.target()));
+        let real = match outer {
+            Some(MountPlan::Bind { source, target: outer, .. }) => below_volume(source, outer, target)?,
+            Some(MountPlan::Tmpfs { .. }) => target.to_owned(),
+            None => root.real(target).on("cannot find the place to mount at", target)?,
+        };
+        let taken = ["/", "/dev", "/proc", "/sys"].iter().any(|taken| real == Path::new(taken));
+        if taken || real.components().any(|part| part == Component::ParentDir) {
+            let leads =
+                if real == target { String::new() } else { format!(", which leads to {}", real.display()) };
+            let text = format!("nothing can be mounted at {}{leads} in a container", target.display());
+            return Err(RuntimeError::Request(text));
+        }
+        placed.push(mount.at(real));
+    }
+    Ok(placed)
+}
+
+/// A place in a volume that is mounted before. Other containers may have the same volume, so no link in it is followed.
+fn below_volume(source: &Path, outer: &Path, target: &Path) -> Result<PathBuf, RuntimeError> {
+    let inside = target.strip_prefix(outer).unwrap_or(target);
+    let volume = InRoot::open(source).on("cannot open the volume", source)?;
+    let real = volume.real(&Path::new("/").join(inside)).on("cannot find the place to mount at", target)?;
+    if real.strip_prefix("/") == Ok(inside) {
+        return Ok(target.to_owned());
+    }
+    let text = format!(
+        "{} is a link in the volume {}, and nothing is mounted there",
+        target.display(),
+        source.display()
+    );
+    Err(RuntimeError::Request(text))
 }
 
 /// A folder to start in is made where it is missing, as docker does. Where it cannot be made, the start itself says why.

@@ -17,6 +17,8 @@ use crate::user::Identity;
 pub(crate) struct Facts<'a> {
     pub(crate) identity: &'a Identity,
     pub(crate) edits: Option<&'a Edits>,
+    /// What is mounted beside the usual, where it really goes.
+    pub(crate) mounts: &'a [MountPlan],
     /// Where the root is mounted.
     pub(crate) root: &'a Path,
     /// A network namespace to join.
@@ -143,7 +145,7 @@ fn mounts(plan: &Plan, facts: &Facts<'_>) -> Vec<Value> {
             "destination": mount.container, "type": "bind", "source": mount.host, "options": mount.options,
         }));
     }
-    mounts.extend(plan.mounts.iter().map(asked_mount));
+    mounts.extend(facts.mounts.iter().map(asked_mount));
     mounts
 }
 

@@ -26,17 +26,17 @@ impl Upper<'_> {
         let left_out = std::mem::take(&mut self.left_out);
         if !self.removals.is_empty() || !left_out.is_empty() {
             let (names, folders) = self.lower_at_end()?.hidden();
+            // A device that was not made still stands in the way of what lies below, and of all in there: first.
+            for device in left_out {
+                if self.lower()?.find(&device).map_err(LayerError::at(&device))?.is_some() {
+                    self.hide(&device)?;
+                }
+            }
             for name in names {
                 self.hide(&name)?;
             }
             for folder in folders {
                 self.hide_contents(&folder)?;
-            }
-            for device in left_out {
-                // It stood in the way of what lies below, though it was not made.
-                if self.lower()?.find(&device).map_err(LayerError::at(&device))?.is_some() {
-                    self.hide(&device)?;
-                }
             }
         }
         let root = self.folders.get(b"".as_slice()).map(|root| root.meta.clone());

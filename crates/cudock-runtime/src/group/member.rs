@@ -186,8 +186,11 @@ impl Member {
             self.exit_code = Some(code);
             return Some(Came::Out(code));
         }
-        let why = answer.split_once('\n').map(|(_, why)| why.to_owned());
-        Some(Came::ToNothing(why.unwrap_or_else(|| format!("its watcher ended with {status}"))))
+        let why = match reexec::reported(&answer) {
+            Err(error) if !answer.is_empty() => crate::launch::text(&error),
+            _ => format!("its watcher ended with {status}"),
+        };
+        Some(Came::ToNothing(why))
     }
 
     /// Whether its last run was ended for using more memory than it may.

@@ -82,10 +82,9 @@ pub fn start_detached(dir: &GroupDir, lock: GroupLock, handover: &Handover) -> R
     match answer.split_once('\n') {
         _ if answer == READY => Ok(Started::Ready),
         Some((NOT_READY, why)) => Ok(Started::NotReady(why.to_owned())),
-        Some(_) => match reexec::reported(&answer) {
-            Ok(()) => Ok(Started::Ready),
-            Err(error) => Err(error),
-        },
-        None => Err(RuntimeError::said("the group's supervisor ended before its containers ran")),
+        _ if answer.is_empty() => {
+            Err(RuntimeError::said("the group's supervisor ended before its containers ran"))
+        }
+        _ => reexec::reported(&answer).map(|()| Started::Ready),
     }
 }

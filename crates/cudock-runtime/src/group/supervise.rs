@@ -32,8 +32,8 @@ use crate::launch::text;
 use crate::network::Network;
 use crate::overlay::leave_mount_namespace;
 use crate::plan::NetworkMode;
+use crate::reexec;
 use crate::status::{now, process_began};
-use crate::watch::exit_code;
 
 /// How a supervisor is connected to whoever started it.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ pub fn supervise(
         Ok(supervisor) => supervisor,
         Err(error) => {
             if let Some(mut ready) = connection.ready.take() {
-                let _ = ready.write_all(format!("{}\n{}", exit_code(&error), text(&error)).as_bytes());
+                let _ = ready.write_all(reexec::report(&error).as_bytes());
             }
             // Nothing ever ran, so nothing of it is worth keeping.
             volumes::forget(dir);

@@ -64,7 +64,17 @@ cat {path}/victim 2>/dev/null; true"
 
     /// Fails if anything was changed.
     pub(super) fn is_untouched(&self, attack: &str) {
-        assert_eq!(seen(self.folder.path()), self.before, "{attack}: the canary was changed");
+        let now = seen(self.folder.path());
+        let changed: Vec<&String> = now
+            .iter()
+            .filter(|(path, seen)| self.before.get(*path) != Some(seen))
+            .map(|(path, _)| path)
+            .collect();
+        let gone: Vec<&String> = self.before.keys().filter(|path| !now.contains_key(*path)).collect();
+        assert!(
+            changed.is_empty() && gone.is_empty(),
+            "{attack}: the canary was changed: {changed:?}, gone: {gone:?}"
+        );
     }
 
     /// Fails if anything was changed, or if what was said holds the secret.

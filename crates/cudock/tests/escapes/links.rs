@@ -125,6 +125,33 @@ fn a_volume_or_memory_on_a_link_of_the_image_stays_inside() {
 }
 
 #[test]
+fn a_volume_on_a_link_to_the_root_brings_no_dev_of_its_own() {
+    // What is made in /dev at the start must not be made in a volume's, which another container filled.
+    let Some(machine) = machine() else { return };
+    let canary = Canary::new();
+    let given = given(&machine);
+    for name in ["dev", "proc", "sys", "etc", "bin"] {
+        symlink(canary.path(), Path::new(&given).join(name)).unwrap();
+    }
+    for to in ["/", "..", "/dev/..", "/proc/..", "/data/../.."] {
+        replace(&machine, "data", to);
+        for options in [
+            vec!["-v".to_owned(), format!("{given}:/data")],
+            vec!["-v".to_owned(), format!("{given}:/data/")],
+            vec!["-v".to_owned(), format!("{given}:/data:ro")],
+            vec!["--tmpfs".to_owned(), "/data".to_owned(), "-v".to_owned(), format!("{given}:/data")],
+            // The second goes through a link that only the first brings.
+            vec!["-v".to_owned(), format!("{given}:/mnt"), "-v".to_owned(), format!("{given}:/mnt/dev")],
+        ] {
+            let what = format!("{options:?} with /data -> {to}");
+            let options: Vec<&str> = options.iter().map(String::as_str).collect();
+            let output = run::sh(&machine, &what, &options, "true");
+            canary.is_safe(&what, &output);
+        }
+    }
+}
+
+#[test]
 fn a_link_turns_no_volume_into_a_way_to_change_this_machine() {
     let Some(machine) = machine() else { return };
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
