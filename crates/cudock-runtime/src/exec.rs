@@ -82,6 +82,7 @@ fn join(
         cwd: request.cwd.clone().unwrap_or_else(|| plan.process.cwd.clone()),
         filter: filter(&plan.security)?,
         size: request.tty.then(own_size).flatten(),
+        late: false,
         instead,
     };
     let capabilities: Vec<String> =

@@ -24,6 +24,8 @@ pub(crate) struct Become {
     pub(crate) environment: Vec<(String, String)>,
     /// Where it starts.
     pub(crate) cwd: String,
+    /// Whether the program and the folder to start in are looked for by our other side, and gone to at the last moment.
+    pub(crate) late: bool,
     /// How large its terminal is.
     pub(crate) size: Option<Winsize>,
     /// Which system calls the program may make; all without it.
@@ -44,6 +46,12 @@ impl Executor for Become {
         if let Some(size) = self.size {
             let _ = rustix::termios::tcsetwinsize(std::io::stdin(), size);
         }
+        if self.late
+            && let Err(error) = enter(&self.cwd)
+        {
+            eprintln!("cudock: the container cannot start in {}: {error}", self.cwd);
+            std::process::exit(126);
+        }
         // What is closed when a program is executed must be closed for our own code as well: the image's libraries may
         // run in it.
         sys::close_all_but_standard();
@@ -63,34 +71,15 @@ impl Executor for Become {
     }
 
     fn validate(&self, spec: &Spec) -> Result<(), ExecutorValidationError> {
-        let refuse = |code: u8, text: String| {
-            Err(ExecutorValidationError::ArgValidationError(format!("{MARK}{code}{MARK}{text}{MARK}")))
-        };
-        if let Err(error) = enter(&self.cwd) {
-            let why = if error == rustix::io::Errno::NOTDIR {
-                "it is not a folder".to_owned()
-            } else {
-                error.to_string()
-            };
-            return refuse(2, format!("the container cannot start in {}: {why}", self.cwd));
+        if self.late {
+            return Ok(());
         }
+        let wrong = ExecutorValidationError::ArgValidationError;
+        enter(&self.cwd).map_err(|error| wrong(self.cannot_start_there(error)))?;
         if self.instead.is_some() {
             return Ok(());
         }
-        let args = arguments(spec).map_err(ExecutorValidationError::ArgValidationError)?;
-        let Some(program) = args.first() else {
-            return refuse(127, "no command to run: the image names none, and none was given".to_owned());
-        };
-        let candidates = self.candidates(program);
-        if candidates.iter().any(|path| !path.is_dir() && access(path, AccessFlags::X_OK).is_ok()) {
-            return Ok(());
-        }
-        match candidates.iter().find(|path| path.exists()) {
-            Some(path) if path.is_dir() => refuse(126, format!("{} is a folder", path.display())),
-            Some(path) => refuse(126, format!("{} may not be executed by this user", path.display())),
-            None if program.contains('/') => refuse(127, format!("there is no {program} in the container")),
-            None => refuse(127, format!("there is no `{program}` in the container's PATH")),
-        }
+        self.find(&arguments(spec).map_err(wrong)?).map_err(wrong)
     }
 
     fn setup_envs(&self, _: HashMap<String, String>) -> Result<(), ExecutorSetEnvsError> {
@@ -100,6 +89,41 @@ impl Executor for Become {
 }
 
 impl Become {
+    /// Looks for the folder to start in and the program, from a process that sees the container's root as its own. What
+    /// is wrong, in words that [`understood`] reads.
+    pub(crate) fn look(&self, args: &[String]) -> Result<(), String> {
+        enter(&self.cwd).map_err(|error| self.cannot_start_there(error))?;
+        self.find(args)
+    }
+
+    fn cannot_start_there(&self, error: rustix::io::Errno) -> String {
+        let why = if error == rustix::io::Errno::NOTDIR {
+            "it is not a folder".to_owned()
+        } else {
+            error.to_string()
+        };
+        marked(2, &format!("the container cannot start in {}: {why}", self.cwd))
+    }
+
+    fn find(&self, args: &[String]) -> Result<(), String> {
+        let Some(program) = args.first() else {
+            return Err(marked(127, "no command to run: the image names none, and none was given"));
+        };
+        if args.iter().any(|arg| arg.contains('\0')) {
+            return Err(marked(2, "an argument holds a byte that ends it"));
+        }
+        let candidates = self.candidates(program);
+        if candidates.iter().any(|path| !path.is_dir() && access(path, AccessFlags::X_OK).is_ok()) {
+            return Ok(());
+        }
+        Err(match candidates.iter().find(|path| path.exists()) {
+            Some(path) if path.is_dir() => marked(126, &format!("{} is a folder", path.display())),
+            Some(path) => marked(126, &format!("{} may not be executed by this user", path.display())),
+            None if program.contains('/') => marked(127, &format!("there is no {program} in the container")),
+            None => marked(127, &format!("there is no `{program}` in the container's PATH")),
+        })
+    }
+
     fn run(&self, program: &str, args: &[String]) -> (Errno, i32) {
         let args: Vec<CString> = args.iter().filter_map(|arg| CString::new(arg.as_str()).ok()).collect();
         let environment: Vec<CString> = self
@@ -128,6 +152,11 @@ impl Become {
         let folders = path.map_or("", |(_, value)| value.as_str()).split(':');
         folders.filter(|folder| !folder.is_empty()).map(|folder| Path::new(folder).join(program)).collect()
     }
+}
+
+/// An error with the exit code it stands for.
+fn marked(code: u8, text: &str) -> String {
+    format!("{MARK}{code}{MARK}{text}{MARK}")
 }
 
 /// Goes to a folder of the container. Links of `/proc` lead out of it and are not followed; and where a folder was

@@ -15,7 +15,6 @@ use cudock_inject::{
 };
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::error::{OnFile, OnSystem, RuntimeError};
 use crate::plan::{GpuPlan, Plan, Private};
@@ -107,12 +106,7 @@ pub(crate) fn cover_texts(pid: i32, edits: &Edits) -> Result<(), RuntimeError> {
     for text in &below_proc {
         covers.push((text.path.as_path(), detached_file(&text.contents)?));
     }
-    let ours = namespace("/proc/self/ns/mnt")?;
-    let theirs = namespace(&format!("/proc/{pid}/ns/mnt"))?;
-    enter(&theirs)?;
-    let outcome = covers.iter().try_for_each(|(path, (cover, _))| lay_over(path, cover));
-    enter(&ours)?;
-    outcome
+    crate::visit::in_mounts_of(pid, || covers.iter().try_for_each(|(path, (cover, _))| lay_over(path, cover)))
 }
 
 /// A read-only file that is mounted nowhere yet. It must not be removed before it is.
@@ -137,16 +131,6 @@ fn lay_over(path: &Path, cover: &OwnedFd) -> Result<(), RuntimeError> {
     };
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(cover.as_fd(), "", target.as_fd(), "", flags).on("cannot cover", path)
-}
-
-fn namespace(path: &str) -> Result<OwnedFd, RuntimeError> {
-    let path = Path::new(path);
-    openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).on("cannot open", path)
-}
-
-fn enter(namespace: &OwnedFd) -> Result<(), RuntimeError> {
-    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Mount))
-        .when("cannot change the mount namespace")
 }
 
 /// Variables that the query needs beside the container's.

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{OnFile, RuntimeError};
@@ -64,6 +65,9 @@ impl Home {
         for folder in [dir.upper(), dir.work(), dir.rootfs(), dir.bundle(), dir.oci()] {
             fs::create_dir_all(&folder).on("cannot make", &folder)?;
         }
+        // The container's root has this folder's mode, whatever mask this process has.
+        let everyone = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(dir.upper(), everyone).on("cannot open up", &dir.upper())?;
         // The plan comes last: a folder without one is the leftover of a process that was killed here.
         write_json(&dir.plan_file(), plan)?;
         drop(lock);
@@ -239,7 +243,6 @@ pub fn new_id() -> Result<String, RuntimeError> {
 
 /// Nobody else may look into the folder: it holds programs that run with rights.
 fn private(root: &Path) -> Result<(), RuntimeError> {
-    use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(root, fs::Permissions::from_mode(0o700)).on("cannot protect", root)
 }
 

@@ -1,10 +1,10 @@
 //! Files of a container's root, reached from outside. Whoever made the image chose every link in it, so every path is
 //! resolved as a process inside would resolve it: links cannot lead out.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::{Component, Path, PathBuf};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Component, Path};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
 
@@ -44,32 +44,26 @@ impl InRoot {
         })
     }
 
-    /// A path with its links followed, as far as it exists: where something mounted there would really be.
-    pub(crate) fn real(&self, path: &Path) -> io::Result<PathBuf> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let root = fs::read_link(format!("/proc/self/fd/{}", self.root.as_raw_fd()))?;
-        let mut missing = PathBuf::new();
-        for known in path.ancestors() {
-            let text = known.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
-            match self.resolve(text, flags, Mode::empty()) {
-                Ok(found) => {
-                    let there = fs::read_link(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
-                    let inside = there.strip_prefix(&root).map_err(|_| io::ErrorKind::PermissionDenied)?;
-                    let whole = Path::new("/").join(inside);
-                    return Ok(if missing.as_os_str().is_empty() { whole } else { whole.join(missing) });
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    let name = known.file_name().ok_or(io::ErrorKind::NotFound)?;
-                    missing = if missing.as_os_str().is_empty() {
-                        name.into()
-                    } else {
-                        Path::new(name).join(&missing)
-                    };
-                }
-                Err(error) => return Err(error),
-            }
+    /// Makes a folder, or an empty file, where there is nothing.
+    pub(crate) fn make_place(&self, path: &Path, is_folder: bool) -> io::Result<()> {
+        if self.open_place(path).is_ok() {
+            return Ok(());
         }
-        Err(io::ErrorKind::NotFound.into())
+        if is_folder {
+            return self.make_folder(path);
+        }
+        if let Some(folder) = path.parent() {
+            self.make_folder(folder)?;
+        }
+        let text = path.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        self.resolve(text, flags, Mode::from_raw_mode(0o644)).map(|_| ())
+    }
+
+    /// A handle to whatever is at a path.
+    pub(crate) fn open_place(&self, path: &Path) -> io::Result<OwnedFd> {
+        let text = path.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
+        self.resolve(text, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
     }
 
     /// Makes a folder and those above it, if they are not there.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use cudock_confine::Capability;
 use cudock_confine::devices::{Access, Kind, Program, Rule, attach, standard_rules};
@@ -20,11 +20,11 @@ use crate::home::{ContainerDir, write_json};
 use crate::in_root::InRoot;
 use crate::last_words;
 use crate::network::{self, Network};
-use crate::plan::{MountPlan, Plan, Private, Seccomp, Security};
+use crate::plan::{Plan, Private, Seccomp, Security};
 use crate::spec::{Device, Facts, all_devices, specification};
 use crate::terminal::{ConsoleSocket, own_size};
 use crate::user::identify;
-use crate::{gpu, limits};
+use crate::{gpu, limits, volumes};
 
 /// The one device that libcontainer allows in version 1 of control groups and no container needs unasked.
 const TUNNEL: (u32, u32) = (10, 200);
@@ -59,7 +59,7 @@ pub(crate) fn create(
     let root = InRoot::open(&rootfs).on("cannot open the container's root", &rootfs)?;
     let identity = identify(&root, &plan.process.user, &plan.process.groups)?;
     refuse_linked_folders(&root)?;
-    let mounts = placed_mounts(&root, &plan.mounts)?;
+    volumes::make_places(&root, &plan.mounts);
     make_cwd(&root, &plan.process.cwd)?;
     // Nothing of the outside may be open when the container comes to be: a link in its /proc would lead there.
     drop(root);
@@ -86,7 +86,6 @@ pub(crate) fn create(
     let facts = Facts {
         identity: &identity,
         edits: edits.as_ref(),
-        mounts: &mounts,
         root: &rootfs,
         network: network.namespace(),
         files: &network::files(dir, plan, network.name_server())?,
@@ -104,8 +103,11 @@ pub(crate) fn create(
         cwd: plan.process.cwd.clone(),
         filter: filter(&plan.security)?,
         size: plan.process.tty.then(own_size).flatten(),
+        // Its program and its folder may be in what is mounted last.
+        late: !plan.mounts.is_empty(),
         instead,
     };
+    let looker = executor.clone();
     let console =
         matches!(streams, Streams::Terminal).then(|| ConsoleSocket::bind(dir.path())).transpose()?;
     let mut builder = ContainerBuilder::new(plan.id.clone(), SyscallType::default())
@@ -134,8 +136,22 @@ pub(crate) fn create(
     if let Some(edits) = &edits {
         gpu::cover_texts(pid, edits)?;
     }
+    if let Err(error) = volumes::put(pid, &plan.mounts).and_then(|()| look(pid, plan, &looker)) {
+        // Nobody waits for it any more.
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
+        let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None);
+        return Err(error);
+    }
     let terminal = console.map(ConsoleSocket::receive).transpose()?;
     Ok(Created { container, pid, terminal })
+}
+
+/// Looks for the program and the folder to start in, where that could not be done before everything was mounted.
+fn look(pid: i32, plan: &Plan, looker: &Become) -> Result<(), RuntimeError> {
+    if !looker.late || looker.instead.is_some() {
+        return Ok(());
+    }
+    crate::visit::in_mounts_of(pid, || looker.look(&plan.process.args).map_err(|text| understood(&text)))
 }
 
 impl Created {
@@ -151,46 +167,6 @@ fn refuse_linked_folders(root: &InRoot) -> Result<(), RuntimeError> {
         Some(name) => Err(RuntimeError::Request(format!("the image's /{name} is not a folder"))),
         None => Ok(()),
     }
-}
-
-/// What is mounted, each where the image's links really put it: nothing may come to lie over the root, or over what is
-/// mounted there for every container.
-fn placed_mounts(root: &InRoot, mounts: &[MountPlan]) -> Result<Vec<MountPlan>, RuntimeError> {
-    let mut placed: Vec<MountPlan> = Vec::new();
-    for mount in mounts {
-        let target = mount.target();
-        let outer = placed.iter().rev().find(|outer| target.starts_with(outer.target()));
-        let real = match outer {
-            Some(MountPlan::Bind { source, target: outer, .. }) => below_volume(source, outer, target)?,
-            Some(MountPlan::Tmpfs { .. }) => target.to_owned(),
-            None => root.real(target).on("cannot find the place to mount at", target)?,
-        };
-        let taken = ["/", "/dev", "/proc", "/sys"].iter().any(|taken| real == Path::new(taken));
-        if taken || real.components().any(|part| part == Component::ParentDir) {
-            let leads =
-                if real == target { String::new() } else { format!(", which leads to {}", real.display()) };
-            let text = format!("nothing can be mounted at {}{leads} in a container", target.display());
-            return Err(RuntimeError::Request(text));
-        }
-        placed.push(mount.at(real));
-    }
-    Ok(placed)
-}
-
-/// A place in a volume that is mounted before. Other containers may have the same volume, so no link in it is followed.
-fn below_volume(source: &Path, outer: &Path, target: &Path) -> Result<PathBuf, RuntimeError> {
-    let inside = target.strip_prefix(outer).unwrap_or(target);
-    let volume = InRoot::open(source).on("cannot open the volume", source)?;
-    let real = volume.real(&Path::new("/").join(inside)).on("cannot find the place to mount at", target)?;
-    if real.strip_prefix("/") == Ok(inside) {
-        return Ok(target.to_owned());
-    }
-    let text = format!(
-        "{} is a link in the volume {}, and nothing is mounted there",
-        target.display(),
-        source.display()
-    );
-    Err(RuntimeError::Request(text))
 }
 
 /// A folder to start in is made where it is missing, as docker does. Where it cannot be made, the start itself says why.

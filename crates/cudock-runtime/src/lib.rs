@@ -32,6 +32,8 @@ pub mod status;
 mod sys;
 mod terminal;
 mod user;
+mod visit;
+mod volumes;
 mod watch;
 
 pub use error::RuntimeError;

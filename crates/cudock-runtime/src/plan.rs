@@ -97,16 +97,6 @@ pub enum MountPlan {
 }
 
 impl MountPlan {
-    /// The same in another place of the container.
-    #[must_use]
-    pub fn at(&self, place: PathBuf) -> Self {
-        let mut moved = self.clone();
-        match &mut moved {
-            Self::Bind { target, .. } | Self::Tmpfs { target, .. } => *target = place,
-        }
-        moved
-    }
-
     /// Where it is in the container.
     pub fn target(&self) -> &std::path::Path {
         match self {

@@ -9,7 +9,7 @@ use cudock_confine::defaults::{READ_ONLY_PATHS, masked_paths};
 use cudock_inject::Edits;
 use serde_json::{Value, json};
 
-use crate::plan::{Limits, MountPlan, NetworkMode, Plan};
+use crate::plan::{Limits, NetworkMode, Plan};
 use crate::user::Identity;
 
 /// What is known at the start of a container beside its plan.
@@ -17,8 +17,6 @@ use crate::user::Identity;
 pub(crate) struct Facts<'a> {
     pub(crate) identity: &'a Identity,
     pub(crate) edits: Option<&'a Edits>,
-    /// What is mounted beside the usual, where it really goes.
-    pub(crate) mounts: &'a [MountPlan],
     /// Where the root is mounted.
     pub(crate) root: &'a Path,
     /// A network namespace to join.
@@ -145,7 +143,6 @@ fn mounts(plan: &Plan, facts: &Facts<'_>) -> Vec<Value> {
             "destination": mount.container, "type": "bind", "source": mount.host, "options": mount.options,
         }));
     }
-    mounts.extend(facts.mounts.iter().map(asked_mount));
     mounts
 }
 
@@ -206,25 +203,6 @@ fn group_mounts(facts: &Facts<'_>, bind_sys: bool) -> Vec<Value> {
         }
     }
     mounts
-}
-
-fn asked_mount(mount: &MountPlan) -> Value {
-    match mount {
-        MountPlan::Bind { source, target, read_only } => {
-            let mut options = vec!["rbind", "rprivate"];
-            if *read_only {
-                // Not only the folder: what is mounted below it, too.
-                options.push("rro");
-            }
-            json!({"destination": target, "type": "bind", "source": source, "options": options})
-        }
-        MountPlan::Tmpfs { target, size, mode } => {
-            let mut options = vec!["nosuid".to_owned(), "nodev".to_owned()];
-            options.push(format!("mode={:o}", mode.unwrap_or(0o1777)));
-            options.extend(size.map(|size| format!("size={size}")));
-            json!({"destination": target, "type": "tmpfs", "source": "tmpfs", "options": options})
-        }
-    }
 }
 
 /// Every device node the container has, the GPUs' and those it was given.

@@ -2,7 +2,8 @@
 
 #![allow(unsafe_code, reason = "each block says why it holds")]
 
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::sys::signal::{SigHandler, Signal, signal};
 
@@ -60,4 +61,28 @@ pub(crate) fn replace_environment(variables: &[(String, String)]) {
 
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0'])
+}
+
+/// Makes a mount that is attached nowhere, and all below it, private, and where asked for one that can only be read.
+pub(crate) fn set_mount_attributes(mount: BorrowedFd<'_>, read_only: bool) -> io::Result<()> {
+    let attributes = nix::libc::mount_attr {
+        attr_set: if read_only { nix::libc::MOUNT_ATTR_RDONLY } else { 0 },
+        attr_clr: 0,
+        propagation: nix::libc::MS_PRIVATE,
+        userns_fd: 0,
+    };
+    let flags = nix::libc::AT_EMPTY_PATH | nix::libc::AT_RECURSIVE;
+    // SAFETY: the path is an empty text that ends with a zero, and the attributes live as long as the call; their size
+    // is the one given.
+    let done = unsafe {
+        nix::libc::syscall(
+            nix::libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<nix::libc::mount_attr>(),
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

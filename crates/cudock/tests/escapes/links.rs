@@ -152,6 +152,39 @@ fn a_volume_on_a_link_to_the_root_brings_no_dev_of_its_own() {
 }
 
 #[test]
+fn a_volume_below_a_volume_brings_no_dev_of_its_own() {
+    // The outer volume's link leads to the root; the image's link hides that one volume is below the other.
+    let Some(machine) = machine() else { return };
+    let canary = Canary::new();
+    let (outer, inner) = (machine.path().join("outer"), machine.path().join("inner"));
+    fs::create_dir_all(machine.root().join("m")).unwrap();
+    for folder in [&outer, &inner] {
+        fs::create_dir(folder).unwrap();
+    }
+    symlink(canary.path(), inner.join("dev")).unwrap();
+    replace(&machine, "a", "/m");
+    replace(&machine, "chain", "a");
+    for to in ["/", "..", "../..", "/a/..", "/dev/.."] {
+        let _ = fs::remove_file(outer.join("b"));
+        symlink(to, outer.join("b")).unwrap();
+        for (first, second) in [
+            ("/a", "/a/b"),
+            ("/m", "/a/b"),
+            ("/a", "/m/b"),
+            ("/chain", "/a/b"),
+            ("/m", "/chain/b"),
+            ("/a/", "/a/b/"),
+        ] {
+            let what = format!("{first} and {second} with b -> {to}");
+            let (first, second) =
+                (format!("{}:{first}", outer.display()), format!("{}:{second}", inner.display()));
+            let output = run::sh(&machine, &what, &["-v", &first, "-v", &second], "true");
+            canary.is_safe(&what, &output);
+        }
+    }
+}
+
+#[test]
 fn a_link_turns_no_volume_into_a_way_to_change_this_machine() {
     let Some(machine) = machine() else { return };
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();

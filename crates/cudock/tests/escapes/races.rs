@@ -53,3 +53,24 @@ fn a_folder_that_is_swapped_for_a_link_leads_no_mount_outside() {
     }
     assert!(begun > 0, "not one of {TRIES} containers began, so nothing was tried");
 }
+
+#[test]
+fn a_folder_that_is_swapped_for_the_root_brings_no_dev_of_its_own() {
+    // What lands on the container's root while it is made brings a /dev, in which files are then made.
+    let Some(machine) = machine() else { return };
+    let Some(_) = install(&machine, "swap", SWAP) else { return };
+    let canary = Canary::new();
+    let (volume, given) = (machine.path().join("volume"), machine.path().join("given"));
+    fs::create_dir_all(volume.join("folder")).unwrap();
+    fs::create_dir_all(&given).unwrap();
+    std::os::unix::fs::symlink("/", volume.join("link")).unwrap();
+    std::os::unix::fs::symlink(canary.path(), given.join("dev")).unwrap();
+    let shared = format!("{}:/vol", volume.display());
+    machine.start("swapper", &["-v", &shared], "exec swap /vol/folder /vol/link");
+    machine.until_said("swapper", "swapping");
+    for number in 0..TRIES {
+        let what = format!("try {number}");
+        let output = run::sh(&machine, &what, &["-v", &shared, "-v", "given:/vol/folder"], "true");
+        canary.is_safe(&what, &output);
+    }
+}

@@ -58,7 +58,7 @@ fn through_links(machine: &Machine, canary: &Canary, to: &str) {
         ("a folder in its place", vec![link().folder("out/", 0o777)]),
         ("a folder", vec![link().folder("out/new/", 0o777)]),
         ("a link", vec![link().symlink("out/new", "/")]),
-        ("a pipe", vec![link().device("out/new", b'6', 0, 0)]),
+        ("a pipe", vec![link().device("out/pipe", b'6', 0, 0)]),
         ("the file it points to", vec![victim().file("stolen", "x")]),
         ("the file it points to, of the next layer", vec![victim(), file("stolen")]),
         ("a file further in", vec![link().file("out/inner/kept", "x")]),
