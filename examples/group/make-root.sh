@@ -19,7 +19,7 @@ tar -C "$library" --exclude=site-packages --exclude=dist-packages --exclude=test
     --exclude='config-*' --exclude=idlelib --exclude=tkinter -cf - . | tar -C "$root$library" -xf -
 
 # Every library the program and its modules are linked with, and the loader.
-dynload=$("$python" -c 'import sysconfig; print(sysconfig.get_path("platstdlib") + "/lib-dynload")')
+dynload=$library/lib-dynload
 for file in "$program" "$dynload"/*.so; do
     ldd "$file" 2>/dev/null | grep -o '/[^ ]*' || true
 done | sort -u | while read -r shared; do

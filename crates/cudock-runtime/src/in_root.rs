@@ -60,6 +60,21 @@ impl InRoot {
         self.resolve(text, flags, Mode::from_raw_mode(0o644)).map(|_| ())
     }
 
+    /// Removes a link that leads nowhere, so that something can be made in its place.
+    pub(crate) fn remove_dangling(&self, path: &Path) {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
+        if self.open_place(path).is_ok() {
+            return;
+        }
+        let Ok(folder) = self.open_place(folder) else { return };
+        let about = rustix::fs::statat(&folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
+        let is_link = |mode| rustix::fs::FileType::from_raw_mode(mode) == rustix::fs::FileType::Symlink;
+        if about.is_ok_and(|about| is_link(about.st_mode)) {
+            // Where that fails, making the place says why.
+            let _ = rustix::fs::unlinkat(&folder, name, rustix::fs::AtFlags::empty());
+        }
+    }
+
     /// A handle to whatever is at a path.
     pub(crate) fn open_place(&self, path: &Path) -> io::Result<OwnedFd> {
         let text = path.to_str().ok_or(io::ErrorKind::InvalidFilename)?;

@@ -24,7 +24,8 @@ use crate::plan::{Plan, Private, Seccomp, Security};
 use crate::spec::{Device, Facts, all_devices, specification};
 use crate::terminal::{ConsoleSocket, own_size};
 use crate::user::identify;
-use crate::{gpu, limits, volumes};
+use crate::volumes::{self, Volume};
+use crate::{gpu, limits};
 
 /// The one device that libcontainer allows in version 1 of control groups and no container needs unasked.
 const TUNNEL: (u32, u32) = (10, 200);
@@ -59,11 +60,18 @@ pub(crate) fn create(
     let root = InRoot::open(&rootfs).on("cannot open the container's root", &rootfs)?;
     let identity = identify(&root, &plan.process.user, &plan.process.groups)?;
     refuse_linked_folders(&root)?;
-    volumes::make_places(&root, &plan.mounts);
     make_cwd(&root, &plan.process.cwd)?;
+    let edits = gpu::edits(plan, private, &rootfs)?;
+    let texts = network::files(dir, plan, network.name_server())?;
+    let volumes: Vec<Volume<'_>> = texts
+        .iter()
+        .map(Volume::text)
+        .chain(edits.iter().flat_map(|edits| &edits.mounts).map(Volume::of_driver))
+        .chain(plan.mounts.iter().map(Volume::asked))
+        .collect();
+    volumes::make_places(&root, &volumes);
     // Nothing of the outside may be open when the container comes to be: a link in its /proc would lead there.
     drop(root);
-    let edits = gpu::edits(plan, private, &rootfs)?;
     let mut environment = plan.environment(private);
     if let Some(edits) = &edits {
         cudock_inject::prepare_root(&rootfs, edits)?;
@@ -88,7 +96,6 @@ pub(crate) fn create(
         edits: edits.as_ref(),
         root: &rootfs,
         network: network.namespace(),
-        files: &network::files(dir, plan, network.name_server())?,
         devices: &asked_devices(plan)?,
         cgroup: &cgroup_path,
         rlimits: &limits::rlimits(&plan.limits)?,
@@ -104,7 +111,7 @@ pub(crate) fn create(
         filter: filter(&plan.security)?,
         size: plan.process.tty.then(own_size).flatten(),
         // Its program and its folder may be in what is mounted last.
-        late: !plan.mounts.is_empty(),
+        late: !plan.mounts.is_empty() || edits.is_some(),
         instead,
     };
     let looker = executor.clone();
@@ -136,7 +143,7 @@ pub(crate) fn create(
     if let Some(edits) = &edits {
         gpu::cover_texts(pid, edits)?;
     }
-    if let Err(error) = volumes::put(pid, &plan.mounts).and_then(|()| look(pid, plan, &looker)) {
+    if let Err(error) = volumes::put(pid, &volumes).and_then(|()| look(pid, plan, &looker)) {
         // Nobody waits for it any more.
         let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
         let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None);

@@ -21,8 +21,6 @@ pub(crate) struct Facts<'a> {
     pub(crate) root: &'a Path,
     /// A network namespace to join.
     pub(crate) network: Option<&'a Path>,
-    /// Files that are mounted over the image's own: from here, to there.
-    pub(crate) files: &'a [(PathBuf, &'static str)],
     /// Device nodes beside the GPUs'.
     pub(crate) devices: &'a [Device],
     /// Where its control groups are.
@@ -87,7 +85,7 @@ pub(crate) fn specification(plan: &Plan, facts: &Facts<'_>) -> Value {
             "rlimits": rlimits,
             "noNewPrivileges": plan.security.no_new_privileges,
         },
-        "mounts": mounts(plan, facts),
+        "mounts": usual_mounts(plan, facts),
         "linux": {
             "namespaces": namespaces(plan, facts),
             "devices": devices(facts),
@@ -128,22 +126,6 @@ fn namespaces(plan: &Plan, facts: &Facts<'_>) -> Vec<Value> {
         (_, None) => namespaces.push(json!({"type": "network"})),
     }
     namespaces
-}
-
-fn mounts(plan: &Plan, facts: &Facts<'_>) -> Vec<Value> {
-    let mut mounts = usual_mounts(plan, facts);
-    for (source, target) in facts.files {
-        mounts.push(json!({
-            "destination": target, "type": "bind", "source": source,
-            "options": ["bind", "nosuid", "nodev", "noexec"],
-        }));
-    }
-    for mount in facts.edits.iter().flat_map(|edits| &edits.mounts) {
-        mounts.push(json!({
-            "destination": mount.container, "type": "bind", "source": mount.host, "options": mount.options,
-        }));
-    }
-    mounts
 }
 
 fn usual_mounts(plan: &Plan, facts: &Facts<'_>) -> Vec<Value> {

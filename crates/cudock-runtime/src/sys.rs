@@ -63,10 +63,10 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0'])
 }
 
-/// Makes a mount that is attached nowhere, and all below it, private, and where asked for one that can only be read.
-pub(crate) fn set_mount_attributes(mount: BorrowedFd<'_>, read_only: bool) -> io::Result<()> {
+/// Makes a mount that is attached nowhere, and all below it, private, and gives it attributes.
+pub(crate) fn set_mount_attributes(mount: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
     let attributes = nix::libc::mount_attr {
-        attr_set: if read_only { nix::libc::MOUNT_ATTR_RDONLY } else { 0 },
+        attr_set: attributes,
         attr_clr: 0,
         propagation: nix::libc::MS_PRIVATE,
         userns_fd: 0,

@@ -1,9 +1,10 @@
-//! What the user mounts: made outside, attached nowhere, and put in its place by handle once the container's root is
+//! What is mounted beside the usual: made outside, attached nowhere, and put in its place by handle once the container's root is
 //! whole. Links of the image are followed as a process inside would follow them; nothing can come to lie outside.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use nix::libc;
 use rustix::fs::{CWD, FileType, Stat, fstat};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
@@ -15,6 +16,58 @@ use crate::in_root::InRoot;
 use crate::plan::MountPlan;
 use crate::sys;
 
+/// Something to mount.
+#[derive(Debug)]
+pub(crate) struct Volume<'a> {
+    content: Content<'a>,
+    target: &'a Path,
+}
+
+#[derive(Debug)]
+enum Content<'a> {
+    /// A file or folder of this machine, with attributes of its mount.
+    Bind(&'a Path, u64),
+    Memory(Option<u64>, u32),
+}
+
+impl<'a> Volume<'a> {
+    /// What the user mounts.
+    pub(crate) fn asked(mount: &'a MountPlan) -> Self {
+        match mount {
+            MountPlan::Bind { source, target, read_only } => {
+                let attributes = if *read_only { libc::MOUNT_ATTR_RDONLY } else { 0 };
+                Self { content: Content::Bind(source, attributes), target }
+            }
+            MountPlan::Tmpfs { target, size, mode } => {
+                Self { content: Content::Memory(*size, mode.unwrap_or(0o1777)), target }
+            }
+        }
+    }
+
+    /// A file of the driver.
+    pub(crate) fn of_driver(mount: &'a cudock_inject::Mount) -> Self {
+        let attribute = |option: &String| match option.as_str() {
+            "ro" => libc::MOUNT_ATTR_RDONLY,
+            "nosuid" => libc::MOUNT_ATTR_NOSUID,
+            "nodev" => libc::MOUNT_ATTR_NODEV,
+            "noexec" => libc::MOUNT_ATTR_NOEXEC,
+            _ => 0,
+        };
+        let attributes = mount.options.iter().map(attribute).fold(0, std::ops::BitOr::bitor);
+        Self { content: Content::Bind(&mount.host, attributes), target: &mount.container }
+    }
+
+    /// A text about the container's network.
+    pub(crate) fn text((source, target): &'a (PathBuf, &'static str)) -> Self {
+        let attributes = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
+        Self { content: Content::Bind(source, attributes), target: Path::new(target) }
+    }
+
+    fn is_folder(&self) -> bool {
+        !matches!(self.content, Content::Bind(source, _) if !source.is_dir())
+    }
+}
+
 /// A mount that is attached nowhere yet.
 #[derive(Debug)]
 struct Detached<'a> {
@@ -23,42 +76,40 @@ struct Detached<'a> {
     is_folder: bool,
 }
 
-/// Makes the places where something will be mounted, before the root may become one that can only be read. Those below
-/// other volumes are made when they are mounted.
-pub(crate) fn make_places(root: &InRoot, mounts: &[MountPlan]) {
-    for mount in mounts {
-        let is_folder = !matches!(mount, MountPlan::Bind { source, .. } if !source.is_dir());
+/// Makes the places where something will be mounted, before the root may become one that can only be read. A link that
+/// leads nowhere gives way. Places below other volumes are made when they are mounted.
+pub(crate) fn make_places(root: &InRoot, volumes: &[Volume<'_>]) {
+    for volume in volumes {
+        root.remove_dangling(volume.target);
         // Where it cannot be made, mounting says why.
-        let _ = root.make_place(mount.target(), is_folder);
+        let _ = root.make_place(volume.target, volume.is_folder());
     }
 }
 
 /// Puts everything in its place in a container that was created and has not begun.
-pub(crate) fn put(pid: i32, mounts: &[MountPlan]) -> Result<(), RuntimeError> {
-    if mounts.is_empty() {
-        return Ok(());
-    }
-    let detached: Vec<Detached<'_>> = mounts.iter().map(detach).collect::<Result<_, _>>()?;
+pub(crate) fn put(pid: i32, volumes: &[Volume<'_>]) -> Result<(), RuntimeError> {
+    let detached: Vec<Detached<'_>> = volumes.iter().map(detach).collect::<Result<_, _>>()?;
     crate::visit::in_mounts_of(pid, || {
         let root = InRoot::open(Path::new("/")).on("cannot open the container's root", Path::new("/"))?;
         detached.iter().try_for_each(|mount| attach(&root, mount))
     })
 }
 
-fn detach(mount: &MountPlan) -> Result<Detached<'_>, RuntimeError> {
-    match mount {
-        MountPlan::Bind { source, target, read_only } => {
+fn detach<'a>(volume: &Volume<'a>) -> Result<Detached<'a>, RuntimeError> {
+    let target = volume.target;
+    match volume.content {
+        Content::Bind(source, attributes) => {
             let flags = OpenTreeFlags::OPEN_TREE_CLONE
                 | OpenTreeFlags::OPEN_TREE_CLOEXEC
                 | OpenTreeFlags::AT_RECURSIVE;
             let tree = open_tree(CWD, source, flags).on("cannot mount", source)?;
-            sys::set_mount_attributes(tree.as_fd(), *read_only).on("cannot mount", source)?;
+            sys::set_mount_attributes(tree.as_fd(), attributes).on("cannot mount", source)?;
             let is_folder = is_folder(&fstat(&tree).on("cannot read", source)?);
             Ok(Detached { mount: tree, target, is_folder })
         }
-        MountPlan::Tmpfs { target, size, mode } => {
-            let made = memory(*size, mode.unwrap_or(0o1777)).on("cannot make memory for", target)?;
-            Ok(Detached { mount: made, target, is_folder: true })
+        Content::Memory(size, mode) => {
+            let tree = memory(size, mode).on("cannot make memory for", target)?;
+            Ok(Detached { mount: tree, target, is_folder: true })
         }
     }
 }

@@ -11,8 +11,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    let arguments = cli::Cli::parse();
-    match verbs::run(arguments) {
+    match verbs::run_watcher().unwrap_or_else(|| verbs::run(cli::Cli::parse())) {
         Ok(outcome) => outcome.into(),
         Err(failure) => {
             failure.print();

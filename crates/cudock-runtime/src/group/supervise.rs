@@ -61,12 +61,12 @@ pub fn supervise(
     let supervisor = match set_up(dir, handover, &mut connection) {
         Ok(supervisor) => supervisor,
         Err(error) => {
+            // Nothing ever ran, so nothing of it is worth keeping; and it is gone when that is said.
+            volumes::forget(dir);
+            let _ = dir.remove(&Home::at(&handover.home), lock);
             if let Some(mut ready) = connection.ready.take() {
                 let _ = ready.write_all(reexec::report(&error).as_bytes());
             }
-            // Nothing ever ran, so nothing of it is worth keeping.
-            volumes::forget(dir);
-            let _ = dir.remove(&Home::at(&handover.home), lock);
             return Err(error);
         }
     };

@@ -15,13 +15,14 @@ mod runtime;
 mod serve;
 mod slim;
 
+use clap::Parser;
 use cudock_facts::Facts;
 
 pub(crate) use self::bench::BenchArgs;
 pub(crate) use self::cdi::{CdiArgs, CdiHookArgs};
 pub(crate) use self::containers::{
-    ExecArgs, InspectContainerArgs, JoinArgs, LogsArgs, MonitorArgs, PsArgs, RmArgs, RunArgs, StopArgs,
-    WaitArgs,
+    ExecArgs, InspectContainerArgs, JoinArgs, LogsArgs, MonitorArgs, MonitorCli, PsArgs, RmArgs, RunArgs,
+    StopArgs, WaitArgs,
 };
 pub(crate) use self::groups::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
 pub(crate) use self::runtime::RuntimeArgs;
@@ -29,6 +30,16 @@ pub(crate) use self::serve::ServeArgs;
 use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
+
+/// Runs a watcher, if that is what this process was started for.
+pub(crate) fn run_watcher() -> Option<Result<Outcome, Failure>> {
+    let mut words = std::env::args_os().skip(1);
+    let is_watcher = words.next().is_some_and(|verb| verb == "monitor");
+    is_watcher.then(|| {
+        let MonitorCli { words } = MonitorCli::parse_from(std::env::args_os().skip(1));
+        Ok(Outcome::Program(containers::monitor(&words)?))
+    })
+}
 
 /// Runs the verb that was asked for.
 pub(crate) fn run(arguments: Cli) -> Result<Outcome, Failure> {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Parser};
 use cudock_runtime::exec::ExecRequest;
 use cudock_runtime::home::ContainerDir;
 use cudock_runtime::plan::Private;
@@ -28,6 +28,13 @@ pub(crate) struct MonitorArgs {
     /// Whether we end with the process that started us.
     #[arg(long)]
     tied: bool,
+}
+
+/// The command line of a watcher. It is read apart from all the others: a container's start waits for it.
+#[derive(Debug, Parser)]
+pub(crate) struct MonitorCli {
+    #[command(flatten)]
+    pub(crate) words: MonitorArgs,
 }
 
 /// What a joining process is told.

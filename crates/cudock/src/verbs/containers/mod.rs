@@ -20,7 +20,7 @@ pub(crate) use self::args::{
     EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, NetworkChoice, PsArgs, RmArgs,
     RunArgs, StopArgs, WaitArgs,
 };
-pub(crate) use self::hidden::{JoinArgs, MonitorArgs, forward, join, monitor};
+pub(crate) use self::hidden::{JoinArgs, MonitorArgs, MonitorCli, forward, join, monitor};
 pub(crate) use self::home::home;
 pub(crate) use self::image::{Wish, opener};
 pub(crate) use self::print::ago;
