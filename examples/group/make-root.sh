@@ -26,4 +26,11 @@ done | sort -u | while read -r shared; do
     mkdir -p "$root$(dirname "$shared")"
     cp -L "$shared" "$root$shared"
 done
+# What a driver's library is linked with, and Python is not.
+for name in libc.so.6 libdl.so.2 libm.so.6 libpthread.so.0 librt.so.1; do
+    shared=$(ldconfig -p | sed -n "s|.*$name .*x86-64.* => ||p; s|.*$name .*AArch64.* => ||p" | head -n 1)
+    [ -n "$shared" ] || continue
+    mkdir -p "$root$(dirname "$shared")"
+    cp -L "$shared" "$root$shared"
+done
 echo "made $root: $(du -sh "$root" | cut -f1)"

@@ -54,8 +54,12 @@ pub fn inside(dir: &ContainerDir, plan: &Plan, function: fn() -> i32) -> Result<
     join(dir, plan, &request, pid, Some(function))
 }
 
+/// The first process of a container that runs. From here on this process sees what its watcher sees.
 fn running(dir: &ContainerDir, plan: &Plan) -> Result<i32, RuntimeError> {
     let status = dir.current(plan)?;
+    if let Some(watcher) = status.watcher.filter(|_| status.state == State::Running) {
+        crate::visit::stay_with(watcher)?;
+    }
     status.pid.filter(|_| status.state == State::Running).ok_or_else(|| RuntimeError::State {
         name: plan.name.clone(),
         is: status.state.word().to_owned(),
@@ -99,10 +103,10 @@ fn join(
         },
         "noNewPrivileges": plan.security.no_new_privileges,
     });
-    let described = dir.path().join(format!("exec-{}.json", std::process::id()));
+    let described = dir.run().join(format!("exec-{}.json", std::process::id()));
     write_json(&described, &process)?;
     let mut signals = Signals::hold()?;
-    let console = request.tty.then(|| ConsoleSocket::bind(dir.path())).transpose()?;
+    let console = request.tty.then(|| ConsoleSocket::bind(&dir.run())).transpose()?;
     let mut builder = ContainerBuilder::new(plan.id.clone(), SyscallType::default())
         .with_executor(executor)
         .with_root_path(dir.oci())

@@ -62,7 +62,7 @@ impl Home {
         }
         let dir = ContainerDir { path: containers.join(&plan.id) };
         fs::create_dir(&dir.path).on("cannot make", &dir.path)?;
-        for folder in [dir.upper(), dir.work(), dir.rootfs(), dir.bundle(), dir.oci()] {
+        for folder in [dir.upper(), dir.work(), dir.run()] {
             fs::create_dir_all(&folder).on("cannot make", &folder)?;
         }
         // The container's root has this folder's mode, whatever mask this process has.
@@ -185,16 +185,22 @@ impl ContainerDir {
         self.path.join("work")
     }
 
+    /// What lives as long as the watcher, and only it and those it lets in see: a folder in memory, in its mount
+    /// namespace.
+    pub(crate) fn run(&self) -> PathBuf {
+        self.path.join("run")
+    }
+
     pub(crate) fn rootfs(&self) -> PathBuf {
-        self.path.join("rootfs")
+        self.run().join("rootfs")
     }
 
     pub(crate) fn bundle(&self) -> PathBuf {
-        self.path.join("bundle")
+        self.run().join("bundle")
     }
 
     pub(crate) fn oci(&self) -> PathBuf {
-        self.path.join("oci")
+        self.run().join("oci")
     }
 
     /// The plan the container was made by.

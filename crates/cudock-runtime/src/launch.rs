@@ -116,7 +116,7 @@ pub(crate) fn create(
     };
     let looker = executor.clone();
     let console =
-        matches!(streams, Streams::Terminal).then(|| ConsoleSocket::bind(dir.path())).transpose()?;
+        matches!(streams, Streams::Terminal).then(|| ConsoleSocket::bind(&dir.run())).transpose()?;
     let mut builder = ContainerBuilder::new(plan.id.clone(), SyscallType::default())
         .with_executor(executor)
         .with_root_path(dir.oci())

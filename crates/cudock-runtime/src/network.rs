@@ -19,9 +19,6 @@ use crate::plan::{NetworkMode, NetworkPlan, Plan};
 /// The hidden verb that [`Forwarder`] starts; its last word says what to forward.
 pub const FORWARD_VERB: &str = "forward";
 
-/// The file a namespace is bound to.
-pub(crate) const NAMESPACE_FILE: &str = "netns";
-
 /// What was set up, and ends when this is dropped.
 #[derive(Debug, Default)]
 pub struct Network {
@@ -48,7 +45,7 @@ impl Network {
         }
         let listeners = Listeners::bind(&publications)?;
         let namespace = Namespace::create()?;
-        let path = folder.join(NAMESPACE_FILE);
+        let path = folder.join("netns");
         namespace.bind_to(&path)?;
         let outbound = match plan.mode {
             NetworkMode::Pasta => {
@@ -123,7 +120,7 @@ pub(crate) fn files(
     ];
     let mut files = Vec::new();
     for (file, target, text) in texts {
-        let path = dir.path().join(file);
+        let path = dir.run().join(file);
         fs::write(&path, text).on("cannot write", &path)?;
         files.push((path, target));
     }

@@ -3,22 +3,23 @@
 //! This must run in a process with one thread: libcontainer forks, and goes on in the child with the memory of the
 //! parent, where a lock that another thread held would stay held for ever.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use nix::mount::{MsFlags, mount};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::cgroup::Cgroup;
-use crate::error::{OnSystem, RuntimeError};
+use crate::error::{OnFile, OnSystem, RuntimeError};
 use crate::gpu;
 use crate::home::{ContainerDir, remove_tree};
 use crate::launch::{self, Streams};
 use crate::log::{Stream, Writer, read_some};
-use crate::network::{NAMESPACE_FILE, Network};
+use crate::network::Network;
 use crate::overlay::{Overlay, leave_mount_namespace};
 use crate::plan::{Plan, Private, ProcessPlan, Restart};
 use crate::pump::{Ended, Ends, Signals, stay};
@@ -86,10 +87,8 @@ pub fn watch(dir: &ContainerDir, private: &Private, connection: Connection) -> R
 
 /// Takes away what is mounted in the container's folder, so that the folder can go.
 fn unmount(dir: &ContainerDir) {
-    for place in [dir.rootfs(), dir.path().join(NAMESPACE_FILE)] {
-        // What was not mounted yet need not be unmounted.
-        let _ = nix::mount::umount2(&place, nix::mount::MntFlags::MNT_DETACH);
-    }
+    // What was not mounted yet need not be unmounted.
+    let _ = nix::mount::umount2(&dir.run(), nix::mount::MntFlags::MNT_DETACH);
 }
 
 /// The exit code an error stands for.
@@ -125,8 +124,9 @@ struct Watcher<'a> {
 impl Watcher<'_> {
     fn live(&mut self) -> Result<i32, RuntimeError> {
         leave_mount_namespace()?;
+        self.make_run_folder()?;
         self.mount_root()?;
-        let network = Network::set_up(self.dir.path(), &self.plan.network)?;
+        let network = Network::set_up(&self.dir.run(), &self.plan.network)?;
         self.status.ports = network.ports();
         let mut signals = Signals::hold()?;
         let mut log = Writer::open(&self.dir.log())?;
@@ -221,6 +221,18 @@ impl Watcher<'_> {
             eprint!("{said}");
         }
         Writer::open(&self.dir.log())?.write(Stream::Err, said.as_bytes()).when("cannot write the log")
+    }
+
+    /// A folder in memory for what need not outlive us: nothing of it is left when we end, and no disk is waited for.
+    fn make_run_folder(&self) -> Result<(), RuntimeError> {
+        let run = self.dir.run();
+        let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+        mount(Some("tmpfs"), &run, Some("tmpfs"), flags, Some("mode=700"))
+            .on("cannot mount memory at", &run)?;
+        for folder in [self.dir.rootfs(), self.dir.bundle(), self.dir.oci()] {
+            fs::create_dir(&folder).on("cannot make", &folder)?;
+        }
+        Ok(())
     }
 
     fn mount_root(&self) -> Result<(), RuntimeError> {
