@@ -101,7 +101,7 @@ fn a_client_that_does_not_read_its_answer_is_dropped_while_others_are_served() {
     let whole = server.ask(&ask).ok();
     assert!(whole.body.len() > numbers * 4);
     let mut kept = Vec::new();
-    for round in 1..=2 {
+    for round in 1..=3 {
         let mut slow = send_all(&server, &vec![ask.clone(); 4]);
         let made = 24 * round - 19;
         eventually("their answers are made", || server.metric("cudock_requests_total") >= made);
@@ -119,7 +119,9 @@ fn a_client_that_does_not_read_its_answer_is_dropped_while_others_are_served() {
         }
         kept.push(resident(server.pid()));
     }
-    assert!(kept[1] < kept[0] + (48 << 20), "{kept:?} bytes after each four clients that did not read");
+    // Answers that were kept would add 96 MiB at every round; what the allocator keeps for later does not grow each time.
+    let grown = kept.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).min().unwrap();
+    assert!(grown < 48 << 20, "{kept:?} bytes after each four clients that did not read");
 }
 
 #[test]
