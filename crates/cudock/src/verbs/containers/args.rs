@@ -64,7 +64,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) security: SecurityArgs,
 
-    /// What happens when it ends: no, on-failure[:N], always
+    /// What happens when it ends: no, on-failure, on-failure:N, always
     #[arg(long, value_name = "POLICY", default_value = "no")]
     pub(crate) restart: String,
 
