@@ -42,7 +42,7 @@ fn a_user_or_group_that_the_image_does_not_have_is_refused() {
 #[test]
 fn the_folder_it_starts_in_is_made_if_missing() {
     let Some(machine) = machine() else { return };
-    assert_eq!(machine.says(&["--workdir", "/work/deep/er"], "pwd"), "/work/deep/er\n");
+    assert_eq!(machine.says(&["--workdir", "/place/deep/er"], "pwd"), "/place/deep/er\n");
     assert_eq!(machine.says(&[], "pwd"), "/\n");
     assert!(!machine.root().join("work").exists(), "the folder it was made of is not written to");
     let said = machine.bad(2, &run_words(&["--rm", "--workdir", "/etc/passwd"], &["true"]));

@@ -64,9 +64,9 @@ fn a_working_directory_that_is_a_link_to_a_descriptor_is_not_outside() {
     let Some(machine) = machine() else { return };
     let canary = Canary::new();
     for number in NUMBERS {
-        replace(&machine, "work", &format!("/proc/self/fd/{number}"));
-        for folder in ["/work", "/work/../.."] {
-            let what = format!("{folder}, /work -> descriptor {number}");
+        replace(&machine, "place", &format!("/proc/self/fd/{number}"));
+        for folder in ["/place", "/place/../.."] {
+            let what = format!("{folder}, /place -> descriptor {number}");
             let output = run::sh(&machine, &what, &["-w", folder], &canary.raid());
             run::ran(&what, &output);
             canary.is_safe(&what, &output);
