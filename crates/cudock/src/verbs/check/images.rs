@@ -2,20 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use cudock_compat::evidence::{Component, Evidence};
 use cudock_compat::{Judgement, Target, image, image_start, judge_start};
 use cudock_facts::Facts;
-use cudock_image::registry::{BlobStore, Client, Environment, Options, daemon};
-use cudock_image::{Image, ImageError, OpenOptions, Origin, Platform, Source, open};
+use cudock_image::{Image, Origin, Platform, Source, open};
 
-use super::{Answer, answer, is_remote};
+use super::{Answer, answer};
 use crate::cli::CheckArgs;
 use crate::failure::Failure;
 use crate::output::megabytes;
-use crate::verbs::progress::Lines;
+use crate::verbs::containers::{Wish, in_daemon, open_options};
 
 /// Compressed layers of this size take seconds.
 const LONG: u64 = 500_000_000;
@@ -32,8 +29,9 @@ pub(super) fn answers(
     source: &Source,
     targets: Vec<Target>,
 ) -> Result<(Vec<Answer>, Vec<Component>), Failure> {
-    let mut options = options(asked, source)?;
-    let source = in_daemon(source, &options);
+    let wish = Wish { platform: platform(asked.words)?, offline: asked.words.offline };
+    let mut options = open_options(source, &wish)?;
+    let source = in_daemon(source.clone(), &options);
     let first = open(&source, &options)?;
     let mut opened: Vec<Opened> = vec![Opened::new(asked, first)];
     let mut answers = Vec::with_capacity(targets.len());
@@ -126,46 +124,8 @@ fn fitting(opened: &[Opened], target: &Target) -> usize {
     opened.iter().position(|image| Some(image.image.platform.architecture.as_str()) == wanted).unwrap_or(0)
 }
 
-fn options(asked: &Asked<'_>, source: &Source) -> Result<OpenOptions, Failure> {
-    let platform = platform(asked.words)?;
-    let environment = Environment::of_process();
-    let progress: Arc<Lines> = Arc::new(Lines::default());
-    if !is_remote(source) {
-        let scratch = std::env::temp_dir();
-        return Ok(OpenOptions {
-            platform,
-            client: None,
-            sockets: Vec::new(),
-            progress: Some(progress),
-            scratch,
-        });
-    }
-    let mut settings = Options::from_environment(&environment).map_err(ImageError::from)?;
-    settings.offline = asked.words.offline;
-    settings.progress = Some(progress.clone());
-    let scratch = scratch(&settings.store);
-    let client = Client::new(settings).map_err(ImageError::from)?;
-    let sockets = daemon::sockets(&environment);
-    Ok(OpenOptions { platform, client: Some(Arc::new(client)), sockets, progress: Some(progress), scratch })
-}
-
 /// The platform that was asked for.
 pub(super) fn platform(words: &CheckArgs) -> Result<Option<Platform>, Failure> {
     let platform = words.platform.as_deref().map(str::parse::<Platform>).transpose();
     platform.map_err(|error| Failure::input(error).hint("--platform linux/amd64"))
-}
-
-fn scratch(store: &BlobStore) -> PathBuf {
-    store.folder().join("scratch")
-}
-
-/// A name without a transport is looked for in the daemons of this machine first, as everyone who built it there expects.
-fn in_daemon(source: &Source, options: &OpenOptions) -> Source {
-    let Source::Registry(reference) = source else { return source.clone() };
-    let name = reference.to_string();
-    let here = options.sockets.iter().any(|socket| socket.exists());
-    if here && daemon::has(&name, &options.sockets).unwrap_or(false) {
-        return Source::Daemon { name };
-    }
-    source.clone()
 }

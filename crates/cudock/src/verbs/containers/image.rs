@@ -21,7 +21,7 @@ pub(crate) struct Wish {
 pub(crate) fn opener(wish: Wish) -> Open {
     Box::new(move |image| {
         let source = source(image)?;
-        let options = options(&source, &wish)?;
+        let options = open_options(&source, &wish)?;
         let opened = open(&in_daemon(source, &options), &options)?;
         let to_fetch = opened.to_fetch();
         if to_fetch > 0 {
@@ -41,7 +41,8 @@ fn source(image: &str) -> Result<Source, ImageError> {
     Source::reference(image)
 }
 
-fn options(source: &Source, wish: &Wish) -> Result<OpenOptions, ImageError> {
+/// How an image is opened where it is: registries and daemons are asked only for images that are theirs.
+pub(crate) fn open_options(source: &Source, wish: &Wish) -> Result<OpenOptions, ImageError> {
     let platform = wish.platform.clone();
     let progress: Arc<Lines> = Arc::new(Lines::default());
     if !crate::verbs::check::is_remote(source) {
@@ -65,7 +66,7 @@ fn options(source: &Source, wish: &Wish) -> Result<OpenOptions, ImageError> {
 }
 
 /// A name without a transport is looked for in the daemons of this machine first, as everyone who built it there expects.
-fn in_daemon(source: Source, options: &OpenOptions) -> Source {
+pub(crate) fn in_daemon(source: Source, options: &OpenOptions) -> Source {
     let Source::Registry(reference) = &source else { return source };
     let name = reference.to_string();
     let here = options.sockets.iter().any(|socket| socket.exists());

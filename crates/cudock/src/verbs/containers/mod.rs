@@ -22,7 +22,7 @@ pub(crate) use self::args::{
 };
 pub(crate) use self::hidden::{JoinArgs, MonitorArgs, MonitorCli, forward, join, monitor};
 pub(crate) use self::home::home;
-pub(crate) use self::image::{Wish, opener};
+pub(crate) use self::image::{Wish, in_daemon, open_options, opener};
 pub(crate) use self::print::ago;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, json, line};
