@@ -89,8 +89,7 @@ fn join(
         late: false,
         instead,
     };
-    let capabilities: Vec<String> =
-        plan.security.capabilities.iter().map(|name| format!("CAP_{name}")).collect();
+    let capabilities = &plan.security.capabilities;
     let process = json!({
         "terminal": request.tty,
         "user": {"uid": identity.uid, "gid": identity.gid, "additionalGids": identity.groups},

@@ -15,6 +15,7 @@ pub mod exec;
 mod executor;
 pub mod gpu;
 pub mod group;
+pub mod headstart;
 pub mod home;
 mod in_root;
 mod last_words;

@@ -179,7 +179,7 @@ pub enum NetworkMode {
 /// What a container may do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Security {
-    /// Capabilities, without `CAP_`.
+    /// Capabilities, by their full names: `CAP_CHOWN`.
     pub capabilities: Vec<String>,
     /// Whether programs may gain rights by being executed.
     pub no_new_privileges: bool,

@@ -52,8 +52,7 @@ pub(crate) fn specification(plan: &Plan, facts: &Facts<'_>) -> Value {
     groups.extend(facts.edits.iter().flat_map(|edits| edits.additional_gids.iter().copied()));
     groups.sort_unstable();
     groups.dedup();
-    let capabilities: Vec<String> =
-        plan.security.capabilities.iter().map(|name| format!("CAP_{name}")).collect();
+    let capabilities = &plan.security.capabilities;
     let rlimits: Vec<Value> = facts
         .rlimits
         .iter()

@@ -41,6 +41,23 @@ pub(crate) fn in_background(task: impl FnOnce()) {
     }
 }
 
+/// Does something in a process of its own that is no child of this one, so that nobody has to wait for it. Where none
+/// can be had, it is not done.
+pub(crate) fn orphaned(task: impl FnOnce()) {
+    // SAFETY: the caller is a command that has not started threads yet, so its memory is whole in the child.
+    match unsafe { nix::unistd::fork() } {
+        Ok(nix::unistd::ForkResult::Parent { child }) => {
+            let _ = nix::sys::wait::waitpid(child, None);
+        }
+        Ok(nix::unistd::ForkResult::Child) => {
+            in_background(task);
+            // SAFETY: ends the process without running what the parent has registered for its own end.
+            unsafe { nix::libc::_exit(0) };
+        }
+        Err(_) => {}
+    }
+}
+
 /// Takes a descriptor that was just received over.
 pub(crate) fn own(descriptor: RawFd) -> OwnedFd {
     // SAFETY: the kernel made it for this process in the message it came with, and nothing else knows its number.

@@ -307,7 +307,7 @@ properties:
         assert_eq!((plan.limits.cpu_millis, plan.limits.memory), (Some(2000), Some(1 << 30)));
         assert_eq!(request.user.as_deref(), Some("7:8"));
         assert!(plan.security.no_new_privileges);
-        assert!(!plan.security.capabilities.iter().any(|name| name == "CHOWN"));
+        assert!(!plan.security.capabilities.iter().any(|name| name == "CAP_CHOWN"));
         assert_eq!(plan.network.mode, NetworkMode::Join("/data/groups/g/netns".into()));
         assert_eq!(plan.hostname(), "g");
         assert_eq!(request.private.environment.len(), 2);

@@ -14,7 +14,7 @@ use cudock_image::Platform;
 use cudock_runtime::engine::builtin::Builtin;
 use cudock_runtime::engine::{Engine, LogRequest, other};
 use cudock_runtime::exec::ExecRequest;
-use cudock_runtime::rootless;
+use cudock_runtime::{headstart, rootless};
 
 pub(crate) use self::args::{
     EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, NetworkChoice, PsArgs, RmArgs,
@@ -74,6 +74,9 @@ fn engine_of(words: &EngineArgs, container: Option<&String>) -> Result<Box<dyn E
 pub(crate) fn run(words: &RunArgs) -> Result<Outcome, Failure> {
     let platform = words.platform.as_deref().map(str::parse::<Platform>).transpose();
     let platform = platform.map_err(|error| Failure::input(error).hint("--platform linux/amd64"))?;
+    if matches!(words.engine.engine, EngineChoice::Auto | EngineChoice::Cudock) && rootless::is_root() {
+        headstart::begin();
+    }
     let engine = engine(words.engine.engine, Wish { platform, offline: words.offline })?;
     let request = request::request(words)?;
     Ok(Outcome::Program(engine.run(request)?))
