@@ -35,6 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     pack::<tables::Sizes>(&data, &out)?;
     pack::<tables::Services>(&data, &out)?;
     pack::<tables::StorageTable>(&data, &out)?;
+    pack::<tables::Meters>(&data, &out)?;
     pack::<tables::Runtimes>(&data, &out)?;
 
     let prices = data.join("azure_prices.csv");

@@ -1,15 +1,6 @@
 //! The codes this crate can report. Each has a page that `cudock explain` prints.
 
-macro_rules! codes {
-    ($($name:ident = $code:literal;)+) => {
-        $(pub(crate) const $name: &str = $code;)+
-
-        /// Every code this crate can report.
-        pub const ALL: &[&str] = &[$($code),+];
-    };
-}
-
-codes! {
+cudock_facts::codes! {
     NOT_NVIDIA = "CD0105";
     HIDDEN_BY_ENVIRONMENT = "CD0109";
     LIBCUDA_MISSING = "CD0203";

@@ -2,6 +2,8 @@
 //!
 //! Tests run them over the embedded tables, and a user's overlay must pass them before it is used.
 
+mod meters;
+
 use std::collections::BTreeSet;
 
 use crate::store::Facts;
@@ -36,6 +38,7 @@ pub fn all(facts: &Facts) -> Vec<Violation> {
     found.common(facts.sizes());
     found.common(facts.services());
     found.common(facts.storage());
+    found.common(facts.meters());
     found.common(facts.runtimes());
     found.gpus(facts);
     found.drivers(facts);
@@ -46,6 +49,7 @@ pub fn all(facts: &Facts) -> Vec<Violation> {
     found.messages(facts);
     found.findings(facts);
     found.azure(facts);
+    found.meters(facts);
     found.runtimes(facts);
     found.violations
 }
@@ -133,6 +137,11 @@ impl Found {
             };
             if let Some(message) = wrong {
                 self.add("gpus", "gpu", &&gpu.id, message);
+            }
+            for figure in [gpu.fp16_tflops, gpu.memory_gb_per_s].into_iter().flatten() {
+                if !figure.is_finite() || figure <= 0.0 {
+                    self.add("gpus", "gpu", &&gpu.id, format!("has the throughput {figure}"));
+                }
             }
             for id in &gpu.pci_ids {
                 if id.len() != 4 || u16::from_str_radix(id, 16).is_err() || *id != id.to_ascii_lowercase() {

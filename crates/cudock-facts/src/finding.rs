@@ -44,3 +44,18 @@ impl Evidence {
         Self { path: path.into(), detail: detail.into() }
     }
 }
+
+/// Names the codes that a crate reports, and lists them in `ALL`. What each means stands on its page.
+#[macro_export]
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $code:literal;)+) => {
+        $(
+            $(#[$doc])*
+            #[allow(missing_docs, reason = "its page says what it means")]
+            pub const $name: &str = $code;
+        )+
+
+        /// Every code this crate can report.
+        pub const ALL: &[&str] = &[$($code),+];
+    };
+}

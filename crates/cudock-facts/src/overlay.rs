@@ -8,8 +8,8 @@ use crate::check::{self, Violation};
 use crate::store::Facts;
 use crate::suggest;
 use crate::tables::{
-    Components, Drivers, FindingPages, ForwardCompat, Frameworks, Gpus, Images, Messages, Prices, Runtimes,
-    Services, Sizes, StorageTable, TableFile, Toolkits,
+    Components, Drivers, FindingPages, ForwardCompat, Frameworks, Gpus, Images, Messages, Meters, Prices,
+    Runtimes, Services, Sizes, StorageTable, TableFile, Toolkits,
 };
 
 /// Files larger than this are refused: the embedded tables together are a tenth of it.
@@ -74,6 +74,7 @@ pub(crate) struct Overlay {
     pub(crate) sizes: Option<Layer<Sizes>>,
     pub(crate) services: Option<Layer<Services>>,
     pub(crate) storage: Option<Layer<StorageTable>>,
+    pub(crate) meters: Option<Layer<Meters>>,
     pub(crate) runtimes: Option<Layer<Runtimes>>,
     pub(crate) prices: Option<Layer<Prices>>,
     files: Vec<(&'static str, PathBuf)>,
@@ -114,6 +115,7 @@ impl Overlay {
             "azure_sizes.toml" => self.sizes = Some(self.layer(path)?),
             "azure_services.toml" => self.services = Some(self.layer(path)?),
             "azure_storage.toml" => self.storage = Some(self.layer(path)?),
+            "azure_meters.toml" => self.meters = Some(self.layer(path)?),
             "runtimes.toml" => self.runtimes = Some(self.layer(path)?),
             "azure_prices.csv" => {
                 let text = read_text(&path)?;
@@ -162,6 +164,7 @@ impl Overlay {
                 place(self.sizes.as_ref(), &violation),
                 place(self.services.as_ref(), &violation),
                 place(self.storage.as_ref(), &violation),
+                place(self.meters.as_ref(), &violation),
                 place(self.runtimes.as_ref(), &violation),
                 self.prices.as_ref().filter(|_| violation.table == Prices::NAME).map(|layer| {
                     let start = layer.text.find(&violation.key).unwrap_or(0);
@@ -181,7 +184,7 @@ impl Overlay {
     }
 }
 
-const FILES: [&str; 14] = [
+const FILES: [&str; 15] = [
     "gpus.toml",
     "drivers.toml",
     "toolkits.toml",
@@ -194,6 +197,7 @@ const FILES: [&str; 14] = [
     "azure_sizes.toml",
     "azure_services.toml",
     "azure_storage.toml",
+    "azure_meters.toml",
     "azure_prices.csv",
     "runtimes.toml",
 ];

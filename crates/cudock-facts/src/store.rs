@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::overlay::{Overlay, OverlayError};
 use crate::tables::{
-    Components, FindingPages, ForwardCompat, Frameworks, Gpus, Images, Messages, Prices, Runtimes, Services,
-    Sizes, StorageTable, TableFile, Toolkits,
+    Components, FindingPages, ForwardCompat, Frameworks, Gpus, Images, Messages, Meters, Prices, Runtimes,
+    Services, Sizes, StorageTable, TableFile, Toolkits,
 };
 use crate::tables::{Drivers, Header};
 use crate::version::Date;
@@ -32,6 +32,7 @@ pub struct Facts {
     sizes: OnceLock<Sizes>,
     services: OnceLock<Services>,
     storage: OnceLock<StorageTable>,
+    meters: OnceLock<Meters>,
     runtimes: OnceLock<Runtimes>,
     prices: OnceLock<Prices>,
 }
@@ -142,6 +143,10 @@ impl Facts {
         storage, StorageTable, "azure_storage"
     );
     table!(
+        /// Azure's meters, start times and limits.
+        meters, Meters, "azure_meters"
+    );
+    table!(
         /// Wheels of inference libraries.
         runtimes, Runtimes, "runtimes"
     );
@@ -175,6 +180,7 @@ impl Facts {
             "azure_sizes" => summary(self.sizes(), overlay),
             "azure_services" => summary(self.services(), overlay),
             "azure_storage" => summary(self.storage(), overlay),
+            "azure_meters" => summary(self.meters(), overlay),
             "runtimes" => summary(self.runtimes(), overlay),
             Prices::NAME => {
                 let prices = self.prices();
@@ -192,7 +198,7 @@ impl Facts {
 }
 
 /// The tables' names, in the order reports list them.
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 15] = [
     "gpus",
     "drivers",
     "toolkits",
@@ -206,6 +212,7 @@ const TABLES: [&str; 14] = [
     "azure_prices",
     "azure_services",
     "azure_storage",
+    "azure_meters",
     "runtimes",
 ];
 

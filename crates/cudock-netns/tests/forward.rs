@@ -153,6 +153,8 @@ fn two_thousand_connections_are_open_at_once() {
         return;
     }
     let listener = inside(&made, || TcpListener::bind("127.0.0.1:80").unwrap());
+    // A listener whose queue runs over answers with cookies, and forgets connections on which nothing is sent.
+    socket2::SockRef::from(&listener).listen(i32::try_from(COUNT).unwrap()).unwrap();
     let server = thread::spawn(move || {
         let mut streams: Vec<TcpStream> = (0..COUNT).map(|_| listener.accept().unwrap().0).collect();
         for stream in &mut streams {

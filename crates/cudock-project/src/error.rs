@@ -39,7 +39,7 @@ impl ProjectError {
         let message = error.message();
         let suggestion = nearest(message);
         // The list of all words is long; the nearest one is what helps.
-        let problem = match message.split_once(", expected one of") {
+        let problem = match message.split_once(", expected ") {
             Some((problem, _)) if suggestion.is_some() => problem.to_owned(),
             _ => message.trim_end().replace('\n', "; "),
         };
@@ -47,7 +47,8 @@ impl ProjectError {
     }
 }
 
-fn place(text: &str, offset: usize) -> (usize, usize) {
+/// Line and column of an offset.
+pub(crate) fn place(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;

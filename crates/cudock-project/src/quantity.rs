@@ -6,13 +6,37 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
 
-/// A text that is no time or size.
+/// A text that is no time, size or rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no {what}; write {example}")]
-pub struct QuantityError {
-    text: String,
-    what: &'static str,
-    example: &'static str,
+pub enum QuantityError {
+    /// It cannot be read.
+    #[error("`{text}` is no {what}; write {example}")]
+    Unreadable {
+        /// What was written.
+        text: String,
+        /// What was to be written.
+        what: &'static str,
+        /// How that is written.
+        example: &'static str,
+    },
+    /// It is less than nothing.
+    #[error("`{text}` is negative, and negative {what} make no sense")]
+    Negative {
+        /// What was written.
+        text: String,
+        /// What was to be written, several of it.
+        what: &'static str,
+    },
+}
+
+impl QuantityError {
+    pub(crate) fn unreadable(text: &str, what: &'static str, example: &'static str) -> Self {
+        Self::Unreadable { text: text.to_owned(), what, example }
+    }
+
+    pub(crate) fn negative(text: &str, what: &'static str) -> Self {
+        Self::Negative { text: text.to_owned(), what }
+    }
 }
 
 /// A length of time, as `50ms`, `1.5s`, `10m`, `2h`, `7d`.
@@ -22,6 +46,10 @@ pub struct Span(pub Duration);
 /// A number of bytes, as `512`, `64KiB`, `1.5GiB`, `2GB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ByteSize(pub u64);
+
+/// Bytes a second, as `200MB/s`, `1.5GiB/s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ByteRate(pub u64);
 
 const TIMES: &[(&str, f64)] =
     &[("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86400.0)];
@@ -40,7 +68,7 @@ const SIZES: &[(&str, f64)] = &[
     ("TB", 1e12),
 ];
 
-/// The number and the factor of its unit.
+/// The number times the factor of its unit; `None` if it is not written so.
 fn measured(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let text = text.trim();
     let end =
@@ -51,18 +79,23 @@ fn measured(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
+/// Whether it would be a quantity, were it not for the sign before it.
+fn is_negative(text: &str, units: &[(&str, f64)]) -> bool {
+    text.trim().strip_prefix(['-', '\u{2212}']).is_some_and(|rest| measured(rest, units).is_some())
+}
+
 impl FromStr for Span {
     type Err = QuantityError;
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
+        const EXAMPLE: &str = "a number and a unit, as 50ms, 1.5s or 2h";
+        if is_negative(text, TIMES) {
+            return Err(QuantityError::negative(text, "times"));
+        }
         measured(text, TIMES)
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .map(Self)
-            .ok_or_else(|| QuantityError {
-                text: text.to_owned(),
-                what: "time",
-                example: "a number and a unit, as 50ms, 1.5s or 2h",
-            })
+            .ok_or_else(|| QuantityError::unreadable(text, "time", EXAMPLE))
     }
 }
 
@@ -70,14 +103,29 @@ impl FromStr for ByteSize {
     type Err = QuantityError;
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
+        const EXAMPLE: &str = "a number and a unit, as 512MiB or 4GiB";
+        if is_negative(text, SIZES) {
+            return Err(QuantityError::negative(text, "sizes"));
+        }
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
-        measured(text, SIZES).filter(|bytes| *bytes < 1e18).map(|bytes| Self(bytes as u64)).ok_or_else(|| {
-            QuantityError {
-                text: text.to_owned(),
-                what: "size",
-                example: "a number and a unit, as 512MiB or 4GiB",
-            }
-        })
+        measured(text, SIZES)
+            .filter(|bytes| *bytes < 1e18)
+            .map(|bytes| Self(bytes as u64))
+            .ok_or_else(|| QuantityError::unreadable(text, "size", EXAMPLE))
+    }
+}
+
+impl FromStr for ByteRate {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let wrong = || QuantityError::unreadable(text, "rate", "a size a second, as 200MB/s");
+        let size = text.trim().strip_suffix("/s").ok_or_else(wrong)?;
+        match size.parse::<ByteSize>() {
+            Ok(size) => Ok(Self(size.0)),
+            Err(QuantityError::Negative { .. }) => Err(QuantityError::negative(text, "rates")),
+            Err(QuantityError::Unreadable { .. }) => Err(wrong()),
+        }
     }
 }
 
@@ -94,6 +142,12 @@ impl fmt::Display for ByteSize {
 }
 
 impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for ByteRate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
@@ -133,5 +187,25 @@ mod tests {
             wrong.map_err(|error| error.to_string()),
             Err("`4 gigs` is no size; write a number and a unit, as 512MiB or 4GiB".to_owned())
         );
+    }
+
+    #[test]
+    fn what_is_negative_is_told_apart_from_what_cannot_be_read() {
+        for (text, what) in [("-1s", "times"), ("- 2h", "times"), ("\u{2212}5m", "times")] {
+            let error = text.parse::<Span>().unwrap_err().to_string();
+            assert_eq!(error, format!("`{text}` is negative, and negative {what} make no sense"));
+        }
+        let error = "-4GiB".parse::<ByteSize>().unwrap_err().to_string();
+        assert_eq!(error, "`-4GiB` is negative, and negative sizes make no sense");
+        let error = "-4MB/s".parse::<ByteRate>().unwrap_err().to_string();
+        assert_eq!(error, "`-4MB/s` is negative, and negative rates make no sense");
+        let error = "-s".parse::<Span>().unwrap_err().to_string();
+        assert!(error.starts_with("`-s` is no time"), "{error}");
+    }
+
+    #[test]
+    fn a_rate_of_bytes_names_its_second() {
+        assert_eq!("200MB/s".parse(), Ok(ByteRate(200_000_000)));
+        assert!("200MB".parse::<ByteRate>().is_err());
     }
 }

@@ -9,8 +9,8 @@ use crate::env;
 use crate::output::Format;
 use crate::verbs::{
     BenchArgs, CdiArgs, CdiHookArgs, DownArgs, ExecArgs, GroupsArgs, InspectContainerArgs, JoinArgs,
-    LogsArgs, MonitorArgs, PsArgs, RmArgs, RunArgs, RuntimeArgs, ServeArgs, StopArgs, SuperviseArgs, UpArgs,
-    WaitArgs,
+    LogsArgs, MigrateArgs, MonitorArgs, PlanArgs, PricesArgs, PruneArgs, PsArgs, RmArgs, RunArgs,
+    RuntimeArgs, ServeArgs, StopArgs, SuperviseArgs, UpArgs, WaitArgs,
 };
 
 /// Takes a CUDA workload to a container that is proven to run on a given GPU.
@@ -24,16 +24,45 @@ pub(crate) struct Cli {
     pub(crate) facts: Option<PathBuf>,
 
     /// How to write the report
-    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
+    #[arg(long, global = true, value_enum, default_value_t = FormatWord::Text)]
+    pub(crate) format: FormatWord,
 
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
 
+/// How to write the report, as typed. Most verbs know [`Format`] alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatWord {
+    /// For people
+    #[value(alias = "yaml")]
+    Text,
+    /// For programs: one object
+    Json,
+    /// For spreadsheets: the placements of `plan`
+    Csv,
+    /// For code scanners, where a verb finds things: SARIF 2.1.0
+    Sarif,
+}
+
+impl FormatWord {
+    /// The format of a verb that has nothing for spreadsheets.
+    pub(crate) const fn format(self) -> Option<Format> {
+        match self {
+            Self::Text => Some(Format::Text),
+            Self::Json => Some(Format::Json),
+            Self::Sarif => Some(Format::Sarif),
+            Self::Csv => None,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Check(CheckArgs),
+    Plan(Box<PlanArgs>),
+    Migrate(MigrateArgs),
+    Prices(PricesArgs),
     Facts(FactsArgs),
     Explain(ExplainArgs),
     Doctor(DoctorArgs),
@@ -52,6 +81,7 @@ pub(crate) enum Verb {
     Exec(ExecArgs),
     Stop(StopArgs),
     Rm(RmArgs),
+    Prune(PruneArgs),
     Wait(WaitArgs),
     InspectContainer(InspectContainerArgs),
     Up(UpArgs),
@@ -162,7 +192,9 @@ pub(crate) enum Start {
   cudock facts image 12.4.1-cudnn-runtime-ubuntu22.04
   cudock facts torch 2.5.1
   cudock facts size Standard_NC4as_T4_v3
-  cudock facts size --gpu A100 --region westeurope")]
+  cudock facts size --gpu A100 --region westeurope
+  cudock facts size --lifecycle
+  cudock facts size Standard_NC24ads_A100_v4 --prices")]
 pub(crate) struct FactsArgs {
     /// What to look up; without it, the tables themselves
     #[arg(value_enum)]
@@ -182,6 +214,14 @@ pub(crate) struct FactsArgs {
     /// With `size`: retired and undocumented sizes too
     #[arg(long)]
     pub(crate) all: bool,
+
+    /// With `size`: every size by the day of its end, and what replaces it
+    #[arg(long)]
+    pub(crate) lifecycle: bool,
+
+    /// With `size` and a name: the price in every region, cheapest first
+    #[arg(long)]
+    pub(crate) prices: bool,
 }
 
 /// What can be looked up.

@@ -10,10 +10,9 @@ use serde::Serialize;
 use crate::env;
 
 /// How reports are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     /// For people.
-    #[value(alias = "yaml")]
     Text,
     /// For programs: one object.
     Json,

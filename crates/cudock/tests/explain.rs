@@ -118,3 +118,19 @@ fn a_compressed_log() {
 fn text_takes_a_file_name_as_a_message() {
     assert_eq!(code(&run(&["explain", "--text", "missing/train.log"])), 1);
 }
+
+#[test]
+fn every_code_that_is_reported_has_a_page_and_every_page_a_code() {
+    let facts = cudock_facts::Facts::embedded();
+    let reported: std::collections::BTreeSet<&str> = [
+        cudock_host::checks::codes::ALL,
+        cudock_compat::codes::ALL,
+        cudock_plan::codes::ALL,
+        cudock_migrate::codes::ALL,
+    ]
+    .concat()
+    .into_iter()
+    .collect();
+    let pages = facts.findings().finding.iter().map(|page| page.code.as_str()).collect();
+    assert_eq!(reported, pages);
+}

@@ -63,6 +63,11 @@ answers! {
     an_azure_service: "service" "aci";
     azure_storage: "storage" "managed-disk-ultra";
     an_option_of_another_kind: "gpu" "T4" "--region" "eastus";
+    the_price_of_a_size_in_every_region: "size" "Standard_NC40ads_H100_v5" "--prices";
+    the_price_of_a_size_in_one_region: "size" "Standard_NV6ads_A10_v5" "--prices" "--region" "eastus";
+    the_prices_of_no_size: "size" "--prices";
+    the_life_of_sizes_with_a_gpu: "size" "--gpu" "V100" "--lifecycle";
+    the_life_of_a_size_in_a_region_that_keeps_it: "size" "Standard_NC6s_v3" "--lifecycle" "--region" "jioindiawest";
 }
 
 #[test]
@@ -102,6 +107,48 @@ fn json_has_typed_rows_and_the_age_of_its_tables() {
     assert_eq!(report["tables"][0]["name"], "gpus");
     assert_eq!(report["tables"][0]["as_of"], "2026-11-14");
     assert_eq!(report["tables"][0]["stale"], false);
+}
+
+#[test]
+fn sizes_are_listed_by_the_day_of_their_end() {
+    let on = |day: &str| {
+        let mut command = support::cudock(&["facts", "size", "--lifecycle", "--format", "json"]);
+        json(&command.env("CUDOCK_TODAY", day).output().unwrap())
+    };
+    let report = on("2026-11-15");
+    let rows = report["rows"].as_array().unwrap();
+    let stages: Vec<&str> = rows.iter().map(|row| row["stage"].as_str().unwrap()).collect();
+    let order = ["ended", "ending", "on-sale", "preview"];
+    let ranks: Vec<usize> =
+        stages.iter().map(|stage| order.iter().position(|known| known == stage).unwrap()).collect();
+    assert!(ranks.is_sorted(), "{stages:?}");
+    let ended: Vec<&str> = rows
+        .iter()
+        .filter(|row| row["stage"] == "ended" && !row["ends"].is_null())
+        .map(|row| row["ends"].as_str().unwrap())
+        .collect();
+    assert!(ended.len() > 20 && ended.is_sorted(), "{ended:?}");
+    let of = |report: &serde_json::Value, name: &str| {
+        report["rows"].as_array().unwrap().iter().find(|row| row["size"] == name).unwrap().clone()
+    };
+    assert_eq!(of(&report, "Standard_NC6")["replacement"], "Standard_NC4as_T4_v3");
+    assert_eq!(of(&report, "Standard_NC6s_v3")["ends_by_region"]["chinanorth3"], "2027-06-30");
+    assert_eq!(of(&on("2023-09-05"), "Standard_NC6")["stage"], "ending");
+}
+
+#[test]
+fn prices_are_sorted_and_carry_what_spot_saves() {
+    let report = json(&run(&["facts", "size", "Standard_NC4as_T4_v3", "--prices", "--format", "json"]));
+    let rows = report["rows"].as_array().unwrap();
+    assert!(rows.len() > 20);
+    let prices: Vec<f64> = rows.iter().filter_map(|row| row["price"]["price"].as_f64()).collect();
+    assert!(prices.is_sorted(), "{prices:?}");
+    for row in rows {
+        assert_eq!(row["usd_per_gpu_hour"], row["price"]["price"], "it has one GPU");
+        let saves = row["spot_saves_percent"].as_f64();
+        assert_eq!(saves.is_some(), row["price"]["spot"].is_number() && row["price"]["price"].is_number());
+        assert!(saves.is_none_or(|saves| (-100.0..=100.0).contains(&saves)));
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod framework;
 mod gpu;
 mod image;
 mod message;
+mod meter;
 mod runtime;
 mod size;
 

@@ -32,6 +32,11 @@ pub struct Gpu {
     pub class: GpuClass,
     /// Advertised memory, one figure for each variant.
     pub memory_gb: Vec<u32>,
+    /// Dense tensor throughput at half precision (FP16 or BF16, FP32 sums), in 10^12 operations a second; plain FP16,
+    /// or FP32 where that is not faster, on cards without tensor cores.
+    pub fp16_tflops: Option<f64>,
+    /// Memory bandwidth, in 10^9 bytes a second.
+    pub memory_gb_per_s: Option<f64>,
     /// How many MIG instances it can be cut into.
     pub mig_instances: Option<u8>,
     /// Whether NVIDIA's cuda-compat libraries may run on it.

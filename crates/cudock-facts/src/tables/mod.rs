@@ -11,6 +11,8 @@ mod gpus;
 mod header;
 mod images;
 mod messages;
+mod meters;
+mod nano_usd;
 mod prices;
 mod runtimes;
 mod toolkits;
@@ -32,6 +34,11 @@ pub use images::{
     TagStatus, Tags,
 };
 pub use messages::{CudaError, Layer, Message, Messages, Phase};
+pub use meters::{
+    Area, BilledFrom, Billing, Bound, BoundKey, BoundUnit, DiskTier, EndpointSize, Meter, MeterKind, Meters,
+    Rounding, StartFigure, StartTimes, Throughput,
+};
+pub use nano_usd::{NanoUsd, NotAnAmount};
 pub use prices::{PriceRow, PriceSource, Prices, PricesError, Usd};
 pub use runtimes::{CudaLibrary, RuntimeWheel, Runtimes, WheelMember};
 pub use toolkits::{

@@ -1,15 +1,6 @@
 //! The finding codes of this crate by name. Their pages are in the table `findings`.
 
-macro_rules! codes {
-    ($($name:ident = $code:literal;)+) => {
-        $(pub(crate) const $name: &str = $code;)+
-
-        /// Every code this crate can report.
-        pub const ALL: &[&str] = &[$($code),+];
-    };
-}
-
-codes! {
+cudock_facts::codes! {
     NO_GPU = "CD0101";
     HELD_BY_ANOTHER_DRIVER = "CD0102";
     WSL_WITHOUT_DRIVER = "CD0103";

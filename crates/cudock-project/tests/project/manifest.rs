@@ -1,14 +1,10 @@
-//! What a `cudock.toml` may say, and what it is told when it says something else.
-#![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+//! The keys that are not for planning, and errors of reading.
 
-use std::path::Path;
 use std::time::Duration;
 
-use cudock_project::{ByteSize, DeployTarget, DeviceChoice, Manifest, Span, WorkloadKind, parse};
+use cudock_project::{ByteSize, DeployTarget, DeviceChoice, Manifest, Span, WorkloadKind};
 
-fn read(text: &str) -> Result<Manifest, String> {
-    parse(Path::new("cudock.toml"), text).map_err(|error| error.to_string())
-}
+use crate::read;
 
 #[test]
 fn an_empty_file_is_a_good_one() {

@@ -1,19 +1,21 @@
 //! cudock's own engine: containers without a daemon.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use cudock_image::registry::Progress;
-use cudock_image::unpack::{Store, Unpacked};
+use cudock_image::unpack::{Pruned, Store, Unpacked};
 use cudock_image::{Image, ImageError, RunConfig};
 use serde_json::{Value, json};
 
 use super::{Engine, LogRequest, Request, Summary};
 use crate::clock::moment;
 use crate::end::parse_signal;
-use crate::error::RuntimeError;
+use crate::error::{OnFile, RuntimeError};
 use crate::exec::ExecRequest;
 use crate::group;
 use crate::home::{ContainerDir, Home};
@@ -44,7 +46,15 @@ impl fmt::Debug for Builtin {
 /// Unpacked layers that nobody may remove meanwhile.
 #[derive(Debug)]
 pub struct Held {
-    _layers: Option<Unpacked>,
+    layers: Option<Unpacked>,
+}
+
+impl Held {
+    /// Gives the root of a container that was just made the owner and the mode that the image says.
+    pub(crate) fn shape_root(&self, dir: &ContainerDir) -> Result<(), RuntimeError> {
+        let Some(image) = &self.layers else { return Ok(()) };
+        image.root.apply(&dir.upper()).on("cannot shape the container's root", &dir.upper())
+    }
 }
 
 impl Builtin {
@@ -59,7 +69,13 @@ impl Builtin {
         };
         fill_in(request, &run)?;
         request.plan.layers = layers;
-        Ok(Held { _layers: held })
+        Ok(Held { layers: held })
+    }
+
+    /// Removes unpacked layers that no container is made of, and what killed runs left of others.
+    pub fn prune(&self) -> Result<Pruned, RuntimeError> {
+        let used: HashSet<PathBuf> = self.home.all()?.into_iter().flat_map(|(_, plan)| plan.layers).collect();
+        Ok(Store::open(self.home.images())?.prune(&|layer| used.contains(layer))?)
     }
 }
 
@@ -95,8 +111,9 @@ impl Engine for Builtin {
     }
 
     fn run(&self, mut request: Request) -> Result<i32, RuntimeError> {
-        let _held = self.complete(&mut request)?;
+        let held = self.complete(&mut request)?;
         let dir = self.home.create(&request.plan)?;
+        held.shape_root(&dir)?;
         if request.detach {
             start_detached(&dir, &request.private)?;
             println!("{}", request.plan.id);

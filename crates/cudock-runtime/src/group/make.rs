@@ -12,7 +12,7 @@ use super::{gpus, volumes};
 use crate::engine::Request;
 use crate::engine::builtin::Builtin;
 use crate::error::RuntimeError;
-use crate::home::{Home, new_id};
+use crate::home::new_id;
 use crate::launch::check_seccomp;
 use crate::plan::{
     GpuPlan, Limits, NetworkMode, NetworkPlan, Plan, Private, ProcessPlan, Restart, Seccomp, Security,
@@ -99,11 +99,10 @@ fn make_held(
     for request in &mut requests {
         held.push(engine.complete(request).map_err(|error| of_container(&request.plan.name, error))?);
     }
-    create(&engine.home, &requests)
-}
-
-fn create(home: &Home, requests: &[Request]) -> Result<(), RuntimeError> {
-    requests.iter().try_for_each(|request| home.create(&request.plan).map(|_| ()))
+    for (request, held) in requests.iter().zip(&held) {
+        held.shape_root(&engine.home.create(&request.plan)?)?;
+    }
+    Ok(())
 }
 
 /// Says which container a bad request is about.

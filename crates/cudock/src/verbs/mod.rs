@@ -9,27 +9,33 @@ mod explain;
 mod facts;
 mod groups;
 mod inspect;
+mod migrate;
 mod nvml;
+mod opened;
+mod plan;
+mod prices;
 mod progress;
 mod runtime;
 mod serve;
 mod slim;
 
 use clap::Parser;
-use cudock_facts::Facts;
 
 pub(crate) use self::bench::BenchArgs;
 pub(crate) use self::cdi::{CdiArgs, CdiHookArgs};
 pub(crate) use self::containers::{
-    ExecArgs, InspectContainerArgs, JoinArgs, LogsArgs, MonitorArgs, MonitorCli, PsArgs, RmArgs, RunArgs,
-    StopArgs, WaitArgs,
+    ExecArgs, InspectContainerArgs, JoinArgs, LogsArgs, MonitorArgs, MonitorCli, PruneArgs, PsArgs, RmArgs,
+    RunArgs, StopArgs, WaitArgs,
 };
 pub(crate) use self::groups::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
+pub(crate) use self::migrate::MigrateArgs;
+pub(crate) use self::plan::PlanArgs;
+pub(crate) use self::prices::PricesArgs;
+use self::prices::tables;
 pub(crate) use self::runtime::RuntimeArgs;
 pub(crate) use self::serve::ServeArgs;
-use crate::cli::{Cli, Verb};
+use crate::cli::{Cli, FormatWord, Verb};
 use crate::failure::{Failure, Outcome};
-use crate::output::Format;
 
 /// Runs a watcher, if that is what this process was started for.
 pub(crate) fn run_watcher() -> Option<Result<Outcome, Failure>> {
@@ -43,13 +49,23 @@ pub(crate) fn run_watcher() -> Option<Result<Outcome, Failure>> {
 
 /// Runs the verb that was asked for.
 pub(crate) fn run(arguments: Cli) -> Result<Outcome, Failure> {
-    if arguments.format == Format::Sarif && !matches!(arguments.verb, Verb::Check(_)) {
-        return Err(Failure::input("--format sarif is for `check`").hint("use --format json"));
+    let finds = matches!(arguments.verb, Verb::Check(_) | Verb::Migrate(_));
+    if arguments.format == FormatWord::Sarif && !finds {
+        return Err(Failure::input("--format sarif is for `check` and `migrate`").hint("use --format json"));
     }
-    let format = arguments.format;
-    // These need no tables, and some must start at once.
     let verb = match arguments.verb {
+        Verb::Plan(words) => {
+            return plan::run(&tables(arguments.facts.as_deref())?, &words, arguments.format);
+        }
+        other => other,
+    };
+    let Some(format) = arguments.format.format() else {
+        return Err(Failure::input("--format csv is for `plan`").hint("use --format json"));
+    };
+    // These need no tables, and some must start at once.
+    let verb = match verb {
         Verb::Nvml { library } => return Ok(nvml::run(library.as_deref())),
+        Verb::Prices(words) => return prices::run(arguments.facts.as_deref(), &words, format),
         Verb::Inspect(words) => return inspect::run(&words, format),
         Verb::Serve(words) => return serve::run(&words),
         Verb::Bench(words) => return bench::run(&words, format),
@@ -62,6 +78,7 @@ pub(crate) fn run(arguments: Cli) -> Result<Outcome, Failure> {
         Verb::Exec(words) => return containers::exec(&words),
         Verb::Stop(words) => return containers::stop(&words),
         Verb::Rm(words) => return containers::rm(&words),
+        Verb::Prune(_) => return containers::prune(format),
         Verb::Wait(words) => return containers::wait(&words, format),
         Verb::InspectContainer(words) => return containers::inspect(&words),
         Verb::Up(words) => return groups::up(&words),
@@ -73,14 +90,12 @@ pub(crate) fn run(arguments: Cli) -> Result<Outcome, Failure> {
         Verb::Forward { handover } => return Ok(Outcome::Program(containers::forward(&handover)?)),
         other => other,
     };
-    let facts = match &arguments.facts {
-        Some(directory) => Facts::with_overlay(directory)?,
-        None => Facts::embedded(),
-    };
+    let facts = tables(arguments.facts.as_deref())?;
     match verb {
         Verb::Facts(words) => facts::run(&facts, &words, format),
         Verb::Explain(words) => explain::run(&facts, &words, format),
         Verb::Check(words) => check::run(&facts, &words, format),
+        Verb::Migrate(words) => migrate::run(&facts, &words, format),
         Verb::Doctor(words) => doctor::run(&facts, &words, format),
         Verb::Slim(words) => slim::run(&facts, &words, format),
         Verb::Runtime(words) => runtime::run(&facts, &words, format),

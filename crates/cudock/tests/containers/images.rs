@@ -66,6 +66,14 @@ impl Image {
         self
     }
 
+    /// A layer that says nothing but what the root is like.
+    pub(super) fn root_mode(mut self, mode: u32) -> Self {
+        let mut tar = Tar::default();
+        tar.entry("./", b'5', mode, "", b"");
+        self.layers.push(tar.finish());
+        self
+    }
+
     /// A layer of files.
     pub(super) fn layer(mut self, files: &[(&str, &str)]) -> Self {
         let mut tar = Tar::default();

@@ -171,3 +171,33 @@ fn an_image_that_umoci_made_runs() {
     assert!(said.contains("uid=1000(ann)"), "{said}");
     until("it is gone", || machine.list().is_empty());
 }
+
+#[test]
+fn what_no_container_is_made_of_is_removed_when_asked_and_nothing_else() {
+    let Some(machine) = machine() else { return };
+    Image::of(&machine).layer(&[("kept", "kept\n")]).write("kept");
+    Image::of(&machine).layer(&[("gone", "gone\n")]).write("gone");
+    let files = |name: &str| {
+        let mut found = BTreeMap::new();
+        all(&machine.data().join("images"), &mut found);
+        found.keys().filter(|path| path.ends_with(name)).count()
+    };
+    machine.good(&["run", "--name", "stopped", "--network", "none", "oci:kept", "true"]);
+    machine.good(&["run", "--rm", "--network", "none", "oci:gone", "true"]);
+    assert_eq!((files("/kept"), files("/gone"), files("/bin/busybox")), (1, 1, 1));
+    let said = machine.good(&["prune"]);
+    assert_eq!(said, "removed 1 layers, 5 B\n");
+    assert_eq!((files("/kept"), files("/gone"), files("/bin/busybox")), (1, 0, 1));
+    machine.good(&["rm", "stopped"]);
+    machine.good(&["prune", "--format", "json"]);
+    assert_eq!((files("/kept"), files("/bin/busybox")), (0, 0));
+    assert_eq!(machine.good(&["run", "--rm", "--network", "none", "oci:kept", "cat", "/kept"]), "kept\n");
+}
+
+#[test]
+fn the_root_has_the_mode_and_the_owner_that_the_image_says() {
+    let Some(machine) = machine() else { return };
+    Image::of(&machine).root_mode(0o711).write("app");
+    let said = machine.good(&["run", "--rm", "--network", "none", "oci:app", "stat", "-c", "%a %u", "/"]);
+    assert_eq!(said, "711 0\n");
+}

@@ -376,6 +376,14 @@ pub(crate) struct RmArgs {
     pub(crate) engine: EngineArgs,
 }
 
+/// Remove unpacked images that no container is made of
+///
+/// Layers are kept for the next container once they are unpacked. This removes those that no container on this machine
+/// is made of, running or not; they are fetched and unpacked again when they are needed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  cudock prune\n  cudock prune --format json")]
+pub(crate) struct PruneArgs {}
+
 /// Wait until containers have ended, and print what they ended with
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cudock wait trainer")]

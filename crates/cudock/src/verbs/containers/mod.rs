@@ -17,15 +17,15 @@ use cudock_runtime::exec::ExecRequest;
 use cudock_runtime::{headstart, rootless};
 
 pub(crate) use self::args::{
-    EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, NetworkChoice, PsArgs, RmArgs,
-    RunArgs, StopArgs, WaitArgs,
+    EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, NetworkChoice, PruneArgs, PsArgs,
+    RmArgs, RunArgs, StopArgs, WaitArgs,
 };
 pub(crate) use self::hidden::{JoinArgs, MonitorArgs, MonitorCli, forward, join, monitor};
 pub(crate) use self::home::home;
 pub(crate) use self::image::{Wish, in_daemon, open_options, opener};
 pub(crate) use self::print::ago;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, json, line};
+use crate::output::{Format, json, line, megabytes};
 use crate::verbs::progress::Lines;
 
 /// What is printed as JSON, behind the version of its form.
@@ -47,11 +47,13 @@ pub(crate) fn engine(choice: EngineChoice, wish: Wish) -> Result<Box<dyn Engine>
     match choice {
         EngineChoice::Docker => Ok(other::find("docker")?),
         EngineChoice::Podman => Ok(other::find("podman")?),
-        EngineChoice::Auto | EngineChoice::Cudock => {
-            rootless::become_root()?;
-            Ok(Box::new(Builtin { home: home()?, open: opener(wish), progress: Box::new(Lines::default()) }))
-        }
+        EngineChoice::Auto | EngineChoice::Cudock => Ok(Box::new(builtin(wish)?)),
     }
+}
+
+fn builtin(wish: Wish) -> Result<Builtin, Failure> {
+    rootless::become_root()?;
+    Ok(Builtin { home: home()?, open: opener(wish), progress: Box::new(Lines::default()) })
 }
 
 fn plain_engine(words: &EngineArgs) -> Result<Box<dyn Engine>, Failure> {
@@ -134,6 +136,16 @@ pub(crate) fn rm(words: &RmArgs) -> Result<Outcome, Failure> {
     for container in &containers {
         engine.remove(container, words.force)?;
         line(container);
+    }
+    Ok(Outcome::Yes)
+}
+
+/// `cudock prune`.
+pub(crate) fn prune(format: Format) -> Result<Outcome, Failure> {
+    let pruned = builtin(Wish::default())?.prune()?;
+    match format {
+        Format::Text => line(format!("removed {} layers, {}", pruned.layers, megabytes(pruned.bytes))),
+        _ => json(&Report::of(serde_json::json!({ "layers": pruned.layers, "bytes": pruned.bytes }))),
     }
     Ok(Outcome::Yes)
 }

@@ -26,8 +26,10 @@ struct Report<'a> {
 
 pub(super) fn run(facts: &Facts, words: &FactsArgs, format: Format) -> Result<Outcome, Failure> {
     let name = words.name.as_deref();
-    if words.kind != Some(Kind::Size) && (words.gpu.is_some() || words.region.is_some() || words.all) {
-        return Err(Failure::input("--gpu, --region and --all go with `size`")
+    let of_sizes =
+        words.gpu.is_some() || words.region.is_some() || words.all || words.lifecycle || words.prices;
+    if words.kind != Some(Kind::Size) && of_sizes {
+        return Err(Failure::input("--gpu, --region, --all, --lifecycle and --prices go with `size`")
             .hint("cudock facts size --gpu A100 --region westeurope"));
     }
     let (kind, answer) = match words.kind {

@@ -1,0 +1,133 @@
+use std::time::Duration;
+
+use crate::tables::{
+    Area, Billing, Bound, BoundKey, DiskTier, EndpointSize, Meter, MeterKind, Meters, NanoUsd, Rounding,
+    StartFigure, StartTimes, StoragePrice, Throughput,
+};
+
+impl Meters {
+    /// The price of a meter in a region from the first unit on: the row that names the region, else the one of its
+    /// area, else the one that holds everywhere.
+    pub fn price(&self, service: &str, meter: MeterKind, gpu: Option<&str>, region: &str) -> Option<&Meter> {
+        self.tiers(service, meter, gpu, region).into_iter().next()
+    }
+
+    /// The same with the prices of larger volumes behind it, by the count from which they hold.
+    pub fn tiers(&self, service: &str, meter: MeterKind, gpu: Option<&str>, region: &str) -> Vec<&Meter> {
+        let rows = self
+            .meter
+            .iter()
+            .filter(|row| row.service == service && row.meter == meter && row.gpu.as_deref() == gpu);
+        let area = self.area_of(region).map(|area| area.id.as_str());
+        let mut found: Vec<(u8, &Meter)> = rows
+            .filter_map(|row| {
+                let nearness = match (row.regions.is_empty(), row.area.as_deref()) {
+                    (false, _) => row.regions.iter().any(|named| named == region).then_some(0)?,
+                    (true, Some(named)) => (Some(named) == area).then_some(1)?,
+                    (true, None) => 2,
+                };
+                Some((nearness, row))
+            })
+            .collect();
+        let nearest = found.iter().map(|(nearness, _)| *nearness).min();
+        found.retain(|(nearness, _)| Some(*nearness) == nearest);
+        // Of two rows that say the same thing the later holds: an overlay's rows come behind.
+        found.reverse();
+        found.sort_by_key(|(_, row)| row.above);
+        found.dedup_by_key(|(_, row)| row.above);
+        found.into_iter().map(|(_, row)| row).collect()
+    }
+
+    /// What a GB costs that goes from one region to another; none within a region, where it costs nothing, and for
+    /// regions that no area has.
+    pub fn transfer(&self, from: &str, to: &str) -> Option<&Meter> {
+        if from == to {
+            return None;
+        }
+        let (here, there) = (self.area_of(from)?, self.area_of(to)?);
+        let meter = if here.id == there.id { MeterKind::InterRegionGb } else { MeterKind::InterAreaGb };
+        self.price("network", meter, None, from)
+    }
+
+    /// The area of a region.
+    pub fn area_of(&self, region: &str) -> Option<&Area> {
+        self.area.iter().find(|area| area.regions.iter().any(|named| named == region))
+    }
+
+    /// How a service counts time.
+    pub fn billing_of(&self, service: &str) -> Option<&Billing> {
+        self.billing.iter().find(|row| row.service == service)
+    }
+
+    /// How long a service takes to start something.
+    pub fn start_of(&self, service: &str) -> Option<&StartTimes> {
+        self.start.iter().find(|row| row.service == service)
+    }
+
+    /// How fast a storage is read.
+    pub fn throughput_of(&self, storage: &str) -> Option<&Throughput> {
+        self.throughput.iter().find(|row| row.storage == storage)
+    }
+
+    /// The smallest tier of a storage that holds so many GiB.
+    pub fn disk_for(&self, storage: &str, gib: u64) -> Option<&DiskTier> {
+        let fits = |row: &&DiskTier| row.storage == storage && u64::from(row.gib) >= gib;
+        self.disk_tier.iter().filter(fits).min_by_key(|row| row.gib)
+    }
+
+    /// A size of managed online endpoints, by its name.
+    pub fn endpoint_size(&self, size: &str) -> Option<&EndpointSize> {
+        self.endpoint_size.iter().find(|row| row.size.eq_ignore_ascii_case(size))
+    }
+
+    /// A limit of a service; none if it has none that is known.
+    pub fn bound(&self, service: &str, key: BoundKey) -> Option<&Bound> {
+        self.bound.iter().find(|row| row.service == service && row.key == key)
+    }
+}
+
+impl Billing {
+    /// What is billed of a time, the minimum and rounding to whole units applied.
+    pub fn billed(&self, time: Duration) -> Duration {
+        let unit = u128::from(self.unit_s.max(1)) * 1000;
+        // A part of a millisecond is a part of a unit.
+        let millis = time.as_nanos().div_ceil(1_000_000);
+        let units = match self.rounding {
+            Rounding::Up => millis.div_ceil(unit),
+            Rounding::Down => millis / unit,
+            Rounding::Nearest => (millis + unit / 2) / unit,
+        };
+        let seconds = u64::try_from(units * unit / 1000).unwrap_or(u64::MAX);
+        Duration::from_secs(seconds).max(Duration::from_secs(u64::from(self.minimum_s)))
+    }
+}
+
+impl StartTimes {
+    /// Whether no source gives a figure.
+    pub fn assumes(&self, figure: StartFigure) -> bool {
+        self.assumed.contains(&figure)
+    }
+}
+
+impl Throughput {
+    /// Bytes a second that one instance reads of a storage of so many GiB, the machine having so many local disks;
+    /// none if the network of the size is what bounds it.
+    pub fn bytes_per_second(&self, gib: u64, local_disks: u32) -> Option<u64> {
+        const MB: u64 = 1_000_000;
+        let gib = gib.max(u64::from(self.least_gib.unwrap_or(0)));
+        let fixed = self.mb_per_s.map(|rate| u64::from(rate) * MB);
+        let by_size = self.mb_per_s_per_tib.map(|rate| {
+            u64::try_from(u128::from(rate) * u128::from(MB) * u128::from(gib) / 1024).unwrap_or(u64::MAX)
+        });
+        let by_disk = self.mb_per_s_per_disk.map(|rate| u64::from(rate) * MB * u64::from(local_disks.max(1)));
+        let rate = [fixed, by_size, by_disk].into_iter().flatten().reduce(u64::saturating_add)?;
+        Some(self.most_mb_per_s.map_or(rate, |most| rate.min(u64::from(most) * MB)))
+    }
+}
+
+impl StoragePrice {
+    /// The price as an exact amount; none if the table has one that is no price.
+    pub fn exact(&self) -> Option<NanoUsd> {
+        NanoUsd::nearest(self.usd)
+    }
+}

@@ -1,0 +1,402 @@
+use serde::{Deserialize, Serialize};
+
+use super::header::{Header, row, table_file};
+use super::nano_usd::NanoUsd;
+use crate::version::Date;
+
+/// `azure_meters.toml`: what services ask for beside the price of a size, how they count time, how long they take
+/// to start, and what bounds them.
+///
+/// A service is named as `cudock plan` names it (`ml-endpoint`, `container-apps-dedicated`), not as
+/// `azure_services.toml` does; what belongs to none of them is `network`. Megabytes are 10^6 bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Meters {
+    /// Age and sources.
+    pub table: Header,
+    /// Prices.
+    #[serde(default)]
+    pub meter: Vec<Meter>,
+    /// How services count time.
+    #[serde(default)]
+    pub billing: Vec<Billing>,
+    /// How long services take to start something.
+    #[serde(default)]
+    pub start: Vec<StartTimes>,
+    /// How fast storage is read.
+    #[serde(default)]
+    pub throughput: Vec<Throughput>,
+    /// Managed disks that are sold by tier.
+    #[serde(default)]
+    pub disk_tier: Vec<DiskTier>,
+    /// Sizes that managed online endpoints take.
+    #[serde(default)]
+    pub endpoint_size: Vec<EndpointSize>,
+    /// Limits that decide whether work fits.
+    #[serde(default)]
+    pub bound: Vec<Bound>,
+    /// Which regions lie together, as far as moving data between them is priced.
+    #[serde(default)]
+    pub area: Vec<Area>,
+}
+
+/// A price of something that is counted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Meter {
+    /// The service, or `network`.
+    pub service: String,
+    /// What is counted.
+    pub meter: MeterKind,
+    /// The id of the GPU it is about, where it is about one.
+    pub gpu: Option<String>,
+    /// US dollars for one.
+    pub usd: NanoUsd,
+    /// Where it holds; empty if everywhere, or in all of `area`.
+    #[serde(default)]
+    pub regions: Vec<String>,
+    /// The area whose regions it holds for.
+    pub area: Option<String>,
+    /// The count in a month from which it holds, free ones included; 0 if from the first.
+    #[serde(default)]
+    pub above: u64,
+    /// How many a month cost nothing, for a whole subscription.
+    pub free_per_month: Option<u64>,
+    /// The day it was so.
+    pub as_of: Date,
+    /// Whether it is worked out from other prices because none was found.
+    #[serde(default)]
+    pub assumed: bool,
+    /// What else to know; for an assumed one, how it was worked out.
+    pub note: Option<String>,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+/// What is counted. A month has 730 hours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MeterKind {
+    /// A second of a virtual processor.
+    VcpuSecond,
+    /// A second of a GiB of memory.
+    GibSecond,
+    /// A second of a GPU.
+    GpuSecond,
+    /// A million requests.
+    RequestsMillion,
+    /// An hour of a virtual processor of a dedicated profile.
+    ProfileVcpuHour,
+    /// An hour of a GiB of memory of a dedicated profile.
+    ProfileGibHour,
+    /// An hour of a GPU of a dedicated profile.
+    ProfileGpuHour,
+    /// An hour of an environment that has a dedicated profile.
+    ManagementHour,
+    /// An hour of a cluster's control plane.
+    ClusterHour,
+    /// An hour of the node that a cluster keeps for itself.
+    SystemNodeHour,
+    /// An hour of a load balancer with up to five rules.
+    LoadBalancerHour,
+    /// An hour of a public address.
+    PublicIpHour,
+    /// A GB that leaves Azure.
+    EgressGb,
+    /// A GB that goes to another region of the same area.
+    InterRegionGb,
+    /// A GB that goes to a region of another area.
+    InterAreaGb,
+}
+
+/// How a service counts the time it bills.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Billing {
+    /// The service.
+    pub service: String,
+    /// Seconds of the unit that is counted; at least 1.
+    pub unit_s: u32,
+    /// What becomes of a part of a unit.
+    pub rounding: Rounding,
+    /// The least that is billed.
+    #[serde(default)]
+    pub minimum_s: u32,
+    /// Whether no page says so.
+    #[serde(default)]
+    pub assumed: bool,
+    /// What else to know.
+    pub note: Option<String>,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+/// What becomes of a part of a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rounding {
+    /// It counts as a whole one.
+    Up,
+    /// It does not count.
+    Down,
+    /// It counts from a half on.
+    Nearest,
+}
+
+/// How long a service takes to start something, image and program left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartTimes {
+    /// The service.
+    pub service: String,
+    /// From the order until a machine is there that can pull an image; the driver below not counted.
+    pub provision_s: u32,
+    /// Megabytes of compressed image a second that are fetched.
+    pub pull_mb_per_s: u32,
+    /// Megabytes of image a second that are written to disk, after the pull.
+    pub unpack_mb_per_s: u32,
+    /// What installing the driver adds, where the service's images have none.
+    pub gpu_driver_s: Option<u32>,
+    /// From when on it costs.
+    pub billed_from: BilledFrom,
+    /// Idle seconds after which an instance is given back; none if that is left to its owner.
+    pub cool_down_s: Option<u32>,
+    /// Figures that no source gives.
+    #[serde(default)]
+    pub assumed: Vec<StartFigure>,
+    /// What else to know; for assumed figures, why these.
+    pub note: Option<String>,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+/// From when on an instance costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BilledFrom {
+    /// From the order.
+    Order,
+    /// From when the machine is there: driver and image are paid for.
+    Machine,
+    /// From the first pull of the image.
+    Pull,
+    /// From the start of the container.
+    Container,
+}
+
+/// A figure of [`StartTimes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StartFigure {
+    /// [`StartTimes::provision_s`]
+    Provision,
+    /// [`StartTimes::pull_mb_per_s`]
+    Pull,
+    /// [`StartTimes::unpack_mb_per_s`]
+    Unpack,
+    /// [`StartTimes::gpu_driver_s`]
+    GpuDriver,
+    /// [`StartTimes::billed_from`]
+    BilledFrom,
+    /// [`StartTimes::cool_down_s`]
+    CoolDown,
+}
+
+/// How fast one instance reads a storage: the sum of the parts, up to the most. With no part at all the network of
+/// the size is what bounds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Throughput {
+    /// The storage's id.
+    pub storage: String,
+    /// Megabytes a second, whatever its size.
+    pub mb_per_s: Option<u32>,
+    /// Megabytes a second for each TiB.
+    pub mb_per_s_per_tib: Option<u32>,
+    /// Megabytes a second for each disk of the machine.
+    pub mb_per_s_per_disk: Option<u32>,
+    /// Megabytes a second at most.
+    pub most_mb_per_s: Option<u32>,
+    /// The least that can be bought.
+    pub least_gib: Option<u32>,
+    /// Whether no source gives it.
+    #[serde(default)]
+    pub assumed: bool,
+    /// What else to know.
+    pub note: Option<String>,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+/// A tier of managed disks: what `azure_storage.toml` prices as `P10-month`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskTier {
+    /// The storage's id.
+    pub storage: String,
+    /// P10
+    pub tier: String,
+    /// Its capacity.
+    pub gib: u32,
+    /// Operations a second, without bursts.
+    pub iops: u32,
+    /// Megabytes a second, without bursts.
+    pub mb_per_s: u32,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+/// A size that managed online endpoints take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndpointSize {
+    /// The size.
+    pub size: String,
+    /// Whether no quota is kept back for upgrades of its deployments.
+    pub reserve_exempt: bool,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+/// A limit that decides whether work fits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bound {
+    /// The service.
+    pub service: String,
+    /// What is limited.
+    pub key: BoundKey,
+    /// The figure, in the key's unit.
+    pub value: u64,
+    /// Its unit.
+    pub unit: BoundUnit,
+    /// Whether support raises it on request.
+    #[serde(default)]
+    pub can_be_raised: bool,
+    /// What else to know.
+    pub note: Option<String>,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+/// What is limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BoundKey {
+    /// How long a job may live.
+    JobLifetime,
+    /// How long a job may live on Spot.
+    JobLifetimeSpot,
+    /// How large an image may be.
+    ImageSize,
+    /// Instances or nodes at once.
+    Instances,
+    /// Instances that work together and talk to each other.
+    InstancesTogether,
+    /// GPUs of one instance.
+    GpusPerInstance,
+    /// Trials of a sweep.
+    Trials,
+    /// Trials of a sweep at once.
+    TrialsAtOnce,
+    /// Requests a second.
+    RequestsPerSecond,
+    /// How long an answer may take.
+    RequestTimeout,
+    /// Quota kept back for upgrades, beside what is used.
+    QuotaReserve,
+    /// The instances that cannot be scaled away.
+    LeastInstances,
+}
+
+/// The unit of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BoundUnit {
+    /// Seconds.
+    Seconds,
+    /// Bytes.
+    Bytes,
+    /// Pieces.
+    Count,
+    /// Pieces a second.
+    PerSecond,
+    /// Hundredths.
+    Percent,
+}
+
+/// Regions between which data moves at one price.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Area {
+    /// europe
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// Its regions.
+    pub regions: Vec<String>,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+impl BoundKey {
+    /// The unit its figures have.
+    pub const fn unit(self) -> BoundUnit {
+        match self {
+            Self::JobLifetime | Self::JobLifetimeSpot | Self::RequestTimeout => BoundUnit::Seconds,
+            Self::ImageSize => BoundUnit::Bytes,
+            Self::RequestsPerSecond => BoundUnit::PerSecond,
+            Self::QuotaReserve => BoundUnit::Percent,
+            Self::Instances
+            | Self::InstancesTogether
+            | Self::GpusPerInstance
+            | Self::Trials
+            | Self::TrialsAtOnce
+            | Self::LeastInstances => BoundUnit::Count,
+        }
+    }
+}
+
+/// The name of a variant as the data file writes it.
+fn written(variant: &impl std::fmt::Debug) -> String {
+    let mut name = String::new();
+    for letter in format!("{variant:?}").chars() {
+        if letter.is_ascii_uppercase() && !name.is_empty() {
+            name.push('-');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
+impl std::fmt::Display for BoundUnit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&written(self))
+    }
+}
+
+impl std::fmt::Display for MeterKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&written(self))
+    }
+}
+
+row!(Meter, |row| {
+    let gpu = row.gpu.as_deref().map_or_else(String::new, |gpu| format!("/{gpu}"));
+    let place = row.area.clone().unwrap_or_else(|| row.regions.join(","));
+    let place = if place.is_empty() { place } else { format!("/{place}") };
+    let above = if row.above == 0 { String::new() } else { format!("/above {}", row.above) };
+    format!("{}/{}{gpu}{place}{above}", row.service, row.meter)
+});
+row!(Billing, |row| row.service.clone());
+row!(StartTimes, |row| row.service.clone());
+row!(Throughput, |row| row.storage.clone());
+row!(DiskTier, |row| format!("{}/{}", row.storage, row.tier));
+row!(EndpointSize, |row| row.size.clone());
+row!(Bound, |row| format!("{}/{}", row.service, written(&row.key)));
+row!(Area, |row| row.id.clone());
+table_file!(
+    Meters,
+    "azure_meters",
+    [meter, billing, start, throughput, disk_tier, endpoint_size, bound, area]
+);

@@ -1,0 +1,20 @@
+//! The tables keep their rules, say what they said, and read as they should.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that fails panics"
+)]
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "figures for people, and made-up bytes"
+)]
+
+mod meters;
+mod overlays;
+mod sizes;
+mod tables;
+mod truths;
+mod versions;

@@ -1,0 +1,182 @@
+//! What must change beside the name.
+
+use cudock_facts::Facts;
+use cudock_facts::tables::{Profile, Size, SizeDriver, Vendor};
+use cudock_facts::version::{Capability, SmArch, Variant};
+use serde::Serialize;
+
+use super::codes;
+use super::old::{Gpu, Old};
+use super::price::Place;
+
+/// Something that must change, or be looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The page about it, where there is one.
+    pub code: Option<&'static str>,
+    /// What it is.
+    pub text: String,
+}
+
+fn change(code: &'static str, text: String) -> Change {
+    Change { code: Some(code), text }
+}
+
+/// What changes from a size to another. Of an old size that is not in the tables, its GPUs are all that is known.
+pub(super) fn to_size(
+    facts: &Facts,
+    (size, old): (Option<&Size>, &Old),
+    new: &Size,
+    gpu: &Gpu,
+) -> Vec<Change> {
+    let mut changes = Vec::new();
+    changes.extend(maker(facts, old.gpu.as_ref(), gpu));
+    changes.extend(machine_code(facts, old.gpu.as_ref(), gpu, &format!("--sku {}", new.name)));
+    changes.extend(driver(size, new));
+    changes.extend(fewer_gpus(old.gpu.as_ref(), gpu));
+    changes.extend(share(gpu));
+    changes.extend(machine(old, new));
+    if let Some(size) = size {
+        changes.extend(processor(size, new));
+        changes.extend(interconnect(size, new));
+        changes.extend(generation(size, new));
+    }
+    changes.extend(quota(size, new));
+    changes.extend(new.note.clone().map(|text| Change { code: None, text }));
+    changes
+}
+
+/// What changes from a container instance to a profile of Container Apps.
+pub(super) fn to_profile(
+    facts: &Facts,
+    old: &Old,
+    profile: &Profile,
+    gpu: &Gpu,
+    place: &Place<'_>,
+) -> Vec<Change> {
+    let mut changes = Vec::new();
+    changes.extend(machine_code(facts, old.gpu.as_ref(), gpu, &format!("--gpu {}", profile.gpu)));
+    changes.extend(fewer_gpus(old.gpu.as_ref(), gpu));
+    if let Some(region) = place.region.filter(|region| !profile.regions.iter().any(|known| known == region)) {
+        let text = format!("{region} does not offer it: {}", profile.regions.join(", "));
+        changes.push(Change { code: None, text });
+    }
+    changes
+}
+
+fn maker(facts: &Facts, old: Option<&Gpu>, new: &Gpu) -> Option<Change> {
+    let vendor = |id: &str| facts.gpus().find(id).one().map(|gpu| gpu.vendor);
+    let (old, vendor_new) = (vendor(&old?.id)?, vendor(&new.id)?);
+    let text = match (old, vendor_new) {
+        (Vendor::Nvidia, Vendor::Amd) => format!("{} is AMD's: CUDA does not run on it", new.id),
+        (Vendor::Amd, Vendor::Nvidia) => {
+            format!("{} is NVIDIA's: programs for ROCm do not run on it", new.id)
+        }
+        _ => return None,
+    };
+    Some(change(codes::OTHER_MAKER, text))
+}
+
+/// Whether code for the old GPU alone runs on the new one.
+fn machine_code(facts: &Facts, old: Option<&Gpu>, new: &Gpu, target: &str) -> Option<Change> {
+    let (was, is) = (old?.capability?, new.capability?);
+    if was == is {
+        return None;
+    }
+    let code = SmArch::new(was, Variant::Plain);
+    if code.runs_on(is) {
+        return Some(Change {
+            code: None,
+            text: format!("compute capability {was} becomes {is}: machine code for {code} runs there"),
+        });
+    }
+    let toolkit =
+        first_toolkit(facts, is).map_or_else(String::new, |cuda| format!(" (CUDA {cuda} or later)"));
+    let wanted = SmArch::new(is, Variant::Plain);
+    Some(change(
+        codes::NO_CODE_FOR_GPU,
+        format!(
+            "compute capability {was} becomes {is}: machine code for {code} does not run there, code for \
+             {wanted}{toolkit} or PTX does: `cudock check IMAGE {target}`"
+        ),
+    ))
+}
+
+fn first_toolkit(facts: &Facts, capability: Capability) -> Option<String> {
+    let architecture = facts.drivers().architecture_of(capability)?;
+    let own = architecture.first_toolkit_of.get(&capability).copied();
+    own.or(architecture.first_toolkit).map(|cuda| cuda.to_string())
+}
+
+fn driver(old: Option<&Size>, new: &Size) -> Option<Change> {
+    let is = new.driver?;
+    if old.and_then(|old| old.driver) == Some(is) {
+        return None;
+    }
+    match is {
+        SizeDriver::Grid => Some(change(codes::VGPU_DRIVER, "it takes Azure's GRID driver".to_owned())),
+        SizeDriver::GridV20 => {
+            Some(change(codes::VGPU_DRIVER, "it takes Azure's GRID driver of the version 20 line".to_owned()))
+        }
+        SizeDriver::Cuda if old.is_some() => {
+            Some(Change { code: None, text: "it takes NVIDIA's CUDA driver, not GRID".to_owned() })
+        }
+        SizeDriver::Rocm | SizeDriver::Amd | SizeDriver::AmdWindows if old.is_some() => {
+            Some(Change { code: None, text: "it takes AMD's driver of another kind".to_owned() })
+        }
+        _ => None,
+    }
+}
+
+fn fewer_gpus(old: Option<&Gpu>, new: &Gpu) -> Option<Change> {
+    let old = old?;
+    (new.devices() < old.devices()).then(|| {
+        change(codes::FEWER_GPUS, format!("it has {} GPU instead of {}", new.devices(), old.devices()))
+    })
+}
+
+fn share(new: &Gpu) -> Option<Change> {
+    (new.count < 1.0).then(|| Change {
+        code: None,
+        text: format!("it is 1/{:.0} of a GPU, with as much of its speed", 1.0 / new.count),
+    })
+}
+
+fn machine(old: &Old, new: &Size) -> Option<Change> {
+    let mut less = Vec::new();
+    if let (Some(was), Some(is)) = (old.vcpu, new.vcpu)
+        && is < was
+    {
+        less.push(format!("{is} vCPU instead of {was}"));
+    }
+    if let (Some(was), Some(is)) = (old.ram_gib, new.ram_gib)
+        && is < was
+    {
+        less.push(format!("{is} GiB of memory instead of {was}"));
+    }
+    (!less.is_empty()).then(|| change(codes::SMALLER_MACHINE, format!("it has {}", less.join(" and "))))
+}
+
+fn processor(old: &Size, new: &Size) -> Option<Change> {
+    (old.cpu_arch != new.cpu_arch).then(|| {
+        change(codes::OTHER_PROCESSOR, format!("its processor is {}, not {}", new.cpu_arch, old.cpu_arch))
+    })
+}
+
+fn interconnect(old: &Size, new: &Size) -> Option<Change> {
+    let lost = old.infiniband == Some(true) && new.infiniband != Some(true);
+    lost.then(|| change(codes::NO_INTERCONNECT, "it has no InfiniBand".to_owned()))
+}
+
+/// An image of the first generation does not boot on a size of the second.
+fn generation(old: &Size, new: &Size) -> Option<Change> {
+    let first = |size: &Size| size.generations.iter().any(|generation| generation == "V1");
+    (first(old) && !first(new) && !new.generations.is_empty())
+        .then(|| Change { code: None, text: "it boots images of generation 2 alone".to_owned() })
+}
+
+fn quota(old: Option<&Size>, new: &Size) -> Option<Change> {
+    let family = new.quota_family.as_ref()?;
+    let same = old.and_then(|old| old.quota_family.as_ref()) == Some(family);
+    (!same).then(|| change(codes::QUOTA, format!("it needs quota of the family {family}")))
+}

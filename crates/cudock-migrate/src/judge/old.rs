@@ -1,0 +1,76 @@
+//! What an old choice gave.
+
+use cudock_facts::Facts;
+use cudock_facts::tables::Size;
+use cudock_facts::version::Capability;
+use serde::Serialize;
+
+use super::price::{Place, Priced, of_size};
+
+/// GPUs of a machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Gpu {
+    /// The GPU.
+    pub id: String,
+    /// How many; below one is a share.
+    pub count: f64,
+    /// Memory of each, or of the share.
+    pub memory_gb: Option<f64>,
+    /// Its compute capability.
+    pub capability: Option<Capability>,
+}
+
+/// What was chosen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Old {
+    /// The size, or the GPU of a service.
+    pub name: String,
+    /// Its GPUs.
+    pub gpu: Option<Gpu>,
+    /// Virtual processors.
+    pub vcpu: Option<u32>,
+    /// Main memory.
+    pub ram_gib: Option<f64>,
+    /// What it costs, or is still priced at: a meter outlives its size.
+    pub price: Option<Priced>,
+}
+
+impl Old {
+    pub(super) fn of(facts: &Facts, size: &Size, place: &Place<'_>) -> Self {
+        Self {
+            name: size.name.clone(),
+            gpu: Gpu::of(facts, size),
+            vcpu: size.vcpu,
+            ram_gib: size.ram_gib,
+            price: of_size(facts, &size.name, place),
+        }
+    }
+}
+
+impl Gpu {
+    pub(super) fn of(facts: &Facts, size: &Size) -> Option<Self> {
+        let id = size.gpu.clone()?;
+        let memory_gb = size.gpu_memory_gb.or_else(|| memory_of(facts, &id));
+        Some(Self::named(facts, id, size.gpu_count.unwrap_or(1.0), memory_gb))
+    }
+
+    pub(super) fn named(facts: &Facts, id: String, count: f64, memory_gb: Option<f64>) -> Self {
+        let capability = facts.gpus().find(&id).one().and_then(|gpu| gpu.capability);
+        Self { id, count, memory_gb, capability }
+    }
+
+    /// How many GPUs a program sees: a share is one.
+    pub fn devices(&self) -> f64 {
+        self.count.max(1.0)
+    }
+}
+
+/// The memory a GPU has in Azure's whole sizes; of several the smallest.
+pub(super) fn memory_of(facts: &Facts, gpu: &str) -> Option<f64> {
+    let whole = facts.sizes().size.iter().filter(|size| {
+        size.gpu.as_deref() == Some(gpu)
+            && size.documented
+            && size.gpu_count.is_some_and(|count| count >= 1.0)
+    });
+    whole.filter_map(|size| size.gpu_memory_gb).min_by(f64::total_cmp)
+}

@@ -1,0 +1,224 @@
+//! Which language a text is written in, by its content: endings of names lie, and snippets have none.
+
+/// A language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// Text for people.
+    Prose,
+    /// Shell, PowerShell and batch files.
+    Shell,
+    /// YAML.
+    Yaml,
+    /// JSON, with or without comments.
+    Json,
+    /// Terraform and its kin.
+    Terraform,
+    /// Bicep.
+    Bicep,
+    /// Python.
+    Python,
+    /// None of these: only what nearly all languages share is read.
+    Plain,
+}
+
+/// So much of a text is looked at: later lines do not tell more.
+const LOOKED_AT: usize = 128 << 10;
+
+/// Whether a text is made of prose and fenced code.
+pub(super) fn is_markdown(text: &str) -> bool {
+    let (mut fences, mut code) = (0, 0);
+    for line in beginning(text).lines() {
+        let line = line.trim_start();
+        fences += usize::from(line.starts_with("```") || line.starts_with("~~~"));
+        // Fences in comments and documentation of a program do not make it prose.
+        code +=
+            usize::from(line.starts_with("import ") || line.starts_with("\"\"\"") || line.starts_with("#!"));
+        if fences > 0 {
+            break;
+        }
+    }
+    fences > 0 && code == 0
+}
+
+/// The language of a text without fences.
+pub(super) fn of(text: &str) -> Dialect {
+    let text = beginning(text);
+    let head = text.trim_start();
+    if is_json(head) {
+        return Dialect::Json;
+    }
+    let mut scores = Scores::default();
+    let mut lines = 0;
+    for line in text.lines() {
+        let trimmed = line.trim();
+        if trimmed.is_empty()
+            || (trimmed.starts_with('#') && !trimmed.starts_with("#!"))
+            || trimmed.starts_with("//")
+        {
+            continue;
+        }
+        scores.look_at(trimmed, lines == 0);
+        lines += 1;
+    }
+    scores.best()
+}
+
+fn beginning(text: &str) -> &str {
+    let mut end = LOOKED_AT.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or(text)
+}
+
+fn is_json(head: &str) -> bool {
+    let mut letters = head.chars();
+    match letters.next() {
+        Some('{') => !head.starts_with("{{") && !head.starts_with("{%"),
+        Some('[') => {
+            let next = letters.find(|letter| !letter.is_whitespace());
+            next.is_some_and(|letter| matches!(letter, '{' | '"' | '[' | ']') || letter.is_ascii_digit())
+        }
+        _ => false,
+    }
+}
+
+#[derive(Default)]
+struct Scores {
+    shell: u32,
+    yaml: u32,
+    terraform: u32,
+    bicep: u32,
+    python: u32,
+}
+
+impl Scores {
+    fn look_at(&mut self, line: &str, first: bool) {
+        let mut words = line.split_whitespace();
+        let word = words.next().unwrap_or_default();
+        let rest = line.get(word.len()..).unwrap_or_default().trim_start();
+        if first && (line.starts_with("---") || line.starts_with("%YAML")) {
+            self.yaml += 8;
+        }
+        if line.starts_with("#!") {
+            match () {
+                () if line.contains("python") => self.python += 20,
+                () => self.shell += 20,
+            }
+        }
+        match word {
+            "resource" | "data" | "module" | "variable" | "provider" | "output" if rest.starts_with('"') => {
+                self.terraform += 6;
+            }
+            "terraform" | "locals" if rest == "{" => self.terraform += 6,
+            "resource" | "module" | "param" | "var" | "output" if rest.contains(['=', '\'']) => {
+                self.bicep += 5;
+            }
+            "param" | "targetScope" => self.bicep += 5,
+            "import" | "from" | "def" | "class" | "async" | "with" | "except" | "elif" => self.python += 3,
+            "az" | "sudo" | "export" | "echo" | "fi" | "done" | "then" | "esac" | "local" | "$"
+            | "docker" | "set" => {
+                self.shell += 2;
+            }
+            _ => {}
+        }
+        if line.starts_with("@description(") || line.starts_with("@allowed(") || line.starts_with("@secure(")
+        {
+            self.bicep += 5;
+        }
+        if is_shell_assignment(line) {
+            self.shell += 2;
+        }
+        if is_python_call(line) {
+            self.python += 2;
+        }
+        if is_yaml_pair(line) {
+            self.yaml += if first { 4 } else { 2 };
+        }
+    }
+
+    fn best(&self) -> Dialect {
+        let scores = [
+            (self.bicep, Dialect::Bicep),
+            (self.terraform, Dialect::Terraform),
+            (self.python, Dialect::Python),
+            (self.shell, Dialect::Shell),
+            (self.yaml, Dialect::Yaml),
+        ];
+        let best = scores.iter().rev().max_by_key(|(score, _)| *score);
+        best.filter(|(score, _)| *score > 0).map_or(Dialect::Plain, |(_, dialect)| *dialect)
+    }
+}
+
+/// `NAME=value` without blanks.
+fn is_shell_assignment(line: &str) -> bool {
+    let name = line.bytes().take_while(|byte| super::names::is_name_byte(*byte)).count();
+    name > 0
+        && line.as_bytes().get(name) == Some(&b'=')
+        && !line.get(name + 1..).unwrap_or_default().starts_with([' ', '='])
+}
+
+/// `name = module.Call(` or `Call(name=…`.
+fn is_python_call(line: &str) -> bool {
+    let Some((before, inside)) = line.split_once('(') else { return false };
+    let callee = before.rsplit(['=', ' ']).next().unwrap_or_default();
+    let named =
+        before.contains(" = ") || inside.split_once('=').is_some_and(|(name, _)| is_name(name.trim()));
+    named && !callee.is_empty() && callee.bytes().all(|byte| super::names::is_name_byte(byte) || byte == b'.')
+}
+
+fn is_name(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(super::names::is_name_byte)
+}
+
+/// `key: value`, `key:` or `- key: value`.
+fn is_yaml_pair(line: &str) -> bool {
+    let line = line.trim_start_matches("- ");
+    let Some((key, rest)) = line.split_once(':') else { return false };
+    let key = key.trim_matches(['"', '\'']);
+    let plain = |byte: u8| super::names::is_name_byte(byte) || b"-./$".contains(&byte);
+    !key.is_empty()
+        && key.bytes().all(plain)
+        && (rest.is_empty() || rest.starts_with([' ', '\t']))
+        && !rest.ends_with('{')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_are_told_by_content() {
+        let table = [
+            ("#!/usr/bin/env bash\nset -e\naz vm create --size Standard_NC6\n", Dialect::Shell),
+            ("az vm create --size Standard_NC6", Dialect::Shell),
+            ("SIZE=Standard_NC6\naz vm create --size $SIZE\n", Dialect::Shell),
+            ("name: x\nproperties:\n  containers: []\n", Dialect::Yaml),
+            ("# a pool\n- name: x\n  size: y\n", Dialect::Yaml),
+            ("{\n  // a comment\n  \"vmSize\": \"x\"\n}", Dialect::Json),
+            ("resource \"azurerm_linux_virtual_machine\" \"gpu\" {\n  size = \"x\"\n}\n", Dialect::Terraform),
+            ("param vmSize string = 'Standard_NC6'\n", Dialect::Bicep),
+            (
+                "resource vm 'Microsoft.Compute/virtualMachines@2024-07-01' = {\n  name: 'x'\n}\n",
+                Dialect::Bicep,
+            ),
+            ("from azureml.core import Workspace\nws = Workspace.from_config()\n", Dialect::Python),
+            ("config = AmlCompute.provisioning_configuration(vm_size=\"STANDARD_NC6\",\n", Dialect::Python),
+            (
+                "steps:\n- run: |\n    az vm create \\\n      --size Standard_NC6\n    az vm list\n",
+                Dialect::Yaml,
+            ),
+            ("nothing much here\n", Dialect::Plain),
+            ("", Dialect::Plain),
+        ];
+        for (text, dialect) in table {
+            assert_eq!(of(text), dialect, "{text}");
+        }
+    }
+
+    #[test]
+    fn fences_make_notes_unless_a_program_quotes_them() {
+        assert!(is_markdown("# Title\n\n```bash\naz vm create\n```\n"));
+        assert!(!is_markdown("\"\"\"Says how:\n\n```\nx\n```\n\"\"\"\nimport os\n"));
+    }
+}

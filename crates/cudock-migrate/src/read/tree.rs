@@ -1,0 +1,134 @@
+//! Scopes and the pairs inside of them: the shape that maps, blocks and calls share in all languages.
+//!
+//! Only pairs that may matter are kept, and only the scopes around those, so a tree is small whatever the text is.
+
+use std::collections::HashMap;
+
+use super::key::Key;
+use super::names::{is_bare_gpu_size, is_gpu_size};
+
+/// Deeper brackets count as part of what they stand in.
+pub(super) const DEEPEST: usize = 128;
+
+/// A range of bytes.
+pub(super) type Range = (usize, usize);
+
+/// What stands in brackets, or below a key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scope {
+    pub(super) parent: Option<usize>,
+    /// The key it is the value of, or what is called.
+    pub(super) key: Range,
+    /// Everything of the statement before the bracket.
+    pub(super) head: Range,
+}
+
+/// A key and a single value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pair {
+    pub(super) scope: Option<usize>,
+    pub(super) name: Range,
+    pub(super) key: Key,
+    pub(super) value: Range,
+    /// The value stands there as it is; otherwise it is a name or a number.
+    pub(super) literal: bool,
+}
+
+/// The scopes and pairs of a text.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    pub(super) scopes: Vec<Scope>,
+    pub(super) pairs: Vec<Pair>,
+    first: HashMap<(Option<usize>, Key), usize>,
+}
+
+impl Tree {
+    /// Keeps a pair if it may matter.
+    pub(super) fn pair(&mut self, text: &str, frames: &mut Frames, name: Range, value: Range, literal: bool) {
+        let (word, content) = (slice(text, name), slice(text, value));
+        let mut key = Key::of(word);
+        let inside = frames.last_key();
+        if key == Key::Other && Key::of(slice(text, inside)) == Key::Accelerators {
+            key = Key::Accelerators;
+        }
+        let matters = key != Key::Other || is_gpu_size(content) || is_bare_gpu_size(content);
+        if matters {
+            let scope = frames.keep(self);
+            self.first.entry((scope, key)).or_insert(self.pairs.len());
+            self.pairs.push(Pair { scope, name, key, value, literal });
+        }
+    }
+
+    /// The first pair with a key in a scope.
+    pub(super) fn first(&self, scope: Option<usize>, key: Key) -> Option<&Pair> {
+        self.pairs.get(*self.first.get(&(scope, key))?)
+    }
+
+    /// A scope and those around it, from the inside, and at last the text itself.
+    pub(super) fn around(&self, scope: Option<usize>) -> impl Iterator<Item = Option<usize>> {
+        let mut next = Some(scope);
+        std::iter::from_fn(move || {
+            let here = next?;
+            next = here.map(|id| self.scopes.get(id).and_then(|scope| scope.parent));
+            Some(here)
+        })
+    }
+
+    pub(super) fn scope(&self, id: Option<usize>) -> Option<&Scope> {
+        self.scopes.get(id?)
+    }
+}
+
+/// The text of a range.
+pub(super) fn slice(text: &str, range: Range) -> &str {
+    text.get(range.0..range.1).unwrap_or_default()
+}
+
+/// The scopes that are open. They enter the tree when something in them is kept.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    pub(super) open: Vec<Frame>,
+    /// Brackets beyond [`DEEPEST`].
+    pub(super) too_deep: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    pub(super) key: Range,
+    pub(super) head: Range,
+    pub(super) id: Option<usize>,
+    /// Where the statement around it began.
+    pub(super) statement: usize,
+    pub(super) bracket: u8,
+}
+
+impl Frames {
+    pub(super) fn push(&mut self, key: Range, head: Range) {
+        self.open.push(Frame { key, head, id: None, statement: head.0, bracket: b'{' });
+    }
+
+    pub(super) fn truncate(&mut self, depth: usize) {
+        self.open.truncate(depth);
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn last_key(&self) -> Range {
+        self.open.last().map_or((0, 0), |frame| frame.key)
+    }
+
+    /// The innermost scope, which is in the tree from now on.
+    fn keep(&mut self, tree: &mut Tree) -> Option<usize> {
+        let mut parent = None;
+        for frame in &mut self.open {
+            let id = *frame.id.get_or_insert_with(|| {
+                tree.scopes.push(Scope { parent, key: frame.key, head: frame.head });
+                tree.scopes.len() - 1
+            });
+            parent = Some(id);
+        }
+        parent
+    }
+}

@@ -1,0 +1,187 @@
+//! Variables that a text sets itself.
+
+use std::collections::HashMap;
+
+use super::blocks::Block;
+use super::dialect::Dialect;
+use super::names::is_name_byte;
+use super::shell::{self, Placed};
+use super::tree::{Tree, slice};
+
+/// So many variables are followed from one to the next.
+const LONGEST_CHAIN: usize = 8;
+
+/// Longer values are no names of sizes or regions.
+const LONGEST_VALUE: usize = 100;
+
+/// Values by name, each with the byte it is set at.
+#[derive(Debug, Default)]
+pub(super) struct Variables<'t> {
+    values: HashMap<&'t str, Vec<Placed>>,
+}
+
+impl<'t> Variables<'t> {
+    /// Takes the assignments of a part of a text.
+    pub(super) fn gather(&mut self, text: &'t str, block: &Block) {
+        if matches!(block.dialect, Dialect::Json | Dialect::Python | Dialect::Terraform | Dialect::Bicep) {
+            return;
+        }
+        let none = Variables::default();
+        let mut at = block.start;
+        for line in text.get(block.start..block.end).unwrap_or_default().split_inclusive('\n') {
+            self.line(text, at, at + line.len(), &none);
+            at += line.len();
+        }
+    }
+
+    /// Takes pairs for variables: pipelines set them in maps.
+    pub(super) fn gather_pairs(&mut self, text: &'t str, tree: &Tree) {
+        for pair in tree.pairs.iter().filter(|pair| pair.literal) {
+            let value = slice(text, pair.value).to_owned();
+            let placed = Placed { text: value, start: pair.value.0, end: pair.value.1 };
+            self.values.entry(slice(text, pair.name)).or_default().push(placed);
+        }
+    }
+
+    /// Assignments at the beginning of a line: `A=1 B=2`, `export A=1; B=2`, `$a = 'x'`, `A := x`.
+    fn line(&mut self, text: &'t str, start: usize, end: usize, none: &Variables<'t>) {
+        let mut at = start;
+        loop {
+            at += blanks(text, at, end);
+            let rest = text.get(at..end).unwrap_or_default();
+            let word = rest.bytes().take_while(|byte| is_name_byte(*byte)).count();
+            let keyword = rest.get(..word).unwrap_or_default();
+            if matches!(
+                keyword,
+                "export" | "readonly" | "local" | "declare" | "typeset" | "set" | "setx" | "env"
+            ) {
+                at += word + blanks(text, at + word, end);
+                // Options of `declare`.
+                let rest = text.get(at..end).unwrap_or_default();
+                if rest.starts_with('-') {
+                    at += rest.find(' ').unwrap_or(rest.len());
+                    at += blanks(text, at, end);
+                }
+            }
+            let Some((name, value_at)) = assignment(text, at, end) else { return };
+            let (word, after) = shell::word(text, value_at, none);
+            if let Some(placed) = word.placed().filter(|placed| placed.text.len() <= LONGEST_VALUE) {
+                self.values.entry(name).or_default().push(placed);
+            } else if let Some(value) = raw_variable(text, value_at, end) {
+                self.values.entry(name).or_default().push(value);
+            }
+            let more = text.get(after..end).unwrap_or_default();
+            at = after + more.len() - more.trim_start_matches([' ', '\t', ';']).len();
+            if after <= value_at || at >= end {
+                return;
+            }
+        }
+    }
+
+    /// Puts all that was gathered in the order of the text, for [`Self::get`] to search.
+    pub(super) fn sort(&mut self) {
+        for values in self.values.values_mut() {
+            values.sort_by_key(|placed| placed.start);
+        }
+    }
+
+    /// The value a variable has at a byte: what was set last before it, or else first.
+    pub(super) fn get(&self, name: &str, before: usize) -> Option<Placed> {
+        let mut name = name.to_owned();
+        for _ in 0..LONGEST_CHAIN {
+            let values = self.values.get(name.as_str())?;
+            let earlier = values.partition_point(|placed| placed.start < before);
+            let value = values.get(earlier.saturating_sub(1))?;
+            match variable_name(&value.text).filter(|other| *other != name) {
+                Some(other) if self.values.contains_key(other) => name = other.to_owned(),
+                _ => return Some(Placed { text: value.text.clone(), ..*value }),
+            }
+        }
+        None
+    }
+}
+
+fn blanks(text: &str, at: usize, end: usize) -> usize {
+    let rest = text.get(at..end).unwrap_or_default();
+    rest.len() - rest.trim_start_matches([' ', '\t']).len()
+}
+
+/// The name of an assignment that begins at a byte, and where its value begins.
+fn assignment(text: &str, at: usize, end: usize) -> Option<(&str, usize)> {
+    let rest = text.get(at..end)?;
+    let dollar = usize::from(rest.starts_with('$'));
+    let name = rest.get(dollar..)?;
+    let length = name.bytes().take_while(|byte| is_name_byte(*byte)).count();
+    let name = name.get(..length)?;
+    if name.is_empty() || name.starts_with(|letter: char| letter.is_ascii_digit()) {
+        return None;
+    }
+    let after = rest.get(dollar + length..)?;
+    let trimmed = after.trim_start_matches([' ', '\t']);
+    let mark = [":=", "?=", "="].into_iter().find(|mark| trimmed.starts_with(mark))?;
+    let value = trimmed.get(mark.len()..)?;
+    if value.starts_with('=') {
+        return None;
+    }
+    // Blanks around the mark are for PowerShell and make.
+    let apart = after.len() - trimmed.len();
+    let skipped = if apart > 0 || mark != "=" || dollar > 0 {
+        value.len() - value.trim_start_matches([' ', '\t']).len()
+    } else {
+        0
+    };
+    Some((name, at + dollar + length + apart + mark.len() + skipped))
+}
+
+/// A value that is another variable, as it is written.
+fn raw_variable(text: &str, at: usize, end: usize) -> Option<Placed> {
+    let rest = text.get(at..end)?;
+    let quote = usize::from(rest.starts_with('"'));
+    let rest = rest.get(quote..)?;
+    let length = rest.find(['"', ' ', '\t', '\r', '\n', ';']).unwrap_or(rest.len());
+    let value = rest.get(..length)?;
+    variable_name(value)?;
+    Some(Placed { text: value.to_owned(), start: at + quote, end: at + quote + length })
+}
+
+/// The name in `$NAME` and `${NAME}`.
+fn variable_name(value: &str) -> Option<&str> {
+    let inside = value.strip_prefix('$')?;
+    let name = inside.strip_prefix('{').and_then(|inside| inside.strip_suffix('}')).unwrap_or(inside);
+    (!name.is_empty() && name.bytes().all(is_name_byte)).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str, name: &str) -> Option<String> {
+        let mut variables = Variables::default();
+        let block = Block { start: 0, end: text.len(), dialect: Dialect::Shell };
+        variables.gather(text, &block);
+        let placed = variables.get(name, text.len())?;
+        assert_eq!(&text[placed.start..placed.end], placed.text);
+        Some(placed.text)
+    }
+
+    #[test]
+    fn assignments_of_several_shells_are_understood() {
+        assert_eq!(value("SIZE=Standard_NC6\n", "SIZE").unwrap(), "Standard_NC6");
+        assert_eq!(value("  export A='x' SIZE=\"Standard_NC6\" # y\n", "SIZE").unwrap(), "Standard_NC6");
+        assert_eq!(value("declare -r SIZE=NC6; B=2\n", "B").unwrap(), "2");
+        assert_eq!(value("$size = 'Standard_NC6'\r\n", "size").unwrap(), "Standard_NC6");
+        assert_eq!(value("SIZE ?= Standard_NC6\n", "SIZE").unwrap(), "Standard_NC6");
+        assert_eq!(value("A=x\nSIZE=$A\n", "SIZE").unwrap(), "x");
+        assert_eq!(value("A=$B\nB=$A\n", "A"), None);
+        assert_eq!(value("if [ $a == 1 ]; then\n", "a"), None);
+    }
+
+    #[test]
+    fn the_last_value_before_the_use_counts() {
+        let text = "S=a\nuse\nS=b\nuse\n";
+        let mut variables = Variables::default();
+        variables.gather(text, &Block { start: 0, end: text.len(), dialect: Dialect::Shell });
+        assert_eq!(variables.get("S", 5).unwrap().text, "a");
+        assert_eq!(variables.get("S", 13).unwrap().text, "b");
+    }
+}

@@ -1,0 +1,158 @@
+//! Bytes as text, and places in it.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+/// The largest file that is read. A script or template is a thousandth of this; what is larger is data.
+pub const LARGEST: u64 = 16 << 20;
+
+/// Of so many characters at most one may be no text: a comment in another encoding is, a program is not.
+const TEXT_TO_NOISE: usize = 10;
+
+/// Why a file cannot be read for choices.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MigrateError {
+    /// It is larger than [`LARGEST`].
+    #[error("it has {bytes} bytes, and {} MiB are read at most", LARGEST >> 20)]
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+    },
+    /// It is no text.
+    #[error("it is not text: byte {offset} belongs to no character")]
+    Binary {
+        /// The first byte that cannot be text.
+        offset: usize,
+    },
+}
+
+/// The text of a file: UTF-8, or UTF-16 with its mark, as some editors save scripts. Bytes of older encodings become
+/// replacement characters, one for each, so that places stay right.
+pub fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, MigrateError> {
+    let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    if size > LARGEST {
+        return Err(MigrateError::TooLarge { bytes: size });
+    }
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
+        [0xef, 0xbb, 0xbf, rest @ ..] => utf8(rest),
+        _ => utf8(bytes),
+    }
+}
+
+fn utf8(bytes: &[u8]) -> Result<Cow<'_, str>, MigrateError> {
+    if let Some(offset) = bytes.iter().position(|byte| *byte == 0) {
+        return Err(MigrateError::Binary { offset });
+    }
+    let text = String::from_utf8_lossy(bytes);
+    match std::str::from_utf8(bytes) {
+        Err(error) if is_noise(&text) => Err(MigrateError::Binary { offset: error.valid_up_to() }),
+        _ => Ok(text),
+    }
+}
+
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<Cow<'static, str>, MigrateError> {
+    let units = bytes.chunks_exact(2).map(|pair| match pair {
+        [first, second] => unit([*first, *second]),
+        _ => 0,
+    });
+    let text: String =
+        char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+    match text.find('\0') {
+        Some(offset) => Err(MigrateError::Binary { offset }),
+        None if is_noise(&text) => Err(MigrateError::Binary { offset: 2 }),
+        None => Ok(Cow::Owned(text)),
+    }
+}
+
+fn is_noise(text: &str) -> bool {
+    let noise = text.chars().filter(|letter| *letter == char::REPLACEMENT_CHARACTER).count();
+    noise * TEXT_TO_NOISE > text.chars().count()
+}
+
+/// A place in a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Span {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1, in characters.
+    pub column: usize,
+    /// The column behind the last character, if it lies in the same line.
+    pub end_column: usize,
+    /// The first byte of the decoded text.
+    pub start: usize,
+    /// The byte after the last.
+    pub end: usize,
+}
+
+/// Walks through a text once and tells lines and columns: asking in order costs the length of the text in all, however
+/// many places are asked for and however long its lines are.
+pub(crate) struct Walker<'t> {
+    text: &'t str,
+    at: usize,
+    line: usize,
+    column: usize,
+}
+
+impl<'t> Walker<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        Self { text, at: 0, line: 1, column: 1 }
+    }
+
+    /// The place of some bytes. They must not begin before those that were asked for last.
+    pub(crate) fn span(&mut self, start: usize, end: usize) -> Span {
+        let passed = self.text.get(self.at..start).unwrap_or_default();
+        for letter in passed.chars() {
+            if letter == '\n' {
+                (self.line, self.column) = (self.line + 1, 1);
+            } else {
+                self.column += 1;
+            }
+        }
+        self.at = self.at.max(start);
+        let inside = self.text.get(start..end).unwrap_or_default();
+        let width = inside.split('\n').next().unwrap_or_default().chars().count();
+        Span { line: self.line, column: self.column, end_column: self.column + width, start, end }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters_and_crlf_is_one_line_end() {
+        let text = "größe=1\r\nµ Standard_NC6\r\n";
+        let start = text.find("Standard").unwrap();
+        let mut walker = Walker::new(text);
+        assert_eq!(
+            walker.span(0, "größe".len()),
+            Span { line: 1, column: 1, end_column: 6, start: 0, end: 7 }
+        );
+        let span = walker.span(start, start + 12);
+        assert_eq!((span.line, span.column, span.end_column), (2, 3, 15));
+    }
+
+    #[test]
+    fn utf16_as_powershell_writes_it_is_text() {
+        let bytes: Vec<u8> =
+            [0xff, 0xfe].into_iter().chain("az é".encode_utf16().flat_map(u16::to_le_bytes)).collect();
+        assert_eq!(decode(&bytes).unwrap(), "az é");
+    }
+
+    #[test]
+    fn a_comment_in_latin_1_keeps_its_columns() {
+        let bytes = b"# gr\xfc\xdfe an alle Leser\naz vm create\n";
+        assert_eq!(decode(bytes).unwrap().lines().next().unwrap().chars().count(), 21);
+    }
+
+    #[test]
+    fn programs_archives_and_huge_files_are_refused() {
+        assert_eq!(decode(b"\x7fELF\x02\x01\0"), Err(MigrateError::Binary { offset: 6 }));
+        assert_eq!(decode(b"ab\xff\xfe\xfd\xfc"), Err(MigrateError::Binary { offset: 2 }));
+        let huge = vec![b'a'; usize::try_from(LARGEST).unwrap() + 1];
+        assert_eq!(decode(&huge), Err(MigrateError::TooLarge { bytes: LARGEST + 1 }));
+    }
+}

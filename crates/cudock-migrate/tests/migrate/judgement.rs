@@ -1,0 +1,224 @@
+//! What the tables say to a choice.
+
+use cudock_facts::finding::Severity;
+use cudock_migrate::{Fit, Status, codes};
+
+use crate::support::{instead, judged, judged_on};
+
+#[test]
+fn a_retired_size_has_its_day_its_replacement_and_both_prices() {
+    let findings = judged("az vm create --size Standard_NC6 -l westeurope");
+    let finding = &findings[0];
+    assert_eq!(finding.code, Some(codes::SIZE_RETIRED));
+    assert_eq!(finding.message, "Standard_NC6 was retired on 2023-09-06");
+    assert_eq!(instead(finding), ["Standard_NC4as_T4_v3"]);
+    let t4 = &finding.replacements[0];
+    let price = t4.price.as_ref().unwrap();
+    assert_eq!((price.usd.to_string().as_str(), price.region.as_str()), ("0.658", "westeurope"));
+    assert!(price.date.is_some());
+    // 0.658 against 0.515 is 27.8 % more.
+    let against = t4.against.as_ref().unwrap();
+    assert_eq!((against.old.to_string().as_str(), against.percent), ("0.515", 28));
+    let texts: Vec<&str> = t4.changes.iter().map(|change| change.text.as_str()).collect();
+    assert!(
+        texts[0].starts_with("compute capability 3.7 becomes 7.5: machine code for sm_37 does not run there"),
+        "{texts:?}"
+    );
+    assert!(texts.contains(&"it has 4 vCPU instead of 6 and 28 GiB of memory instead of 56"), "{texts:?}");
+}
+
+#[test]
+fn a_size_with_more_gpus_gets_one_of_the_series_with_as_many() {
+    // The tables name NC4as_T4_v3 for all K80 sizes; four K80s are replaced by four T4s.
+    assert_eq!(instead(&judged("az vm create --size Standard_NC24")[0]), ["Standard_NC64as_T4_v3"]);
+}
+
+#[test]
+fn a_sentence_with_sizes_and_series_becomes_sizes_cheapest_first() {
+    let finding = &judged("az vm create --size Standard_NC6s_v3 -l westeurope")[0];
+    assert_eq!(
+        instead(finding),
+        [
+            "Standard_NC4as_T4_v3",
+            "Standard_NC8as_T4_v3",
+            "Standard_NC16as_T4_v3",
+            "Standard_NV36ads_A10_v5",
+            "Standard_NC64as_T4_v3",
+            "Standard_NV36adms_A10_v5",
+            "Standard_NV72ads_A10_v5",
+            "Standard_NC40ads_H100_v5",
+        ]
+    );
+    assert!(finding.replacements.iter().all(|replacement| replacement.fit == Fit::Whole));
+    let a10 = finding.replacements.iter().find(|one| one.name == "Standard_NV36ads_A10_v5").unwrap();
+    assert!(a10.changes.iter().any(|change| change.code == Some(codes::VGPU_DRIVER)), "{:?}", a10.changes);
+    let h100 = finding.replacements.last().unwrap();
+    assert!(h100.changes.iter().any(|change| change.code == Some(codes::NO_CODE_FOR_GPU)));
+    // A T4 runs machine code of a V100.
+    assert!(finding.replacements[0].changes.iter().all(|change| change.code != Some(codes::NO_CODE_FOR_GPU)));
+}
+
+#[test]
+fn where_no_series_has_as_many_gpus_fewer_and_larger_ones_are_named_as_such() {
+    let finding = &judged("az vm create --size Standard_NC24rs_v3")[0];
+    let h100 = finding.replacements.iter().find(|one| one.name == "Standard_NC40ads_H100_v5").unwrap();
+    assert_eq!(h100.fit, Fit::FewerGpus);
+    assert!(h100.changes.iter().any(|change| change.text == "it has 1 GPU instead of 4"));
+    assert!(h100.changes.iter().any(|change| change.text == "it has no InfiniBand"));
+    assert_eq!(finding.replacements[0].name, "Standard_NC64as_T4_v3");
+}
+
+#[test]
+fn a_region_may_keep_a_size_longer() {
+    let finding = &judged("az vm create --size Standard_NC6s_v3 -l chinanorth3")[0];
+    assert_eq!(finding.severity, Severity::Warning);
+    assert_eq!(finding.message, "Standard_NC6s_v3 retires on 2027-06-30 in chinanorth3");
+    let later = &judged_on("2027-07-01", "az vm create --size Standard_NC6s_v3 -l chinanorth3")[0];
+    assert_eq!(later.severity, Severity::Error);
+    let elsewhere = &judged("az vm create --size Standard_NC6s_v3")[0];
+    assert!(elsewhere.message.contains("still in chinanorth3 until 2027-06-30"), "{}", elsewhere.message);
+}
+
+#[test]
+fn before_its_end_a_size_is_only_warned_about() {
+    let finding = &judged_on("2026-09-29", "az vm create --size Standard_NV12s_v3 -l westeurope")[0];
+    assert_eq!((finding.code, finding.severity), (Some(codes::SIZE_RETIRES), Severity::Warning));
+    assert!(!finding.is_over());
+    assert!(judged_on("2026-09-30", "az vm create --size Standard_NV12s_v3 -l westeurope")[0].is_over());
+}
+
+#[test]
+fn a_name_that_never_was_leads_to_what_was_meant() {
+    let finding = &judged("az vm create --size Standard_NC6_v3 -l westeurope")[0];
+    assert_eq!(finding.status, Status::NoSuchSize { near: vec!["Standard_NC6s_v3".to_owned()] });
+    assert_eq!(finding.message, "no Azure size is called Standard_NC6_v3; did you mean Standard_NC6s_v3?");
+    assert!(
+        finding.notes[0].starts_with("Standard_NC6s_v3 was retired on 2025-09-30"),
+        "{:?}",
+        finding.notes
+    );
+    assert!(instead(finding).contains(&"Standard_NC24ads_A100_v4"));
+    let slip = &judged("az vm create --size Standard_NC4as_T4_v2")[0];
+    let Status::NoSuchSize { near } = &slip.status else { panic!("{:?}", slip.status) };
+    assert_eq!(near[0], "Standard_NC4as_T4_v3");
+    assert!(slip.replacements.is_empty(), "what was meant is on sale");
+}
+
+#[test]
+fn what_is_on_sale_is_left_alone() {
+    let finding = &judged("az vm create --size Standard_NC24ads_A100_v4")[0];
+    assert_eq!((finding.code, finding.severity), (None, Severity::Note));
+    assert_eq!(finding.status, Status::OnSale);
+    assert!(finding.replacements.is_empty());
+    assert!(finding.old.as_ref().unwrap().price.is_some());
+}
+
+#[test]
+fn a_size_that_only_has_a_price_is_told_as_such() {
+    let finding = &judged("az vm create --size Standard_ND96is_H100_v5")[0];
+    assert_eq!((finding.code, finding.severity), (Some(codes::UNDOCUMENTED), Severity::Warning));
+}
+
+#[test]
+fn an_offer_of_a_retired_size_is_replaced_as_the_size_is() {
+    let finding = &judged("az vm create --size Standard_NC6_Promo")[0];
+    assert_eq!(finding.code, Some(codes::SIZE_RETIRED));
+    assert_eq!(instead(finding), ["Standard_NC4as_T4_v3"]);
+    assert_eq!(finding.old.as_ref().unwrap().gpu.as_ref().unwrap().memory_gb, Some(12.0));
+}
+
+#[test]
+fn gpus_of_container_instances_lead_to_container_apps_and_sizes() {
+    let finding = &judged("az container create --gpu-count 1 --gpu-sku V100 -l westeurope")[0];
+    assert_eq!(finding.code, Some(codes::SERVICE_WITHOUT_GPU));
+    assert!(finding.message.ends_with("has no GPUs since 2025-07-14"), "{}", finding.message);
+    let names = instead(finding);
+    assert_eq!(names[0], "Consumption-GPU-NC8as-T4");
+    assert!(
+        names.contains(&"Standard_NC4as_T4_v3") && names.contains(&"Standard_NC40ads_H100_v5"),
+        "{names:?}"
+    );
+    assert!(finding.notes.iter().any(|note| note.contains("no --gpu-count")), "{:?}", finding.notes);
+    // Eight vCPU, 56 GiB and the GPU, by the second, for an hour.
+    assert_eq!(finding.replacements[0].price.as_ref().unwrap().region, "westeurope");
+    let four = &judged("az container create --gpu-count 4 --gpu-sku V100")[0];
+    assert_eq!(instead(four)[0], "NC96-A100", "a replica by the second holds one GPU");
+}
+
+#[test]
+fn low_priority_nodes_and_libraries_have_their_end() {
+    let findings = judged(
+        "import azure.batch\nfrom azureml.core import Run\nc = BatchServiceClient(target_low_priority_nodes=5)\n",
+    );
+    let shown: Vec<_> = findings.iter().map(|one| (one.code.unwrap(), one.severity, &one.status)).collect();
+    let on = |day: &str| Status::Ended { on: Some(day.parse().unwrap()) };
+    assert_eq!(
+        shown,
+        [
+            (codes::OLD_INTERFACE, Severity::Error, &on("2026-06-30")),
+            (codes::OLD_INTERFACE, Severity::Warning, &Status::Outdated),
+            (codes::NO_LOW_PRIORITY, Severity::Error, &on("2025-09-30")),
+        ]
+    );
+    assert!(findings[1].notes.iter().any(|note| note.contains("BatchClient")));
+}
+
+#[test]
+fn gpus_by_name_are_on_sale_as_long_as_a_size_has_them() {
+    let findings =
+        judged("resources:\n  cloud: azure\n  accelerators: [K80, 'V100:8', 'A100-80GB:2', tpu-v2-8]\n");
+    let shown: Vec<(&str, Option<&str>)> =
+        findings.iter().map(|one| (one.message.as_str(), one.code)).collect();
+    assert_eq!(
+        shown,
+        [
+            (
+                "no size on sale has 1 x K80; Standard_NC6 was retired on 2023-09-06",
+                Some(codes::SIZE_RETIRED)
+            ),
+            ("8 x V100 is on sale, as Standard_ND40rs_v2", None),
+            ("2 x A100-80GB is on sale, as Standard_NC48ads_A100_v4", None),
+        ]
+    );
+}
+
+#[test]
+fn amd_is_replaced_by_amd_and_said_so_where_it_is_not() {
+    let finding = &judged("az vm create --size Standard_NV4as_v4")[0];
+    assert!(instead(finding).iter().all(|name| name.contains("V710")), "{:?}", instead(finding));
+}
+
+#[test]
+fn every_retired_size_has_something_to_take_instead_that_is_on_sale() {
+    let facts = cudock_facts::Facts::embedded();
+    let day = "2026-11-15".parse().unwrap();
+    let mut seen = 0;
+    for size in &facts.sizes().size {
+        let findings = judged(&format!("az vm create --size {}", size.name));
+        let [finding] = findings.as_slice() else { panic!("{}", size.name) };
+        for replacement in &finding.replacements {
+            let row = facts.sizes().find(&replacement.name).one().unwrap();
+            assert!(row.is_on_sale(day), "{} -> {}", size.name, row.name);
+            assert_ne!(row.name, size.name);
+        }
+        if finding.is_over() && size.gpu.is_some() {
+            seen += 1;
+            assert!(!finding.replacements.is_empty(), "{}", size.name);
+            let order: Vec<_> = finding
+                .replacements
+                .iter()
+                .map(|one| (one.fit, one.price.as_ref().map(|price| price.usd)))
+                .collect();
+            assert!(order.is_sorted(), "{}: {order:?}", size.name);
+        }
+    }
+    assert!(seen > 20, "{seen}");
+}
+
+#[test]
+fn every_code_has_its_page() {
+    let facts = cudock_facts::Facts::embedded();
+    for code in codes::ALL {
+        assert!(facts.findings().get(code).is_some(), "{code}");
+    }
+}

@@ -1,0 +1,163 @@
+//! What is on offer: machines, regions and prices, as exact numbers.
+
+mod offers;
+
+use cudock_facts::Facts;
+
+use crate::machine::{Machine, ProfilePlan};
+use crate::offer::{Offer, RegionId, SizeId, SourceId};
+use crate::service::ServiceKind;
+
+/// Every service, size, region and priority that has a price. Made once; planning only reads it.
+#[derive(Debug, Clone)]
+pub struct Catalog {
+    machines: Vec<Machine>,
+    regions: Vec<String>,
+    sources: Vec<String>,
+    offers: Vec<Offer>,
+}
+
+impl Catalog {
+    /// The catalogue of the tables. A size without a price stays in it, so that its absence from a plan has a reason.
+    pub fn of(facts: &Facts) -> Self {
+        let mut catalog = Self {
+            machines: Vec::new(),
+            regions: region_names(facts),
+            sources: Vec::new(),
+            offers: Vec::new(),
+        };
+        let region = |name: &str| find(&catalog.regions, name).map(RegionId);
+        let sizes = facts.sizes().size.iter().map(|size| Machine::of_size(facts, size, region));
+        let mut machines: Vec<Machine> = sizes.collect();
+        let profiles = facts.services().profile.iter().map(|profile| {
+            let mut profile = Machine::of_profile(facts, profile, region);
+            profile.network =
+                machines.iter().find(|size| profile.is_twin(size)).and_then(|size| size.network);
+            profile.network_assumed = profile.network.is_some();
+            profile
+        });
+        let profiles: Vec<Machine> = profiles.collect();
+        machines.extend(profiles);
+        machines.sort_by(|a, b| a.name.cmp(&b.name));
+        machines.dedup_by(|later, earlier| later.name == earlier.name);
+        machines.truncate(usize::from(u16::MAX));
+        catalog.machines = machines;
+        let (offers, sources) = offers::all(&catalog, facts);
+        catalog.sources = sources;
+        catalog.with_offers(offers)
+    }
+
+    /// The same tables with other offers. Those that name a size or region that is not in the tables are left out.
+    #[must_use]
+    pub fn with_offers(mut self, mut offers: Vec<Offer>) -> Self {
+        offers.retain(|offer| {
+            offer.region.index() < self.regions.len()
+                && self.machine(offer.size).is_some_and(|machine| belongs(machine, offer.service))
+        });
+        offers.sort_by_key(Offer::key);
+        self.offers = offers;
+        self
+    }
+
+    /// All offers: by service, size, priority and region.
+    pub fn offers(&self) -> &[Offer] {
+        &self.offers
+    }
+
+    /// A size's or profile's name; empty for an id of another catalogue.
+    pub fn size_name(&self, size: SizeId) -> &str {
+        self.machine(size).map_or("", |machine| machine.name.as_str())
+    }
+
+    /// A region's name; empty for an id of another catalogue.
+    pub fn region_name(&self, region: RegionId) -> &str {
+        self.regions.get(region.index()).map_or("", String::as_str)
+    }
+
+    /// The name of a price's source.
+    pub fn source_name(&self, source: SourceId) -> Option<&str> {
+        self.sources.get(source.index()).map(String::as_str)
+    }
+
+    /// The id of a size's GPU in the tables.
+    pub fn gpu_of(&self, size: SizeId) -> Option<&str> {
+        self.machine(size).and_then(|machine| machine.gpu.as_deref())
+    }
+
+    /// The size or profile with a name; case does not count and `Standard_` may be left out.
+    pub fn size(&self, name: &str) -> Option<SizeId> {
+        let wanted = bare(name);
+        let place = self.machines.iter().position(|machine| bare(&machine.name).eq_ignore_ascii_case(wanted));
+        place.and_then(|place| u16::try_from(place).ok()).map(SizeId)
+    }
+
+    /// The region with a name.
+    pub fn region(&self, name: &str) -> Option<RegionId> {
+        find(&self.regions, name).map(RegionId)
+    }
+
+    /// All sizes and profiles.
+    pub fn sizes(&self) -> impl Iterator<Item = SizeId> + use<> {
+        (0..u16::try_from(self.machines.len()).unwrap_or(u16::MAX)).map(SizeId)
+    }
+
+    /// All regions.
+    pub fn regions(&self) -> impl Iterator<Item = RegionId> + use<> {
+        (0..u16::try_from(self.regions.len()).unwrap_or(u16::MAX)).map(RegionId)
+    }
+
+    /// The services that could place a size, if they take it.
+    pub fn services_of(&self, size: SizeId) -> impl Iterator<Item = ServiceKind> + '_ {
+        let machine = self.machine(size);
+        ServiceKind::ALL
+            .into_iter()
+            .filter(move |service| machine.is_some_and(|machine| belongs(machine, *service)))
+    }
+
+    pub(crate) fn machine(&self, size: SizeId) -> Option<&Machine> {
+        self.machines.get(size.index())
+    }
+
+    /// The offers of a size on a service.
+    pub(crate) fn offers_of(&self, service: ServiceKind, size: SizeId) -> &[Offer] {
+        let wanted = (service.place(), size);
+        let begin = self.offers.partition_point(|offer| (offer.service.place(), offer.size) < wanted);
+        let rest = self.offers.get(begin..).unwrap_or_default();
+        let count = rest.partition_point(|offer| (offer.service.place(), offer.size) <= wanted);
+        rest.get(..count).unwrap_or_default()
+    }
+}
+
+/// Whether a machine is of the sort a service places.
+pub(crate) fn belongs(machine: &Machine, service: ServiceKind) -> bool {
+    match machine.profile {
+        Some(ProfilePlan::Consumption) => service == ServiceKind::ContainerApps,
+        Some(ProfilePlan::Dedicated) => service == ServiceKind::ContainerAppsDedicated,
+        None => service.places_sizes(),
+    }
+}
+
+pub(crate) fn bare(name: &str) -> &str {
+    match name.get(..9) {
+        Some(prefix) if prefix.eq_ignore_ascii_case("standard_") => name.get(9..).unwrap_or(name),
+        _ => name,
+    }
+}
+
+fn region_names(facts: &Facts) -> Vec<String> {
+    let priced = facts.prices().regions();
+    let profiles =
+        facts.services().profile.iter().flat_map(|profile| profile.regions.iter().map(String::as_str));
+    let areas = facts.meters().area.iter().flat_map(|area| area.regions.iter().map(String::as_str));
+    let mut names: Vec<String> = priced.chain(profiles).chain(areas).map(str::to_owned).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.truncate(usize::from(u16::MAX));
+    names
+}
+
+/// The place of a name in a sorted list.
+fn find(names: &[String], name: &str) -> Option<u16> {
+    let place = names.binary_search_by(|known| known.as_str().cmp(name)).ok()?;
+    u16::try_from(place).ok()
+}

@@ -1,0 +1,134 @@
+//! One run, on instances that work together.
+
+use super::billing::{Bill, Up};
+use super::start::Startup;
+use super::{Setting, Unfit, Usage};
+
+pub(super) fn usage(setting: &Setting, length: u128) -> Result<Usage, Unfit> {
+    let startup = Startup::of(setting.case, setting.way, setting.bytes());
+    let time = setting.stretched(length, &startup)?;
+    let machines = setting.machines(1)?;
+    let up = Up { start: startup.billed, work: time.work, lost: time.billed - time.work, idle: 0 };
+    let mut bill = Bill::default();
+    bill.add(setting.case.terms.billing, u64::from(machines), up);
+    let total = startup.total().saturating_add(time.wall);
+    Ok(Usage {
+        way: setting.way,
+        pace: setting.pace,
+        startup,
+        machines,
+        bill,
+        disks: total.saturating_mul(u128::from(machines)),
+        lasts: total,
+        work: time.work,
+        lost: time.wall - time.work,
+        total,
+        read: setting.read(1, u64::from(machines)),
+        starts: 0,
+        requests: 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cost::Unfit;
+    use crate::cost::billing::Bill;
+    use crate::service::ServiceKind;
+    use crate::testing::{HOUR, MINUTE, SECOND, job, used};
+    use crate::workload::{Priority, Spot};
+
+    const T4: &str = "Standard_NC4as_T4_v3";
+
+    #[test]
+    fn forty_minutes_on_a_machine_are_a_start_and_forty_minutes_cut_to_whole_minutes() {
+        // 160 s to a machine (not billed), 3 GB at 150 MB/s = 20 s, 6 GB at 100 MB/s = 60 s, 5 s to be ready: 245 s.
+        // Billed: 85 s + 2400 s = 2485 s = 41 min 25 s, of which 25 s do not count and are taken off the work.
+        let usage = used(&job(40), ServiceKind::Vm, T4, Priority::Regular).unwrap();
+        assert_eq!(usage.total, 245 * SECOND + 40 * MINUTE);
+        assert_eq!(usage.work, 40 * MINUTE);
+        let bill = Bill { start: 85 * SECOND, work: 2375 * SECOND, ..Bill::default() };
+        assert_eq!((usage.bill, usage.machines), (bill, 1));
+    }
+
+    #[test]
+    fn container_apps_bill_by_the_second_from_the_pull_on() {
+        // 40 s of platform (not billed), 3 GB at 200 MB/s = 15 s, 6 GB at 1 GB/s = 6 s, 5 s to be ready.
+        let usage = used(&job(40), ServiceKind::ContainerApps, "Consumption-GPU-NC8as-T4", Priority::Regular);
+        let usage = usage.unwrap();
+        assert_eq!(usage.total, 66 * SECOND + 40 * MINUTE);
+        assert_eq!(usage.bill, Bill { start: 26 * SECOND, work: 40 * MINUTE, ..Bill::default() });
+    }
+
+    #[test]
+    fn instances_that_work_together_are_all_paid_for() {
+        let mut workload = job(60);
+        workload.gpu.instances = 4;
+        let alone = used(&job(60), ServiceKind::Vm, T4, Priority::Regular).unwrap();
+        let usage = used(&workload, ServiceKind::Vm, T4, Priority::Regular).unwrap();
+        assert_eq!((usage.machines, usage.total), (4, alone.total));
+        assert_eq!(usage.bill.work, 4 * alone.bill.work);
+        assert_eq!(usage.disks, 4 * usage.total);
+    }
+
+    #[test]
+    fn a_given_speed_shortens_the_work() {
+        let mut workload = job(60);
+        workload.gpu.speeds.insert("A100-80".into(), 4000);
+        let usage = used(&workload, ServiceKind::Vm, "Standard_NC24ads_A100_v4", Priority::Regular).unwrap();
+        assert_eq!(usage.work, 15 * MINUTE);
+    }
+
+    #[test]
+    fn a_share_of_a_gpu_does_its_share_of_the_work() {
+        let mut workload = job(60);
+        workload.gpu.measured_on = Some("A10".into());
+        let whole = used(&workload, ServiceKind::Vm, "Standard_NV36ads_A10_v5", Priority::Regular).unwrap();
+        let half = used(&workload, ServiceKind::Vm, "Standard_NV18ads_A10_v5", Priority::Regular).unwrap();
+        assert_eq!((whole.work, half.work), (HOUR, 2 * HOUR));
+    }
+
+    #[test]
+    fn a_speed_of_zero_never_ends() {
+        let mut workload = job(60);
+        workload.gpu.speeds.insert("T4".into(), 0);
+        assert_eq!(used(&workload, ServiceKind::Vm, T4, Priority::Regular), Err(Unfit::Never));
+    }
+
+    #[test]
+    fn a_missed_deadline_says_how_long_it_takes() {
+        let mut workload = job(60);
+        workload.wishes.deadline = Some(std::time::Duration::from_secs(3600));
+        let unfit = used(&workload, ServiceKind::Vm, T4, Priority::Regular);
+        assert_eq!(unfit, Err(Unfit::Deadline(HOUR + 245 * SECOND)));
+    }
+
+    #[test]
+    fn machine_learning_ends_a_job_after_21_days_and_on_spot_after_7() {
+        let mut workload = job(10 * 24 * 60);
+        workload.spot = Some(Spot {
+            evictions_per_hour: 0,
+            checkpoint_every: None,
+            checkpoint_takes: std::time::Duration::ZERO,
+        });
+        assert!(used(&workload, ServiceKind::MlCluster, T4, Priority::Regular).is_ok());
+        let unfit = used(&workload, ServiceKind::MlCluster, T4, Priority::Spot);
+        assert!(matches!(unfit, Err(Unfit::Lifetime { most, .. }) if most == 7 * 24 * HOUR), "{unfit:?}");
+    }
+
+    #[test]
+    fn only_spot_is_evicted() {
+        let mut workload = job(60);
+        workload.spot = Some(Spot {
+            evictions_per_hour: 100,
+            checkpoint_every: None,
+            checkpoint_takes: std::time::Duration::ZERO,
+        });
+        let regular = used(&workload, ServiceKind::Vm, T4, Priority::Regular).unwrap();
+        let spot = used(&workload, ServiceKind::Vm, T4, Priority::Spot).unwrap();
+        assert_eq!(regular.lost, 0);
+        // e^0.1 - 1 = 0.105171 evictions, each a start of 245 s, and 0.105171 / 0.1 h of work in place of 1 h:
+        // 25.767 + 186.153 = 211.92 s.
+        assert_eq!(spot.lost.div_ceil(SECOND), 212);
+        assert!(spot.bill.lost < spot.lost, "the wait for a machine is not billed");
+    }
+}

@@ -1,0 +1,197 @@
+//! How fast work goes on a machine: its GPU's speed, and what the data allows.
+
+use crate::cost::data;
+use crate::question::{Case, Way};
+use crate::ratio::Ratio;
+
+/// The speed of an instance, against the one the times hold on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// What the GPU could do.
+    pub(crate) gpu: Ratio,
+    /// What the data lets it do; none if it does not bound the work.
+    pub(crate) data: Option<Ratio>,
+    /// How the GPU's speed is known.
+    pub(crate) known: Known,
+}
+
+/// How a speed is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// The times were measured on it.
+    Measured,
+    /// The workload gives it.
+    Given,
+    /// From published throughput.
+    Published,
+    /// Nobody says: taken as equal.
+    Assumed,
+}
+
+impl Pace {
+    pub(crate) fn of(case: &Case, way: Way) -> Self {
+        let (speed, known) = gpu_speed(case);
+        let data = match way {
+            Way::Stage => None,
+            Way::Stream => data::bound(case),
+        };
+        Self { gpu: share_of(case, speed), data, known }
+    }
+
+    /// The speed in the end.
+    pub(crate) fn speed(self) -> Ratio {
+        self.data.map_or(self.gpu, |data| self.gpu.at_most(data))
+    }
+
+    /// How long a time of the workload takes here.
+    pub(crate) fn stretch(self, time: u128) -> Option<u128> {
+        self.speed().stretch(time)
+    }
+
+    /// Whether the GPU waits for data for more than a tenth of the time.
+    pub(crate) fn starves(self) -> bool {
+        // At the data's speed d and the GPU's g, 1 - d/g of the time is waiting.
+        self.data.is_some_and(|data| {
+            let (got, could) = (cross(data, self.gpu), cross(self.gpu, data));
+            got.saturating_mul(10) < could.saturating_mul(9)
+        })
+    }
+}
+
+fn cross(a: Ratio, b: Ratio) -> u128 {
+    u128::from(a.num) * u128::from(b.den)
+}
+
+/// In thousandths of the GPU that the times hold on.
+fn gpu_speed(case: &Case) -> (Ratio, Known) {
+    let needs = &case.workload().gpu;
+    let Some(gpu) = case.machine.gpu.as_deref() else { return (Ratio::ONE, Known::Assumed) };
+    if let Some(speed) = needs.speeds.get(gpu) {
+        return (Ratio::new(*speed, 1000), Known::Given);
+    }
+    match (needs.measured_on.as_deref(), case.question.measured_gflops, case.machine.gflops) {
+        (Some(measured), _, _) if measured == gpu => (Ratio::ONE, Known::Measured),
+        (Some(_), Some(there), Some(here)) if there > 0 && here > 0 => {
+            (Ratio::new(here, there), Known::Published)
+        }
+        _ => (Ratio::ONE, Known::Assumed),
+    }
+}
+
+/// A share of a GPU does its share of the work.
+fn share_of(case: &Case, speed: Ratio) -> Ratio {
+    match case.machine.gpus {
+        Some(gpus) if gpus < 1000 => {
+            Ratio::new(speed.num.saturating_mul(u64::from(gpus)), speed.den.saturating_mul(1000))
+        }
+        _ => speed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::ServiceKind;
+    use crate::testing::{HOUR, job, on};
+    use crate::workload::{Access, Data, Workload};
+
+    const A100: &str = "Standard_NC24ads_A100_v4";
+
+    fn reading(storage: &str, rate_per_gpu: u64) -> Workload {
+        let mut workload = job(60);
+        workload.gpu.measured_on = Some("A100-80".into());
+        workload.data = Some(Data {
+            bytes: 10_000_000_000,
+            storage: storage.into(),
+            region: None,
+            access: Access::Stream { passes: 1 },
+            rate_per_gpu: Some(rate_per_gpu),
+            read_size: 1 << 20,
+            leaves: 0,
+        });
+        workload
+    }
+
+    fn pace(workload: &Workload, size: &str) -> Pace {
+        on(workload, ServiceKind::Vm, size, |case| Pace::of(case, Way::Stream))
+    }
+
+    #[test]
+    fn a_slow_storage_stretches_the_work() {
+        // Standard files give 62 MB/s, the GPU uses 124: an hour takes two.
+        let pace = pace(&reading("files-standard-hot", 124_000_000), A100);
+        assert_eq!(pace.stretch(HOUR), Some(2 * HOUR));
+        assert!(pace.starves());
+    }
+
+    #[test]
+    fn blobs_are_read_as_fast_as_the_network_of_the_size() {
+        // 20 Gb/s are 2.5 GB/s: 2 GB/s are there, 3 GB/s are not.
+        assert!(!pace(&reading("blob-hot", 2_000_000_000), A100).starves());
+        let slow = pace(&reading("blob-hot", 5_000_000_000), A100);
+        assert_eq!(slow.stretch(HOUR), Some(2 * HOUR));
+    }
+
+    #[test]
+    fn a_tenth_of_the_time_may_be_waiting() {
+        // 2.5 GB/s of 2.75 GB/s: 9.1 % waiting; of 2.8 GB/s: 10.7 %.
+        assert!(!pace(&reading("blob-hot", 2_750_000_000), A100).starves());
+        assert!(pace(&reading("blob-hot", 2_800_000_000), A100).starves());
+    }
+
+    #[test]
+    fn a_disk_is_read_no_faster_than_the_machine_reads_disks() {
+        // Ten GB are a P4: 25 MB/s. Ultra gives 1000 MB/s, as much as the size takes.
+        assert_eq!(pace(&reading("managed-disk-premium", 25_000_000), A100).stretch(HOUR), Some(HOUR));
+        assert_eq!(pace(&reading("managed-disk-premium", 50_000_000), A100).stretch(HOUR), Some(2 * HOUR));
+    }
+
+    #[test]
+    fn a_share_is_read_by_all_who_work_together() {
+        // 62 MB/s for two instances are 31 for each, which uses 62.
+        let mut workload = reading("files-standard-hot", 62_000_000);
+        workload.gpu.instances = 2;
+        assert_eq!(pace(&workload, A100).stretch(HOUR), Some(2 * HOUR));
+        // Blobs give each its network.
+        let mut workload = reading("blob-hot", 2_000_000_000);
+        workload.gpu.instances = 2;
+        assert_eq!(pace(&workload, A100).stretch(HOUR), Some(HOUR));
+    }
+
+    #[test]
+    fn a_faster_gpu_does_not_outrun_its_data() {
+        // Measured on a T4 at 62 MB/s, which is what the storage gives: no GPU is faster than that.
+        let mut workload = reading("files-standard-hot", 62_000_000);
+        workload.gpu.measured_on = Some("T4".into());
+        assert_eq!(pace(&workload, A100).stretch(HOUR), Some(HOUR));
+    }
+
+    #[test]
+    fn published_throughput_stands_in_for_a_measurement() {
+        let mut workload = job(60);
+        workload.gpu.measured_on = Some("A100-80".into());
+        let pace = pace(&workload, "Standard_ND96isr_H100_v5");
+        assert_eq!(pace.known, Known::Published);
+        let tera = |id: &str| {
+            crate::testing::facts()
+                .gpus()
+                .find(id)
+                .one()
+                .unwrap()
+                .fp16_tflops
+                .map(crate::machine::gflops)
+                .unwrap()
+        };
+        assert_eq!(pace.gpu, Ratio::new(tera("H100-SXM"), tera("A100-80")));
+        workload.gpu.measured_on = None;
+        let assumed = on(&workload, ServiceKind::Vm, A100, |case| Pace::of(case, Way::Stream));
+        assert_eq!((assumed.gpu, assumed.known), (Ratio::ONE, Known::Assumed));
+    }
+
+    #[test]
+    fn data_that_was_copied_bounds_nothing() {
+        let workload = reading("files-standard-hot", 124_000_000);
+        let pace = on(&workload, ServiceKind::Vm, A100, |case| Pace::of(case, Way::Stage));
+        assert_eq!(pace.stretch(HOUR), Some(HOUR));
+    }
+}

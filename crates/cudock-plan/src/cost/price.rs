@@ -1,0 +1,229 @@
+//! From what is used to what it costs in a region. Time of machines is rounded up once, to a billionth, as is each other
+//! part; the sum is exact.
+
+use cudock_facts::tables::StorageKind;
+
+use super::places::{Place, Transfer};
+use super::{MONTH, Usage};
+use crate::money::Money;
+use crate::offer::Offer;
+use crate::placement::PartKind;
+use crate::question::Case;
+
+const HOUR: u128 = 3_600_000;
+const GB: u128 = 1_000_000_000;
+
+/// The parts of a cost, in the order reports list them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Parts {
+    money: [Money; 9],
+}
+
+impl Parts {
+    /// All kinds of parts, in order.
+    pub(crate) const KINDS: [PartKind; 9] = [
+        PartKind::Compute,
+        PartKind::ColdStart,
+        PartKind::Idle,
+        PartKind::Evictions,
+        PartKind::Rounding,
+        PartKind::Fee,
+        PartKind::Disk,
+        PartKind::Storage,
+        PartKind::Egress,
+    ];
+
+    pub(crate) fn total(&self) -> Money {
+        self.money.into_iter().sum()
+    }
+
+    /// Each part that is something.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PartKind, Money)> + '_ {
+        Self::KINDS.into_iter().zip(self.money).filter(|(_, money)| *money > Money::ZERO)
+    }
+
+    pub(crate) fn of(&self, kind: PartKind) -> Money {
+        self.iter().find(|(known, _)| *known == kind).map(|(_, money)| money).unwrap_or_default()
+    }
+}
+
+/// Prices nobody knows, which bar a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unpriced {
+    /// Data that leaves Azure.
+    Egress,
+    /// Data that comes from where it lies.
+    Transfer,
+}
+
+/// What an offer costs.
+pub(crate) fn price(case: &Case, offer: &Offer, usage: &Usage) -> Result<Parts, Unpriced> {
+    let nowhere = Place::default();
+    let place = case.question.places.of(case.question, offer.region).unwrap_or(&nowhere);
+    let hour = offer.rate.hour();
+    let bill = &usage.bill;
+    // Rounding is once for all time of machines: each part is what it adds to the ones before. So the sum depends on the
+    // time that is billed and on nothing else, however it is split.
+    let (mut until, mut paid) = (0_u128, Money::ZERO);
+    let mut time = |millis: u128| {
+        // Most parts are nothing for most offers, and dividing is what takes the time.
+        if millis == 0 {
+            return Money::ZERO;
+        }
+        until = until.saturating_add(millis);
+        let part = hour.share(until, HOUR).less(paid);
+        paid += part;
+        part
+    };
+    Ok(Parts {
+        money: [
+            time(bill.work),
+            time(bill.start),
+            time(bill.idle),
+            time(bill.lost),
+            time(bill.rounding),
+            fee(case, place, usage),
+            disk(case, place, usage),
+            storage(case, place, usage),
+            moved(case, place, usage)?,
+        ],
+    })
+}
+
+fn fee(case: &Case, place: &Place, usage: &Usage) -> Money {
+    let fees = place.fees(case.terms.kind);
+    let balancer = if usage.machines > 1 { fees.balancer_hour } else { Money::ZERO };
+    let hour = fees.hour + balancer;
+    let by_time = if hour == Money::ZERO { hour } else { hour.share(usage.lasts, HOUR) };
+    if fees.requests == Money::ZERO {
+        return by_time;
+    }
+    by_time + fees.requests.share(usage.requests, 1_000_000 * 1000)
+}
+
+fn disk(case: &Case, place: &Place, usage: &Usage) -> Money {
+    match place.disk_month {
+        Some(month) if case.terms.kind.bills_disk() => month.share(usage.disks, MONTH),
+        _ => Money::ZERO,
+    }
+}
+
+fn storage(case: &Case, place: &Place, usage: &Usage) -> Money {
+    let (Some(data), Some(store)) = (&case.workload().data, &case.question.store) else { return Money::ZERO };
+    let prices = place.store;
+    // A managed disk belongs to one machine; all else is shared.
+    let copies = if store.kind == StorageKind::Disk { u64::from(usage.machines.max(1)) } else { 1 };
+    let kept = prices.month.map(|month| month.share(usage.lasts, MONTH).times(copies));
+    let reads = usage.read.div_ceil(u128::from(data.read_size.max(1)));
+    let read = prices.reads.map(|ten_thousand| ten_thousand.share(reads, 10_000));
+    let fetched = prices.retrieval.map(|gb| gb.share(usage.read, GB));
+    [kept, read, fetched].into_iter().flatten().sum()
+}
+
+fn moved(case: &Case, place: &Place, usage: &Usage) -> Result<Money, Unpriced> {
+    if case.workload().data.is_none() {
+        return Ok(Money::ZERO);
+    }
+    let out = place.egress.ok_or(Unpriced::Egress)?;
+    let brought = match place.transfer {
+        Transfer::None => Money::ZERO,
+        Transfer::Gb(gb) => gb.share(usage.read, GB),
+        Transfer::Unknown => return Err(Unpriced::Transfer),
+    };
+    Ok(out + brought)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::ServiceKind;
+    use crate::testing::{job, parts_at_a_dollar, workload};
+    use crate::workload::{Access, Data, DayLoad, PerSecond, Work};
+
+    const T4: &str = "Standard_NC4as_T4_v3";
+
+    fn nanos(money: Money) -> u128 {
+        money.nanos()
+    }
+
+    fn data(storage: &str, region: Option<&str>, leaves: u64) -> Data {
+        Data {
+            bytes: 1_000_000_000_000,
+            storage: storage.into(),
+            region: region.map(str::to_owned),
+            access: Access::Stream { passes: 2 },
+            rate_per_gpu: None,
+            read_size: 4_000_000,
+            leaves,
+        }
+    }
+
+    #[test]
+    fn time_is_paid_by_the_hour_and_rounded_up_once() {
+        // 40 minutes on a machine: 85 s of start and 2375 s of work at a dollar an hour.
+        let parts = parts_at_a_dollar(&job(40), ServiceKind::Vm, T4);
+        // 2375/3600 = 0.6597222..., up; with the start 2460/3600 = 0.6833333..., up.
+        assert_eq!(nanos(parts.of(PartKind::Compute)), 659_722_223);
+        assert_eq!(nanos(parts.of(PartKind::ColdStart)), 683_333_334 - 659_722_223);
+        // A P10 at 21.68 a month of 730 h for 245 + 2400 s: 21.68 x 2645 / 2,628,000 = 0.0218203...
+        assert_eq!(nanos(parts.of(PartKind::Disk)), 21_820_244);
+        assert_eq!(parts.total(), parts.iter().map(|(_, money)| money).sum());
+    }
+
+    #[test]
+    fn a_cluster_of_ones_own_costs_beside_its_nodes() {
+        // 0.10 for the cluster, 0.096 for the system node, 0.025 for the balancer: 0.221 an hour, for
+        // 450 + 20 + 40 + 5 + 2400 = 2915 s.
+        let parts = parts_at_a_dollar(&job(40), ServiceKind::Aks, T4);
+        assert_eq!(nanos(parts.of(PartKind::Fee)), (221_000_000_u128 * 2915).div_ceil(3600));
+        assert_eq!(parts_at_a_dollar(&job(40), ServiceKind::MlCluster, T4).of(PartKind::Fee), Money::ZERO);
+    }
+
+    #[test]
+    fn storage_is_kept_and_read() {
+        // 1 TB of hot blobs at 0.018032 a GB and month for 2645 s, and 2 TB in reads of 4 MB: 500,000 at 0.0043 for
+        // ten thousand = 0.215.
+        let mut workload = job(40);
+        workload.data = Some(data("blob-hot", None, 0));
+        let kept = (18_032_000_000_u128 * 2645).div_ceil(2_628_000);
+        let parts = parts_at_a_dollar(&workload, ServiceKind::Vm, T4);
+        assert_eq!(nanos(parts.of(PartKind::Storage)), kept + 215_000_000);
+        // Cool blobs: 2 TB fetched at 0.01 a GB are 20 dollars, 500,000 reads at 0.01 for ten thousand 50 cents.
+        workload.data = Some(data("blob-cool", None, 0));
+        let kept = (10_000_000_000_u128 * 2645).div_ceil(2_628_000);
+        let parts = parts_at_a_dollar(&workload, ServiceKind::Vm, T4);
+        assert_eq!(nanos(parts.of(PartKind::Storage)), kept + 20_500_000_000);
+    }
+
+    #[test]
+    fn data_from_another_region_and_out_of_azure_is_paid_by_the_gigabyte() {
+        // 2 TB from northeurope at 0.02 = 40 dollars; 500 GB out at 0.087 = 43.50, the free 100 GB not taken off.
+        let mut workload = job(40);
+        workload.data = Some(data("blob-hot", Some("northeurope"), 500_000_000_000));
+        let parts = parts_at_a_dollar(&workload, ServiceKind::Vm, T4);
+        assert_eq!(nanos(parts.of(PartKind::Egress)), 83_500_000_000);
+    }
+
+    #[test]
+    fn much_egress_gets_cheaper_tier_by_tier() {
+        // 20,000 GB: 10,335 at 0.087 and 9,665 at 0.083 = 899.145 + 802.195.
+        let mut workload = job(40);
+        workload.data = Some(data("blob-hot", None, 20_000_000_000_000));
+        let parts = parts_at_a_dollar(&workload, ServiceKind::Vm, T4);
+        assert_eq!(nanos(parts.of(PartKind::Egress)), 1_701_340_000_000);
+    }
+
+    #[test]
+    fn requests_to_container_apps_are_paid_by_the_million() {
+        // One a second: 2.628 million a month at 0.40.
+        let load = DayLoad { hours: [PerSecond { millis: 1000 }; 24] };
+        let serve =
+            workload(Work::Serve { load, replica_rate: PerSecond { millis: 10_000 }, target_percent: 50 });
+        let parts = parts_at_a_dollar(&serve, ServiceKind::ContainerApps, "Consumption-GPU-NC8as-T4");
+        assert_eq!(nanos(parts.of(PartKind::Fee)), 1_051_200_000);
+        // A machine has a public address at half a cent an hour.
+        let parts = parts_at_a_dollar(&serve, ServiceKind::Vm, T4);
+        assert_eq!(nanos(parts.of(PartKind::Fee)), 730 * 5_000_000);
+        assert_eq!(nanos(parts.of(PartKind::Compute) + parts.of(PartKind::Idle)), 730_000_000_000);
+    }
+}

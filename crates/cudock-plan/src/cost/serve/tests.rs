@@ -1,0 +1,111 @@
+use crate::cost::{MONTH, Unfit};
+use crate::service::ServiceKind;
+use crate::testing::{HOUR, SECOND, used, workload};
+use crate::workload::{DayLoad, PerSecond, Priority, Spot, Work, Workload};
+
+const T4: &str = "Standard_NC4as_T4_v3";
+const PROFILE: &str = "Consumption-GPU-NC8as-T4";
+
+/// So many thousandths a second in so many hours of the day from eight o'clock, none in the others; an instance
+/// answers ten a second and is kept half full.
+fn serve(millis: u64, hours: usize) -> Workload {
+    let mut load = DayLoad { hours: [PerSecond::default(); 24] };
+    for hour in 8..8 + hours {
+        load.hours[hour % 24].millis = millis;
+    }
+    let mut workload =
+        workload(Work::Serve { load, replica_rate: PerSecond { millis: 10_000 }, target_percent: 50 });
+    workload.wishes.cold_starts_allowed = true;
+    workload
+}
+
+#[test]
+fn a_machine_of_ones_own_is_up_all_month_for_the_peak() {
+    // 12 a second at 5 for each instance are 3 instances, through 730 hours.
+    let usage = used(&serve(12_000, 10), ServiceKind::Vm, T4, Priority::Regular).unwrap();
+    assert_eq!((usage.machines, usage.total), (3, 0));
+    assert_eq!(usage.bill.work + usage.bill.idle, 3 * MONTH);
+    // Busy: 12/10 of an instance in 10 of 24 hours.
+    assert_eq!(usage.bill.work, MONTH * 12 / 10 * 10 / 24);
+}
+
+#[test]
+fn a_node_pool_goes_to_zero_at_night_where_a_cold_start_is_allowed() {
+    let mut workload = serve(12_000, 10);
+    let usage = used(&workload, ServiceKind::Aks, T4, Priority::Regular).unwrap();
+    // Three starts a day for 730/24 days: 450 s to a node are not billed, 20 + 40 + 5 s are; 600 s idle before
+    // a node is given back.
+    let days = |time: u128| (3 * time * 730).div_ceil(24);
+    assert_eq!(usage.bill.start, days(65 * SECOND));
+    assert_eq!(usage.bill.work + usage.bill.idle, 3 * MONTH * 10 / 24 + days(600 * SECOND));
+    assert_eq!(usage.total, (450 + 20 + 40 + 5) * SECOND);
+    workload.wishes.cold_starts_allowed = false;
+    let usage = used(&workload, ServiceKind::Aks, T4, Priority::Regular).unwrap();
+    assert_eq!(usage.total, 0, "one node stays up");
+    let days = |time: u128| (2 * time * 730).div_ceil(24);
+    assert_eq!(usage.bill.work + usage.bill.idle, MONTH * (3 * 10 + 14) / 24 + days(600 * SECOND));
+}
+
+#[test]
+fn an_endpoint_never_goes_below_one_instance() {
+    let usage = used(&serve(12_000, 10), ServiceKind::MlEndpoint, T4, Priority::Regular).unwrap();
+    let starts = (2_u128 * 300 * SECOND * 730).div_ceil(24);
+    assert_eq!(usage.bill.work + usage.bill.idle, MONTH * (3 * 10 + 14) / 24 + starts);
+    assert_eq!(usage.total, 0);
+}
+
+#[test]
+fn a_sleeper_is_up_while_a_request_came_lately() {
+    // One request in 1000 s, all day. A cold start takes 66 s and sleep comes after 300 s: up for
+    // 1 - e^-0.366 = 30.65 % of the month, and e^-0.366 x 2628 = 1822.5 requests find it asleep.
+    let usage = used(&serve(1, 24), ServiceKind::ContainerApps, PROFILE, Priority::Regular).unwrap();
+    assert_eq!(usage.starts.div_ceil(1000), 1823);
+    let starts = usage.starts;
+    let up = usage.bill.start + usage.bill.work + usage.bill.idle + starts * 40;
+    #[allow(clippy::cast_precision_loss, reason = "a share of a month")]
+    let share = up as f64 / MONTH as f64;
+    assert!((share - (1.0 - (-0.366_f64).exp())).abs() < 1e-6, "{share}");
+    assert_eq!(usage.total, 66 * SECOND);
+    // Half a second for each start, as parts of a second count whole.
+    assert_eq!(usage.bill.rounding, (starts * 500).div_ceil(1000));
+}
+
+#[test]
+fn a_sleeper_may_not_sleep_where_no_request_may_wait() {
+    let mut workload = serve(1, 24);
+    workload.wishes.cold_starts_allowed = false;
+    let usage = used(&workload, ServiceKind::ContainerApps, PROFILE, Priority::Regular).unwrap();
+    assert_eq!(usage.bill.work + usage.bill.idle, MONTH);
+    assert_eq!((usage.bill.start, usage.total), (0, 0));
+}
+
+#[test]
+fn a_busy_sleeper_costs_what_a_replica_costs_that_never_sleeps() {
+    // Four a second: e^-1464 is nothing.
+    let usage = used(&serve(4000, 24), ServiceKind::ContainerApps, PROFILE, Priority::Regular).unwrap();
+    assert_eq!(usage.bill.work + usage.bill.idle, MONTH);
+    assert_eq!(usage.bill.start, 0);
+}
+
+#[test]
+fn restarts_after_evictions_are_paid_for() {
+    let mut workload = serve(4000, 24);
+    let zero = std::time::Duration::ZERO;
+    workload.spot = Some(Spot { evictions_per_hour: 100, checkpoint_every: None, checkpoint_takes: zero });
+    let usage = used(&workload, ServiceKind::Vm, T4, Priority::Spot).unwrap();
+    // 730 h x 0.1 = 73 evictions, of whose start 85 s are billed.
+    assert_eq!(usage.bill.lost, 73 * 85 * SECOND);
+}
+
+#[test]
+fn a_load_that_no_number_of_instances_meets_is_refused() {
+    let unfit = used(&serve(u64::MAX, 24), ServiceKind::Vm, T4, Priority::Regular);
+    assert!(matches!(unfit, Err(Unfit::Instances { .. })), "{unfit:?}");
+}
+
+#[test]
+fn requests_are_counted_for_730_hours() {
+    let usage = used(&serve(1000, 12), ServiceKind::Vm, T4, Priority::Regular).unwrap();
+    // One a second for half of 730 hours, in thousandths.
+    assert_eq!(usage.requests, 365 * HOUR);
+}

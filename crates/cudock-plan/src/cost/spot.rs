@@ -1,0 +1,147 @@
+//! What evictions cost: time that is worked twice.
+//!
+//! Evictions come at random at a rate `l`. Work of length `s` that starts over after each takes `(e^(ls) - 1) / l` on the
+//! average, and is evicted `e^(ls) - 1` times; each time a start of length `R` follows. Checkpoints cut the work into
+//! segments that start over one by one.
+
+use crate::ratio::mul_div_ceil;
+use crate::workload::Spot;
+
+/// Work that takes more than so many times its length does not pay, whatever the price.
+const MOST_TIMES: u128 = 10;
+
+/// The mean time of work on machines that are evicted, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Expected {
+    /// From the beginning of the work to its end.
+    pub(crate) wall: u128,
+    /// What of it is paid for.
+    pub(crate) billed: u128,
+}
+
+/// The mean time of `work` on `together` instances of which none may be missing; none if that is more than ten times
+/// the work.
+pub(crate) fn expected(
+    work: u128,
+    spot: &Spot,
+    together: u32,
+    restart: u128,
+    restart_billed: u128,
+) -> Option<Expected> {
+    let rate = per_milli(spot.evictions_per_hour) * f64::from(together);
+    let every = spot.checkpoint_every.map(|time| time.as_millis()).filter(|every| *every > 0).unwrap_or(work);
+    // The last segment ends with the work, not with a checkpoint.
+    let before = if work == 0 { 0 } else { work.div_ceil(every.max(1)) - 1 };
+    let last = work.saturating_sub(before.saturating_mul(every));
+    let segment = every.saturating_add(spot.checkpoint_takes.as_millis());
+    let mean = |restart: u128| {
+        let (long, short) = (of_segment(segment, rate, restart), of_segment(last, rate, restart));
+        // A sum without its first part, so that no eviction at all adds nothing at all.
+        float(before) * (long - float(every)) + (short - float(last))
+    };
+    let (extra, extra_billed) = (mean(restart), mean(restart_billed));
+    if !(extra.is_finite() && extra_billed.is_finite()) {
+        return None;
+    }
+    let wall = work.saturating_add(millis(extra));
+    let billed = work.saturating_add(millis(extra_billed)).min(wall);
+    (wall <= work.saturating_mul(MOST_TIMES)).then_some(Expected { wall, billed })
+}
+
+/// Time lost to evictions of instances that serve: each costs a start.
+pub(crate) fn restarts(up: u128, spot: &Spot, start: u128) -> u128 {
+    const MILLIS_PER_THOUSAND_HOURS: u128 = 3_600_000 * 1000;
+    let evictions = up.saturating_mul(u128::from(spot.evictions_per_hour));
+    mul_div_ceil(evictions, start, MILLIS_PER_THOUSAND_HOURS)
+}
+
+/// The mean time of a segment, with the starts after its evictions.
+fn of_segment(length: u128, rate: f64, restart: u128) -> f64 {
+    let length = float(length);
+    if rate <= 0.0 {
+        return length;
+    }
+    let evictions = (rate * length).exp_m1();
+    evictions / rate + evictions * float(restart)
+}
+
+/// Thousandths an hour as a rate a millisecond.
+fn per_milli(thousandths_an_hour: u64) -> f64 {
+    float(u128::from(thousandths_an_hour)) / 1000.0 / 3_600_000.0
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a mean is an estimate: 53 bits of milliseconds are ages")]
+fn float(count: u128) -> f64 {
+    count as f64
+}
+
+/// Up to a whole millisecond; a hair below zero, which rounding of floats can leave, is zero.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast from float saturates, and only what is above zero is left"
+)]
+fn millis(time: f64) -> u128 {
+    // A millionth of a millisecond is noise of the floats, not time.
+    (time - 1e-6).max(0.0).ceil() as u128
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const HOUR: u128 = 3_600_000;
+    const MINUTE: u128 = 60_000;
+
+    fn spot(evictions_per_hour: u64, every: Option<u128>, takes: u128) -> Spot {
+        let time = |millis: u128| Duration::from_millis(u64::try_from(millis).unwrap());
+        Spot { evictions_per_hour, checkpoint_every: every.map(time), checkpoint_takes: time(takes) }
+    }
+
+    #[test]
+    fn without_evictions_only_checkpoints_are_added() {
+        let none = expected(10 * HOUR, &spot(0, None, 0), 1, MINUTE, MINUTE).unwrap();
+        assert_eq!(none, Expected { wall: 10 * HOUR, billed: 10 * HOUR });
+        // Ten hours in half hours: nineteen checkpoints of a minute, the end of the work is none.
+        let some = expected(10 * HOUR, &spot(0, Some(HOUR / 2), MINUTE), 1, 0, 0).unwrap();
+        assert_eq!(some.wall, 10 * HOUR + 19 * MINUTE);
+    }
+
+    #[test]
+    fn an_hour_evicted_once_an_hour_takes_e_minus_one_hours_and_as_many_starts() {
+        // (e - 1) x 60 min = 103.0969 min, and (e - 1) = 1.71828 starts of 10 min, of which 4 min are paid for.
+        let mean = expected(HOUR, &spot(1000, None, 0), 1, 10 * MINUTE, 4 * MINUTE).unwrap();
+        let e = std::f64::consts::E - 1.0;
+        let near = |value: u128, minutes: f64| (float(value) / 60_000.0 - minutes).abs() < 0.001;
+        assert!(near(mean.wall, e * 70.0), "{mean:?}");
+        assert!(near(mean.billed, e * 64.0), "{mean:?}");
+    }
+
+    #[test]
+    fn checkpoints_bring_the_loss_down() {
+        let rare = expected(10 * HOUR, &spot(50, None, 0), 1, 10 * MINUTE, 10 * MINUTE).unwrap();
+        let often =
+            expected(10 * HOUR, &spot(50, Some(HOUR / 2), MINUTE), 1, 10 * MINUTE, 10 * MINUTE).unwrap();
+        assert!(often.wall < rare.wall, "{often:?} {rare:?}");
+    }
+
+    #[test]
+    fn instances_that_work_together_are_evicted_together() {
+        let alone = expected(HOUR, &spot(100, None, 0), 4, 0, 0);
+        assert_eq!(alone, expected(HOUR, &spot(400, None, 0), 1, 0, 0));
+    }
+
+    #[test]
+    fn work_that_hardly_ever_ends_is_none() {
+        assert_eq!(expected(100 * HOUR, &spot(1000, None, 0), 1, 0, 0), None);
+        assert_eq!(expected(u128::MAX, &spot(u64::MAX, None, 0), u32::MAX, u128::MAX, u128::MAX), None);
+    }
+
+    #[test]
+    fn a_restart_is_paid_for_with_each_eviction_of_what_serves() {
+        // 730 h at 0.1 evictions an hour are 73, each a start of 100 s.
+        assert_eq!(restarts(730 * HOUR, &spot(100, None, 0), 100_000), 73 * 100_000);
+    }
+}

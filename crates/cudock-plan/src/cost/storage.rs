@@ -1,0 +1,130 @@
+//! Where data lies: how fast it is read and what it costs there.
+
+use cudock_facts::Facts;
+use cudock_facts::tables::{DiskTier, Storage, StorageKind, StoragePrice, Throughput};
+
+use crate::machine::{GIB, Machine};
+use crate::money::Money;
+
+/// A storage that holds so much.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Store<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) kind: StorageKind,
+    bytes: u64,
+    gib: u64,
+    row: &'a Storage,
+    throughput: Option<&'a Throughput>,
+    pub(crate) tier: Option<&'a DiskTier>,
+}
+
+/// What a storage costs in a region. A price nobody knows is none.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct StorePrices {
+    /// Keeping all of it for a month of 730 hours.
+    pub(crate) month: Option<Money>,
+    /// Ten thousand reads.
+    pub(crate) reads: Option<Money>,
+    /// Fetching a GB.
+    pub(crate) retrieval: Option<Money>,
+    /// Whether a price is another region's.
+    pub(crate) elsewhere: bool,
+}
+
+impl<'a> Store<'a> {
+    pub(crate) fn find(facts: &'a Facts, id: &str, bytes: u64) -> Option<Self> {
+        let row = facts.storage().storage.iter().find(|row| row.id == id)?;
+        let gib = bytes.div_ceil(GIB);
+        Some(Self {
+            id: &row.id,
+            name: &row.name,
+            kind: row.kind,
+            bytes,
+            gib,
+            row,
+            throughput: facts.meters().throughput_of(id),
+            tier: facts.meters().disk_for(id, gib),
+        })
+    }
+
+    /// Bytes a second that one of `together` instances gets: no more than the storage gives, nor than the way to it. What
+    /// a share or a file system gives is for all who read it.
+    pub(crate) fn supply(&self, machine: &Machine, together: u32) -> Option<u64> {
+        let readers = match self.kind {
+            StorageKind::File | StorageKind::Lustre => u64::from(together.max(1)),
+            StorageKind::Local | StorageKind::Disk | StorageKind::Object => 1,
+        };
+        let own = match (self.tier, self.throughput) {
+            (Some(tier), _) => Some(u64::from(tier.mb_per_s) * 1_000_000),
+            (None, Some(row)) => row.bytes_per_second(self.gib, machine.local_disks),
+            (None, None) => None,
+        };
+        let way = match self.kind {
+            StorageKind::Local => None,
+            StorageKind::Disk => machine.remote_disks,
+            StorageKind::Object | StorageKind::File | StorageKind::Lustre => machine.network,
+        };
+        let own = own.map(|rate| rate / readers);
+        [own, self.most(), way].into_iter().flatten().min()
+    }
+
+    fn most(&self) -> Option<u64> {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a cast from float saturates, and figures of tables are small"
+        )]
+        self.row.max_mbps.map(|mbps| (mbps * 1e6) as u64)
+    }
+
+    /// Whether no source gives its rate.
+    pub(crate) fn rate_is_assumed(&self) -> bool {
+        self.tier.is_none() && self.throughput.is_some_and(|row| row.assumed)
+    }
+
+    /// The prices of a region, or of another where it has none.
+    pub(crate) fn prices(&self, facts: &Facts, region: &str) -> StorePrices {
+        let mut elsewhere = false;
+        let mut find = |meter: &str| {
+            let (price, here) = price(facts, self.id, meter, region)?;
+            elsewhere |= !here;
+            Some(price)
+        };
+        let least = self.throughput.and_then(|row| row.least_gib).map_or(0, u64::from);
+        let bytes = self.bytes.max(least.saturating_mul(GIB));
+        let month = match self.tier {
+            Some(tier) => find(&format!("{}-month", tier.tier)),
+            None => find("gb-month").map(|gb| gb.share(u128::from(bytes), 1_000_000_000)).or_else(|| {
+                let hour = find("gib-hour")?.times(self.gib.max(least));
+                Some((hour + self.bought_rate(&mut find)).times(730))
+            }),
+        };
+        let month = if self.kind == StorageKind::Local { Some(Money::ZERO) } else { month };
+        let (reads, retrieval) = (find("read-10k"), find("retrieval-gb"));
+        StorePrices { month, reads, retrieval, elsewhere }
+    }
+
+    /// Throughput that is bought by the megabyte a second, for an hour.
+    fn bought_rate(&self, find: &mut impl FnMut(&str) -> Option<Money>) -> Money {
+        let Some(rate) = self.throughput.and_then(|row| row.bytes_per_second(self.gib, 1)) else {
+            return Money::ZERO;
+        };
+        let by_mb = find("mbps-hour").map(|price| price.times(rate.div_ceil(1_000_000)));
+        by_mb
+            .or_else(|| find("mibps-hour").map(|price| price.times(rate.div_ceil(1 << 20))))
+            .unwrap_or_default()
+    }
+}
+
+/// The price of a meter in a region and whether it is that region's own: Western Europe's stands in where there is
+/// none, and the first of all where that has none either.
+pub(super) fn price(facts: &Facts, storage: &str, meter: &str, region: &str) -> Option<(Money, bool)> {
+    let rows = || facts.storage().price.iter().filter(|row| row.storage == storage && row.meter == meter);
+    let exact = |row: &StoragePrice| row.exact().map(|usd| Money::from_nanos(u128::from(usd.nanos())));
+    let named = |name: &str| rows().find(|row| row.region == name).and_then(exact);
+    match named(region) {
+        Some(price) => Some((price, true)),
+        None => named("westeurope").or_else(|| rows().find_map(exact)).map(|price| (price, false)),
+    }
+}

@@ -1,0 +1,204 @@
+//! A virtual machine size or a workload profile, with its figures as whole numbers.
+
+use cudock_facts::Facts;
+use cudock_facts::tables::{Gpu, Lifecycle, Profile, Size, SizeDriver, Vendor};
+use cudock_facts::version::{Capability, Date};
+
+use crate::offer::RegionId;
+
+pub(crate) const GB: u64 = 1_000_000_000;
+pub(crate) const GIB: u64 = 1 << 30;
+
+/// What an instance is. A figure the tables do not have is none.
+#[derive(Debug, Clone)]
+pub(crate) struct Machine {
+    pub(crate) name: String,
+    /// Container Apps only.
+    pub(crate) profile: Option<ProfilePlan>,
+    pub(crate) gpu: Option<String>,
+    pub(crate) nvidia: Option<bool>,
+    pub(crate) capability: Option<Capability>,
+    /// Published half-precision throughput, in 10^9 operations a second.
+    pub(crate) gflops: Option<u64>,
+    /// GPUs in thousandths.
+    pub(crate) gpus: Option<u32>,
+    /// Of each GPU or of the share, in bytes.
+    pub(crate) gpu_memory: Option<u64>,
+    pub(crate) vcpu: Option<u32>,
+    pub(crate) ram: Option<u64>,
+    /// The larger of temporary disk and local `NVMe`, in bytes.
+    pub(crate) local_disk: u64,
+    pub(crate) local_disks: u32,
+    /// Bytes a second.
+    pub(crate) network: Option<u64>,
+    /// Whether that is taken from the size a profile seems to be made of.
+    pub(crate) network_assumed: bool,
+    /// Bytes a second of all remote disks.
+    pub(crate) remote_disks: Option<u64>,
+    pub(crate) infiniband: Option<bool>,
+    pub(crate) infiniband_gbps: Option<u32>,
+    pub(crate) nvlink: Option<String>,
+    pub(crate) architecture: String,
+    pub(crate) driver: Option<SizeDriver>,
+    pub(crate) family: Option<String>,
+    pub(crate) aks: bool,
+    pub(crate) spot: Option<bool>,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) documented: bool,
+    pub(crate) replacement: Option<String>,
+    /// The day it ends or ended where no other day is named.
+    pub(crate) ends: Option<Date>,
+    pub(crate) ends_in: Vec<(RegionId, Date)>,
+    /// Where a profile is offered; empty for sizes, whose prices tell.
+    pub(crate) offered_in: Vec<RegionId>,
+    /// Whether managed online endpoints take it, and whether without a reserve of quota.
+    pub(crate) endpoint_exempt: Option<bool>,
+}
+
+/// How a profile is paid for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProfilePlan {
+    Consumption,
+    Dedicated,
+}
+
+impl Machine {
+    pub(crate) fn of_size(facts: &Facts, size: &Size, region: impl Fn(&str) -> Option<RegionId>) -> Self {
+        let gib = |value: Option<u32>| u64::from(value.unwrap_or(0)).saturating_mul(GIB);
+        let nvme = gib(size.nvme_gib);
+        let ends_in = size.retired_on_by_region.iter().filter_map(|(name, day)| Some((region(name)?, *day)));
+        Self {
+            gpus: size
+                .gpu_count
+                .map(|count| whole(count * 1000.0))
+                .and_then(|count| u32::try_from(count).ok()),
+            gpu_memory: size.gpu_memory_gb.map(|gb| gb_bytes(gb, GB)),
+            vcpu: size.vcpu,
+            ram: size.ram_gib.map(|gib| gb_bytes(gib, GIB)),
+            local_disk: nvme.max(gib(size.temp_disk_gib)),
+            local_disks: size.nvme_disks.unwrap_or(1).max(1),
+            network: size.network_mbps.map(|mbps| u64::from(mbps) * 1_000_000 / 8),
+            remote_disks: size.remote_disk_mbps.map(|mbps| u64::from(mbps) * 1_000_000),
+            infiniband: size.infiniband,
+            infiniband_gbps: size.infiniband_gbps,
+            nvlink: size.nvlink.clone(),
+            architecture: size.cpu_arch.clone(),
+            driver: size.driver,
+            family: size.quota_family.clone(),
+            aks: !size.aks_node_os.is_empty(),
+            spot: size.spot,
+            lifecycle: size.lifecycle,
+            documented: size.documented,
+            replacement: size.replacement.clone(),
+            ends: size.retired_on.or(size.retires_on),
+            ends_in: ends_in.collect(),
+            endpoint_exempt: facts.meters().endpoint_size(&size.name).map(|row| row.reserve_exempt),
+            ..Self::with_gpu(facts, &size.name, size.gpu.as_deref())
+        }
+    }
+
+    pub(crate) fn of_profile(
+        facts: &Facts,
+        profile: &Profile,
+        region: impl Fn(&str) -> Option<RegionId>,
+    ) -> Self {
+        let dedicated = profile.plan == "dedicated";
+        let base = Self::with_gpu(facts, &profile.name, Some(&profile.gpu));
+        let row = facts.gpus().gpu.iter().find(|row| row.id == profile.gpu);
+        let memory = row.and_then(|row| row.memory_gb.iter().min().copied());
+        Self {
+            profile: Some(if dedicated { ProfilePlan::Dedicated } else { ProfilePlan::Consumption }),
+            gpus: profile.gpu_count.checked_mul(1000),
+            gpu_memory: memory.map(|gb| u64::from(gb) * GB),
+            vcpu: Some(profile.vcpu),
+            ram: Some(u64::from(profile.memory_gib) * GIB),
+            infiniband: Some(false),
+            architecture: "x86_64".into(),
+            lifecycle: Lifecycle::Available,
+            documented: true,
+            offered_in: profile.regions.iter().filter_map(|name| region(name)).collect(),
+            ..base
+        }
+    }
+
+    fn with_gpu(facts: &Facts, name: &str, gpu: Option<&str>) -> Self {
+        let row = gpu.and_then(|id| facts.gpus().gpu.iter().find(|row: &&Gpu| row.id == id));
+        Self {
+            name: name.to_owned(),
+            profile: None,
+            gpu: gpu.map(str::to_owned),
+            nvidia: row.map(|row| row.vendor == Vendor::Nvidia),
+            capability: row.and_then(|row| row.capability),
+            gflops: row.and_then(|row| row.fp16_tflops).map(gflops),
+            gpus: None,
+            gpu_memory: None,
+            vcpu: None,
+            ram: None,
+            local_disk: 0,
+            local_disks: 1,
+            network: None,
+            network_assumed: false,
+            remote_disks: None,
+            infiniband: None,
+            infiniband_gbps: None,
+            nvlink: None,
+            architecture: String::new(),
+            driver: None,
+            family: None,
+            aks: false,
+            spot: None,
+            lifecycle: Lifecycle::Unknown,
+            documented: false,
+            replacement: None,
+            ends: None,
+            ends_in: Vec::new(),
+            offered_in: Vec::new(),
+            endpoint_exempt: None,
+        }
+    }
+
+    /// The day it ends in a region.
+    pub(crate) fn ends_on(&self, region: RegionId) -> Option<Date> {
+        self.ends_in.iter().find(|(named, _)| *named == region).map(|(_, day)| *day).or(self.ends)
+    }
+
+    /// The last day it can be had anywhere.
+    pub(crate) fn last_day(&self) -> Option<Date> {
+        self.ends_in.iter().map(|(_, day)| *day).chain(self.ends).max()
+    }
+
+    /// Whether two have the same GPUs, processors and memory: a profile is then taken to be made of that size.
+    pub(crate) fn is_twin(&self, other: &Self) -> bool {
+        let figures = |machine: &Self| (machine.gpus, machine.vcpu, machine.ram);
+        self.gpu.is_some() && self.gpu == other.gpu && figures(self) == figures(other)
+    }
+
+    /// Whether it is a part of a GPU.
+    pub(crate) fn is_share(&self) -> bool {
+        self.gpus.is_some_and(|gpus| gpus < 1000)
+    }
+
+    /// The GPU's id, for words.
+    pub(crate) fn gpu_name(&self) -> &str {
+        self.gpu.as_deref().unwrap_or("GPU")
+    }
+}
+
+/// 10^9 operations a second, of 10^12.
+pub(crate) fn gflops(tflops: f64) -> u64 {
+    whole(tflops * 1000.0)
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast from float saturates, and figures of tables are small"
+)]
+fn whole(figure: f64) -> u64 {
+    figure.round() as u64
+}
+
+/// Figures of tables have few decimals: thousandths are exact.
+fn gb_bytes(figure: f64, unit: u64) -> u64 {
+    whole(figure * 1000.0).saturating_mul(unit) / 1000
+}

@@ -1,0 +1,81 @@
+//! What can be had somewhere at a price.
+
+use cudock_facts::version::Date;
+
+use crate::money::Rate;
+use crate::service::ServiceKind;
+use crate::workload::Priority;
+
+/// A size or workload profile of a [`crate::Catalog`]. Ids follow the order of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SizeId(pub u16);
+
+/// A region of a [`crate::Catalog`]. Ids follow the order of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RegionId(pub u16);
+
+/// Where a [`crate::Catalog`] has a price from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceId(pub u16);
+
+macro_rules! index {
+    ($($id:ty),+) => {
+        $(impl $id {
+            /// The place in its table.
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        })+
+    };
+}
+index!(SizeId, RegionId, SourceId);
+
+/// A size of a service in a region, at a priority and a price. Small and plain: there are more than ten thousand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offer {
+    /// What an instance costs an hour.
+    pub rate: Rate,
+    /// The day that price was read.
+    pub date: Date,
+    /// The size or profile.
+    pub size: SizeId,
+    /// The region.
+    pub region: RegionId,
+    /// Where the price was read.
+    pub source: SourceId,
+    /// The service.
+    pub service: ServiceKind,
+    /// Whether it can be taken away.
+    pub priority: Priority,
+    /// Whether the price is worked out from others because none was found.
+    pub assumed: bool,
+}
+
+impl Offer {
+    /// An offer whose price has no source that a catalogue knows.
+    pub const fn new(
+        service: ServiceKind,
+        size: SizeId,
+        region: RegionId,
+        priority: Priority,
+        rate: Rate,
+        date: Date,
+    ) -> Self {
+        Self { rate, date, size, region, source: SourceId(u16::MAX), service, priority, assumed: false }
+    }
+
+    /// The order offers are kept in: what is judged together lies together.
+    pub(crate) fn key(&self) -> (u8, SizeId, Priority, RegionId, Rate, Date) {
+        (self.service.place(), self.size, self.priority, self.region, self.rate, self.date)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offer_is_small() {
+        assert!(size_of::<Offer>() <= 32, "{}", size_of::<Offer>());
+    }
+}

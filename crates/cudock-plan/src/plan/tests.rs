@@ -1,0 +1,246 @@
+use std::time::Duration;
+
+use super::*;
+use crate::money::{Money, Rate};
+use crate::offer::{Offer, RegionId, SizeId};
+use crate::testing::{catalog, facts, job};
+use crate::workload::Spot;
+
+const T4: &str = "Standard_NC4as_T4_v3";
+
+fn planned<T>(workload: &Workload, look: impl FnOnce(&Plan) -> T) -> T {
+    let verdicts = Verdicts::default();
+    look(&plan(catalog(), facts(), workload, &verdicts))
+}
+
+/// Why a size is out at the regular priority.
+fn codes(plan: &Plan, size: &str) -> Vec<&'static str> {
+    let of_size = plan.rejected().iter().filter(|rejection| {
+        rejection.size.as_deref() == Some(size) && rejection.priority != Some(Priority::Spot)
+    });
+    let mut codes: Vec<&str> = of_size.map(|rejection| rejection.code).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    codes
+}
+
+#[test]
+fn every_size_on_every_service_is_ranked_or_has_a_reason() {
+    planned(&job(60), |plan| {
+        for service in ServiceKind::ALL {
+            if plan.rejected().iter().any(|one| one.service == Some(service) && one.size.is_none()) {
+                continue;
+            }
+            for size in
+                catalog().sizes().filter(|size| catalog().services_of(*size).any(|one| one == service))
+            {
+                let name = catalog().size_name(size);
+                let ranked = plan.find(service, name, None, None).is_some();
+                let told = plan.rejected().iter();
+                let told =
+                    told.filter(|one| one.service == Some(service) && one.size.as_deref() == Some(name));
+                assert!(ranked || told.count() > 0, "{} {name}", service.id());
+            }
+        }
+    });
+}
+
+#[test]
+fn the_order_is_by_cost_and_the_same_every_time() {
+    let workload = job(60);
+    let order = planned(&workload, |plan| plan.ranked().to_vec());
+    assert!(order.is_sorted_by_key(|entry| entry.total));
+    assert_eq!(order, planned(&workload, |plan| plan.ranked().to_vec()));
+}
+
+#[test]
+fn the_order_of_offers_does_not_matter() {
+    let mut offers = catalog().offers().to_vec();
+    offers.reverse();
+    let other = catalog().clone().with_offers(offers);
+    let (workload, verdicts) = (job(60), Verdicts::default());
+    let reversed = plan(&other, facts(), &workload, &verdicts);
+    planned(&workload, |plan| assert_eq!(plan.ranked(), reversed.ranked()));
+}
+
+#[test]
+fn a_placement_costs_what_it_was_ranked_by() {
+    let mut workload = job(60);
+    workload.spot =
+        Some(Spot { evictions_per_hour: 50, checkpoint_every: None, checkpoint_takes: Duration::ZERO });
+    planned(&workload, |plan| {
+        for entry in plan.best_regions() {
+            let placement = plan.placement(entry);
+            assert_eq!(placement.cost.total, entry.total);
+            let parts: Money = placement.cost.parts.iter().map(|part| part.money).sum();
+            assert_eq!(parts, entry.total);
+            assert!(placement.cost.parts.iter().all(|part| !part.how.is_empty()), "{placement:?}");
+            assert_eq!(placement.times.total, entry.time);
+        }
+    });
+}
+
+#[test]
+fn spot_is_out_unless_the_work_bears_eviction() {
+    planned(&job(60), |plan| {
+        assert!(plan.ranked().iter().all(|entry| entry.offer.priority == Priority::Regular));
+        let mut told = plan.rejected().iter();
+        assert!(told.any(|one| one.priority == Some(Priority::Spot) && one.code == "CD0817"));
+    });
+}
+
+#[test]
+fn spot_that_is_wanted_and_not_offered_is_told() {
+    let mut workload = job(60);
+    workload.spot =
+        Some(Spot { evictions_per_hour: 50, checkpoint_every: None, checkpoint_takes: Duration::ZERO });
+    workload.wishes.priority = Some(Priority::Spot);
+    planned(&workload, |plan| {
+        assert!(plan.ranked().iter().all(|entry| entry.offer.priority == Priority::Spot));
+        assert_eq!(codes(plan, "Consumption-GPU-NC8as-T4"), ["CD0817", "CD0821"]);
+    });
+}
+
+#[test]
+fn a_size_without_a_price_in_the_regions_allowed_is_told() {
+    let mut workload = job(60);
+    workload.wishes.regions = vec!["antarctica".into()];
+    planned(&workload, |plan| {
+        assert!(plan.ranked().is_empty());
+        assert_eq!(codes(plan, T4), ["CD0811"]);
+    });
+}
+
+#[test]
+fn a_size_that_ends_before_the_work_does_is_out_in_that_region_alone() {
+    // NC6s_v3 ended on 2025-09-30, but ends on 2027-06-30 in jioindiawest: 227 days after 2026-11-15.
+    let reasons = |days: u64| {
+        planned(&job(days * 24 * 60), |plan| {
+            let here = plan.find(ServiceKind::Vm, "Standard_NC6s_v3", Some("jioindiawest"), None).is_some();
+            let told = plan.rejected().iter().find(|one| {
+                one.size.as_deref() == Some("Standard_NC6s_v3")
+                    && one.service == Some(ServiceKind::Vm)
+                    && one.region.as_deref() == Some("jioindiawest")
+            });
+            (here, told.map(|one| one.code))
+        })
+    };
+    assert_eq!(reasons(100), (true, None));
+    // Twice as long on a T4 is what a V100 takes here and there: far beyond the end.
+    assert_eq!(reasons(1000), (false, Some("CD0813")));
+    planned(&job(60), |plan| assert_eq!(codes(plan, "Standard_NC6s_v3"), ["CD0801"]));
+}
+
+#[test]
+fn a_budget_bars_what_is_dearer_with_the_figure() {
+    let mut workload = job(60);
+    workload.wishes.sizes = vec![T4.into()];
+    workload.wishes.services = vec!["vm".into()];
+    workload.wishes.regions = vec!["westeurope".into()];
+    let total = planned(&workload, |plan| plan.ranked()[0].total);
+    workload.wishes.budget = Some(total);
+    planned(&workload, |plan| assert_eq!(plan.ranked().len(), 1));
+    workload.wishes.budget = Some(Money::from_nanos(total.nanos() - 1));
+    planned(&workload, |plan| {
+        assert!(plan.ranked().is_empty());
+        assert_eq!(codes(plan, T4), ["CD0901"]);
+        assert_eq!(plan.nearest()[0].size.as_deref(), Some(T4));
+    });
+}
+
+#[test]
+fn the_nearest_to_the_impossible_is_the_largest() {
+    let mut workload = job(60);
+    workload.gpu.memory = 250_000_000_000;
+    workload.machine.architecture = Some("x86_64".into());
+    planned(&workload, |plan| {
+        assert!(plan.ranked().is_empty());
+        let nearest = plan.nearest();
+        assert_eq!(nearest[0].size.as_deref(), Some("Standard_ND96isr_H200_v5"));
+        assert_eq!(nearest[0].reason, "141 GB on each of 8 H200, 250 GB needed");
+    });
+}
+
+#[test]
+fn no_figure_is_too_large_or_too_small() {
+    use crate::workload::{Access, Data, DayLoad, Image, PerSecond, Work};
+    let times = [Duration::ZERO, Duration::from_nanos(1), Duration::MAX];
+    let counts = [0, 1, u64::MAX];
+    let mut works = Vec::new();
+    for each in times {
+        works.push(Work::Job { duration: each });
+        for count in counts {
+            let few = u32::try_from(count).unwrap_or(u32::MAX);
+            works.push(Work::Items { items: count, each, at_once: None });
+            works.push(Work::Items { items: u64::MAX, each, at_once: Some(few) });
+            works.push(Work::Sweep { trials: few, at_once: few, each });
+            works.push(Work::Sweep { trials: u32::MAX, at_once: few, each });
+        }
+    }
+    for (load, replica) in counts.iter().flat_map(|load| counts.map(|replica| (*load, replica))) {
+        for target_percent in [0, 1, u8::MAX] {
+            let load = DayLoad { hours: [PerSecond { millis: load }; 24] };
+            works.push(Work::Serve { load, replica_rate: PerSecond { millis: replica }, target_percent });
+        }
+    }
+    for work in works {
+        for large in counts {
+            let mut workload = crate::testing::workload(work.clone());
+            let long = Duration::from_secs(large);
+            workload.gpu.instances = u32::try_from(large).unwrap_or(u32::MAX);
+            workload.gpu.speeds.insert("T4".into(), large);
+            workload.start.image = Some(Image { compressed: large, unpacked: large });
+            workload.start.weights = large;
+            (workload.start.ready, workload.start.jit) = (long, long);
+            workload.spot = Some(Spot {
+                evictions_per_hour: large,
+                checkpoint_every: Some(long),
+                checkpoint_takes: long,
+            });
+            workload.data = Some(Data {
+                bytes: large,
+                storage: "blob-cool".into(),
+                region: Some("northeurope".into()),
+                access: Access::Either { passes: u32::MAX },
+                rate_per_gpu: Some(large),
+                read_size: large,
+                leaves: large,
+            });
+            workload.wishes.deadline = Some(long).filter(|_| large != 1);
+            workload.wishes.cold_starts_allowed = large != 1;
+            planned(&workload, |plan| {
+                assert!(!plan.ranked().is_empty() || !plan.rejected().is_empty());
+                for entry in plan.ranked().iter().take(20) {
+                    assert_eq!(plan.placement(entry).cost.total, entry.total, "{workload:?}");
+                }
+                let offer = catalog().offers().first().unwrap();
+                crate::curve(catalog(), facts(), &workload, &Verdicts::default(), offer, &counts);
+            });
+        }
+    }
+}
+
+#[test]
+fn rules_are_told_for_any_size() {
+    planned(&job(60), |plan| {
+        let rules = plan.rules(ServiceKind::Vm, T4);
+        assert_eq!(rules.len(), SERVICE_RULES.len() + SIZE_RULES.len());
+        assert!(rules.iter().all(|rule| rule.holds && !rule.text.is_empty()), "{rules:?}");
+        let retired = plan.rules(ServiceKind::Vm, "Standard_NC6");
+        assert!(retired.iter().any(|rule| !rule.holds && rule.code == "CD0801"));
+        assert!(plan.rules(ServiceKind::Vm, "Standard_Nothing").is_empty());
+    });
+}
+
+#[test]
+fn offers_of_no_catalogue_are_left_out() {
+    let date = job(1).begins;
+    let offer =
+        |size, region| Offer::new(ServiceKind::Vm, size, region, Priority::Regular, Rate::default(), date);
+    let other = catalog()
+        .clone()
+        .with_offers(vec![offer(SizeId(u16::MAX), RegionId(0)), offer(SizeId(0), RegionId(u16::MAX))]);
+    assert!(other.offers().is_empty());
+    let (workload, verdicts) = (job(60), Verdicts::default());
+    assert!(plan(&other, facts(), &workload, &verdicts).ranked().is_empty());
+}

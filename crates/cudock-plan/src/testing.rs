@@ -1,0 +1,99 @@
+//! A workload to vary, and the tables as they are embedded.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use cudock_facts::Facts;
+use cudock_facts::version::Date;
+
+use crate::catalog::Catalog;
+use crate::cost::{self, Unfit, Usage};
+use crate::money::{Money, Rate};
+use crate::offer::Offer;
+use crate::question::{Case, Question, Way};
+use crate::service::ServiceKind;
+use crate::verdict::Verdicts;
+use crate::workload::{GpuNeeds, Image, MachineNeeds, Priority, Start, Wishes, Work, Workload};
+
+pub(crate) const SECOND: u128 = 1000;
+pub(crate) const MINUTE: u128 = 60 * SECOND;
+pub(crate) const HOUR: u128 = 60 * MINUTE;
+
+pub(crate) fn facts() -> &'static Facts {
+    static FACTS: OnceLock<Facts> = OnceLock::new();
+    FACTS.get_or_init(Facts::embedded)
+}
+
+pub(crate) fn catalog() -> &'static Catalog {
+    static CATALOG: OnceLock<Catalog> = OnceLock::new();
+    CATALOG.get_or_init(|| Catalog::of(facts()))
+}
+
+/// Work on one T4 that any GPU can do, from an image of 3 GB that unpacks to 6 GB and is ready after 5 s.
+pub(crate) fn workload(work: Work) -> Workload {
+    Workload {
+        work,
+        gpu: GpuNeeds {
+            memory: 10_000_000_000,
+            per_instance: 1,
+            instances: 1,
+            least_capability: None,
+            greatest_capability: None,
+            models: Vec::new(),
+            nvlink: false,
+            infiniband: false,
+            measured_on: Some("T4".into()),
+            speeds: std::collections::BTreeMap::new(),
+        },
+        machine: MachineNeeds::default(),
+        data: None,
+        start: Start {
+            image: Some(Image { compressed: 3_000_000_000, unpacked: 6_000_000_000 }),
+            weights: 0,
+            ready: Duration::from_secs(5),
+            jit: Duration::ZERO,
+        },
+        spot: None,
+        wishes: Wishes::default(),
+        begins: Date::new(2026, 11, 15).unwrap(),
+        assumptions: Vec::new(),
+    }
+}
+
+pub(crate) fn job(minutes: u64) -> Workload {
+    workload(Work::Job { duration: Duration::from_secs(minutes * 60) })
+}
+
+/// Looks at a size on a service as a workload sees it.
+pub(crate) fn on<T>(
+    workload: &Workload,
+    service: ServiceKind,
+    size: &str,
+    look: impl FnOnce(&Case) -> T,
+) -> T {
+    let verdicts = Verdicts::default();
+    let question = Question::new(catalog(), facts(), workload, &verdicts);
+    let case = Case::new(&question, service, catalog().size(size).unwrap()).unwrap();
+    look(&case)
+}
+
+/// What a workload uses on a size of a service, its data being streamed.
+pub(crate) fn used(
+    workload: &Workload,
+    service: ServiceKind,
+    size: &str,
+    priority: Priority,
+) -> Result<Usage, Unfit> {
+    on(workload, service, size, |case| cost::usage(case, priority, Way::Stream))
+}
+
+/// What a workload costs on a size of a service in western Europe at a dollar an hour, part by part.
+pub(crate) fn parts_at_a_dollar(workload: &Workload, service: ServiceKind, size: &str) -> cost::Parts {
+    let region = catalog().region("westeurope").unwrap();
+    let rate = Rate::from_nanos_per_hour(Money::from_cents(100).nanos());
+    on(workload, service, size, |case| {
+        let offer = Offer::new(service, case.size, region, Priority::Regular, rate, workload.begins);
+        let usage = cost::usage(case, Priority::Regular, Way::Stream).unwrap();
+        cost::price(case, &offer, &usage).unwrap()
+    })
+}

@@ -1,0 +1,4 @@
+//! What holds whatever is asked.
+
+mod money;
+mod plans;

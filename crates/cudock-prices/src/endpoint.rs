@@ -1,0 +1,211 @@
+//! Where the list is asked for, and which way on is followed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use cudock_registry::parts::is_loopback;
+use ureq::http::Uri;
+
+use crate::rules::shown;
+
+/// The version whose filters compare with case and whose rows say whether they are primary.
+const API_VERSION: &str = "2023-01-01-preview";
+
+/// The service's address.
+///
+/// `https`, or a server on this machine: a price that anybody on the way can alter is none.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    url: Uri,
+}
+
+/// Why a text is no address of a price list.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{address} {reason}")]
+pub struct EndpointError {
+    address: String,
+    reason: &'static str,
+}
+
+impl Default for Endpoint {
+    /// Microsoft's.
+    fn default() -> Self {
+        Self { url: Uri::from_static("https://prices.azure.com/api/retail/prices") }
+    }
+}
+
+impl FromStr for Endpoint {
+    type Err = EndpointError;
+
+    fn from_str(text: &str) -> Result<Self, EndpointError> {
+        let wrong = |reason| EndpointError { address: shown(text), reason };
+        let url: Uri = text.trim().parse().map_err(|_| wrong("is not an address"))?;
+        let Some(host) = url.host().filter(|host| !host.is_empty()) else {
+            return Err(wrong("is an address without a host"));
+        };
+        if url.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+            return Err(EndpointError { address: "the address".to_owned(), reason: "has a user in it" });
+        }
+        if url.query().is_some() || text.contains('#') {
+            return Err(wrong("has a query of its own"));
+        }
+        match url.scheme_str() {
+            Some("https") => {}
+            Some("http") if is_loopback(host) => {}
+            Some("http") => return Err(wrong("is plain http, which anybody can alter; https is needed")),
+            _ => return Err(wrong("is neither http:// nor https://")),
+        }
+        Ok(Self { url })
+    }
+}
+
+impl Endpoint {
+    /// The host, and the port if it is not the usual one.
+    pub fn host(&self) -> &str {
+        self.url.authority().map_or("", |authority| authority.as_str())
+    }
+
+    /// The address of the first page of what a filter leaves.
+    pub(crate) fn first_page(&self, filter: &str) -> String {
+        format!("{self}?api-version={API_VERSION}&$filter={}", encoded(filter))
+    }
+
+    /// The address of the page that a page names as the next: on the same host, and no less safe.
+    ///
+    /// The service writes `:443` and blanks into it, which no address may have.
+    pub(crate) fn next_page(&self, link: &str) -> Result<String, String> {
+        let refused = |reason: &str| format!("its next page {} {reason}", shown(link));
+        let url: Uri = escaped(link.trim()).parse().map_err(|_| refused("is not an address"))?;
+        if url.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+            return Err(refused("has a user in it"));
+        }
+        if origin(&url) != origin(&self.url) {
+            return Err(refused(&format!("is not on {}", self.host())));
+        }
+        Ok(url.to_string())
+    }
+}
+
+fn origin(url: &Uri) -> (Option<&str>, Option<String>, u16) {
+    let by_default = if url.scheme_str() == Some("https") { 443 } else { 80 };
+    (url.scheme_str(), url.host().map(str::to_ascii_lowercase), url.port_u16().unwrap_or(by_default))
+}
+
+/// A value in a query.
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+/// An address with what the service forgets to encode encoded.
+fn escaped(link: &str) -> String {
+    let forgotten = |byte: u8| {
+        byte <= b' '
+            || byte >= 0x7f
+            || matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
+    };
+    link.bytes()
+        .map(|byte| if forgotten(byte) { format!("%{byte:02X}") } else { char::from(byte).to_string() })
+        .collect()
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}{}", self.url.scheme_str().unwrap_or_default(), self.host(), self.url.path())
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Endpoint({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_filter_is_encoded_and_its_parameter_s_name_is_not() {
+        let url =
+            Endpoint::default().first_page("armRegionName eq 'westeurope' and contains(x, 'y') eq false");
+        assert_eq!(
+            url,
+            "https://prices.azure.com/api/retail/prices?api-version=2023-01-01-preview&\
+             $filter=armRegionName%20eq%20%27westeurope%27%20and%20contains%28x%2C%20%27y%27%29%20eq%20false"
+        );
+    }
+
+    #[test]
+    fn the_service_s_own_way_of_writing_the_next_page_is_understood() {
+        let link = "https://prices.azure.com:443/api/retail/prices?$filter=serviceName eq 'Virtual Machines'&$skip=1000";
+        let next = Endpoint::default().next_page(link).unwrap();
+        assert_eq!(
+            next,
+            "https://prices.azure.com:443/api/retail/prices?$filter=serviceName%20eq%20'Virtual%20Machines'&$skip=1000"
+        );
+        assert!(Endpoint::default().next_page("https://PRICES.azure.com/x?$skip=1").is_ok());
+    }
+
+    #[test]
+    fn a_next_page_elsewhere_is_refused() {
+        for link in [
+            "https://prices.azure.com.evil.example/api?$skip=1000",
+            "https://evil.example/api?$skip=1000",
+            "http://prices.azure.com/api?$skip=1000",
+            "https://prices.azure.com:8443/api?$skip=1000",
+            "https://prices.azure.com@evil.example/api",
+            "https://user@prices.azure.com/api",
+            "http://127.0.0.1/api",
+            "/api/retail/prices?$skip=1000",
+            "//evil.example/",
+            "file:///etc/passwd",
+            "",
+            "https://",
+        ] {
+            assert!(Endpoint::default().next_page(link).is_err(), "{link}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_https_or_this_machine() {
+        for text in [
+            "https://mirror.example/prices",
+            "http://127.0.0.1:8080/api/retail/prices",
+            "http://localhost:1",
+            "http://[::1]:9/x",
+        ] {
+            assert!(text.parse::<Endpoint>().is_ok(), "{text}");
+        }
+        for text in [
+            "http://mirror.example/prices",
+            "ftp://a.b/",
+            "prices.azure.com",
+            "",
+            "https://",
+            "https://a.b/?x=1",
+            "https://a.b/#x",
+            "/path",
+        ] {
+            assert!(text.parse::<Endpoint>().is_err(), "{text}");
+        }
+        let error = "https://me:secret@a.b/".parse::<Endpoint>().unwrap_err().to_string();
+        assert!(!error.contains("secret"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_link_makes_it_panic_or_leave_the_host(link in ".{0,80}|https?://[a-z.:@/?$ ]{0,60}") {
+            if let Ok(next) = Endpoint::default().next_page(&link) {
+                let next: Uri = next.parse().unwrap();
+                let host = next.host().map(str::to_ascii_lowercase);
+                prop_assert_eq!(host.as_deref(), Some("prices.azure.com"));
+                prop_assert_eq!(next.scheme_str(), Some("https"));
+            }
+        }
+    }
+}

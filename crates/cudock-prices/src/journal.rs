@@ -1,0 +1,112 @@
+//! What an unfinished run has read, for the next one to go on from.
+
+use std::path::{Path, PathBuf};
+
+use cudock_facts::version::Date;
+use serde::{Deserialize, Serialize};
+
+use crate::endpoint::Endpoint;
+use crate::error::PricesError;
+use crate::files::{read_if_there, remove, write_whole};
+use crate::region::RegionPrices;
+use crate::rules::Sizes;
+
+const FILE: &str = "azure_prices.unfinished";
+const FORM: u32 = 1;
+
+/// The regions that are read, in a file beside the table. Its ending is none that tables have.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    pub(crate) run: Run,
+}
+
+/// What a run has read so far.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Run {
+    form: u32,
+    /// The day it began.
+    day: Date,
+    /// Who was asked.
+    pub(crate) endpoint: String,
+    /// What was asked for; empty if all that the tables know.
+    pub(crate) sizes: Vec<String>,
+    pub(crate) regions: Vec<RegionPrices>,
+}
+
+/// An unfinished run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unfinished {
+    /// The day it began.
+    pub day: Date,
+    /// The regions it has read.
+    pub regions: Vec<String>,
+    /// Whether another run would go on from it: it is of today or of yesterday.
+    pub usable: bool,
+}
+
+impl Journal {
+    /// Goes on with the run that a killed one left, if it asked the same of the same service today or yesterday; else
+    /// begins anew. A run of these days that asked for something else comes back beside it: its prices are as good,
+    /// and its file is about to be written over. One that cannot be read cannot be gone on from.
+    pub(crate) fn open(
+        folder: &Path,
+        endpoint: &Endpoint,
+        sizes: &Sizes,
+        today: Date,
+    ) -> Result<(Self, Option<Run>), PricesError> {
+        let path = folder.join(FILE);
+        let anew = Run {
+            form: FORM,
+            day: today,
+            endpoint: endpoint.to_string(),
+            sizes: if sizes.all { Vec::new() } else { sizes.names().map(str::to_owned).collect() },
+            regions: Vec::new(),
+        };
+        let left = read(&path)?.filter(|run| is_usable(run.day, today));
+        Ok(match left {
+            Some(run) if (&run.endpoint, &run.sizes) == (&anew.endpoint, &anew.sizes) => {
+                (Self { path, run }, None)
+            }
+            other => (Self { path, run: anew }, other.filter(|run| !run.regions.is_empty())),
+        })
+    }
+
+    pub(crate) fn has(&self, region: &str) -> bool {
+        self.run.regions.iter().any(|done| done.region == region)
+    }
+
+    /// Keeps a region, and returns when it is on the disk.
+    pub(crate) fn keep(&mut self, region: RegionPrices) -> Result<(), PricesError> {
+        self.run.regions.push(region);
+        let text = serde_json::to_vec(&self.run)
+            .map_err(|error| PricesError::Check { path: self.path.clone(), reason: error.to_string() })?;
+        write_whole(&self.path, &text)
+    }
+
+    /// Ends the run: what it read stands in the table.
+    pub(crate) fn close(self) -> Result<Run, PricesError> {
+        remove(&self.path)?;
+        Ok(self.run)
+    }
+}
+
+/// The run that was left unfinished in a folder, if any.
+pub fn unfinished(folder: &Path, today: Date) -> Result<Option<Unfinished>, PricesError> {
+    Ok(read(&folder.join(FILE))?.map(|run| Unfinished {
+        day: run.day,
+        usable: is_usable(run.day, today),
+        regions: run.regions.into_iter().map(|region| region.region).collect(),
+    }))
+}
+
+fn read(path: &Path) -> Result<Option<Run>, PricesError> {
+    let run: Option<Run> = read_if_there(path)?.and_then(|text| serde_json::from_str(&text).ok());
+    Ok(run.filter(|run| run.form == FORM))
+}
+
+/// A run that began before midnight may end behind it.
+fn is_usable(day: Date, today: Date) -> bool {
+    (0..=1).contains(&today.days_since(day))
+}

@@ -1,0 +1,268 @@
+//! Meters of services beside the price of a size: matched by their whole name and unit, or not at all.
+
+use std::collections::BTreeMap;
+
+use cudock_facts::tables::MeterKind;
+use cudock_facts::version::Date;
+use serde::{Deserialize, Serialize};
+
+use crate::decimal::exact;
+use crate::moment::Moment;
+use crate::page::{Row, text};
+use crate::rules::{LeftOut, amount, in_force, is_consumption, is_of_region};
+
+/// A price of a meter in a region.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeterPrice {
+    /// The service, as `azure_meters.toml` names it.
+    pub service: String,
+    /// What is counted.
+    pub meter: MeterKind,
+    /// The GPU it is about.
+    pub gpu: Option<String>,
+    /// The count in a month from which it holds.
+    pub above: u64,
+    /// How many a month cost nothing.
+    pub free: Option<u64>,
+    /// Billionths of a dollar for one.
+    pub nanos: u64,
+}
+
+/// A meter of the list, and what the tables call it.
+struct Known {
+    service: &'static str,
+    meter: MeterKind,
+    gpu: Option<&'static str>,
+    listed: Listed,
+}
+
+/// How the list names a meter.
+struct Listed {
+    service: &'static str,
+    product: &'static str,
+    meter: &'static str,
+    units: &'static [&'static str],
+}
+
+const APPS: &str = "Azure Container Apps";
+const KUBERNETES: &str = "Azure Kubernetes Service";
+const BANDWIDTH: &str = "Bandwidth";
+
+/// The services to ask for.
+pub(crate) const SERVICES: [&str; 3] = [APPS, KUBERNETES, BANDWIDTH];
+
+const fn apps(
+    meter: MeterKind,
+    gpu: Option<&'static str>,
+    name: &'static str,
+    units: &'static [&'static str],
+) -> Known {
+    let service = match meter {
+        MeterKind::VcpuSecond | MeterKind::GibSecond | MeterKind::GpuSecond | MeterKind::RequestsMillion => {
+            "container-apps"
+        }
+        _ => "container-apps-dedicated",
+    };
+    Known { service, meter, gpu, listed: Listed { service: APPS, product: APPS, meter: name, units } }
+}
+
+const HOUR: &[&str] = &["1 Hour"];
+const SECOND: &[&str] = &["1 Second"];
+
+/// Names and units as public clients of the list have them; data between regions has no name that all agree on, and
+/// is left out.
+const KNOWN: [Known; 11] = [
+    apps(MeterKind::VcpuSecond, None, "Standard vCPU Active Usage", SECOND),
+    apps(MeterKind::GibSecond, None, "Standard Memory Active Usage", &["1 GiB Second"]),
+    apps(MeterKind::RequestsMillion, None, "Standard Requests", &["1M"]),
+    apps(MeterKind::GpuSecond, Some("T4"), "Standard NC T4 v3 GPU Usage", SECOND),
+    apps(MeterKind::GpuSecond, Some("A100-80"), "Standard NC A100 v4 GPU Usage", SECOND),
+    apps(MeterKind::ProfileVcpuHour, None, "Dedicated vCPU Usage", HOUR),
+    apps(MeterKind::ProfileGibHour, None, "Dedicated Memory Usage", &["1 Hour", "1 GiB Hour"]),
+    apps(MeterKind::ProfileGpuHour, Some("A100-80"), "Dedicated GPU Usage", HOUR),
+    apps(MeterKind::ManagementHour, None, "Dedicated Plan Management", HOUR),
+    Known {
+        service: "aks",
+        meter: MeterKind::ClusterHour,
+        gpu: None,
+        listed: Listed {
+            service: KUBERNETES,
+            product: KUBERNETES,
+            meter: "Standard Uptime SLA",
+            units: HOUR,
+        },
+    },
+    Known {
+        service: "network",
+        meter: MeterKind::EgressGb,
+        gpu: None,
+        listed: Listed {
+            service: BANDWIDTH,
+            product: "Rtn Preference: MGN",
+            meter: "Standard Data Transfer Out",
+            units: &["1 GB"],
+        },
+    },
+];
+
+/// A meter's name in our tables.
+type Name = (&'static str, MeterKind, Option<&'static str>);
+
+/// Gathers the meters of a region.
+#[derive(Debug, Default)]
+pub(crate) struct GatheredMeters {
+    best: BTreeMap<(Name, u64), (Option<Moment>, u64)>,
+    left_out: u64,
+}
+
+impl GatheredMeters {
+    /// Takes a row if it is one of the known meters. An error is one of the whole answer.
+    pub(crate) fn add(&mut self, row: &Row<'_>, region: &str, today: Date) -> Result<(), String> {
+        is_of_region(row, region)?;
+        let name = |field: &Option<String>| text(field.as_ref()).trim().to_owned();
+        let (service, product) = (name(&row.service_name), name(&row.product_name));
+        let (meter, unit) = (name(&row.meter_name), name(&row.unit_of_measure));
+        let is_listed = |listed: &Listed| {
+            listed.service == service
+                && listed.product == product
+                && listed.meter == meter
+                && listed.units.contains(&unit.as_str())
+        };
+        let known = KNOWN.iter().find(|known| is_listed(&known.listed));
+        let (Some(known), Ok(start)) = (known, in_use(row, today)) else {
+            self.left_out += 1;
+            return Ok(());
+        };
+        let tier = match row.tier_minimum_units {
+            None => 0,
+            Some(units) => {
+                exact(units, 0)
+                    .ok()
+                    .filter(|units| !units.rounded)
+                    .ok_or_else(|| format!("the tierMinimumUnits of `{meter}` is no count"))?
+                    .units
+            }
+        };
+        let new = (start, amount(row, 9)?.units);
+        let best = self.best.entry(((known.service, known.meter, known.gpu), tier)).or_insert(new);
+        *best = (*best).max(new);
+        Ok(())
+    }
+
+    /// The prices, with a first tier of zero read as what is free.
+    pub(crate) fn finish(self) -> (Vec<MeterPrice>, u64) {
+        let mut meters: BTreeMap<Name, Vec<(u64, u64)>> = BTreeMap::new();
+        for ((name, tier), (_, nanos)) in self.best {
+            meters.entry(name).or_default().push((tier, nanos));
+        }
+        let mut prices = Vec::new();
+        for ((service, meter, gpu), tiers) in meters {
+            let free = match tiers.as_slice() {
+                [(0, 0), (next, _), ..] => Some(*next),
+                _ => None,
+            };
+            let paid = tiers.into_iter().filter(|(_, nanos)| *nanos > 0);
+            for (index, (tier, nanos)) in paid.enumerate() {
+                prices.push(MeterPrice {
+                    service: service.to_owned(),
+                    meter,
+                    gpu: gpu.map(str::to_owned),
+                    above: if index == 0 && free.is_some() { 0 } else { tier },
+                    free: free.filter(|_| index == 0),
+                    nanos,
+                });
+            }
+        }
+        (prices, self.left_out)
+    }
+}
+
+fn in_use(row: &Row<'_>, today: Date) -> Result<Option<Moment>, LeftOut> {
+    is_consumption(row)?;
+    in_force(row, today)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::Page;
+
+    fn row(product: &str, meter: &str, unit: &str, tier: &str, price: &str, start: &str) -> String {
+        let service = if product.starts_with("Azure") { product } else { BANDWIDTH };
+        format!(
+            r#"{{"currencyCode":"USD","tierMinimumUnits":{tier},"retailPrice":{price},"armRegionName":"canadacentral","effectiveStartDate":"{start}","meterName":"{meter}","productName":"{product}","serviceName":"{service}","unitOfMeasure":"{unit}","type":"Consumption","isPrimaryMeterRegion":true,"armSkuName":""}}"#
+        )
+    }
+
+    fn gathered(rows: &[String]) -> (Vec<MeterPrice>, u64) {
+        let text = format!("{{\"Items\":[{}]}}", rows.join(","));
+        let page = Page::parse(text.as_bytes()).unwrap();
+        let mut gathered = GatheredMeters::default();
+        for row in page.rows() {
+            gathered.add(row, "canadacentral", "2026-11-15".parse().unwrap()).unwrap();
+        }
+        gathered.finish()
+    }
+
+    const DAY: &str = "2025-01-01T00:00:00Z";
+
+    #[test]
+    fn meters_are_matched_by_their_whole_name_product_and_unit() {
+        let (prices, left_out) = gathered(&[
+            row(APPS, "Standard vCPU Active Usage", "1 Second", "0.0", "3.4E-05", DAY),
+            row(APPS, "Standard vCPU Idle Usage", "1 Second", "0.0", "4E-06", DAY),
+            row(APPS, "Standard NC T4 v3 GPU Usage", "1 Second", "0.0", "8.8e-05", DAY),
+            row(APPS, "Standard NC T4 v3 GPU Usage", "1 Hour", "0.0", "0.3168", DAY),
+            row(APPS, "Dedicated Plan Management", "1 Hour", "0.0", "0.1", DAY),
+            row(KUBERNETES, "Standard Uptime SLA", "1 Hour", "0.0", "0.1", DAY),
+            row(KUBERNETES, "Standard Long Term Support", "1 Hour", "0.0", "0.6", DAY),
+            row(
+                "Bandwidth - Routing Preference: Internet",
+                "Standard Data Transfer Out",
+                "1 GB",
+                "0.0",
+                "0.08",
+                DAY,
+            ),
+        ]);
+        let named: Vec<(&str, MeterKind, Option<&str>, u64)> = prices
+            .iter()
+            .map(|price| (price.service.as_str(), price.meter, price.gpu.as_deref(), price.nanos))
+            .collect();
+        assert_eq!(
+            named,
+            [
+                ("aks", MeterKind::ClusterHour, None, 100_000_000),
+                ("container-apps", MeterKind::VcpuSecond, None, 34_000),
+                ("container-apps", MeterKind::GpuSecond, Some("T4"), 88_000),
+                ("container-apps-dedicated", MeterKind::ManagementHour, None, 100_000_000),
+            ]
+        );
+        assert_eq!(left_out, 4);
+    }
+
+    #[test]
+    fn a_first_tier_of_zero_is_what_is_free() {
+        let out = |tier: &str, price: &str| {
+            row("Rtn Preference: MGN", "Standard Data Transfer Out", "1 GB", tier, price, DAY)
+        };
+        let (prices, _) = gathered(&[out("10240.0", "0.083"), out("0.0", "0.0"), out("100.0", "0.087")]);
+        let tiers: Vec<(u64, Option<u64>, u64)> =
+            prices.iter().map(|price| (price.above, price.free, price.nanos)).collect();
+        assert_eq!(tiers, [(0, Some(100), 87_000_000), (10_240, None, 83_000_000)]);
+    }
+
+    #[test]
+    fn of_two_prices_of_a_meter_the_one_that_began_last_counts() {
+        let sla =
+            |price: &str, start: &str| row(KUBERNETES, "Standard Uptime SLA", "1 Hour", "0", price, start);
+        for rows in
+            [[sla("0.1", DAY), sla("0.09", "2026-01-01")], [sla("0.09", "2026-01-01"), sla("0.1", DAY)]]
+        {
+            assert_eq!(gathered(&rows).0[0].nanos, 90_000_000);
+        }
+        assert!(gathered(&[sla("0.1", "2027-01-01")]).0.is_empty(), "not yet in force");
+        assert!(gathered(&[sla("0", DAY)]).0.is_empty(), "zero is no price");
+    }
+}

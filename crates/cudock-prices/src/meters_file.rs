@@ -1,0 +1,154 @@
+//! The overlay of meters: rows for single regions, which go before those of areas and of everywhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use cudock_facts::Facts;
+use cudock_facts::tables::{Meter, MeterKind, Meters, NanoUsd};
+use cudock_facts::version::Date;
+use serde::Serialize;
+
+use crate::error::PricesError;
+use crate::files::{read_if_there, write_whole};
+use crate::journal::Run;
+use crate::meters::MeterPrice;
+use crate::region::RegionPrices;
+
+const FILE: &str = "azure_meters.toml";
+/// What tells a file of ours from one that somebody wrote.
+const MARK: &str = "# written by `cudock prices refresh`";
+const SOURCE: &str = "azure-retail-prices";
+
+/// What became of the meters.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct MetersDone {
+    /// The file; none if nothing was written.
+    pub file: Option<PathBuf>,
+    /// How many prices of meters were read.
+    pub read: usize,
+    /// Why they were not written.
+    pub left: Option<String>,
+}
+
+/// Writes the meters of a run over those that an earlier one wrote. A file that somebody else wrote stays as it is.
+pub(crate) fn write(folder: &Path, run: &Run, embedded: &Facts) -> Result<MetersDone, PricesError> {
+    let path = folder.join(FILE);
+    let mut done = MetersDone {
+        read: run.regions.iter().map(|region| region.meters.len()).sum(),
+        ..MetersDone::default()
+    };
+    if done.read == 0 {
+        done.left = Some("the list has none of the meters that are known by name".to_owned());
+        return Ok(done);
+    }
+    let there = read_if_there(&path)?;
+    if there.as_ref().is_some_and(|text| !text.starts_with(MARK)) {
+        done.left = Some(format!("{} was not written by cudock, and is left as it is", path.display()));
+        return Ok(done);
+    }
+    let parse = |text: &str| toml::from_str::<Meters>(text).map_err(|error| error.message().to_owned());
+    let old = there.as_deref().map(parse).transpose();
+    let old = old.map_err(|reason| PricesError::Overlay { path: path.clone(), reason })?;
+    let mut sources = old.as_ref().map(|old| old.table.sources.clone()).unwrap_or_default();
+    let source = source_of(&run.endpoint, &sources);
+    sources.insert(source.clone(), run.endpoint.clone());
+    let rows = merged(old.as_ref(), run, embedded.meters(), &source);
+    let text = text(&rows, &sources, embedded.meters().table.as_of);
+    let checked = parse(&text).and_then(|read| {
+        if read.meter == rows { Ok(()) } else { Err("a meter reads back as another".to_owned()) }
+    });
+    checked.map_err(|reason| PricesError::Check { path: path.clone(), reason })?;
+    write_whole(&path, text.as_bytes())?;
+    done.file = Some(path);
+    Ok(done)
+}
+
+/// The rows that stay and the new ones.
+fn merged(old: Option<&Meters>, run: &Run, embedded: &Meters, source: &str) -> Vec<Meter> {
+    let of_region = |region| move |price| row(price, region, embedded, source);
+    let fresh: Vec<Meter> =
+        run.regions.iter().flat_map(|region| region.meters.iter().map(of_region(region))).collect();
+    let renewed: BTreeSet<_> = fresh.iter().map(place).collect();
+    let stays = |row: &&Meter| !renewed.contains(&place(row));
+    let mut rows: Vec<Meter> = old.iter().flat_map(|old| &old.meter).filter(stays).cloned().collect();
+    rows.extend(fresh.iter().cloned());
+    rows.sort_by(|one, other| (place(one), one.above).cmp(&(place(other), other.above)));
+    rows
+}
+
+/// What a row is a price of.
+fn place(row: &Meter) -> (&str, MeterKind, Option<&str>, &[String]) {
+    (&row.service, row.meter, row.gpu.as_deref(), &row.regions)
+}
+
+fn row(price: &MeterPrice, region: &RegionPrices, embedded: &Meters, source: &str) -> Meter {
+    let before = embedded.price(&price.service, price.meter, price.gpu.as_deref(), &region.region);
+    let free = price.free.or_else(|| before.filter(|_| price.above == 0).and_then(|row| row.free_per_month));
+    Meter {
+        service: price.service.clone(),
+        meter: price.meter,
+        gpu: price.gpu.clone(),
+        usd: NanoUsd::from_nanos(price.nanos),
+        regions: vec![region.region.clone()],
+        area: None,
+        above: price.above,
+        free_per_month: free,
+        as_of: region.day,
+        assumed: false,
+        note: None,
+        source: vec![source.to_owned()],
+    }
+}
+
+/// The name of an address: the one it has, else one that no other has.
+fn source_of(address: &str, sources: &BTreeMap<String, String>) -> String {
+    if let Some((name, _)) = sources.iter().find(|(_, known)| *known == address) {
+        return name.clone();
+    }
+    let numbered = (2..).map(|number: u32| format!("{SOURCE}-{number}"));
+    let mut names = std::iter::once(SOURCE.to_owned()).chain(numbered);
+    names.find(|name| !sources.contains_key(name)).unwrap_or_else(|| SOURCE.to_owned())
+}
+
+fn text(rows: &[Meter], sources: &BTreeMap<String, String>, as_of: Date) -> String {
+    let mut text = format!("{MARK}: each price keeps the day it was read\n[table]\nas_of = \"{as_of}\"\n");
+    text.push_str("\n[table.sources]\n");
+    for (name, address) in sources {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{} = {}", quoted(name), quoted(address));
+    }
+    for row in rows {
+        let _ = write!(
+            text,
+            "\n[[meter]]\nservice = {}\nmeter = {}\n",
+            quoted(&row.service),
+            quoted(&name_of(row.meter))
+        );
+        if let Some(gpu) = &row.gpu {
+            let _ = writeln!(text, "gpu = {}", quoted(gpu));
+        }
+        let regions: Vec<String> = row.regions.iter().map(|region| quoted(region)).collect();
+        let _ = write!(text, "usd = \"{}\"\nregions = [{}]\n", row.usd, regions.join(", "));
+        if row.above > 0 {
+            let _ = writeln!(text, "above = {}", row.above);
+        }
+        if let Some(free) = row.free_per_month {
+            let _ = writeln!(text, "free_per_month = {free}");
+        }
+        let sources: Vec<String> = row.source.iter().map(|source| quoted(source)).collect();
+        let _ = write!(text, "as_of = \"{}\"\nsource = [{}]\n", row.as_of, sources.join(", "));
+    }
+    text
+}
+
+/// A meter as files write it.
+fn name_of(meter: MeterKind) -> String {
+    serde_json::to_value(meter).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// A text as TOML writes it. Names and addresses hold no control characters; what does is written as JSON has it,
+/// which TOML reads alike.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

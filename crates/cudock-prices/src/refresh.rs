@@ -1,0 +1,233 @@
+//! A whole run: region by region into the journal, then all at once into the table.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cudock_facts::Facts;
+use cudock_facts::lookup::Found;
+use cudock_facts::tables::Prices;
+use cudock_facts::version::Date;
+use cudock_registry::Progress;
+use cudock_registry::parts::lock;
+
+use crate::endpoint::Endpoint;
+use crate::error::PricesError;
+use crate::fetch::{Connection, Service, Stopped, Walked};
+use crate::files::{failed, read_if_there, write_whole};
+use crate::journal::{Journal, Run};
+use crate::meters::{GatheredMeters, SERVICES};
+use crate::meters_file;
+use crate::query;
+use crate::region::{Gathered, RegionPrices};
+use crate::report::{Report, Written, report};
+use crate::rules::{LeftOut, Sizes, judge};
+use crate::table::{Changes, Table};
+
+const TABLE: &str = "azure_prices.csv";
+const LOCK: &str = "azure_prices.lock";
+
+/// What to renew, and where.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The folder of newer tables that the new one goes into; made if it is not there.
+    pub folder: PathBuf,
+    /// Who is asked.
+    pub endpoint: Endpoint,
+    /// The regions; all that the tables know if empty.
+    pub regions: Vec<String>,
+    /// The sizes; all that the tables know, and the meters of services, if empty.
+    pub sizes: Vec<String>,
+    /// The day.
+    pub today: Date,
+    /// How the service is asked.
+    pub connection: Connection,
+}
+
+/// Listens to a run.
+pub trait Listener: Send + Sync {
+    /// Another run works in the same folder, and we wait for its end.
+    fn waiting(&self) {}
+    /// So many regions were read by an earlier run that did not come to its end.
+    fn resumed(&self, done: usize, of: usize) {
+        let _ = (done, of);
+    }
+    /// A region is asked for.
+    fn region(&self, index: usize, of: usize, region: &str) {
+        let _ = (index, of, region);
+    }
+    /// A region is read and kept.
+    fn done(&self, index: usize, of: usize, region: &RegionPrices) {
+        let _ = (index, of, region);
+    }
+    /// An attempt failed and another follows after `wait`.
+    fn retrying(&self, reason: &str, wait: Duration) {
+        let _ = (reason, wait);
+    }
+}
+
+/// For when nobody listens.
+impl Listener for () {}
+
+/// Renews prices.
+///
+/// Each region is on the disk before the next is asked for, so that a run that ends early is gone on with, and the
+/// table is replaced at once and only by one that reads back as it was meant.
+pub fn refresh(request: &Request, facts: &Facts, listener: &dyn Listener) -> Result<Report, PricesError> {
+    let sizes = sizes(request, facts)?;
+    let regions = regions(request, facts)?;
+    fs::create_dir_all(&request.folder).map_err(failed("make", &request.folder))?;
+    let _lock = locked(&request.folder, listener)?;
+    let (mut journal, left) = Journal::open(&request.folder, &request.endpoint, &sizes, request.today)?;
+    if let Some(run) = left {
+        write(&request.folder, &run, facts, request.today)?;
+    }
+    let resumed: BTreeSet<String> = journal.run.regions.iter().map(|done| done.region.clone()).collect();
+    let done_before = regions.iter().filter(|region| resumed.contains(*region)).count();
+    if done_before > 0 {
+        listener.resumed(done_before, regions.len());
+    }
+    let retries = Retrying(listener);
+    let service = Service::new(&request.endpoint, &request.connection, &retries)?;
+    for (index, region) in regions.iter().enumerate() {
+        if journal.has(region) {
+            continue;
+        }
+        listener.region(index + 1, regions.len(), region);
+        let read = read_region(&service, region, &sizes, request.today).map_err(|stopped| {
+            let kept = regions.iter().filter(|region| journal.has(region)).count();
+            PricesError::Service {
+                region: region.clone(),
+                page: stopped.page,
+                host: request.endpoint.host().to_owned(),
+                reason: stopped.reason,
+                why: stopped.why,
+                kept,
+            }
+        })?;
+        journal.keep(read.clone())?;
+        listener.done(index + 1, regions.len(), &read);
+    }
+    let written = write(&request.folder, &journal.run, facts, request.today)?;
+    let run = journal.close()?;
+    Ok(report(request, &run, &regions, &resumed, written))
+}
+
+/// The table that a folder holds.
+pub fn table_in(folder: &Path) -> Result<Option<(PathBuf, Prices)>, PricesError> {
+    let path = folder.join(TABLE);
+    let Some(text) = read_if_there(&path)? else { return Ok(None) };
+    let table = Prices::parse(&text)
+        .map_err(|error| PricesError::Overlay { path: path.clone(), reason: error.to_string() })?;
+    Ok(Some((path, table)))
+}
+
+fn sizes(request: &Request, facts: &Facts) -> Result<Sizes, PricesError> {
+    if request.sizes.is_empty() {
+        return Ok(Sizes::new(facts.sizes().size.iter().map(|size| size.name.clone()), true));
+    }
+    let found = request.sizes.iter().map(|name| match facts.sizes().find(name) {
+        Found::One(size) => Ok(size.name.clone()),
+        Found::Several(_) => Err(PricesError::Size { name: name.clone(), near: Vec::new() }),
+        Found::Nothing(near) => Err(PricesError::Size {
+            name: name.clone(),
+            near: near.iter().map(|name| String::from(*name)).collect(),
+        }),
+    });
+    Ok(Sizes::new(found.collect::<Result<Vec<String>, PricesError>>()?, false))
+}
+
+/// The regions in the order of the alphabet, each once. One that the tables do not have is asked for as it is: new
+/// regions open.
+fn regions(request: &Request, facts: &Facts) -> Result<Vec<String>, PricesError> {
+    if request.regions.is_empty() {
+        let known: BTreeSet<&str> = facts.prices().regions().collect();
+        return Ok(known.into_iter().map(str::to_owned).collect());
+    }
+    let mut regions = BTreeSet::new();
+    for name in &request.regions {
+        let folded: String =
+            name.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect();
+        if !query::is_region(&folded) {
+            return Err(PricesError::Region { name: cudock_registry::parts::shortened(name, 60) });
+        }
+        regions.insert(folded);
+    }
+    Ok(regions.into_iter().collect())
+}
+
+fn locked(folder: &Path, listener: &dyn Listener) -> Result<File, PricesError> {
+    let path = folder.join(LOCK);
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(failed("open", &path))?;
+    lock(&file, &|| listener.waiting()).map_err(failed("lock", &path))?;
+    Ok(file)
+}
+
+fn read_region(
+    service: &Service<'_>,
+    region: &str,
+    sizes: &Sizes,
+    today: Date,
+) -> Result<RegionPrices, Stopped> {
+    let mut gathered = Gathered::default();
+    let machines = service.walk(region, &query::machines(region, sizes), |row| {
+        judge(row, region, sizes, today).map(|verdict| gathered.add(verdict))
+    })?;
+    let mut read = gathered.finish(region, today);
+    let mut others = Walked::default();
+    if sizes.all {
+        let mut gathered = GatheredMeters::default();
+        others = service
+            .walk(region, &query::meters(region, &SERVICES), |row| gathered.add(row, region, today))
+            .map_err(|stopped| Stopped { page: stopped.page.saturating_add(machines.pages), ..stopped })?;
+        let left_out;
+        (read.meters, left_out) = gathered.finish();
+        if left_out > 0 {
+            *read.left_out.entry(LeftOut::Other).or_default() += left_out;
+        }
+    }
+    read.pages = machines.pages.saturating_add(others.pages);
+    read.rows = machines.rows.saturating_add(others.rows);
+    Ok(read)
+}
+
+fn write(folder: &Path, run: &Run, facts: &Facts, today: Date) -> Result<Written, PricesError> {
+    let embedded = Facts::embedded();
+    let there = table_in(folder)?;
+    let tables = std::iter::once(embedded.prices()).chain(there.as_ref().map(|(_, table)| table));
+    let path = folder.join(TABLE);
+    let mut written = Written { table: None, rows: 0, changes: Changes::default(), meters: None };
+    if let Some(mut table) = Table::of(tables) {
+        table.lay_over(run, today);
+        table.count_kept();
+        (written.rows, written.changes) = (table.rows(), table.changes);
+        if table.changes.read > 0 {
+            let text = table.text();
+            let is_size = |name: &str| facts.sizes().find(name).one().is_some_and(|size| size.name == name);
+            table
+                .check(&text, is_size)
+                .map_err(|reason| PricesError::Check { path: path.clone(), reason })?;
+            write_whole(&path, text.as_bytes())?;
+            written.table = Some(path);
+        }
+    }
+    if run.sizes.is_empty() {
+        written.meters = Some(meters_file::write(folder, run, &embedded)?);
+    }
+    Ok(written)
+}
+
+/// Passes on that a request is repeated.
+struct Retrying<'a>(&'a dyn Listener);
+
+impl Progress for Retrying<'_> {
+    fn retrying(&self, _what: &str, reason: &str, wait: Duration) {
+        self.0.retrying(reason, wait);
+    }
+}

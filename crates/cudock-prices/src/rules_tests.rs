@@ -1,0 +1,157 @@
+use super::*;
+use crate::page::Page;
+
+/// A row as the service writes it, with some fields changed.
+fn row_with(changes: &[(&str, &str)]) -> String {
+    let mut fields: BTreeMap<&str, &str> = BTreeMap::from([
+        ("currencyCode", "\"USD\""),
+        ("tierMinimumUnits", "0.0"),
+        ("retailPrice", "0.658"),
+        ("unitPrice", "0.658"),
+        ("armRegionName", "\"westeurope\""),
+        ("location", "\"EU West\""),
+        ("effectiveStartDate", "\"2021-04-01T00:00:00Z\""),
+        ("meterName", "\"NC4as T4 v3\""),
+        ("productName", "\"Virtual Machines NCasT4 v3 Series\""),
+        ("skuName", "\"NC4as T4 v3\""),
+        ("serviceName", "\"Virtual Machines\""),
+        ("unitOfMeasure", "\"1 Hour\""),
+        ("type", "\"Consumption\""),
+        ("isPrimaryMeterRegion", "true"),
+        ("armSkuName", "\"Standard_NC4as_T4_v3\""),
+    ]);
+    fields.extend(changes.iter().copied());
+    let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+    format!("{{\"Items\":[{{{}}}]}}", fields.join(","))
+}
+
+fn judged(changes: &[(&str, &str)]) -> Result<String, String> {
+    let page = row_with(changes);
+    let page = Page::parse(page.as_bytes()).unwrap();
+    let names = ["Standard_NC4as_T4_v3", "Standard_ND96isr_H200_v5"].map(str::to_owned);
+    let sizes = Sizes::new(names, true);
+    judge(&page.rows()[0], "westeurope", &sizes, "2026-11-15".parse().unwrap()).map(|verdict| match verdict {
+        Verdict::Price(price) => {
+            format!("{} {}{}", price.size, price.usd.units, if price.spot { " spot" } else { "" })
+        }
+        Verdict::Unknown(name) => format!("unknown {name}"),
+        Verdict::LeftOut(reason) => format!("{reason:?}"),
+    })
+}
+
+#[track_caller]
+fn assert_judged(changes: &[(&str, &str)], expected: &str) {
+    assert_eq!(judged(changes).as_deref(), Ok(expected), "{changes:?}");
+}
+
+#[test]
+fn a_linux_row_by_the_hour_is_the_price_of_its_size() {
+    assert_judged(&[], "Standard_NC4as_T4_v3 658000");
+    assert_judged(&[("retailPrice", "6.58E-1")], "Standard_NC4as_T4_v3 658000");
+    // Newer series carry the word Linux, and no series' name decides anything.
+    assert_judged(&[("productName", "\"NCads A100 v4 Series Linux\"")], "Standard_NC4as_T4_v3 658000");
+    assert_judged(&[("productName", "null"), ("skuName", "null")], "Standard_NC4as_T4_v3 658000");
+}
+
+#[test]
+fn rows_are_joined_on_the_size_s_own_name_whatever_the_sku_is_called() {
+    for sku in ["\"Standard_NC4as_T4_v3\"", "\"NC4asT4v3\"", "\"\"", "\"NC36dsxlRTX6kv6\""] {
+        assert_judged(&[("skuName", sku), ("meterName", sku)], "Standard_NC4as_T4_v3 658000");
+    }
+    assert_judged(&[("armSkuName", "\"standard_nc4as_t4_v3\"")], "Standard_NC4as_T4_v3 658000");
+    assert_judged(&[("armSkuName", "\"\"")], "OtherSize");
+    assert_judged(&[("armSkuName", "null")], "OtherSize");
+    assert_judged(&[("armSkuName", "\"Standard_D4s_v5\"")], "OtherSize");
+}
+
+#[test]
+fn a_size_with_an_n_that_no_table_has_is_told_and_not_priced() {
+    assert_judged(&[("armSkuName", "\"Standard_ND128isr_Rubin_v7\"")], "unknown Standard_ND128isr_Rubin_v7");
+    assert_judged(&[("armSkuName", "\"Standard_NX\\u001b[31m\"")], "OtherSize");
+    let windows = ("productName", "\"Virtual Machines NX Series Windows\"");
+    assert_judged(&[("armSkuName", "\"Standard_NX1\""), windows], "Windows");
+}
+
+#[test]
+fn spot_is_known_by_the_end_of_the_meter_s_or_the_sku_s_name() {
+    assert_judged(&[("meterName", "\"NC4as T4 v3 Spot\"")], "Standard_NC4as_T4_v3 658000 spot");
+    assert_judged(&[("skuName", "\"NC4as T4 v3 Spot\"")], "Standard_NC4as_T4_v3 658000 spot");
+    assert_judged(&[("skuName", "\"Spotless NC4as\"")], "Standard_NC4as_T4_v3 658000");
+}
+
+#[test]
+fn windows_dedicated_hosts_cloud_services_and_low_priority_are_left_out() {
+    assert_judged(&[("productName", "\"Virtual Machines NCasT4 v3 Series Windows\"")], "Windows");
+    assert_judged(&[("productName", "\"NCasT4 v3 Series Dedicated Host\"")], "Dedicated");
+    assert_judged(&[("productName", "\"NCasT4 v3 Series CloudServices\"")], "CloudServices");
+    assert_judged(&[("productName", "\"NCasT4 v3 Series Cloud Services\"")], "CloudServices");
+    assert_judged(&[("meterName", "\"NC4as T4 v3 Low Priority\"")], "LowPriority");
+    assert_judged(&[("skuName", "\"NC4as T4 v3 Low Priority\"")], "LowPriority");
+    assert_judged(&[("serviceName", "\"Azure Machine Learning\"")], "Other");
+}
+
+#[test]
+fn reservations_and_prices_for_tests_are_left_out() {
+    assert_judged(
+        &[("type", "\"Reservation\""), ("reservationTerm", "\"1 Year\""), ("retailPrice", "3504.0")],
+        "NotConsumption",
+    );
+    assert_judged(&[("type", "\"DevTestConsumption\"")], "NotConsumption");
+    assert_judged(&[("reservationTerm", "\"3 Years\"")], "NotConsumption");
+    assert_judged(&[("type", "null")], "NotConsumption");
+}
+
+#[test]
+fn only_primary_meters_of_the_first_tier_by_the_hour_count() {
+    assert_judged(&[("isPrimaryMeterRegion", "false")], "NotPrimary");
+    assert_judged(&[("isPrimaryMeterRegion", "null")], "NotPrimary");
+    for units in ["100.0", "0.5", "1e3", "\"0\""] {
+        assert_judged(&[("tierMinimumUnits", units)], "Tier");
+    }
+    assert_judged(&[("tierMinimumUnits", "0")], "Standard_NC4as_T4_v3 658000");
+    for unit in ["\"100 Hours\"", "\"1/Month\"", "\"1 GB\"", "null"] {
+        assert_judged(&[("unitOfMeasure", unit)], "Unit");
+    }
+}
+
+#[test]
+fn zero_is_no_price() {
+    for zero in ["0", "0.0", "0E0", "0.0000004"] {
+        assert_judged(&[("retailPrice", zero)], "Zero");
+    }
+}
+
+#[test]
+fn a_price_counts_from_its_beginning_to_its_end() {
+    assert_judged(&[("effectiveEndDate", "\"2026-11-14T23:59:59Z\"")], "Ended");
+    assert_judged(&[("effectiveEndDate", "\"2026-12-31T23:59:59Z\"")], "Standard_NC4as_T4_v3 658000");
+    assert_judged(&[("effectiveStartDate", "\"2026-12-01T00:00:00Z\"")], "NotYet");
+    assert_judged(&[("effectiveStartDate", "\"2026-11-15T00:00:00Z\"")], "Standard_NC4as_T4_v3 658000");
+    assert_judged(&[("effectiveStartDate", "null")], "Standard_NC4as_T4_v3 658000");
+}
+
+#[test]
+fn an_answer_to_another_question_is_an_error() {
+    let error = judged(&[("armRegionName", "\"eastus\"")]).unwrap_err();
+    assert_eq!(error, "it sent rows of `eastus` where only westeurope was asked for");
+    assert!(judged(&[("armRegionName", "null")]).unwrap_err().contains("no region"));
+    assert_eq!(judged(&[("currencyCode", "\"EUR\"")]).unwrap_err(), "it sent prices in `EUR`, not in USD");
+    assert_judged(&[("armRegionName", "\"WestEurope\"")], "Standard_NC4as_T4_v3 658000");
+}
+
+#[test]
+fn a_price_that_is_none_is_an_error_that_names_it() {
+    for (price, words) in [
+        ("-0.1", "`-0.1` of `Standard_NC4as_T4_v3` is below zero"),
+        ("\"0.658\"", "is no number"),
+        ("{}", "is no number"),
+        ("1e12", "is larger than any price"),
+        ("1e300", "is larger than any price"),
+        ("null", "has no retailPrice"),
+    ] {
+        let error = judged(&[("retailPrice", price)]).unwrap_err();
+        assert!(error.contains(words), "{price}: {error}");
+    }
+    // Of a row that does not count it does not matter.
+    assert_judged(&[("retailPrice", "null"), ("armSkuName", "\"Standard_D2\"")], "OtherSize");
+}

@@ -1,0 +1,237 @@
+//! The new price table: what was read over what was there, in the form of the table it is laid over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use cudock_facts::STALE_AFTER_DAYS;
+use cudock_facts::tables::{PriceRow, Prices, Usd};
+use cudock_facts::version::Date;
+use serde::Serialize;
+
+use crate::journal::Run;
+
+const SOURCE: &str = "azure-retail-prices";
+const COLUMNS: &str = "size,region,price,spot,price_source,price_date,spot_source,spot_date";
+
+/// What became of the prices.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Changes {
+    /// Prices that were read.
+    pub read: usize,
+    /// Of these, how many are for a size in a region, pay as you go or Spot, that had none.
+    pub new: usize,
+    /// Of these, how many differ from what was there.
+    pub changed: usize,
+    /// Older prices that stay: of regions and sizes that were not asked for, or that the list left out.
+    pub kept: usize,
+    /// Prices that the list no longer has and that are too old to keep.
+    pub gone: usize,
+}
+
+/// One price, and where and when it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Cell {
+    usd: Usd,
+    address: String,
+    date: Date,
+}
+
+/// Pay as you go, and Spot.
+type Cells = [Option<Cell>; 2];
+
+/// The table to be.
+#[derive(Debug)]
+pub(crate) struct Table {
+    as_of: Date,
+    cells: BTreeMap<(String, String), Cells>,
+    /// Addresses of sources with the names they had.
+    names: BTreeMap<String, String>,
+    pub(crate) changes: Changes,
+}
+
+impl Table {
+    /// The tables there are, of which the newer price counts, and of two of one day that of the later table.
+    pub(crate) fn of<'a>(tables: impl IntoIterator<Item = &'a Prices>) -> Option<Self> {
+        let mut merged: Option<Self> = None;
+        for table in tables {
+            let merged = merged.get_or_insert_with(|| Self {
+                as_of: table.as_of,
+                cells: BTreeMap::new(),
+                names: BTreeMap::new(),
+                changes: Changes::default(),
+            });
+            merged.as_of = merged.as_of.max(table.as_of);
+            for source in &table.sources {
+                merged.names.entry(source.address.clone()).or_insert_with(|| source.name.clone());
+            }
+            for row in table.rows() {
+                let new = cells_of(&row, table);
+                let cells = merged.cells.entry((row.size.to_owned(), row.region.to_owned())).or_default();
+                for (cell, new) in cells.iter_mut().zip(new) {
+                    if new.as_ref().map(|new| new.date) >= cell.as_ref().map(|cell| cell.date) {
+                        *cell = new;
+                    }
+                }
+            }
+        }
+        merged
+    }
+
+    /// Lays what a run has read over it.
+    ///
+    /// A price that the list left out stays, since rows get lost between pages of a list that moves; when it is too
+    /// old to be trusted, it goes.
+    pub(crate) fn lay_over(&mut self, run: &Run, today: Date) {
+        let asked: BTreeSet<&str> = run.sizes.iter().map(String::as_str).collect();
+        for region in run.regions.iter().filter(|region| !region.sizes.is_empty()) {
+            let is_asked = |size: &str| asked.is_empty() || asked.contains(size);
+            let listed: BTreeMap<&str, [Option<u64>; 2]> =
+                region.sizes.iter().map(|row| (row.size.as_str(), [row.price, row.spot])).collect();
+            for size in listed.keys() {
+                self.cells.entry(((*size).to_owned(), region.region.clone())).or_default();
+            }
+            let of_region = |(size, place): &(String, String)| *place == region.region && is_asked(size);
+            for ((size, _), cells) in self.cells.iter_mut().filter(|(key, _)| of_region(key)) {
+                let new = listed.get(size.as_str()).copied().unwrap_or_default();
+                for (cell, micros) in cells.iter_mut().zip(new) {
+                    let new = micros.map(|micros| Cell {
+                        usd: Usd::from_micros(micros),
+                        address: run.endpoint.clone(),
+                        date: region.day,
+                    });
+                    lay(cell, new, today, &mut self.changes);
+                }
+            }
+        }
+        self.cells.retain(|_, cells| cells.iter().any(Option::is_some));
+        let read: BTreeSet<&str> = run
+            .regions
+            .iter()
+            .filter(|region| !region.sizes.is_empty())
+            .map(|region| region.region.as_str())
+            .collect();
+        if asked.is_empty() && self.cells.keys().all(|(_, region)| read.contains(region.as_str())) {
+            self.as_of = self.as_of.max(today);
+        }
+    }
+
+    /// How many prices were not read now.
+    pub(crate) fn count_kept(&mut self) {
+        let all = self.cells.values().flatten().flatten().count();
+        self.changes.kept = all.saturating_sub(self.changes.read);
+    }
+
+    /// The text, in the form of `azure_prices.csv`.
+    pub(crate) fn text(&self) -> String {
+        let sources = self.sources();
+        let mut text = format!(
+            "# as_of: {}\n# currency: USD per hour, Linux, pay as you go and Spot\n\
+             # written by `cudock prices refresh`: each price keeps the day it was read\n",
+            self.as_of
+        );
+        let mut line = |words: String| {
+            text.push_str(&words);
+            text.push('\n');
+        };
+        for (address, name) in &sources {
+            line(format!("# source {name} = {address}"));
+        }
+        line(COLUMNS.to_owned());
+        for ((size, region), [price, spot]) in &self.cells {
+            let usd =
+                |cell: &Option<Cell>| cell.as_ref().map_or_else(String::new, |cell| cell.usd.to_string());
+            let from = |cell: &Option<Cell>| match cell {
+                Some(cell) => {
+                    format!("{},{}", sources.get(&cell.address).map_or("", String::as_str), cell.date)
+                }
+                None => ",".to_owned(),
+            };
+            let mut row = String::new();
+            // Writing to a String cannot fail.
+            let _ =
+                write!(row, "{size},{region},{},{},{},{}", usd(price), usd(spot), from(price), from(spot));
+            line(row);
+        }
+        text
+    }
+
+    /// Names of the sources that are used, each of its own, by address.
+    fn sources(&self) -> BTreeMap<String, String> {
+        let mut taken = BTreeSet::new();
+        let mut sources = BTreeMap::new();
+        for cell in self.cells.values().flatten().flatten() {
+            if sources.contains_key(&cell.address) {
+                continue;
+            }
+            let wanted = self.names.get(&cell.address).map_or(SOURCE, String::as_str);
+            let mut name = wanted.to_owned();
+            let mut number = 2;
+            while !taken.insert(name.clone()) {
+                name = format!("{wanted}-{number}");
+                number += 1;
+            }
+            sources.insert(cell.address.clone(), name);
+        }
+        sources
+    }
+
+    /// Reads a text back and holds it against what was meant.
+    pub(crate) fn check(&self, text: &str, is_size: impl Fn(&str) -> bool) -> Result<(), String> {
+        let read = Prices::parse(text).map_err(|error| error.to_string())?;
+        let mut expected = self.cells.iter();
+        for row in read.rows() {
+            if !is_size(row.size) {
+                return Err(format!("{} is no size of azure_sizes.toml", row.size));
+            }
+            let meant = expected.next();
+            let same = meant.is_some_and(|((size, region), cells)| {
+                *size == row.size && *region == row.region && *cells == cells_of(&row, &read)
+            });
+            if !same {
+                return Err(format!("{} in {} reads back as another row", row.size, row.region));
+            }
+        }
+        match (expected.next(), read.as_of == self.as_of) {
+            (None, true) => Ok(()),
+            (None, false) => Err("its day reads back as another".to_owned()),
+            (Some(((size, region), _)), _) => Err(format!("{size} in {region} does not read back")),
+        }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.cells.len()
+    }
+}
+
+fn lay(cell: &mut Option<Cell>, new: Option<Cell>, today: Date, changes: &mut Changes) {
+    match (&cell, new) {
+        (Some(old), None) if today.days_since(old.date) > STALE_AFTER_DAYS => {
+            changes.gone += 1;
+            *cell = None;
+        }
+        (_, None) => {}
+        // A run that was left over may be older than what stands there.
+        (Some(old), Some(new)) if new.date < old.date => {}
+        (old, Some(new)) => {
+            changes.read += 1;
+            match old {
+                None => changes.new += 1,
+                Some(old) if old.usd != new.usd => changes.changed += 1,
+                Some(_) => {}
+            }
+            *cell = Some(new);
+        }
+    }
+}
+
+fn cells_of(row: &PriceRow<'_>, table: &Prices) -> Cells {
+    let cell = |usd: Option<Usd>, date: Option<Date>, source: Option<&str>| {
+        let source = table.sources.iter().find(|known| Some(known.name.as_str()) == source)?;
+        Some(Cell { usd: usd?, address: source.address.clone(), date: date? })
+    };
+    [cell(row.price, row.price_date, row.price_source), cell(row.spot, row.spot_date, row.spot_source)]
+}
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod tests;

@@ -1,0 +1,272 @@
+//! A service that fails: what is said, and that nothing is lost.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use cudock_facts::Facts;
+use cudock_prices::{PricesError, Why, refresh};
+use cudock_registry::Retries;
+
+use crate::list::{Heard, Question, Row, answer, names, price, request, run, service, well};
+use crate::support::{QUICK, Reply, Request, Server};
+
+const T4: &str = "Standard_NC4as_T4_v3";
+
+fn rows() -> Vec<Row> {
+    vec![Row::new("westeurope", T4, "0.658")]
+}
+
+/// A service whose first answers are these, and which then does well.
+fn stumbling(first: Vec<Reply>) -> (Server, Arc<AtomicUsize>) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let server = Server::start({
+        let count = Arc::clone(&count);
+        move |request| {
+            let number = count.fetch_add(1, Ordering::SeqCst);
+            first.get(number).cloned().unwrap_or_else(|| well(request, &rows()))
+        }
+    });
+    (server, count)
+}
+
+/// How a service fails that always answers so.
+fn failure(reply: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (String, Why, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(reply);
+    let error = run(&request(folder.path(), &server, &["westeurope"])).unwrap_err();
+    assert!(error.is_outside(), "{error}");
+    assert_eq!(names(folder.path()), ["azure_prices.lock"], "nothing is written");
+    let PricesError::Service { region, reason, why, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(region, "westeurope");
+    assert!(error.to_string().starts_with("prices of westeurope, page 1: 127.0.0.1:"), "{error}");
+    (reason.clone(), *why, error.hints())
+}
+
+#[test]
+fn asked_too_often_it_waits_and_asks_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let too_often = || Reply::new(429, "slow down").with("Retry-After", "0");
+    let (server, _) = stumbling(vec![too_often(), too_often()]);
+    let heard = Heard::default();
+    refresh(&request(folder.path(), &server, &["westeurope"]), &Facts::embedded(), &heard).unwrap();
+    let lines = heard.lines();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    let said = "page 1 of westeurope on";
+    assert!(
+        lines[0].starts_with(said) && lines[0].ends_with("it says that it was asked too often"),
+        "{lines:?}"
+    );
+    assert_eq!(price(folder.path(), T4, "westeurope").0, "0.658 2026-11-15");
+}
+
+#[test]
+fn a_wish_to_wait_is_granted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, _) = stumbling(vec![Reply::new(429, "").with("Retry-After", "1")]);
+    let mut request = request(folder.path(), &server, &["westeurope"]);
+    request.connection.retries = Retries { longest_wait: Duration::from_secs(5), ..QUICK };
+    let begun = std::time::Instant::now();
+    run(&request).unwrap();
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+}
+
+#[test]
+fn a_service_that_stumbles_is_asked_again() {
+    for stumble in [
+        Reply::new(500, ""),
+        Reply::new(503, "").with("Retry-After", "0"),
+        Reply::new(504, "<html>"),
+        answer(&rows(), "null").cut_after(100),
+        answer(&rows(), "null").chunked().cut_after(1000),
+        // Cut by somebody on the way who says that it is whole.
+        Reply::new(200, "{\"Items\":[{\"currencyCode\":\"US"),
+        Reply::new(200, ""),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let (server, count) = stumbling(vec![stumble.clone()]);
+        run(&request(folder.path(), &server, &["westeurope"]))
+            .unwrap_or_else(|error| panic!("{error} {stumble:?}"));
+        assert_eq!(count.load(Ordering::SeqCst), 3, "{stumble:?}");
+        assert_eq!(price(folder.path(), T4, "westeurope").0, "0.658 2026-11-15");
+    }
+}
+
+#[test]
+fn a_service_that_keeps_failing_is_given_up_with_a_way_out() {
+    let (reason, why, hints) = failure(|_| Reply::new(429, "").with("Retry-After", "0"));
+    assert_eq!(
+        (reason.as_str(), why),
+        ("it says that it was asked too often", Why::TooOften(Some(Duration::ZERO)))
+    );
+    assert_eq!(hints[1], "nothing was changed; the same command tries again");
+    let (reason, why, _) = failure(|_| Reply::new(503, ""));
+    assert_eq!((reason.as_str(), why), ("it answered 503", Why::Status(503)));
+    let (reason, why, _) = failure(|_| Reply::new(200, "{\"Items\":["));
+    assert_eq!((reason.as_str(), why), ("its answer breaks off", Why::Protocol));
+    let (_, why, hints) = failure(|_| answer(&rows(), "null").cut_after(50));
+    assert_eq!(why, Why::Unreachable);
+    assert!(hints[0].contains("HTTPS_PROXY") && hints[0].contains("--endpoint"), "{hints:?}");
+}
+
+#[test]
+fn a_service_that_is_not_there_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut request = request(folder.path(), &service(rows()), &["westeurope"]);
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    request.endpoint = format!("http://{gone}/api/retail/prices").parse().unwrap();
+    let error = run(&request).unwrap_err();
+    assert!(error.to_string().ends_with("connection refused"), "{error}");
+    assert!(matches!(error, PricesError::Service { why: Why::Unreachable, kept: 0, .. }), "{error:?}");
+}
+
+#[test]
+fn a_service_that_says_nothing_is_given_up() {
+    let mut silent = answer(&rows(), "null").cut_after(10);
+    silent.then_stall = true;
+    let (reason, why, _) = failure(move |_| silent.clone());
+    assert_eq!((reason.as_str(), why), ("no answer in time", Why::Unreachable));
+}
+
+#[test]
+fn a_refusal_is_told_in_the_service_s_own_words_and_not_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(|_| {
+        Reply::new(
+            400,
+            "{\"Error\":{\"Code\":\"BadRequest\",\"Message\":\"Invalid OData\\u001b[31m parameters supplied\"}}\x1b[31m",
+        )
+    });
+    let error = run(&request(folder.path(), &server, &["westeurope"])).unwrap_err();
+    assert!(error.to_string().contains("it answered 400: {\"Error\""), "{error}");
+    assert!(!error.to_string().contains('\x1b'));
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn an_answer_that_is_no_price_list_is_refused() {
+    for (body, words) in [
+        ("[1, 2]", "its answer is no price list"),
+        ("{\"Items\": 7}", "its answer is no price list"),
+        ("{\"Items\":[], \"NextPageLink\": null} and more", "its answer is no price list"),
+        ("not json", "its answer is no price list"),
+        ("{\"BillingCurrency\":\"EUR\",\"Items\":[]}", "it sent prices in `EUR`, not in USD"),
+    ] {
+        let (reason, why, hints) = failure(move |_| Reply::new(200, body));
+        assert!(reason.starts_with(words), "{body}: {reason}");
+        assert_eq!(why, Why::Protocol);
+        assert!(hints[0].contains("--region"), "{hints:?}");
+    }
+    let (reason, ..) =
+        failure(|_| Reply::new(200, "<html>sign in</html>").with("Content-Type", "text/html; charset=utf-8"));
+    assert_eq!(reason, "it answers with a web page, as proxies do that want a sign-in");
+}
+
+#[test]
+fn an_answer_without_end_is_refused() {
+    let mut body = b"{\"Items\":[".to_vec();
+    body.resize(34 << 20, b' ');
+    let reply = Reply::new(200, body);
+    let (reason, ..) = failure(move |_| reply.clone());
+    assert_eq!(reason, "its page has more than 33554432 bytes");
+}
+
+#[test]
+fn a_service_that_ignores_the_filter_is_noticed_on_the_first_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(|request| {
+        let host = request.header("host").unwrap();
+        answer(&[Row::new("eastus", T4, "0.526")], &format!("\"http://{host}/api/retail/prices?$skip=1000\""))
+    });
+    let error = run(&request(folder.path(), &server, &["westeurope"])).unwrap_err();
+    assert!(
+        error.to_string().contains("it sent rows of `eastus` where only westeurope was asked for"),
+        "{error}"
+    );
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn a_price_that_is_none_ends_the_run_and_is_named() {
+    let (reason, ..) = failure(|request| {
+        let rows = [Row::new("westeurope", T4, "-1")];
+        answer(if Question::of(request).machines { &rows } else { &[] }, "null")
+    });
+    assert_eq!(reason, "the retailPrice `-1` of `Standard_NC4as_T4_v3` is below zero");
+}
+
+#[test]
+fn a_redirect_to_another_host_is_refused() {
+    let elsewhere = service(rows());
+    let location = format!("http://{}/api/retail/prices", elsewhere.host());
+    let (reason, why, _) = failure(move |request| {
+        let query = request.path.split_once('?').unwrap().1;
+        Reply::new(302, "").with("Location", format!("{location}?{query}"))
+    });
+    assert_eq!((reason.as_str(), why), ("it sends us to another host, `127.0.0.1`", Why::Protocol));
+    let (reason, ..) = failure(|_| Reply::new(302, "").with("Location", "ftp://elsewhere.example/"));
+    assert_eq!(reason, "it sends us to an address that is not http");
+}
+
+#[test]
+fn a_next_page_on_another_host_is_not_asked_for() {
+    let elsewhere = service(rows());
+    let link = format!("\"http://{}/api/retail/prices?$skip=1000\"", elsewhere.host());
+    let (reason, ..) = failure(move |_| answer(&rows(), &link));
+    assert!(
+        reason.starts_with("its next page `http://127.0.0.1:") && reason.contains("is not on 127.0.0.1:"),
+        "{reason}"
+    );
+    assert!(elsewhere.requests().is_empty());
+    for link in
+        ["https://prices.azure.com:443/api/retail/prices?$skip=1000", "//elsewhere.example/x", "nonsense"]
+    {
+        let (reason, ..) = failure(move |_| answer(&rows(), &format!("\"{link}\"")));
+        assert!(reason.starts_with("its next page"), "{reason}");
+    }
+}
+
+#[test]
+fn pages_that_go_in_circles_are_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(|request| {
+        let host = request.header("host").unwrap();
+        let question = Question::of(request);
+        let skip = if question.skip == 1000 { 2000 } else { 1000 };
+        answer(
+            &rows(),
+            &format!("\"http://{host}/api/retail/prices?$filter={}&$skip={skip}\"", question.filter),
+        )
+    });
+    let error = run(&request(folder.path(), &server, &["westeurope"])).unwrap_err();
+    assert!(
+        error.to_string().contains("page 3") && error.to_string().contains("its pages go in circles"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_table_that_cannot_be_read_is_neither_used_nor_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("azure_prices.csv");
+    fs::write(&path, "mine, and broken").unwrap();
+    let server = service(rows());
+    let error =
+        refresh(&request(folder.path(), &server, &["westeurope"]), &Facts::embedded(), &()).unwrap_err();
+    assert!(matches!(error, PricesError::Overlay { .. }) && !error.is_outside(), "{error}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "mine, and broken");
+}
+
+#[test]
+fn names_that_are_none_are_refused_before_anybody_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = service(rows());
+    let mut wrong = request(folder.path(), &server, &["x' or 1 eq 1"]);
+    assert!(matches!(run(&wrong).unwrap_err(), PricesError::Region { .. }));
+    wrong.regions = vec!["westeurope".to_owned()];
+    wrong.sizes = vec!["Standard_NC4as_T4_v4".to_owned()];
+    let error = run(&wrong).unwrap_err();
+    assert!(error.hints()[0].contains("Standard_NC4as_T4_v3"), "{:?}", error.hints());
+    assert!(server.requests().is_empty());
+}

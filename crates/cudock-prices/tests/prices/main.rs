@@ -1,0 +1,18 @@
+//! Renewing prices from a list that answers well, badly and with malice.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail loudly"
+)]
+
+#[path = "../../../cudock-registry/tests/support/mod.rs"]
+mod support;
+
+mod failing;
+mod list;
+mod merging;
+mod paging;
+mod reading;
+mod resuming;

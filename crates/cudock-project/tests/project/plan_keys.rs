@@ -1,0 +1,196 @@
+//! The keys a plan is made from.
+
+use std::path::Path;
+use std::time::Duration;
+
+use cudock_project::{
+    Architecture, ByteRate, ByteSize, DataAccess, DayRate, ManagementWanted, Project, RequestRate, Span,
+    SpotUse,
+};
+
+use crate::read;
+
+fn minutes(count: u64) -> Span {
+    Span(Duration::from_secs(count * 60))
+}
+
+#[test]
+fn a_training_job_says_what_it_needs_reads_and_bears() {
+    let manifest = read(
+        r#"
+        [workload]
+        kind = "job"
+        duration = "72h"
+        measured_on = "A100-80"
+        speeds = { H100 = 2.8 }
+        begins = 2026-12-01
+        deadline = "5d"
+        training = true
+        batch = 16
+
+        [needs]
+        gpu_memory = "80GB"
+        precision = "bf16"
+        gpus = 8
+        nodes = 2
+        nvlink = true
+        infiniband = true
+        capability = { least = "8.0", greatest = 9.0 }
+        gpu = ["A100-80", "H100"]
+        cpu = 64
+        memory = "900GiB"
+        architecture = "amd64"
+
+        [data]
+        size = "2TB"
+        storage = "blob-hot"
+        region = "westeurope"
+        access = "either"
+        passes = 3
+        rate = "200MB/s"
+        read_size = "4MiB"
+        leaves = "10GB"
+
+        [start]
+        image_size = "8GB"
+        image_unpacked = "20GB"
+        weights = "14GB"
+        ready = "30s"
+        jit = "5s"
+
+        [deploy]
+        regions = "westeurope"
+        services = ["ml", "vm"]
+        sizes = ["Standard_ND96isr_H100_v5"]
+        budget = 12000.50
+        management = "managed"
+        [deploy.spot]
+        allow = "only"
+        evictions = 0.05
+        checkpoint_every = "30m"
+        checkpoint_takes = "1m"
+        "#,
+    )
+    .unwrap();
+    let (work, needs, data, deploy) = (&manifest.workload, &manifest.needs, &manifest.data, &manifest.deploy);
+    assert_eq!(work.duration, Some(minutes(72 * 60)));
+    assert_eq!(work.speeds["H100"], 2.8);
+    assert_eq!(work.begins.unwrap().to_string(), "2026-12-01");
+    assert_eq!(needs.gpu, ["A100-80", "H100"]);
+    assert_eq!((needs.gpus, needs.nodes), (Some(8), Some(2)));
+    assert_eq!(needs.capability.unwrap().least.unwrap().to_string(), "8.0");
+    assert_eq!(needs.capability.unwrap().greatest.unwrap().to_string(), "9.0");
+    assert_eq!(needs.architecture, Some(Architecture::X86_64));
+    assert_eq!(data.rate, Some(ByteRate(200_000_000)));
+    assert_eq!(data.access, Some(DataAccess::Either));
+    assert_eq!(manifest.start.weights, Some(ByteSize(14_000_000_000)));
+    assert_eq!(deploy.regions, ["westeurope"]);
+    assert_eq!(deploy.management, Some(ManagementWanted::Managed));
+    let spot = deploy.spot.unwrap();
+    assert_eq!((spot.allowed, spot.evictions), (SpotUse::Only, Some(0.05)));
+    assert_eq!((spot.checkpoint_every, spot.checkpoint_takes), (Some(minutes(30)), Some(minutes(1))));
+}
+
+#[test]
+fn spot_is_a_word_or_a_table() {
+    let spot =
+        |text: &str| read(&format!("[deploy]\nspot = {text}\n")).map(|it| it.deploy.spot.unwrap().allowed);
+    assert_eq!(spot("true"), Ok(SpotUse::Yes));
+    assert_eq!(spot("false"), Ok(SpotUse::No));
+    assert_eq!(spot("\"only\""), Ok(SpotUse::Only));
+    assert_eq!(spot("{ evictions = 0.1 }"), Ok(SpotUse::Yes));
+    assert_eq!(
+        spot("\"onyl\""),
+        Err("cudock.toml:2:8: unknown variant `onyl`; did you mean `only`?".to_owned())
+    );
+}
+
+#[test]
+fn a_capability_alone_is_the_least() {
+    for text in ["\"8.6\"", "8.6", "{ least = \"8.6\" }"] {
+        let range = read(&format!("[needs]\ncapability = {text}\n")).unwrap().needs.capability.unwrap();
+        assert_eq!((range.least.unwrap().to_string(), range.greatest), ("8.6".to_owned(), None), "{text}");
+    }
+    let wrong = read("[needs]\ncapability = \"sm_90\"\n").unwrap_err();
+    assert!(wrong.starts_with("cudock.toml:2:14: "), "{wrong}");
+}
+
+#[test]
+fn a_rate_is_a_number_a_shape_or_a_number_for_each_hour() {
+    let rate = |text: &str| read(&format!("[workload]\nrate = {text}\n")).map(|it| it.workload.rate.unwrap());
+    let level = |rate: f64| DayRate::level(RequestRate(rate));
+    assert_eq!(rate("5"), Ok(level(5.0)));
+    assert_eq!(rate("0.5"), Ok(level(0.5)));
+    assert_eq!(rate("\"36/h\""), Ok(level(0.01)));
+    let shaped = rate(r#"{ day = 5, night = 0, from = "08:00", to = "20:00" }"#).unwrap();
+    for (hour, rate) in shaped.hours.iter().enumerate() {
+        let expected = if (8..20).contains(&hour) { 5.0 } else { 0.0 };
+        assert_eq!(rate.0, expected, "hour {hour}");
+    }
+    let past_midnight = rate(r#"{ day = 2, night = 1, from = "22:00", to = "06:00" }"#).unwrap();
+    assert_eq!(past_midnight.hours.iter().filter(|rate| rate.0 > 1.5).count(), 8);
+    let hours = (0..24).map(|hour| hour.to_string()).collect::<Vec<_>>().join(", ");
+    assert_eq!(rate(&format!("[{hours}]")).unwrap().hours[23], RequestRate(23.0));
+}
+
+#[test]
+fn a_rate_that_is_none_says_why() {
+    let rate = |text: &str| read(&format!("[workload]\nrate = {text}\n")).unwrap_err();
+    assert_eq!(rate("[1, 2]"), "cudock.toml:2:8: a day has 24 hours, and these are 2 rates");
+    assert_eq!(rate("-5"), "cudock.toml:2:8: `-5` is negative, and negative rates make no sense");
+    assert!(rate("nan").starts_with("cudock.toml:2:8: `NaN` is no rate; "), "{}", rate("nan"));
+    assert!(rate("inf").starts_with("cudock.toml:2:8: `inf` is no rate; "), "{}", rate("inf"));
+    let overlap = rate(r#"{ day = 5, night = 0, from = "08:00", to = "08:00" }"#);
+    assert!(overlap.contains("the same hour: day and night overlap"), "{overlap}");
+    let odd = rate(r#"{ day = 5, from = "08:30", to = "20:00" }"#);
+    assert_eq!(odd, "cudock.toml:2:26: `08:30` is no full hour; write a full hour of UTC, as 08:00");
+}
+
+#[test]
+fn a_rate_on_the_command_line_has_the_same_forms() {
+    assert_eq!("5".parse(), Ok(DayRate::level(RequestRate(5.0))));
+    let shaped = DayRate::shaped(RequestRate(5.0), RequestRate(0.0), 8, 20).unwrap();
+    assert_eq!("5,0@08:00-20:00".parse(), Ok(shaped));
+    for wrong in ["", "5,0", "5@08:00-20:00", "5,0@8-20", "5,0@08:00-08:00", "x", "1,2,3", "-1"] {
+        assert!(wrong.parse::<DayRate>().is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn every_value_can_be_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("train.toml");
+    std::fs::write(
+        &path,
+        "[needs]\ngpu_memory = \"16GB\"\n[deploy]\nregions = [\n  \"westeurope\",\n  \"atlantis\",\n]\ngpu.x = 1\n",
+    )
+    .unwrap();
+    assert!(Project::read(&path).unwrap_err().to_string().contains("train.toml:8:1: unknown field `gpu`"));
+    std::fs::write(
+        &path,
+        "[needs]\ngpu_memory = \"16GB\"\n[deploy]\nregions = [\n  \"westeurope\",\n  \"atlantis\",\n]\n",
+    )
+    .unwrap();
+    let project = Project::read(&path).unwrap();
+    assert_eq!(project.folder, folder.path());
+    assert_eq!(project.places.name("needs.gpu_memory"), "train.toml:2");
+    assert!(project.places.has("deploy.regions.1") && !project.places.has("deploy.regions.2"));
+    let wrong = project.places.wrong_value(
+        "deploy.regions.1",
+        "no region is called `atlantis`",
+        Some("polandcentral".to_owned()),
+    );
+    assert!(
+        wrong
+            .to_string()
+            .ends_with("train.toml:6:3: no region is called `atlantis`; did you mean `polandcentral`?"),
+        "{wrong}"
+    );
+}
+
+#[test]
+fn a_project_without_a_file_says_nothing() {
+    let project = Project::without_file(Path::new("."));
+    assert_eq!(project.manifest, cudock_project::Manifest::default());
+    assert!(!project.places.has("workload"));
+}

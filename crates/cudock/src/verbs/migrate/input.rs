@@ -1,0 +1,58 @@
+//! What is read: files, standard input, and command lines.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use cudock_migrate::{LARGEST, MigrateError, decode};
+
+use crate::failure::Failure;
+
+/// A text with a name for it.
+pub(super) struct Input {
+    pub(super) name: String,
+    pub(super) text: String,
+}
+
+impl Input {
+    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        if name == "-" {
+            return Self::of("standard input".to_owned(), std::io::stdin().lock());
+        }
+        if name.starts_with("az ") && !path.exists() {
+            return Ok(Self { name: "command line".to_owned(), text: name });
+        }
+        let failed = |error: std::io::Error| {
+            let failure = Failure::input(format!("cannot read {name}: {error}"));
+            if path.is_dir() { failure.hint("name the files in it") } else { failure }
+        };
+        let file = File::open(path).map_err(failed)?;
+        if path.is_dir() {
+            return Err(Failure::input(format!("{name} is a directory")).hint("name the files in it"));
+        }
+        Self::of(name, file)
+    }
+
+    /// Reads no more than would be refused.
+    fn of(name: String, from: impl Read) -> Result<Self, Failure> {
+        let mut bytes = Vec::new();
+        from.take(LARGEST + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
+        let text = decode(&bytes).map_err(|error| refused(&name, &error))?.into_owned();
+        Ok(Self { name, text })
+    }
+}
+
+fn refused(name: &str, error: &MigrateError) -> Failure {
+    match error {
+        MigrateError::TooLarge { .. } => Failure::input(format!(
+            "{name} is larger than {} MiB, which is the most that is read",
+            LARGEST >> 20
+        ))
+        .hint("pass the script or template alone"),
+        MigrateError::Binary { .. } => Failure::input(format!("cannot read {name}: {error}"))
+            .hint("pass scripts, templates, programs or notes"),
+    }
+}

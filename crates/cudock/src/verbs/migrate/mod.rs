@@ -1,0 +1,91 @@
+//! `cudock migrate`: old choices of Azure GPUs in files, and what to choose now. Nothing is changed.
+
+mod input;
+mod sarif;
+mod text;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use cudock_facts::{Facts, suggest};
+use cudock_migrate::{Finding, judge, read};
+use serde::Serialize;
+
+use self::input::Input;
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format, TableUsed};
+
+/// Tell which GPU sizes and services a file chooses that Azure has ended, what replaces them, and at what price
+///
+/// Files are recognised by content: shell scripts and `az` command lines, container groups, ARM, Bicep and Terraform
+/// templates, Machine Learning and Batch files and programs, tasks of `SkyPilot`, notebooks and notes. Nothing is changed.
+/// The exit code is 1 if something has ended, and 0 if nothing has. See docs/migrate.md.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cudock migrate deploy.sh
+  cudock migrate infra/*.tf train.py --region westeurope
+  cudock migrate 'az vm create --size Standard_NC6 -l eastus'
+  cat group.yaml | cudock migrate -
+  cudock migrate main.bicep --format sarif > migrate.sarif")]
+pub(crate) struct MigrateArgs {
+    /// Files to read; - is standard input, and a whole `az` command line is read as it is
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Where prices are looked up, whatever the files say
+    #[arg(long, value_name = "REGION")]
+    pub(crate) region: Option<String>,
+}
+
+/// What was found in a file.
+#[derive(Serialize)]
+struct FileReport {
+    path: String,
+    findings: Vec<Finding>,
+    /// Further choices that are not told.
+    left_out: usize,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u8,
+    files: &'a [FileReport],
+    /// How many choices do not work any more.
+    over: usize,
+    tables: &'a [TableUsed],
+}
+
+pub(super) fn run(facts: &Facts, words: &MigrateArgs, format: Format) -> Result<Outcome, Failure> {
+    let region = words.region.as_deref().map(|region| known_region(facts, region)).transpose()?;
+    let inputs = words.files.iter().map(|path| Input::read(path)).collect::<Result<Vec<Input>, Failure>>()?;
+    let day = output::today();
+    let files: Vec<FileReport> = inputs
+        .into_iter()
+        .map(|input| {
+            let reading = read(&input.text);
+            let findings = judge(facts, day, region, &reading.choices);
+            FileReport { path: input.name, findings, left_out: reading.left_out }
+        })
+        .collect();
+    let over = files.iter().flat_map(|file| &file.findings).filter(|finding| finding.is_over()).count();
+    let tables = output::tables_used(
+        facts,
+        &["azure_sizes", "azure_prices", "azure_services", "azure_meters", "gpus"],
+    );
+    match format {
+        Format::Json => output::json(&Report { schema: 1, files: &files, over, tables: &tables }),
+        Format::Sarif => output::json(&sarif::report(facts, &files)),
+        Format::Text => text::print(&files),
+    }
+    output::warn_if_stale(&tables);
+    Ok(if over > 0 { Outcome::No } else { Outcome::Yes })
+}
+
+fn known_region<'a>(facts: &'a Facts, region: &str) -> Result<&'a str, Failure> {
+    let wanted = suggest::folded(region);
+    let mut regions = facts.prices().regions();
+    regions.find(|known| suggest::folded(known) == wanted).ok_or_else(|| {
+        let near = suggest::nearest(region, facts.prices().regions());
+        Failure::input(format!("no price is known for a region `{region}`")).near(&near)
+    })
+}

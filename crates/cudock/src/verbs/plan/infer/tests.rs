@@ -1,0 +1,148 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail loudly"
+)]
+
+use std::fs;
+use std::path::Path;
+
+use cudock_facts::Facts;
+use cudock_image::registry::{Algorithm, Digest};
+use cudock_project::Project;
+
+use super::{Inferred, beside, subject};
+use crate::verbs::plan::workload::PlanFlags;
+
+fn looked_at(name: &str) -> Result<Inferred, String> {
+    let flags = PlanFlags { image: Some(name.to_owned()), offline: true, ..PlanFlags::default() };
+    let project = Project::without_file(Path::new("."));
+    let today = "2026-11-15".parse().unwrap();
+    subject(&Facts::embedded(), &project, &flags, today).map_err(|failure| format!("{failure:?}"))
+}
+
+/// Puts a document into a layout, and gives its descriptor.
+fn put(folder: &Path, kind: &str, bytes: &[u8]) -> serde_json::Value {
+    let digest = Digest::of(Algorithm::Sha256, bytes);
+    let blobs = folder.join("blobs/sha256");
+    fs::create_dir_all(&blobs).unwrap();
+    fs::write(blobs.join(digest.hex()), bytes).unwrap();
+    serde_json::json!({"mediaType": kind, "digest": digest.to_string(), "size": bytes.len()})
+}
+
+/// A layout of an image with one file of so many bytes in it.
+fn layout(folder: &Path, architecture: &str, length: usize) {
+    let mut layer = vec![0_u8; 512];
+    layer[..4].copy_from_slice(b"data");
+    layer[100..107].copy_from_slice(b"0000644");
+    layer[124..135].copy_from_slice(format!("{length:011o}").as_bytes());
+    layer[136..147].copy_from_slice(b"00000000000");
+    layer[148..156].fill(b' ');
+    layer[156] = b'0';
+    layer[257..263].copy_from_slice(b"ustar\0");
+    layer[263..265].copy_from_slice(b"00");
+    let sum: u32 = layer.iter().map(|byte| u32::from(*byte)).sum();
+    layer[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+    layer.resize(512 + length.next_multiple_of(512) + 1024, 0);
+    let diff = Digest::of(Algorithm::Sha256, &layer).to_string();
+    let config = serde_json::json!({
+        "architecture": architecture, "os": "linux", "config": {},
+        "rootfs": {"type": "layers", "diff_ids": [diff]},
+    });
+    let layer = put(folder, "application/vnd.oci.image.layer.v1.tar", &layer);
+    let config = put(folder, "application/vnd.oci.image.config.v1+json", config.to_string().as_bytes());
+    let manifest = serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]});
+    let manifest = put(folder, "application/vnd.oci.image.manifest.v1+json", manifest.to_string().as_bytes());
+    let index = serde_json::json!({"schemaVersion": 2, "manifests": [manifest]});
+    fs::write(folder.join("index.json"), index.to_string()).unwrap();
+    fs::write(folder.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
+}
+
+#[test]
+fn an_image_says_its_size_its_processor_and_where_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    layout(folder.path(), "amd64", 3000);
+    let inferred = looked_at(&format!("oci:{}", folder.path().display())).unwrap();
+    let image = inferred.image.unwrap();
+    // One header, six blocks of data, two blocks at the end.
+    assert_eq!((image.compressed, image.unpacked), (512 * 9, Some(3000)));
+    assert_eq!(inferred.architecture, Some(Some("x86_64".to_owned())));
+    // Nothing in it uses a GPU, so it runs on none.
+    let verdict = inferred.verdicts.of("Standard_NC4as_T4_v3").unwrap();
+    assert!(!verdict.runs && !verdict.jit, "{verdict:?}");
+    let capability = inferred.assumptions.iter().find(|one| one.about == "needs.capability").unwrap();
+    assert!(capability.value.starts_with("none: it runs on 0 of "), "{capability:?}");
+}
+
+#[test]
+fn an_image_for_another_processor_does_not_run_on_x86() {
+    let folder = tempfile::tempdir().unwrap();
+    layout(folder.path(), "arm64", 10);
+    let inferred = looked_at(&format!("oci:{}", folder.path().display())).unwrap();
+    assert_eq!(inferred.architecture, Some(Some("aarch64".to_owned())));
+    let verdict = inferred.verdicts.of("Standard_NC4as_T4_v3").unwrap();
+    assert!(!verdict.runs && verdict.reason.contains("arm64"), "{verdict:?}");
+}
+
+#[test]
+fn a_program_runs_on_the_sizes_its_code_is_for() {
+    let cubin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cudock-fatbin/tests/fixtures/sm_90a.cubin");
+    let inferred = looked_at(&cubin.display().to_string()).unwrap();
+    assert!(inferred.verdicts.of("Standard_NC40ads_H100_v5").unwrap().runs);
+    let older = inferred.verdicts.of("Standard_NC24ads_A100_v4").unwrap();
+    assert!(!older.runs && !older.reason.is_empty(), "{older:?}");
+    assert!(!inferred.verdicts.of("Consumption-GPU-NC8as-T4").unwrap().runs);
+    let capability = inferred.assumptions.iter().find(|one| one.about == "needs.capability").unwrap();
+    assert!(capability.value.starts_with("9.0 alone: it runs on "), "{capability:?}");
+}
+
+#[test]
+fn what_is_not_there_is_a_failure() {
+    assert!(looked_at("./gone.tar").unwrap_err().contains("gone.tar"));
+}
+
+/// A project with one file beside its `cudock.toml`.
+fn of_project(name: &str, text: &str) -> Inferred {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("cudock.toml"), "").unwrap();
+    fs::write(folder.path().join(name), text).unwrap();
+    let project = Project::open(folder.path()).unwrap();
+    let today = "2026-11-15".parse().unwrap();
+    subject(&Facts::embedded(), &project, &PlanFlags::default(), today)
+        .unwrap_or_else(|failure| panic!("{failure:?}"))
+}
+
+#[test]
+fn a_projects_requirements_say_which_cards_its_framework_has_code_for() {
+    // PyTorch's wheels for CUDA 12.1 have no code for Blackwell, and all for the T4.
+    let inferred =
+        of_project("requirements.txt", "--index-url https://download.pytorch.org/whl/cu121\ntorch==2.3.1\n");
+    assert!(inferred.verdicts.of("Standard_NC4as_T4_v3").unwrap().runs);
+}
+
+#[test]
+fn requirements_without_a_framework_rule_nothing_out() {
+    let inferred = of_project("requirements.txt", "requests==2.32.0\n");
+    assert!(inferred.verdicts.of("Standard_NC4as_T4_v3").is_none());
+    assert!(inferred.assumptions.is_empty(), "{:?}", inferred.assumptions);
+}
+
+#[test]
+fn requirements_that_cannot_be_read_are_no_reason_not_to_plan() {
+    let inferred = of_project("pyproject.toml", "[project\n");
+    assert!(inferred.verdicts.of("Standard_NC4as_T4_v3").is_none());
+    assert_eq!(inferred.assumptions[0].about, "workload.image");
+}
+
+#[test]
+fn a_path_in_the_file_starts_in_its_folder_and_a_name_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("app.tar"), "").unwrap();
+    let inside = folder.path().display().to_string();
+    assert_eq!(beside(folder.path(), "oci:layout"), format!("oci:{inside}/layout"));
+    assert_eq!(beside(folder.path(), "app.tar"), format!("{inside}/app.tar"));
+    assert_eq!(beside(folder.path(), "team/app:1.0"), "team/app:1.0");
+    assert_eq!(beside(folder.path(), "docker://team/app"), "docker://team/app");
+}

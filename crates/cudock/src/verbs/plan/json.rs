@@ -1,0 +1,118 @@
+//! The report for programs: one object, whose fields keep their names and meaning. See docs/plan.md.
+
+use std::collections::BTreeMap;
+
+use cudock_plan::{Assumption, Money, Rejection, Work};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::relax::Relaxed;
+use super::scan::Change;
+use super::view::{Shown, View};
+use super::words;
+use crate::output::{self, TableUsed};
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u8,
+    name: &'a str,
+    workload: Value,
+    assumptions: &'a [Assumption],
+    considered: usize,
+    placements: Vec<Value>,
+    /// Rank of the cheapest, the fastest and the one with the least management.
+    choices: BTreeMap<&'static str, usize>,
+    rejected: &'a [Rejection],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nearest: Vec<&'a Rejection>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    would_fit: &'a [Relaxed],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    crossovers: Option<&'a [Change]>,
+    tables: &'a [TableUsed],
+}
+
+/// What else goes into the object.
+pub(super) struct Beside<'a> {
+    pub(super) relaxed: &'a [Relaxed],
+    pub(super) crossovers: Option<&'a [Change]>,
+    pub(super) tables: &'a [TableUsed],
+}
+
+pub(super) fn print(view: &View<'_>, placements: &[Shown], beside: &Beside<'_>) {
+    let choices = placements.iter().flat_map(|shown| shown.best_at.iter().map(|name| (*name, shown.rank)));
+    output::json(&Report {
+        schema: 1,
+        name: view.title,
+        workload: workload(view),
+        assumptions: &view.workload.assumptions,
+        considered: view.plan.considered(),
+        placements: placements.iter().map(placement).collect(),
+        choices: choices.collect(),
+        rejected: view.plan.rejected(),
+        nearest: if placements.is_empty() { view.plan.nearest() } else { Vec::new() },
+        would_fit: beside.relaxed,
+        crossovers: beside.crossovers,
+        tables: beside.tables,
+    });
+}
+
+/// A placement as DESIGN's shape has it: `cost.parts` by kind, and the arithmetic beside it.
+fn placement(shown: &Shown) -> Value {
+    let placement = &shown.placement;
+    let mut object = match serde_json::to_value(placement) {
+        Ok(Value::Object(object)) => object,
+        _ => Map::new(),
+    };
+    let mut parts: BTreeMap<&str, Money> = BTreeMap::new();
+    for part in &placement.cost.parts {
+        *parts.entry(words::part(part.kind)).or_default() += part.money;
+    }
+    object.insert(
+        "cost".to_owned(),
+        json!({
+            "total": placement.cost.total,
+            "currency": "USD",
+            "parts": parts,
+            "arithmetic": placement.cost.parts,
+        }),
+    );
+    object.insert("rank".to_owned(), json!(shown.rank));
+    object.insert("other_regions".to_owned(), json!(shown.other_regions));
+    object.insert("best_at".to_owned(), json!(shown.best_at));
+    Value::Object(object)
+}
+
+/// What was understood, as far as a program may want to hold it against what it meant.
+fn workload(view: &View<'_>) -> Value {
+    let workload = view.workload;
+    let seconds = |time: std::time::Duration| time.as_secs_f64();
+    let work = match &workload.work {
+        Work::Job { duration } => json!({"kind": "job", "duration_s": seconds(*duration)}),
+        Work::Items { items, each, at_once } => {
+            json!({"kind": "items", "items": items, "each_s": seconds(*each), "at_once": at_once})
+        }
+        Work::Sweep { trials, at_once, each } => {
+            json!({"kind": "sweep", "trials": trials, "each_s": seconds(*each), "at_once": at_once})
+        }
+        Work::Serve { load, replica_rate, target_percent } => json!({
+            "kind": "serve",
+            "requests_per_second_by_hour": load.hours.map(|rate| words::rate(rate).parse::<f64>().unwrap_or(0.0)),
+            "replica_rate": words::rate(*replica_rate).parse::<f64>().unwrap_or(0.0),
+            "target_percent": target_percent,
+        }),
+    };
+    let gpu = &workload.gpu;
+    json!({
+        "work": work,
+        "gpu_memory_bytes": gpu.memory,
+        "gpus_per_instance": gpu.per_instance,
+        "instances": gpu.instances,
+        "gpus": gpu.models,
+        "least_capability": gpu.least_capability.map(|capability| capability.to_string()),
+        "greatest_capability": gpu.greatest_capability.map(|capability| capability.to_string()),
+        "nvlink": gpu.nvlink,
+        "infiniband": gpu.infiniband,
+        "begins": workload.begins.to_string(),
+    })
+}

@@ -1,0 +1,170 @@
+//! What was understood of the workload, and what was assumed: the first thing to read when a plan looks odd.
+
+use std::collections::BTreeSet;
+
+use cudock_facts::version::Date;
+use cudock_plan::{Access, Priority, Work};
+
+use super::view::{Shown, View};
+use super::words;
+use crate::output::{self, BOLD, DIM, line, styled};
+
+pub(super) fn print(view: &View<'_>, placements: &[Shown]) {
+    let title = format!("{}: ", view.title);
+    let text = output::wrapped("", &format!("{title}{}", work(view)));
+    line(format!("{}{}", styled(BOLD, &title), text.get(title.len()..).unwrap_or_default()));
+    let fields = [
+        ("GPU", gpu(view)),
+        ("machine", machine(view)),
+        ("data", data(view)),
+        ("start", start(view)),
+        ("Spot", spot(view)),
+        ("begins", view.workload.begins.to_string()),
+        ("wanted", wanted(view)),
+        ("prices", prices(view, placements)),
+    ];
+    for (name, text) in fields {
+        if !text.is_empty() {
+            line(output::wrapped(&format!("  {name:8} "), &text));
+        }
+    }
+    let assumptions = &view.workload.assumptions;
+    if !assumptions.is_empty() {
+        line(format!("\n{}", styled(BOLD, "assumed, for want of better")));
+        let column = assumptions.iter().map(|one| one.about.chars().count()).max().unwrap_or(0);
+        for one in assumptions {
+            let text = format!("{} ({})", one.value, one.source);
+            line(styled(DIM, &output::wrapped(&format!("  {:column$}  ", one.about), &text)));
+        }
+    }
+}
+
+fn work(view: &View<'_>) -> String {
+    let on = view.workload.gpu.measured_on.as_ref().map_or_else(String::new, |gpu| format!(" on {gpu}"));
+    match &view.workload.work {
+        Work::Job { duration } => format!("one job of {}{on}", words::time(*duration)),
+        Work::Items { items, each, at_once } => {
+            let at_once = at_once.map_or_else(String::new, |count| format!(", {count} at a time at most"));
+            format!(
+                "{} items of {}{on} each{at_once}",
+                words::thousands(&items.to_string()),
+                words::time(*each)
+            )
+        }
+        Work::Sweep { trials, at_once, each } => {
+            format!("{trials} trials of {}{on} each, {at_once} at a time", words::time(*each))
+        }
+        Work::Serve { load, replica_rate, target_percent } => format!(
+            "serving, {}; one instance answers {}/s{on}, kept {target_percent} % full",
+            words::load(load),
+            words::rate(*replica_rate)
+        ),
+    }
+}
+
+fn gpu(view: &View<'_>) -> String {
+    let gpu = &view.workload.gpu;
+    let mut parts = vec![format!("{} with {} or more", gpu.per_instance, words::bytes(gpu.memory))];
+    parts.extend((!gpu.models.is_empty()).then(|| format!("{} only", gpu.models.join(" or "))));
+    parts.extend(match (gpu.least_capability, gpu.greatest_capability) {
+        (Some(least), Some(greatest)) if least == greatest => Some(format!("compute capability {least}")),
+        (Some(least), Some(greatest)) => Some(format!("compute capability {least} to {greatest}")),
+        (Some(least), None) => Some(format!("compute capability {least} or more")),
+        (None, Some(greatest)) => Some(format!("compute capability {greatest} or less")),
+        (None, None) => None,
+    });
+    parts.extend(gpu.nvlink.then(|| "joined by NVLink".to_owned()));
+    let joined = if gpu.infiniband { " joined by InfiniBand" } else { "" };
+    match gpu.instances {
+        0 | 1 => parts.extend(gpu.infiniband.then(|| "InfiniBand".to_owned())),
+        several => parts.push(format!("in each of {several} machines{joined}")),
+    }
+    parts.join(", ")
+}
+
+fn machine(view: &View<'_>) -> String {
+    let machine = &view.workload.machine;
+    let vcpu = (machine.vcpu > 0).then(|| format!("{} vCPU", machine.vcpu));
+    let memory = (machine.memory > 0).then(|| format!("{} of memory", words::bytes(machine.memory)));
+    let parts: Vec<String> = vcpu.into_iter().chain(memory).chain(machine.architecture.clone()).collect();
+    parts.join(", ")
+}
+
+fn data(view: &View<'_>) -> String {
+    let Some(data) = &view.workload.data else { return String::new() };
+    let region = data.region.as_ref().map_or_else(String::new, |region| format!(" in {region}"));
+    let passes = |passes: u32| if passes == 1 { "once".to_owned() } else { format!("{passes} times") };
+    let access = match data.access {
+        Access::Stream { passes: count } => format!("read {} from there", passes(count)),
+        Access::Stage => "copied to the machine's disk first".to_owned(),
+        Access::Either { passes: count } => format!("read {}, or copied first", passes(count)),
+    };
+    let mut parts = vec![format!("{} in {}{region}, {access}", words::bytes(data.bytes), data.storage)];
+    parts.extend(data.rate_per_gpu.map(|rate| format!("a GPU uses up {}/s", words::bytes(rate))));
+    parts.extend((data.leaves > 0).then(|| format!("{} leave Azure", words::bytes(data.leaves))));
+    parts.join("; ")
+}
+
+fn start(view: &View<'_>) -> String {
+    let start = &view.workload.start;
+    let mut parts = Vec::new();
+    if let Some(image) = &start.image {
+        let (packed, unpacked) = (words::bytes(image.compressed), words::bytes(image.unpacked));
+        parts.push(format!("image of {packed} ({unpacked} unpacked)"));
+    }
+    if start.weights > 0 {
+        parts.push(format!("{} of weights", words::bytes(start.weights)));
+    }
+    if !start.ready.is_zero() {
+        parts.push(format!("ready {} after its start", words::time(start.ready)));
+    }
+    if !start.jit.is_zero() {
+        parts.push(format!("{} of compiling by the driver", words::time(start.jit)));
+    }
+    parts.join(", ")
+}
+
+fn spot(view: &View<'_>) -> String {
+    let Some(spot) = &view.workload.spot else { return "no: evictions are not borne".to_owned() };
+    let evictions = words::rate(cudock_plan::PerSecond { millis: spot.evictions_per_hour });
+    let checkpoints = match spot.checkpoint_every {
+        Some(every) => format!("a checkpoint every {}", words::time(every)),
+        None => "no checkpoints".to_owned(),
+    };
+    format!("{evictions} evictions an hour, {checkpoints}")
+}
+
+fn wanted(view: &View<'_>) -> String {
+    let wishes = &view.workload.wishes;
+    let mut parts = Vec::new();
+    let listed =
+        |what: &str, names: &[String]| (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")));
+    parts.extend(listed("in", &wishes.regions));
+    parts.extend(listed("on", &wishes.services));
+    parts.extend(listed("size", &wishes.sizes));
+    parts.extend(wishes.priority.map(|priority| match priority {
+        Priority::Regular => "no Spot".to_owned(),
+        Priority::Spot => "Spot only".to_owned(),
+    }));
+    let management = words::management(wishes.management);
+    parts.extend((management != "own").then(|| format!("{management} at least")));
+    parts.extend(wishes.deadline.map(|deadline| format!("done within {}", words::time(deadline))));
+    let for_what = if view.serves() { " a month" } else { "" };
+    parts.extend(wishes.budget.map(|budget| format!("{}{for_what} at most", words::dollars(budget))));
+    parts.extend((view.serves() && !wishes.cold_starts_allowed).then(|| "no cold starts".to_owned()));
+    parts.join("; ")
+}
+
+/// How old the prices are: of the table, and of those that are shown.
+fn prices(view: &View<'_>, placements: &[Shown]) -> String {
+    let as_of = view.facts.prices().as_of;
+    let dates: BTreeSet<Date> = placements.iter().filter_map(|shown| shown.placement.price_date).collect();
+    let read = match (dates.first(), dates.last()) {
+        (Some(first), Some(last)) if first == last => format!("; those below were read {first}"),
+        (Some(first), Some(last)) => format!("; those below were read {first} to {last}"),
+        _ => String::new(),
+    };
+    let age = view.today.days_since(as_of);
+    let days = if age == 1 { "day" } else { "days" };
+    format!("USD without tax, table of {as_of} ({age} {days} old){read}")
+}

@@ -1,0 +1,102 @@
+//! How much memory each GPU must have.
+
+use cudock_model::{Model, ModelError, NumberFormat, Question, estimate, inspect};
+use cudock_project::ByteSize;
+
+use super::asking::{Asking, Given, either};
+use crate::failure::{Failure, chain};
+use crate::output::megabytes;
+
+const GB: f64 = 1e9;
+
+impl Asking<'_> {
+    /// The model, if one is named that can be read.
+    pub(super) fn model(&mut self) -> Result<Option<Model>, Failure> {
+        let (path, given) = match (&self.flags.model, &self.file().workload.model) {
+            (Some(path), _) => (path.clone(), Given::Flag("--model")),
+            (None, Some(path)) => (self.beside(path), Given::Key("workload.model")),
+            (None, None) => return Ok(None),
+        };
+        match inspect(&path) {
+            Ok(model) => Ok(Some(model)),
+            Err(error @ (ModelError::Unknown { .. } | ModelError::NoModel { .. })) => {
+                self.unread_model = Some(error.to_string());
+                Ok(None)
+            }
+            Err(error) => Err(self.wrong(given, chain(&error), None)),
+        }
+    }
+
+    pub(super) fn gpu_memory(&mut self, model: Option<&Model>, models: &[String]) -> Result<u64, Failure> {
+        let needs = &self.file().needs;
+        let given = either(self.flags.gpu_memory, "--gpu-memory", needs.gpu_memory, "needs.gpu_memory");
+        if let Some((ByteSize(bytes), given)) = given {
+            return if bytes == 0 {
+                Err(self.wrong(given, "that is nothing; leave it out if it does not matter", None))
+            } else {
+                Ok(bytes)
+            };
+        }
+        if let Some(model) = model {
+            return Ok(self.estimated(model));
+        }
+        let unread = self.unread_model.as_ref().map_or_else(String::new, |problem| format!("; {problem}"));
+        let (gigabytes, whose) = if models.is_empty() {
+            (self.smallest(|_| true), "the smallest whole GPU on sale".to_owned())
+        } else {
+            let wanted = |gpu: &str| models.iter().any(|model| model == gpu);
+            (self.smallest(wanted), format!("a whole {}", models.join(" or ")))
+        };
+        let bytes = bytes(gigabytes.unwrap_or(0.0));
+        let source = format!("assumed: {whose}; give `gpu_memory`, --gpu-memory, or a model{unread}");
+        self.assume("needs.gpu_memory", megabytes(bytes), source);
+        Ok(bytes)
+    }
+
+    fn estimated(&mut self, model: &Model) -> u64 {
+        let file = self.file();
+        let precision = file.needs.precision.as_deref().and_then(NumberFormat::named);
+        let rows = file.workload.batch.unwrap_or(1);
+        let training = file.workload.training == Some(true);
+        let estimate = estimate(model, Question { precision, rows, training });
+        let name = model.files.first().and_then(|path| path.file_name());
+        let name = name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let more = match model.files.len() {
+            0 | 1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        let kept = match precision {
+            Some(precision) => format!(" ({precision}: {})", self.source(Given::Key("needs.precision"))),
+            None => String::new(),
+        };
+        let source =
+            format!("inferred from {name}{more}: {}{kept}; the whole model on each GPU", estimate.words());
+        self.assume("needs.gpu_memory", megabytes(estimate.total()), source);
+        estimate.total()
+    }
+
+    /// The least memory of a whole NVIDIA GPU among sizes on sale.
+    fn smallest(&self, wanted: impl Fn(&str) -> bool) -> Option<f64> {
+        let gpus = self.facts.gpus();
+        let nvidia = |id: &str| {
+            let row = gpus.gpu.iter().find(|gpu| gpu.id == id);
+            row.is_some_and(|gpu| gpu.vendor == cudock_facts::tables::Vendor::Nvidia)
+        };
+        let on_sale = self.facts.sizes().size.iter().filter(|size| size.is_on_sale(self.today));
+        on_sale
+            .filter(|size| size.gpu_count.is_some_and(|count| count >= 1.0))
+            .filter(|size| size.gpu.as_deref().is_some_and(|gpu| wanted(gpu) && nvidia(gpu)))
+            .filter_map(|size| size.gpu_memory_gb)
+            .filter(|gigabytes| gigabytes.is_finite())
+            .min_by(f64::total_cmp)
+    }
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a figure of the tables, and not negative"
+)]
+fn bytes(gigabytes: f64) -> u64 {
+    (gigabytes.max(0.0) * GB) as u64
+}

@@ -1,0 +1,161 @@
+//! What the report looks like, for people and for programs.
+
+use crate::planned::{NAMES, example, list, report, with_facts};
+use crate::support::{code, run, shown};
+
+macro_rules! shows {
+    ($($name:ident: $example:literal $($word:literal)*;)+) => {
+        $(#[test]
+        fn $name() {
+            insta::assert_snapshot!(shown(&example($example, &[$($word),*])));
+        })+
+    };
+}
+
+shows! {
+    the_table_of_a_job: "batch-job";
+    the_table_of_a_service: "daytime-inference" "--top" "6";
+    the_table_of_a_spot_job: "spot-training" "--top" "4" "--region" "westeurope";
+    nothing_fits: "impossible";
+    all_about_a_size: "batch-job" "--why" "NC4as_T4_v3" "--service" "batch,container-apps" "--region" "eastus";
+    two_side_by_side: "daytime-inference" "--compare" "vm/Standard_NC4as_T4_v3/eastus,container-apps/Consumption-GPU-NC8as-T4/eastus";
+}
+
+#[test]
+fn two_runs_are_equal_byte_for_byte() {
+    for name in NAMES {
+        for words in [vec![], vec!["--format", "json"], vec!["--format", "csv"], vec!["--chart"]] {
+            let (first, second) = (example(name, &words), example(name, &words));
+            assert_eq!(first.stdout, second.stdout, "{name} {words:?}");
+            assert_eq!(code(&first), 0, "{name} {words:?}: {}", shown(&first));
+        }
+    }
+}
+
+#[test]
+fn json_begins_with_its_schema_and_has_the_fields_others_rely_on() {
+    for name in NAMES {
+        let output = example(name, &["--format", "json"]);
+        assert!(output.stdout.starts_with(b"{\n  \"schema\": 1,"), "{}", shown(&output));
+        let report = crate::support::json(&output);
+        for placement in list(&report, "placements") {
+            for key in ["service", "size", "region", "priority"] {
+                assert!(placement[key].is_string(), "{name}: {key}");
+            }
+            assert!(placement["price_per_hour"].is_number(), "{name}");
+            assert!(placement["cost"]["total"].is_number(), "{name}");
+            assert_eq!(placement["cost"]["currency"], "USD", "{name}");
+            assert!(placement["cost"]["parts"].is_object(), "{name}");
+            assert!(placement["reasons"].is_array() && placement["warnings"].is_array(), "{name}");
+        }
+        for rejection in list(&report, "rejected") {
+            let known = |key: &str| rejection[key].is_string() || rejection[key].is_null();
+            assert!(known("service") && known("size"), "{name}: {rejection}");
+            assert!(rejection["reason"].is_string(), "{name}: {rejection}");
+            assert!(rejection["code"].as_str().unwrap().starts_with("CD0"), "{name}: {rejection}");
+        }
+        assert!(report["assumptions"].is_array() && report["choices"].is_object(), "{name}");
+        let prices = list(&report, "tables").iter().find(|table| table["name"] == "azure_prices").unwrap();
+        assert_eq!(prices["as_of"], "2026-11-14");
+    }
+}
+
+#[test]
+fn every_code_has_a_page() {
+    let mut codes = std::collections::BTreeSet::new();
+    for name in NAMES {
+        let report = report(name, &[]);
+        let warnings = list(&report, "placements").iter().flat_map(|one| list(one, "warnings"));
+        for found in warnings.chain(list(&report, "rejected")) {
+            codes.insert(found["code"].as_str().unwrap().to_owned());
+        }
+    }
+    assert!(codes.len() > 5, "{codes:?}");
+    for code in codes {
+        let page = run(&["explain", &code]);
+        assert_eq!(crate::support::code(&page), 0, "{code}: {}", shown(&page));
+    }
+}
+
+#[test]
+fn a_table_for_spreadsheets_has_as_many_cells_in_every_line() {
+    for name in NAMES {
+        let output = example(name, &["--format", "csv"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let mut rows = text.lines().map(cells);
+        let titles = rows.next().unwrap();
+        assert!(titles >= 25, "{titles} columns");
+        let mut count = 0;
+        for (number, cells) in rows.enumerate() {
+            assert_eq!(cells, titles, "{name}: line {}", number + 2);
+            count += 1;
+        }
+        assert_eq!(count, list(&report(name, &[]), "placements").len(), "{name}");
+    }
+}
+
+/// Cells of a line whose quoted cells may hold commas.
+fn cells(line: &str) -> usize {
+    let mut quoted = false;
+    1 + line
+        .chars()
+        .filter(|letter| {
+            quoted ^= *letter == '"';
+            *letter == ',' && !quoted
+        })
+        .count()
+}
+
+#[test]
+fn top_limits_what_is_listed_but_never_hides_a_choice() {
+    let all = report("daytime-inference", &[]);
+    let few = report("daytime-inference", &["--top", "1"]);
+    assert_eq!(few["choices"], all["choices"]);
+    assert!(list(&few, "placements").len() <= 3);
+}
+
+#[test]
+fn all_regions_lists_more_and_the_cheapest_is_the_same() {
+    let (best, all) = (report("batch-job", &[]), report("batch-job", &["--all-regions"]));
+    assert!(list(&all, "placements").len() > list(&best, "placements").len());
+    assert_eq!(all["placements"][0]["region"], best["placements"][0]["region"]);
+}
+
+#[test]
+fn flags_alone_are_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = crate::support::cudock(&[
+        "plan",
+        "--gpu-memory",
+        "40GB",
+        "--duration",
+        "3h",
+        "--no-spot",
+        "--format",
+        "json",
+    ])
+    .current_dir(folder.path())
+    .output()
+    .unwrap();
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    let report = crate::support::json(&output);
+    assert!(!list(&report, "placements").is_empty());
+    assert!(!list(&report, "assumptions").is_empty(), "what was not given is assumed, and said");
+}
+
+#[test]
+fn a_flag_stands_over_the_key() {
+    let longer = report("batch-job", &["--duration", "80m"]);
+    assert_eq!(longer["workload"]["work"]["duration_s"], 4800.0);
+    let west = report("batch-job", &["--region", "westeurope"]);
+    assert!(list(&west, "placements").iter().all(|one| one["region"] == "westeurope"));
+}
+
+#[test]
+fn spreadsheets_are_for_plan_alone() {
+    let output = run(&["facts", "--format", "csv"]);
+    assert_eq!(code(&output), 2);
+    let output =
+        with_facts(&["--duration", "1h", "--gpu-memory", "1GB", "--why", "NC4as_T4_v3", "--format", "csv"]);
+    assert_eq!(code(&output), 2, "{}", shown(&output));
+}
