@@ -19,7 +19,8 @@ use support::{code, run, shown};
 #[test]
 fn help_of_every_verb_has_examples() {
     let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
-    let verbs = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let verbs =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     // What a verb is for may go over several lines, which begin further in.
     let named = verbs.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let verbs: Vec<&str> = named.filter_map(|line| line.split_whitespace().next()).collect();
