@@ -23,8 +23,8 @@ fn every_run_has_two_lines_and_a_name() {
     assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
     assert!(svg.contains("a &amp; b") && svg.contains("3 &lt;clients&gt;"));
     // In each of two panels and in the legend.
-    assert_eq!(svg.matches("<path class=\"l0\"").count(), 3);
-    assert_eq!(svg.matches("<path class=\"l1\"").count(), 3);
+    assert_eq!(svg.matches("<path class=\"line l0\"").count(), 3);
+    assert_eq!(svg.matches("<path class=\"line l1\"").count(), 3);
     assert!(svg.contains("prefers-color-scheme:dark"));
     assert!(!svg.contains("NaN") && !svg.contains("inf"), "places are numbers");
 }

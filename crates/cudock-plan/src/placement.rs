@@ -113,6 +113,21 @@ pub enum PartKind {
     Egress,
 }
 
+impl PartKind {
+    /// All of them, in the order reports list them.
+    pub const ALL: [Self; 9] = [
+        Self::Compute,
+        Self::ColdStart,
+        Self::Idle,
+        Self::Evictions,
+        Self::Rounding,
+        Self::Fee,
+        Self::Disk,
+        Self::Storage,
+        Self::Egress,
+    ];
+}
+
 /// Something that cannot hold the workload, or that its owner does not want.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rejection {

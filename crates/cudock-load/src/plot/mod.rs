@@ -1,10 +1,9 @@
 //! A picture of runs: latency by percentile, and answers over time.
 
 mod scale;
-mod svg;
 
+use cudock_picture::{Anchor, LOOKS, Svg};
 use scale::{Scale, round_up};
-use svg::{Anchor, LINES, Svg};
 
 use crate::{Report, Timeline};
 
@@ -35,14 +34,19 @@ pub fn picture(title: &str, series: &[Series<'_>]) -> String {
     rate_panel(&mut svg, series);
     let mut y = LATENCY.0 + 4.0;
     for (number, one) in series.iter().enumerate() {
-        svg.path([(RIGHT + 20.0, y), (RIGHT + 48.0, y)], number);
+        svg.path([(RIGHT + 20.0, y), (RIGHT + 48.0, y)], &look(number));
         svg.text((RIGHT + 56.0, y + 4.0), Anchor::Start, "", one.label);
         y += LINE_HEIGHT;
     }
-    if series.len() > LINES {
-        svg.text((RIGHT + 20.0, y + 4.0), Anchor::Start, "soft", "looks repeat from the ninth on");
+    if series.len() > LOOKS {
+        svg.text((RIGHT + 20.0, y + 4.0), Anchor::Start, "soft", "looks repeat from the tenth on");
     }
     svg.finish()
+}
+
+/// The look of the series with that number.
+fn look(series: usize) -> String {
+    format!("line l{}", series % LOOKS)
 }
 
 /// How many nines a share has: 0.9 one, 0.99 two.
@@ -79,7 +83,7 @@ fn latency_panel(svg: &mut Svg, series: &[Series<'_>]) {
             let end =
                 curve.iter().filter(|point| point.0 < 1.0).map(|point| nines(point.0)).fold(0.0, f64::max);
             let at = |share: f64| if share < 1.0 { nines(share) } else { end + 0.3 };
-            svg.path(curve.iter().map(|(share, ms)| (x.place(at(*share)), y.place(*ms))), number);
+            svg.path(curve.iter().map(|(share, ms)| (x.place(at(*share)), y.place(*ms))), &look(number));
         }
     }
 }
@@ -107,7 +111,7 @@ fn rate_panel(svg: &mut Svg, series: &[Series<'_>]) {
             *time += line.slot_seconds;
             Some([(begin, *rate), (*time, *rate)])
         });
-        svg.path(steps.flatten().map(|(time, rate)| (x.place(time), y.place(rate))), number);
+        svg.path(steps.flatten().map(|(time, rate)| (x.place(time), y.place(rate))), &look(number));
     }
 }
 

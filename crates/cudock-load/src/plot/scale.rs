@@ -1,5 +1,7 @@
 //! From values to places on the paper.
 
+use cudock_picture::round_values;
+
 /// An axis: which values it shows, and where.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
@@ -30,7 +32,7 @@ impl Scale {
     pub(super) fn logarithmic(low: f64, high: f64, from: f64, to: f64) -> Self {
         let (low, high) =
             if low > 0.0 && high >= low && high.is_finite() { (low, high) } else { (1.0, 10.0) };
-        let steps = steps(low / 10.0, high * 10.0);
+        let steps = round_values(low / 10.0, high * 10.0);
         let low = steps.iter().copied().rfind(|step| *step <= low * 1.000_001).unwrap_or(low);
         let above = steps.iter().copied().find(|step| *step >= high * 0.999_999).unwrap_or(high);
         let high = if above > low { above } else { low * 2.0 };
@@ -52,7 +54,7 @@ impl Scale {
     pub(super) fn ticks(&self, count: f64) -> Vec<Tick> {
         let tick = |value: f64, labelled| Tick { place: self.place(value), value, labelled };
         if self.logarithmic {
-            let values = steps(self.low, self.high);
+            let values = round_values(self.low, self.high);
             // With many decades only their beginnings are labelled.
             let few = (self.high / self.low).log10() <= count / 3.0;
             return values
@@ -69,24 +71,12 @@ impl Scale {
     }
 }
 
-/// The numbers 1, 2 and 5 of every decade, within bounds.
-fn steps(low: f64, high: f64) -> Vec<f64> {
-    let mut values = Vec::new();
-    let mut decade = 10_f64.powf(low.log10().floor());
-    while decade <= high * 1.000_001 && values.len() < 200 {
-        values.extend([1.0, 2.0, 5.0].map(|digit| digit * decade));
-        decade *= 10.0;
-    }
-    values.retain(|value| *value >= low * 0.999_999 && *value <= high * 1.000_001);
-    values
-}
-
 /// The next of 1, 2 and 5 times a power of ten.
 pub(super) fn round_up(value: f64) -> f64 {
     if value <= 0.0 || !value.is_finite() {
         return 1.0;
     }
-    steps(value, value * 10.0).first().copied().unwrap_or(value)
+    round_values(value, value * 10.0).first().copied().unwrap_or(value)
 }
 
 #[cfg(test)]

@@ -20,26 +20,13 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// All kinds of parts, in order.
-    pub(crate) const KINDS: [PartKind; 9] = [
-        PartKind::Compute,
-        PartKind::ColdStart,
-        PartKind::Idle,
-        PartKind::Evictions,
-        PartKind::Rounding,
-        PartKind::Fee,
-        PartKind::Disk,
-        PartKind::Storage,
-        PartKind::Egress,
-    ];
-
     pub(crate) fn total(&self) -> Money {
         self.money.into_iter().sum()
     }
 
     /// Each part that is something.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PartKind, Money)> + '_ {
-        Self::KINDS.into_iter().zip(self.money).filter(|(_, money)| *money > Money::ZERO)
+        PartKind::ALL.into_iter().zip(self.money).filter(|(_, money)| *money > Money::ZERO)
     }
 
     pub(crate) fn of(&self, kind: PartKind) -> Money {

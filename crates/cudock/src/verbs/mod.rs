@@ -16,6 +16,7 @@ mod plan;
 mod prices;
 mod progress;
 mod runtime;
+mod sarif;
 mod serve;
 mod slim;
 

@@ -1,57 +1,33 @@
-//! SARIF 2.1.0, which code scanners read.
+//! Findings for code scanners.
 
 use std::collections::BTreeSet;
 
 use cudock_facts::Facts;
-use cudock_facts::finding::{Finding, Severity};
+use cudock_facts::finding::Finding;
 use serde_json::{Value, json};
 
 use super::Answer;
+use crate::verbs::sarif;
 
 pub(super) fn report(facts: &Facts, subject: &str, answers: &[Answer]) -> Value {
     let codes: BTreeSet<&str> = answers
         .iter()
         .flat_map(|answer| answer.judgement.findings.iter().map(|finding| finding.code))
         .collect();
-    let rules: Vec<Value> = codes.iter().map(|code| rule(facts, code)).collect();
     let results: Vec<Value> = answers
         .iter()
         .flat_map(|answer| {
             answer.judgement.findings.iter().map(move |finding| result(subject, answer, finding))
         })
         .collect();
-    json!({
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{
-            "tool": {"driver": {"name": "cudock", "version": env!("CARGO_PKG_VERSION"), "rules": rules}},
-            "results": results,
-        }],
-    })
-}
-
-fn rule(facts: &Facts, code: &str) -> Value {
-    match facts.findings().get(code) {
-        Some(page) => json!({
-            "id": code,
-            "shortDescription": {"text": page.title},
-            "fullDescription": {"text": page.why},
-            "help": {"text": page.fix.join("\n")},
-        }),
-        None => json!({"id": code}),
-    }
+    sarif::report(facts, &codes, &results)
 }
 
 fn result(subject: &str, answer: &Answer, finding: &Finding) -> Value {
-    let level = match finding.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Note => "note",
-    };
     let target = answer.target.words();
     let mut result = json!({
         "ruleId": finding.code,
-        "level": level,
+        "level": sarif::level(finding.severity),
         "message": {"text": format!("{target}: {}. Fix: {}", finding.message, finding.fix)},
         "locations": locations(subject, finding),
         // The same finding for another target is another result.
@@ -84,20 +60,12 @@ fn location(subject: &str, path: &str) -> Value {
         })
     {
         return json!({"physicalLocation": {
-            "artifactLocation": {"uri": uri(file)},
+            "artifactLocation": {"uri": sarif::uri(file)},
             "region": {"startLine": line.max(1)},
         }});
     }
     json!({
-        "physicalLocation": {"artifactLocation": {"uri": uri(subject)}},
+        "physicalLocation": {"artifactLocation": {"uri": sarif::uri(subject)}},
         "logicalLocations": [{"fullyQualifiedName": path}],
     })
-}
-
-/// A path as a relative or absolute URI: what may not stand in one is written in hexadecimal.
-fn uri(path: &str) -> String {
-    let kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:@!$&'()*+,;=".contains(&byte);
-    path.bytes()
-        .map(|byte| if kept(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
 }

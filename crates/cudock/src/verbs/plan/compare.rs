@@ -1,7 +1,7 @@
 //! Placements side by side, part by part, and where the cheaper one changes.
 
 use cudock_facts::suggest;
-use cudock_plan::{Money, Placement, Priority, Ranked, Rejection, ServiceKind};
+use cudock_plan::{Money, PartKind, Placement, Priority, Ranked, Rejection, ServiceKind};
 use serde::Serialize;
 
 use super::chart::told;
@@ -206,7 +206,7 @@ fn grid(view: &View<'_>, sides: &[Side<'_>]) -> Grid {
         });
         add("in all", &|placement| words::time(placement.times.total));
     }
-    for kind in words::PARTS {
+    for kind in PartKind::ALL {
         add(words::part(kind), &|placement| {
             let parts = placement.cost.parts.iter().filter(|part| part.kind == kind);
             let sum: Money = parts.map(|part| part.money).sum();

@@ -1,11 +1,13 @@
 //! Placements for spreadsheets: one line each, the same columns in every report.
 
+use cudock_plan::PartKind;
+
 use super::view::Shown;
 use super::words;
 use crate::output::line;
 
 pub(super) fn print(placements: &[Shown]) {
-    let parts = words::PARTS.map(|kind| format!("usd_{}", words::part(kind).replace('-', "_"))).join(",");
+    let parts = PartKind::ALL.map(|kind| format!("usd_{}", words::part(kind).replace('-', "_"))).join(",");
     line(format!(
         "rank,service,size,gpu,gpus_per_instance,instances,region,other_regions,priority,management,usd_per_hour,start_s,\
          work_s,lost_s,total_s,usd_total,usd_per_month,usd_per_million,{parts},best_at,quota,price_date,warnings"
@@ -43,7 +45,7 @@ fn row(shown: &Shown) -> Vec<String> {
         money(placement.per_month),
         money(placement.per_million),
     ];
-    for kind in words::PARTS {
+    for kind in PartKind::ALL {
         let parts = placement.cost.parts.iter().filter(|part| part.kind == kind);
         cells.push(words::exact(parts.map(|part| part.money).sum()));
     }

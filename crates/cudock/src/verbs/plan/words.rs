@@ -140,19 +140,6 @@ pub(super) const fn part(kind: PartKind) -> &'static str {
     }
 }
 
-/// All parts a cost can have, in the order they are listed.
-pub(super) const PARTS: [PartKind; 9] = [
-    PartKind::Compute,
-    PartKind::ColdStart,
-    PartKind::Idle,
-    PartKind::Evictions,
-    PartKind::Rounding,
-    PartKind::Fee,
-    PartKind::Disk,
-    PartKind::Storage,
-    PartKind::Egress,
-];
-
 /// A rate without digits that say nothing: `5`, `0.25`.
 pub(super) fn rate(rate: PerSecond) -> String {
     let digits = format!("{:03}", rate.millis % 1000);

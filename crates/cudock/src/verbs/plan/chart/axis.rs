@@ -1,5 +1,7 @@
 //! From values to places: a logarithmic axis with round marks.
 
+use cudock_picture::round_values;
+
 /// Equal distances for equal ratios.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Axis {
@@ -74,18 +76,6 @@ impl Axis {
         let every = times.len().div_ceil(most.max(1)).max(1);
         times.into_iter().step_by(every).collect()
     }
-}
-
-/// The numbers 1, 2 and 5 of every decade, within bounds.
-fn round_values(low: f64, high: f64) -> Vec<f64> {
-    let mut values = Vec::new();
-    let mut decade = 10_f64.powf(low.log10().floor());
-    while decade <= high * 1.000_001 && values.len() < 200 {
-        values.extend([1.0, 2.0, 5.0].map(|digit| digit * decade));
-        decade *= 10.0;
-    }
-    values.retain(|value| *value >= low * 0.999_999 && *value <= high * 1.000_001);
-    values
 }
 
 #[cfg(test)]

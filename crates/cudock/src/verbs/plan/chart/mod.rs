@@ -3,7 +3,6 @@
 mod axis;
 mod picture;
 mod spread;
-mod svg;
 mod terminal;
 
 use std::path::{Path, PathBuf};

@@ -4,8 +4,8 @@ use cudock_plan::{Money, PerMille};
 
 use super::axis::Axis;
 use super::spread::spread;
-use super::svg::{Anchor, LOOKS, Svg};
 use super::{Drawn, Series, dollars, price, told};
+use cudock_picture::{Anchor, LOOKS, Svg};
 
 const WIDTH: f64 = 1000.0;
 const LEFT: f64 = 84.0;

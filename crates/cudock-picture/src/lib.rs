@@ -1,9 +1,11 @@
-//! A small writer of SVG that reads on light and on dark ground.
+//! Pictures of figures, as SVG that reads on light and on dark ground.
+//!
+//! Places, lines, points and texts, and the round values of an axis; what they stand for is the caller's business.
 
 use std::fmt::Write as _;
 
 /// How many lines can be told apart.
-pub(super) const LOOKS: usize = 9;
+pub const LOOKS: usize = 9;
 
 /// Colours that can be told apart on white and on near black, and by most who do not see all colours. Every other one
 /// is dashed besides, so that neighbours differ in more than colour.
@@ -12,20 +14,24 @@ const COLOURS: [&str; LOOKS] =
 
 /// A picture in the making.
 #[derive(Debug)]
-pub(super) struct Svg {
+pub struct Svg {
     out: String,
 }
 
 /// Where a text stands to its place.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Anchor {
+pub enum Anchor {
+    /// It begins there.
     Start,
+    /// Its middle is there.
     Middle,
+    /// It ends there.
     End,
 }
 
 impl Svg {
-    pub(super) fn new(width: f64, height: f64, title: &str) -> Self {
+    /// A picture of that size.
+    pub fn new(width: f64, height: f64, title: &str) -> Self {
         let mut looks = String::new();
         for (number, colour) in COLOURS.iter().enumerate() {
             let dash = if number % 2 == 0 { "none" } else { "8 4" };
@@ -52,7 +58,8 @@ impl Svg {
         Self { out }
     }
 
-    pub(super) fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, class: &str, text: &str) {
+    /// A text. Classes: `soft`, `head`, `bold`.
+    pub fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, class: &str, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
@@ -65,7 +72,8 @@ impl Svg {
         );
     }
 
-    pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
+    /// A straight line. Classes: `grid`, `axis`, `mark`, `band`.
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
         let _ = writeln!(
             self.out,
             "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" class=\"{class}\"/>",
@@ -73,11 +81,13 @@ impl Svg {
         );
     }
 
-    pub(super) fn dot(&mut self, (x, y): (f64, f64), radius: f64, class: &str) {
+    /// A point. Classes: `dot`, and `d0` to `d8` for the looks of lines.
+    pub fn dot(&mut self, (x, y): (f64, f64), radius: f64, class: &str) {
         let _ = writeln!(self.out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" class=\"{class}\"/>");
     }
 
-    pub(super) fn path(&mut self, points: impl IntoIterator<Item = (f64, f64)>, class: &str) {
+    /// A line through points. Classes: `line`, and `l0` to `l8` for its look.
+    pub fn path(&mut self, points: impl IntoIterator<Item = (f64, f64)>, class: &str) {
         let mut path = String::new();
         for (number, (x, y)) in points.into_iter().enumerate() {
             let _ = write!(path, "{}{x:.1} {y:.1}", if number == 0 { 'M' } else { 'L' });
@@ -85,10 +95,23 @@ impl Svg {
         let _ = writeln!(self.out, "<path class=\"{class}\" d=\"{path}\"/>");
     }
 
-    pub(super) fn finish(mut self) -> String {
+    /// The picture's text.
+    pub fn finish(mut self) -> String {
         self.out.push_str("</svg>\n");
         self.out
     }
+}
+
+/// The numbers 1, 2 and 5 of every decade, within bounds.
+pub fn round_values(low: f64, high: f64) -> Vec<f64> {
+    let mut values = Vec::new();
+    let mut decade = 10_f64.powf(low.log10().floor());
+    while decade <= high * 1.000_001 && values.len() < 200 {
+        values.extend([1.0, 2.0, 5.0].map(|digit| digit * decade));
+        decade *= 10.0;
+    }
+    values.retain(|value| *value >= low * 0.999_999 && *value <= high * 1.000_001);
+    values
 }
 
 fn escape(text: &str) -> String {
