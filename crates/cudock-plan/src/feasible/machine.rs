@@ -299,6 +299,9 @@ fn verdict_words(case: &Case) -> String {
         None => "whether the image runs there was not checked".to_owned(),
         Some(verdict) if verdict.runs && verdict.jit => "the image runs there after compiling".to_owned(),
         Some(verdict) if verdict.runs => "the image runs there".to_owned(),
+        Some(verdict) if verdict.code == codes::IMAGE_DOES_NOT_RUN => {
+            format!("the image does not run there: {}", verdict.reason)
+        }
         Some(verdict) => format!("the image does not run there: {} ({})", verdict.reason, verdict.code),
     }
 }

@@ -13,6 +13,7 @@ use std::path::Path;
 use cudock_compat::{Context, Judgement, Subject, Target, Verdict, gather, judge};
 use cudock_facts::Facts;
 use cudock_facts::finding::Severity;
+use cudock_facts::tables::Size;
 use cudock_facts::version::{Capability, Date};
 use cudock_plan::{Assumption, Verdicts};
 use cudock_project::Project;
@@ -141,11 +142,15 @@ fn of_project(facts: &Facts, path: &Path, today: Date) -> Inferred {
     Inferred::of(&name, answers)
 }
 
-/// Every size on sale, and every profile.
+/// Every size that can be had somewhere, and every profile.
 fn targets(facts: &Facts, today: Date) -> Vec<(String, Target)> {
-    let sizes = Target::all_sizes(facts, None, today).into_iter().filter_map(|target| {
-        let name = target.sku.clone()?;
-        Some((name, target))
+    let somewhere = |size: &&Size| {
+        let longer = || size.retired_on_by_region.values().any(|end| today < *end);
+        size.is_on_sale(today) || longer()
+    };
+    let sizes = facts.sizes().size.iter().filter(somewhere).filter_map(|size| {
+        let target = Target::of_size(facts, &size.name, None, today).ok()?;
+        Some((size.name.clone(), target))
     });
     let profiles = facts.services().profile.iter().filter_map(|profile| {
         let mut target = Target::of_gpu(facts, &profile.gpu, None).ok()?;

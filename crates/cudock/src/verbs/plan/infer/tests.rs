@@ -13,7 +13,7 @@ use cudock_facts::Facts;
 use cudock_image::registry::{Algorithm, Digest};
 use cudock_project::Project;
 
-use super::{Inferred, beside, subject};
+use super::{Inferred, beside, subject, targets};
 use crate::verbs::plan::workload::PlanFlags;
 
 fn looked_at(name: &str) -> Result<Inferred, String> {
@@ -145,4 +145,14 @@ fn a_path_in_the_file_starts_in_its_folder_and_a_name_does_not() {
     assert_eq!(beside(folder.path(), "app.tar"), format!("{inside}/app.tar"));
     assert_eq!(beside(folder.path(), "team/app:1.0"), "team/app:1.0");
     assert_eq!(beside(folder.path(), "docker://team/app"), "docker://team/app");
+}
+
+#[test]
+fn every_size_that_any_region_still_has_is_judged() {
+    let (facts, today) = (Facts::embedded(), "2026-11-15".parse().unwrap());
+    let names: Vec<String> = targets(&facts, today).into_iter().map(|(name, _)| name).collect();
+    let judged = |name: &str| names.iter().any(|judged| judged == name);
+    assert!(judged("Standard_NC4as_T4_v3") && judged("Consumption-GPU-NC8as-T4"), "{names:?}");
+    assert!(judged("Standard_NC6s_v3"), "one region has it until 2027");
+    assert!(!judged("Standard_NC6"), "it ended everywhere");
 }
