@@ -50,3 +50,10 @@ fn a_folder_with_nothing_to_run_and_words_that_mean_nothing_are_bad_calls() {
         .join("\n")
     );
 }
+
+#[test]
+fn the_port_of_a_project_is_no_word_for_a_group() {
+    let good = "name: good\nproperties:\n  containers:\n  - {name: a, properties: {image: x}}\n";
+    let told = up(good, &[".", "--port", "8000"]);
+    assert!(told.contains("exit code 2") && told.contains("-p HOST:CONTAINER"), "{told}");
+}

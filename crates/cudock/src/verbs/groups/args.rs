@@ -44,6 +44,10 @@ pub(crate) struct UpArgs {
     #[arg(long, short, value_name = "[IP:]HOST:CONTAINER[/udp]")]
     pub(crate) publish: Vec<String>,
 
+    /// The port that a project is served on; 0 takes a free one
+    #[arg(long, value_name = "PORT", conflicts_with = "file")]
+    pub(crate) port: Option<u16>,
+
     /// auto: one of its own with a way out where pasta or slirp4netns is installed; none: no way out; host: this
     /// machine's; pasta: a way out, or an error
     #[arg(long, value_enum, default_value_t = NetworkChoice::Auto)]

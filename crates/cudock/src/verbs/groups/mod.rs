@@ -37,6 +37,9 @@ fn serve_project(folder: &Path, words: &UpArgs) -> Result<Outcome, Failure> {
             .hint("`cudock serve` has the options for it; -f FILE runs a group"));
     }
     let mut again = vec!["cudock".into(), "serve".into(), folder.as_os_str().to_owned()];
+    if let Some(port) = words.port {
+        again.extend(["--port".into(), port.to_string().into()]);
+    }
     if words.offline {
         again.push("--offline".into());
     }
@@ -47,6 +50,10 @@ fn serve_project(folder: &Path, words: &UpArgs) -> Result<Outcome, Failure> {
 }
 
 fn up_group(words: &UpArgs, file: &Path) -> Result<Outcome, Failure> {
+    if words.port.is_some() {
+        return Err(Failure::input(format!("--port is for projects, and {} is a group", file.display()))
+            .hint("-p HOST:CONTAINER publishes a port of a group"));
+    }
     let (text, mut reading) = read::group(file)?;
     if let Some(name) = &words.name {
         reading.group.name = request::checked_name(name)?;
