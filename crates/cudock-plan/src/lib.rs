@@ -73,7 +73,7 @@ pub use catalog::Catalog;
 pub use curve::{PerMille, crossover, curve};
 pub use money::{Money, Rate};
 pub use offer::{Offer, RegionId, SizeId, SourceId};
-pub use placement::{Cost, Part, PartKind, Placement, Priced, Rejection, Times};
+pub use placement::{Cost, Part, PartKind, Placement, Rejection, Times};
 pub use plan::{Plan, RuleLine, plan};
 pub use rank::{Choices, Ranked};
 pub use service::ServiceKind;

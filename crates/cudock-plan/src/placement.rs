@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use cudock_facts::finding::Finding;
-use cudock_facts::tables::Usd;
 use cudock_facts::version::Date;
 use serde::Serialize;
 
@@ -146,15 +145,6 @@ pub struct Rejection {
     /// How far it is from fitting, for "the nearest": the fewer unmet needs and the smaller the gap, the lower.
     #[serde(skip)]
     pub distance: u64,
-}
-
-/// A price of the catalogue that a placement rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Priced {
-    /// An hour.
-    pub usd: Usd,
-    /// When it was read.
-    pub date: Date,
 }
 
 fn seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

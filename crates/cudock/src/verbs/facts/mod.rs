@@ -10,6 +10,7 @@ use cudock_facts::Facts;
 use serde::Serialize;
 use serde_json::Value;
 
+pub(crate) use self::azure::known_region;
 use self::sheet::{Answer, List, View, value};
 use crate::cli::{FactsArgs, Kind};
 use crate::failure::{Failure, Outcome};

@@ -7,13 +7,14 @@ mod text;
 use std::path::PathBuf;
 
 use clap::Args;
-use cudock_facts::{Facts, suggest};
+use cudock_facts::Facts;
 use cudock_migrate::{Finding, judge, read};
 use serde::Serialize;
 
 use self::input::Input;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, TableUsed};
+use crate::verbs::facts::known_region;
 
 /// Tell which GPU sizes and services a file chooses that Azure has ended, what replaces them, and at what price
 ///
@@ -79,13 +80,4 @@ pub(super) fn run(facts: &Facts, words: &MigrateArgs, format: Format) -> Result<
     }
     output::warn_if_stale(&tables);
     Ok(if over > 0 { Outcome::No } else { Outcome::Yes })
-}
-
-fn known_region<'a>(facts: &'a Facts, region: &str) -> Result<&'a str, Failure> {
-    let wanted = suggest::folded(region);
-    let mut regions = facts.prices().regions();
-    regions.find(|known| suggest::folded(known) == wanted).ok_or_else(|| {
-        let near = suggest::nearest(region, facts.prices().regions());
-        Failure::input(format!("no price is known for a region `{region}`")).near(&near)
-    })
 }

@@ -42,7 +42,8 @@ pub(in crate::verbs::facts) fn size(facts: &Facts, words: &FactsArgs) -> Result<
     }
 }
 
-fn known_region<'a>(facts: &'a Facts, region: &str) -> Result<&'a str, Failure> {
+/// A region as the price table spells it.
+pub(crate) fn known_region<'a>(facts: &'a Facts, region: &str) -> Result<&'a str, Failure> {
     let wanted = suggest::folded(region);
     let mut regions = facts.prices().regions();
     regions.find(|known| suggest::folded(known) == wanted).ok_or_else(|| {
