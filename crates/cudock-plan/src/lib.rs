@@ -60,6 +60,7 @@ mod question;
 mod rank;
 mod ratio;
 mod refusal;
+mod relax;
 mod service;
 mod sift;
 mod tell;
@@ -76,6 +77,7 @@ pub use offer::{Offer, RegionId, SizeId, SourceId};
 pub use placement::{Cost, Part, PartKind, Placement, Rejection, Times};
 pub use plan::{Plan, RuleLine, plan};
 pub use rank::{Choices, Ranked};
+pub use relax::{Concession, Relaxed, relaxed};
 pub use service::ServiceKind;
 pub use verdict::{Verdict, Verdicts};
 pub use workload::{
