@@ -27,5 +27,5 @@ pub use elf::{Linkage, VersionNeed, section};
 pub use files::{FileError, Inspected, Trouble, inspect};
 pub use payload::PayloadError;
 pub use read::{Binary, FileKind, ReadError, is_candidate, read};
-pub use slim::{Code, CompactError, Job, Patch, Plan, SlimError, Slimmed, in_memory, plan, slim};
+pub use slim::{Code, CompactError, Job, Output, Patch, Plan, SlimError, Slimmed, in_memory, plan, slim};
 pub use summary::{CodeKind, Line, sentence};
