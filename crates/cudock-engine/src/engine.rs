@@ -179,8 +179,17 @@ pub trait Lane: Send {
     fn input(&mut self, index: usize, shape: &[usize], bytes: usize) -> Result<&mut [u8], EngineError>;
 
     /// Runs the batch; the outputs come in the order of the signature. Takes at most `limit`, if the engine has a
-    /// process of its own.
-    fn run(&mut self, limit: Duration) -> Result<Vec<OutputView<'_>>, EngineError>;
+    /// process of its own; such an engine is also asked to stop once `is_wanted` says that nobody waits for the batch.
+    fn run_while(
+        &mut self,
+        limit: Duration,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Vec<OutputView<'_>>, EngineError>;
+
+    /// Runs the batch to its end.
+    fn run(&mut self, limit: Duration) -> Result<Vec<OutputView<'_>>, EngineError> {
+        self.run_while(limit, &|| true)
+    }
 }
 
 /// A loaded model.

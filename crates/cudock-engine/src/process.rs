@@ -6,6 +6,9 @@ use std::process::{Child, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::cancel::Cancel;
+use crate::channel::send_message;
+
 /// How often, and how many times, a process that must end is looked after before it is left to itself.
 const LOOK: Duration = Duration::from_millis(2);
 const LOOKS: usize = 500;
@@ -16,7 +19,7 @@ pub(crate) struct Process {
     number: u32,
     state: Mutex<State>,
     /// Its end of the control stream sees this one close, too.
-    _control: UnixStream,
+    control: Mutex<UnixStream>,
 }
 
 #[derive(Debug)]
@@ -27,7 +30,11 @@ struct State {
 
 impl Process {
     pub(crate) fn new(child: Child, control: UnixStream) -> Self {
-        Self { number: child.id(), state: Mutex::new(State { child, end: None }), _control: control }
+        Self {
+            number: child.id(),
+            state: Mutex::new(State { child, end: None }),
+            control: Mutex::new(control),
+        }
     }
 
     /// Its number.
@@ -38,6 +45,12 @@ impl Process {
     /// How it ended, if it is known to have.
     pub(crate) fn end(&self) -> Option<String> {
         self.state().end.clone()
+    }
+
+    /// Asks it to stop a batch. One that is ending need not hear it.
+    pub(crate) fn cancel(&self, cancel: &Cancel) {
+        let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = send_message(&mut control, cancel);
     }
 
     /// Ends it, if it has not ended yet, and says how it ended: in its own way, or for the reason given here.

@@ -46,11 +46,12 @@ impl BlobStore {
 
     /// The same in a given environment.
     pub fn user_cache_in(environment: &Environment) -> Result<Self, RegistryError> {
-        let folder = environment
-            .path(CUDOCK_CACHE)
-            .or_else(|| Some(environment.cache_home()?.join("cudock")))
-            .ok_or(RegistryError::NoCache)?;
-        Self::open(folder)
+        Self::open(Self::user_cache_path(environment).ok_or(RegistryError::NoCache)?)
+    }
+
+    /// Where the user's own is, or would be; nothing is made.
+    pub fn user_cache_path(environment: &Environment) -> Option<PathBuf> {
+        environment.path(CUDOCK_CACHE).or_else(|| Some(environment.cache_home()?.join("cudock")))
     }
 
     /// Where the store lies.

@@ -24,7 +24,8 @@ pub use log::{Log, LogFormat};
 pub use model::{Model, RepositoryError};
 pub use service::{LoadError, Service};
 pub use settings::{
-    DeviceReading, ModelSettings, ModelSource, ReadDevices, ServeSettings, StartEngine, TlsFiles,
+    DeviceReading, ModelSettings, ModelSettingsFor, ModelSource, ReadDevices, ServeSettings, StartEngine,
+    TlsFiles,
 };
 
 /// A model of the server, loaded or not.

@@ -17,6 +17,8 @@ mod support;
 mod answers;
 #[path = "serve_support/deadlines.rs"]
 mod deadlines;
+#[path = "serve_support/directories.rs"]
+mod directories;
 #[path = "serve_support/ending.rs"]
 mod ending;
 #[path = "serve_support/engine_loss.rs"]
@@ -37,6 +39,8 @@ mod operations;
 mod overload;
 #[path = "serve_support/random.rs"]
 mod random;
+#[path = "serve_support/rows.rs"]
+mod rows;
 #[path = "serve_support/starting.rs"]
 mod starting;
 #[path = "serve_support/target.rs"]

@@ -159,7 +159,7 @@ async fn inference(service: &Arc<Service>, method: &str, message: Bytes) -> Resu
                     ),
                 ));
             }
-            service.reload(&asked.model_name).await?;
+            service.reload(Some(&asked.model_name)).await?;
             Empty {}.encode_to_vec()
         }
         other => return Err(unsupported(other)),

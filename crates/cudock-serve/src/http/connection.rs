@@ -130,7 +130,7 @@ async fn answer(
         Route::ModelStatistics(model) => report::model_statistics(service, &model),
         Route::RepositoryIndex => Ok(report::repository_index(service)),
         Route::Load(name) => {
-            service.reload(&name).await?;
+            service.reload(Some(&name)).await?;
             Ok(answer::json(StatusCode::OK, &serde_json::json!({})))
         }
     }

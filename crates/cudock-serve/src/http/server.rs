@@ -181,10 +181,8 @@ async fn until_told_to_end(service: &Arc<Service>, signals: &mut Signals) {
             _ = signals.terminate.recv() => return,
             _ = signals.interrupt.recv() => return,
             _ = signals.reload.recv() => {
-                for entry in service.models() {
-                    // What went wrong is in the log and in `/health`.
-                    let _ = service.reload(&entry.name).await;
-                }
+                // What went wrong is in the log and in `/health`.
+                let _ = service.reload(None).await;
             }
             _ = tick.tick(), if service.settings.watch => {
                 let service = Arc::clone(service);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cudock_engine::{Engine, EngineError, Lane};
+use cudock_engine::{Engine, EngineError, Lane, RowCheck, check_rows};
 use cudock_tensor::Signature;
 
 use super::lane::LaneContext;
@@ -47,14 +47,21 @@ pub(crate) struct Warm {
 }
 
 impl Keeper {
-    /// Starts an engine and runs it once for each size it will meet.
-    pub(crate) fn start(&self, gpu: u32) -> Result<(Warm, Signature), EngineError> {
+    /// Starts an engine and runs it once for each size it will meet. Whether rows share batches is found out by the
+    /// first engine; its successors keep to that.
+    pub(crate) fn start(
+        &self,
+        gpu: u32,
+        first: Option<&Signature>,
+    ) -> Result<(Warm, Signature), EngineError> {
         let mut engine = (self.start)(&self.settings.engine(self.file.clone(), gpu))?;
         let mut signature = engine.signature().clone();
-        if let Some(batch) = self.settings.batch {
-            signature.batched = batch;
-        }
         let mut lanes = engine.take_lanes();
+        if let Some(first) = first {
+            signature.batched = first.batched;
+        } else {
+            signature.batched = self.rows_share_batches(&mut lanes, &signature)?;
+        }
         let mut sizes = self.settings.preferred.clone();
         sizes.extend([1, self.settings.max_batch]);
         sizes.sort_unstable();
@@ -75,6 +82,33 @@ impl Keeper {
         }
         self.queue.teach(&times);
         Ok((Warm { engine, lanes }, signature))
+    }
+
+    /// Whether rows of different requests may share a batch: as the settings say, else if the shapes allow it and a row
+    /// does not change with the others of its batch.
+    fn rows_share_batches(
+        &self,
+        lanes: &mut [Box<dyn Lane>],
+        signature: &Signature,
+    ) -> Result<bool, EngineError> {
+        let wanted = self.settings.batch.unwrap_or(signature.batched);
+        let lane = lanes.first_mut().filter(|_| wanted && signature.batched && self.settings.max_batch > 1);
+        let Some(lane) = lane else { return Ok(wanted) };
+        let RowCheck::Dependent(reason) = check_rows(lane.as_mut(), signature, self.settings.engine_timeout)?
+        else {
+            return Ok(wanted);
+        };
+        let shares = self.settings.batch == Some(true);
+        let effect = if shares {
+            "requests share batches all the same, as `batch = true` says"
+        } else {
+            "each request runs alone"
+        };
+        self.log.event(
+            "rows_depend",
+            &[("model", &self.name), ("version", &self.version), ("reason", &reason), ("effect", effect)],
+        );
+        Ok(shares)
     }
 
     /// Runs an engine and its successors on a GPU until the queue is closed and empty.
@@ -156,7 +190,7 @@ impl Keeper {
     fn start_again(&self, gpu: u32, signature: &Signature) -> Option<Warm> {
         let mut pause = PAUSES.0;
         loop {
-            let reason = match self.start(gpu) {
+            let reason = match self.start(gpu, Some(signature)) {
                 Ok((warm, found)) if found == *signature => return Some(warm),
                 Ok(_) => "the model file has changed what it takes or gives; reload the model".to_owned(),
                 Err(error) => error.to_string(),

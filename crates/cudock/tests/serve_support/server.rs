@@ -80,6 +80,12 @@ impl Stage {
     /// Serves that file or folder and waits until it is ready.
     #[track_caller]
     pub fn serve(&self, what: &str, words: &[&str]) -> Server {
+        self.serve_as(what, words, |command| command)
+    }
+
+    /// The same with a command that is changed before it is started.
+    #[track_caller]
+    pub fn serve_as(&self, what: &str, words: &[&str], change: impl FnOnce(Command) -> Command) -> Server {
         let what = self.path(what);
         let mut command = self.command(&["serve", what.to_str().unwrap(), "--device", "cpu", "--offline"]);
         if !words.contains(&"--listen") {
@@ -88,7 +94,9 @@ impl Stage {
         if !words.contains(&"--threads") {
             command.args(["--threads", "1"]);
         }
-        let mut child = command.args(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        command.args(words);
+        let mut command = change(command);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let (mut address, mut said) = (None, Vec::new());
         for line in lines.by_ref() {

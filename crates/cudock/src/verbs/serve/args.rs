@@ -13,7 +13,7 @@ use crate::env;
 /// WHAT is a model file, a project (a folder with a cudock.toml), or a folder of models: NAME.onnx, NAME/model.onnx or
 /// NAME/VERSION/model.onnx. Speaks `POST /predict`, the Open Inference Protocol v2 over REST and gRPC on one port,
 /// and shows a page with live figures at `/`. See docs/serve.md.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(after_help = "Examples:
   cudock serve examples/digits

@@ -3,12 +3,15 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use cudock_engine::Provider;
 use cudock_project::{ByteSize, DeviceChoice, FILE_NAME, Project, Serve, Span};
-use cudock_serve::{ApiKeys, Log, LogFormat, ModelSettings, ModelSource, ServeSettings, TlsFiles};
+use cudock_serve::{
+    ApiKeys, Log, LogFormat, ModelSettings, ModelSettingsFor, ModelSource, ServeSettings, TlsFiles,
+};
 use cudock_tensor::Limits;
 
 use super::args::{DeviceWord, LogWord, ServeArgs};
@@ -38,7 +41,7 @@ pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
             .zip(words.tls_key.clone())
             .map(|(certificate, key)| TlsFiles { certificate, key }),
         models,
-        model: model(words, &file, device, processors)?,
+        model_settings: model_settings(words, file.clone(), device, processors)?,
         watch: words.watch || file.watch.unwrap_or(false),
         start_engine: engine::starter()?,
         read_devices: devices::reader(on_gpu),
@@ -70,12 +73,45 @@ fn device(words: &ServeArgs, file: &Serve) -> DeviceChoice {
     }
 }
 
-/// How each model is run.
+/// How each model is run: as the server's settings say, unless its own say otherwise. The server's are tried at once,
+/// so that a mistake in them ends the command.
+fn model_settings(
+    args: &ServeArgs,
+    server: Serve,
+    device: DeviceChoice,
+    processors: usize,
+) -> Result<ModelSettingsFor, Failure> {
+    let library = runtime::provide(device != DeviceChoice::Cpu, args.offline)?;
+    let common = model(args, &server, device, processors, &library)?;
+    let args = args.clone();
+    Ok(Arc::new(move |settings_file| {
+        let Some(path) = settings_file.filter(|path| path.exists()) else { return Ok(common.clone()) };
+        let own = own_settings(path)?;
+        model(&args, &own.over(&server), device, processors, &library)
+            .map_err(|failure| format!("{}: {}", path.display(), failure.message()))
+    }))
+}
+
+/// The settings of one model of several, out of the `cudock.toml` beside it.
+fn own_settings(path: &Path) -> Result<Serve, String> {
+    let manifest = Project::read(path).map_err(|error| chain(&error))?.manifest;
+    let serve = manifest.serve.clone();
+    let rest = cudock_project::Manifest { serve: Serve::default(), ..manifest };
+    if rest != cudock_project::Manifest::default() {
+        return Err(format!("{}: only [serve] applies to one model of several", path.display()));
+    }
+    match serve.server_key() {
+        Some(key) => Err(format!("{}: `{key}` is a setting of the whole server", path.display())),
+        None => Ok(serve),
+    }
+}
+
 fn model(
     words: &ServeArgs,
     file: &Serve,
     device: DeviceChoice,
     processors: usize,
+    library: &runtime::EngineLibrary,
 ) -> Result<ModelSettings, Failure> {
     let on_gpu = device != DeviceChoice::Cpu;
     let max_batch = words.max_batch.or(file.max_batch).unwrap_or(if on_gpu { 128 } else { 32 }).max(1);
@@ -97,10 +133,9 @@ fn model(
     let sessions = words.sessions.or(file.sessions).unwrap_or(1).max(1);
     // A second lane lets the copies of one batch overlap the work on another.
     let lanes = words.lanes.or(file.lanes).unwrap_or(if on_gpu { 2 } else { 1 }).max(sessions);
-    let library = runtime::provide(on_gpu, words.offline)?;
     Ok(ModelSettings {
-        library: library.library,
-        library_path: library.library_path,
+        library: library.library.clone(),
+        library_path: library.library_path.clone(),
         providers: match device {
             DeviceChoice::TensorRt => vec![Provider::TensorRt, Provider::Cuda, Provider::Cpu],
             DeviceChoice::Cuda => vec![Provider::Cuda, Provider::Cpu],
@@ -151,6 +186,9 @@ fn sorted(words: &[usize], file: Option<&[usize]>) -> Vec<usize> {
 /// What is to be served, and what its `cudock.toml` says.
 fn source(words: &ServeArgs) -> Result<(ModelSource, Serve), Failure> {
     let what = &words.what;
+    if let Some(failure) = not_onnx(what) {
+        return Err(failure);
+    }
     let stem = |path: &Path| {
         path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned())
     };
@@ -181,6 +219,45 @@ fn source(words: &ServeArgs) -> Result<(ModelSource, Serve), Failure> {
         None => ModelSource::Folder(folder),
     };
     Ok((models, project.manifest.serve))
+}
+
+/// Models of other formats, which must be exported to ONNX first.
+fn not_onnx(path: &Path) -> Option<Failure> {
+    let name = path.file_name()?.to_str()?;
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let is_saved_model = path.join("saved_model.pb").is_file();
+    let (format, export) = match extension {
+        _ if is_saved_model || name == "saved_model.pb" => (
+            "a TensorFlow SavedModel",
+            "python -m tf2onnx.convert --saved-model DIR --output model.onnx (pip install tf2onnx)",
+        ),
+        "pt" | "pth" | "pt2" | "ckpt" | "bin" => (
+            "a PyTorch model",
+            "torch.onnx.export(model, (example,), \"model.onnx\", dynamo=True, dynamic_shapes=...) in Python",
+        ),
+        "safetensors" => (
+            "a safetensors file, which holds weights without the model",
+            "load it in Python, then torch.onnx.export(model, (example,), \"model.onnx\", dynamo=True)",
+        ),
+        "h5" | "keras" => {
+            ("a Keras model", "model.export(\"model.onnx\", format=\"onnx\") in Python (Keras 3)")
+        }
+        "tflite" => {
+            ("a TensorFlow Lite model", "python -m tf2onnx.convert --tflite FILE --output model.onnx")
+        }
+        "pkl" | "joblib" => (
+            "a pickled model",
+            "skl2onnx.to_onnx(model, X[:1], options={id(model): {\"zipmap\": False}}) in Python (pip install skl2onnx)",
+        ),
+        _ => return None,
+    };
+    Some(
+        Failure::input(format!(
+            "cannot serve {}: it is {format}, and serve runs ONNX models",
+            path.display()
+        ))
+        .hint(format!("export it first: {export}")),
+    )
 }
 
 fn addresses(words: &ServeArgs, file: Option<&[String]>) -> Result<Vec<SocketAddr>, Failure> {
