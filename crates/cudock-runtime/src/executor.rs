@@ -52,6 +52,8 @@ impl Executor for Become {
             eprintln!("cudock: the container cannot start in {}: {error}", self.cwd);
             std::process::exit(126);
         }
+        // Not the caller's: what it makes must not depend on who started it.
+        nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o022));
         // What is closed when a program is executed must be closed for our own code as well: the image's libraries may
         // run in it.
         sys::close_all_but_standard();
@@ -124,7 +126,7 @@ impl Become {
         })
     }
 
-    fn run(&self, program: &str, args: &[String]) -> (Errno, i32) {
+    pub(crate) fn run(&self, program: &str, args: &[String]) -> (Errno, i32) {
         let args: Vec<CString> = args.iter().filter_map(|arg| CString::new(arg.as_str()).ok()).collect();
         let environment: Vec<CString> = self
             .environment
@@ -155,7 +157,7 @@ impl Become {
 }
 
 /// An error with the exit code it stands for.
-fn marked(code: u8, text: &str) -> String {
+pub(crate) fn marked(code: i32, text: &str) -> String {
     format!("{MARK}{code}{MARK}{text}{MARK}")
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ use crate::spec::{Device, Facts, all_devices, specification};
 use crate::terminal::{ConsoleSocket, own_size};
 use crate::user::identify;
 use crate::volumes::{self, Volume};
-use crate::{gpu, limits};
+use crate::{gpu, limits, pump, terminal};
 
 /// The one device that libcontainer allows in version 1 of control groups and no container needs unasked.
 const TUNNEL: (u32, u32) = (10, 200);
@@ -78,6 +78,8 @@ pub(crate) fn create(
         environment.retain(|(name, _)| !edits.environment.iter().any(|(ours, _)| ours == name));
         environment.extend(edits.environment.iter().cloned());
     }
+    // An empty one counts as none, as in docker.
+    environment.retain(|(name, value)| name != "HOME" || !value.is_empty());
     if !environment.iter().any(|(name, _)| name == "HOME") {
         environment.push(("HOME".to_owned(), identity.home.clone()));
     }
@@ -123,6 +125,9 @@ pub(crate) fn create(
         .map_err(|error| RuntimeError::Create(text(&error)))?
         .with_console_socket(console.as_ref().map(ConsoleSocket::path));
     if let Streams::Pipes { stdin, stdout, stderr } = streams {
+        let streams = [stdin, stdout, stderr];
+        pump::give_to(&streams, &identity);
+        let [stdin, stdout, stderr] = streams;
         builder = builder.with_stdin(stdin).with_stdout(stdout).with_stderr(stderr);
     }
     last_words::listen();
@@ -150,6 +155,9 @@ pub(crate) fn create(
         return Err(error);
     }
     let terminal = console.map(ConsoleSocket::receive).transpose()?;
+    if let Some(terminal) = &terminal {
+        pump::give_to(&[terminal::other_end(terminal.as_fd())?], &identity);
+    }
     Ok(Created { container, pid, terminal })
 }
 
@@ -241,7 +249,9 @@ fn confine_devices(cgroup: &Cgroup, facts: &Facts<'_>) -> Result<(), RuntimeErro
 
 fn asked_devices(plan: &Plan) -> Result<Vec<Device>, RuntimeError> {
     let node = |path: &PathBuf| {
-        let about = fs::metadata(path).on("cannot read the device", path)?;
+        let missing =
+            |error| RuntimeError::Request(format!("cannot read the device {}: {error}", path.display()));
+        let about = fs::metadata(path).map_err(missing)?;
         let kind = about.file_type();
         if !kind.is_char_device() && !kind.is_block_device() {
             return Err(RuntimeError::Request(format!("{} is not a device node", path.display())));
@@ -266,7 +276,7 @@ fn processors() -> u32 {
 /// Empties a folder.
 fn clear(folder: &Path) -> Result<(), RuntimeError> {
     for entry in fs::read_dir(folder).on("cannot read", folder)?.flatten() {
-        fs::remove_dir_all(entry.path()).on("cannot remove", &entry.path())?;
+        crate::home::remove_tree(&entry.path())?;
     }
     Ok(())
 }

@@ -58,6 +58,52 @@ pub(crate) fn orphaned(task: impl FnOnce()) {
     }
 }
 
+/// Whose child a new process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parent {
+    /// This process.
+    Us,
+    /// The parent of this process.
+    Ours,
+}
+
+/// Runs a task in a new process, which exits with what the task returns. Returns the number of the process, as seen
+/// from this one's pid namespace. Must be called with one thread.
+pub(crate) fn spawn(parent: Parent, task: impl FnOnce() -> i32) -> io::Result<i32> {
+    let sibling = if parent == Parent::Ours { nix::libc::CLONE_PARENT } else { 0 };
+    let flags = nix::libc::c_long::from(sibling | nix::libc::SIGCHLD);
+    // SAFETY: without CLONE_VM and with a null stack this is fork(2) with another parent; this process has one thread, so
+    // its memory is whole in the child. All pointers are null in every order of arguments that architectures have.
+    let pid = unsafe { nix::libc::syscall(nix::libc::SYS_clone, flags, 0_usize, 0_usize, 0_usize, 0_usize) };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(task)).unwrap_or(101);
+            // SAFETY: ends the process without running what the parent has registered for its own end.
+            unsafe { nix::libc::_exit(code) };
+        }
+        pid => i32::try_from(pid).map_err(io::Error::other),
+    }
+}
+
+/// Moves a descriptor to number 3, closed on exec, and closes all others but the three standard ones.
+pub(crate) fn keep_as_third(descriptor: BorrowedFd<'_>) -> io::Result<BorrowedFd<'static>> {
+    if descriptor.as_raw_fd() != 3 {
+        // SAFETY: duplicates one descriptor over another; what owned number 3 is not used after it.
+        let moved = unsafe { nix::libc::dup3(descriptor.as_raw_fd(), 3, nix::libc::O_CLOEXEC) };
+        if moved < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    // SAFETY: called in a process that uses no object that owns a descriptor from here on.
+    let closed = unsafe { nix::libc::syscall(nix::libc::SYS_close_range, 4_u32, u32::MAX, 0_u32) };
+    if closed != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it was opened above, and stays open until the process becomes another program or closes everything.
+    Ok(unsafe { BorrowedFd::borrow_raw(3) })
+}
+
 /// Takes a descriptor that was just received over.
 pub(crate) fn own(descriptor: RawFd) -> OwnedFd {
     // SAFETY: the kernel made it for this process in the message it came with, and nothing else knows its number.

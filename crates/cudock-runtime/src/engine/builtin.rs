@@ -16,13 +16,14 @@ use super::{Engine, LogRequest, Request, Summary};
 use crate::clock::moment;
 use crate::end::parse_signal;
 use crate::error::{OnFile, RuntimeError};
-use crate::exec::ExecRequest;
+use crate::exec::{self, ExecRequest};
 use crate::group;
 use crate::home::{ContainerDir, Home};
+use crate::launch::text;
 use crate::log::{LOOK_AGAIN, Reader};
 use crate::plan::{Plan, Private};
 use crate::reexec;
-use crate::status::Status;
+use crate::status::{State, Status};
 
 /// Opens an image by the words people use for it.
 pub type Open = Box<dyn Fn(&str) -> Result<Image, ImageError>>;
@@ -129,12 +130,20 @@ impl Engine for Builtin {
         let groups = group::list(&self.home)?;
         let mut summaries = Vec::new();
         for (dir, plan) in self.home.all()? {
-            let status = dir.current(&plan)?;
+            // One that cannot be read must not hide the others.
+            let status = dir.current(&plan).unwrap_or_else(|error| Status {
+                state: State::Lost,
+                error: Some(text(&error)),
+                ..Status::default()
+            });
             let mut summary = summary(&plan, &status);
             let alive = group::told_by_group(&groups, &mut summary).unwrap_or(status.state.is_alive());
             if all || alive {
                 summaries.push(summary);
             }
+        }
+        if all {
+            summaries.extend(self.home.damaged()?.iter().map(damaged));
         }
         Ok(summaries)
     }
@@ -168,20 +177,39 @@ impl Engine for Builtin {
 
     fn exec(&self, name: &str, request: &ExecRequest) -> Result<i32, RuntimeError> {
         let (dir, _) = self.home.find(name)?;
-        let words = ["join".into(), dir.path().as_os_str().to_owned()];
-        Err(reexec::become_sealed(&words, request)?)
+        Err(exec::joiner(&dir, request)?.replace_this_process())
     }
 
     fn stop(&self, name: &str, seconds: Option<u32>) -> Result<(), RuntimeError> {
-        let (dir, plan) = self.home.find(name)?;
-        let signal = parse_signal(if plan.stop_signal.is_empty() { "TERM" } else { &plan.stop_signal })?;
-        let limit = Duration::from_secs(seconds.unwrap_or(plan.stop_seconds).into());
-        dir.stop(&plan, signal, limit).map(|_| ())
+        self.stop_all(&[name.to_owned()], seconds).into_iter().collect()
+    }
+
+    fn stop_all(&self, names: &[String], seconds: Option<u32>) -> Vec<Result<(), RuntimeError>> {
+        // All are asked before the first is waited for, so that together they take as long as the slowest.
+        let ask = |name: &String| {
+            let (dir, plan) = self.home.find(name)?;
+            let signal = parse_signal(if plan.stop_signal.is_empty() { "TERM" } else { &plan.stop_signal })?;
+            let asked = dir.ask(&plan, signal)?;
+            Ok((dir, plan, signal, asked))
+        };
+        let asked: Vec<Result<_, RuntimeError>> = names.iter().map(ask).collect();
+        let wait = |asked| {
+            let (dir, plan, signal, asked): (ContainerDir, Plan, _, _) = asked?;
+            let limit = Duration::from_secs(seconds.unwrap_or(plan.stop_seconds).into());
+            dir.wait_stopped(&plan, signal, asked, limit).map(|_| ())
+        };
+        asked.into_iter().map(wait).collect()
     }
 
     fn remove(&self, name: &str, force: bool) -> Result<(), RuntimeError> {
-        let (dir, plan) = self.home.find(name)?;
-        dir.delete(&plan, force)
+        match self.home.find(name) {
+            Ok((dir, plan)) => dir.delete(&plan, force),
+            Err(error @ RuntimeError::Damaged { .. }) => match self.home.find_damaged(name)? {
+                Some(dir) => dir.clear(),
+                None => Err(error),
+            },
+            Err(error) => Err(error),
+        }
     }
 
     fn wait(&self, name: &str) -> Result<i32, RuntimeError> {
@@ -201,6 +229,12 @@ impl Engine for Builtin {
             "written_bytes": crate::end::written(&dir)?,
         }))
     }
+}
+
+/// A container of which nothing can be read but its id.
+fn damaged(dir: &ContainerDir) -> Summary {
+    let (id, state) = (dir.id(), "damaged".to_owned());
+    Summary { name: id.clone(), id, state, ..Summary::default() }
 }
 
 fn summary(plan: &Plan, status: &Status) -> Summary {

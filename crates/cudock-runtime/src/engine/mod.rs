@@ -31,7 +31,7 @@ pub struct Request {
 }
 
 /// A container as a list shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// Its id.
     pub id: String,
@@ -88,6 +88,10 @@ pub trait Engine {
     fn exec(&self, name: &str, request: &ExecRequest) -> Result<i32, RuntimeError>;
     /// Asks a container to end, and ends it after so many seconds.
     fn stop(&self, name: &str, seconds: Option<u32>) -> Result<(), RuntimeError>;
+    /// Stops several, at once where the engine can. One result for each.
+    fn stop_all(&self, names: &[String], seconds: Option<u32>) -> Vec<Result<(), RuntimeError>> {
+        names.iter().map(|name| self.stop(name, seconds)).collect()
+    }
     /// Removes a container.
     fn remove(&self, name: &str, force: bool) -> Result<(), RuntimeError>;
     /// Waits for a container's end. What it ended with.

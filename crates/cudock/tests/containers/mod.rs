@@ -8,6 +8,7 @@ mod exec;
 mod files;
 mod gpus;
 mod images;
+mod joining;
 mod leftovers;
 mod limits;
 mod logs;

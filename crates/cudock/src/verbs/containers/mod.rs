@@ -11,6 +11,7 @@ mod request;
 mod words;
 
 use cudock_image::Platform;
+use cudock_runtime::RuntimeError;
 use cudock_runtime::engine::builtin::Builtin;
 use cudock_runtime::engine::{Engine, LogRequest, other};
 use cudock_runtime::exec::ExecRequest;
@@ -118,11 +119,7 @@ pub(crate) fn exec(words: &ExecArgs) -> Result<Outcome, Failure> {
 /// `cudock stop`.
 pub(crate) fn stop(words: &StopArgs) -> Result<Outcome, Failure> {
     let engine = engine_of(&words.engine, words.containers.first())?;
-    for container in &words.containers {
-        engine.stop(container, words.time)?;
-        line(container);
-    }
-    Ok(Outcome::Yes)
+    each(&words.containers, engine.stop_all(&words.containers, words.time))
 }
 
 /// `cudock rm`.
@@ -133,19 +130,40 @@ pub(crate) fn rm(words: &RmArgs) -> Result<Outcome, Failure> {
     } else {
         words.containers.clone()
     };
-    for container in &containers {
-        engine.remove(container, words.force)?;
-        line(container);
+    let removed = containers.iter().map(|container| engine.remove(container, words.force)).collect();
+    each(&containers, removed)
+}
+
+/// Names the containers for which it went well. The first error comes last, after all others.
+fn each(containers: &[String], results: Vec<Result<(), RuntimeError>>) -> Result<Outcome, Failure> {
+    let mut failures = Vec::new();
+    for (container, result) in containers.iter().zip(results) {
+        match result {
+            Ok(()) => line(container),
+            Err(error) => failures.push(Failure::from(error)),
+        }
     }
-    Ok(Outcome::Yes)
+    let mut failures = failures.into_iter();
+    let Some(first) = failures.next() else { return Ok(Outcome::Yes) };
+    failures.for_each(|failure| failure.print());
+    Err(first)
 }
 
 /// `cudock prune`.
 pub(crate) fn prune(format: Format) -> Result<Outcome, Failure> {
-    let pruned = builtin(Wish::default())?.prune()?;
+    let engine = builtin(Wish::default())?;
+    let pruned = engine.prune()?;
+    let groups = engine.home.prune_groups()?;
     match format {
-        Format::Text => line(format!("removed {} layers, {}", pruned.layers, megabytes(pruned.bytes))),
-        _ => json(&Report::of(serde_json::json!({ "layers": pruned.layers, "bytes": pruned.bytes }))),
+        Format::Text => {
+            line(format!("removed {} layers, {}", pruned.layers, megabytes(pruned.bytes)));
+            if groups > 0 {
+                line(format!("removed control groups of {groups} containers"));
+            }
+        }
+        _ => json(&Report::of(serde_json::json!({
+            "layers": pruned.layers, "bytes": pruned.bytes, "control_groups": groups,
+        }))),
     }
     Ok(Outcome::Yes)
 }

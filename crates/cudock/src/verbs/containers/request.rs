@@ -16,7 +16,7 @@ use cudock_runtime::plan::{
 use cudock_runtime::status::now;
 
 use super::args::{LimitArgs, NetworkArgs, NetworkChoice, RunArgs, SecurityArgs};
-use super::words::{bytes, cpu_millis, restart, tmpfs, ulimit, variables, volume};
+use super::words::{bytes, cpu_millis, cpuset, restart, tmpfs, ulimit, variables, volume};
 use crate::failure::{Failure, chain};
 
 /// What is to be run: the image's words and the rest.
@@ -156,7 +156,7 @@ fn limits(words: &LimitArgs) -> Result<Limits, Failure> {
     Ok(Limits {
         memory,
         cpu_millis: words.cpus.as_deref().map(cpu_millis).transpose()?,
-        cpuset: words.cpuset_cpus.clone(),
+        cpuset: words.cpuset_cpus.as_deref().map(cpuset).transpose()?,
         pids: Some(words.pids_limit).filter(|limit| *limit > 0),
         shm: Some(bytes(&words.shm_size)?),
         rlimits: rlimits?,
@@ -216,9 +216,7 @@ fn security(words: &SecurityArgs, all: &RunArgs) -> Result<Security, Failure> {
             ("no-new-privileges", "false") => security.no_new_privileges = false,
             ("seccomp", "unconfined") => security.seccomp = Seccomp::Unconfined,
             ("seccomp", file) => {
-                let text = std::fs::read_to_string(file)
-                    .map_err(|error| Failure::input(format!("cannot read the profile {file}: {error}")))?;
-                security.seccomp = Seccomp::Profile(text);
+                security.seccomp = Seccomp::Profile(crate::input::text(Path::new(file))?);
             }
             _ => {
                 return Err(Failure::input(format!("there is no security option `{option}`"))

@@ -137,12 +137,26 @@ pub(crate) fn ulimit(word: &str) -> Result<Rlimit, Failure> {
     Ok(Rlimit { name: name.to_owned(), soft, hard })
 }
 
+/// A list of processors: numbers and ranges, as in 0-3,8.
+pub(super) fn cpuset(word: &str) -> Result<String, Failure> {
+    let number = |text: &str| text.parse::<u16>().ok();
+    let is_range = |part: &str| match part.split_once('-') {
+        Some((first, last)) => {
+            matches!((number(first), number(last)), (Some(first), Some(last)) if first <= last)
+        }
+        None => number(part).is_some(),
+    };
+    if word.split(',').all(is_range) {
+        return Ok(word.to_owned());
+    }
+    Err(Failure::input(format!("`{word}` is not a list of processors")).hint("--cpuset-cpus 0-3,8"))
+}
+
 /// Variables of words and files, in order. A name alone hands ours down, if we have it.
 pub(crate) fn variables(words: &[String], files: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
     let mut all = Vec::new();
     for file in files {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| Failure::input(format!("cannot read {}: {error}", file.display())))?;
+        let text = crate::input::text(file)?;
         for (number, line) in text.lines().enumerate() {
             let line = line.trim_start();
             if line.is_empty() || line.starts_with('#') {

@@ -44,8 +44,7 @@ pub(super) fn source(folder: Option<&Path>, file: Option<&Path>) -> Result<Sourc
 
 /// Reads the file of a group.
 pub(super) fn group(file: &Path) -> Result<(String, Reading), Failure> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::input(format!("cannot read {}: {error}", file.display())))?;
+    let text = crate::input::text(file)?;
     match cudock_group::read(&text) {
         Ok(reading) => Ok((text, reading)),
         Err(error) => {
