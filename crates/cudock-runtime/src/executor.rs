@@ -94,8 +94,13 @@ impl Become {
     /// Looks for the folder to start in and the program, from a process that sees the container's root as its own. What
     /// is wrong, in words that [`understood`] reads.
     pub(crate) fn look(&self, args: &[String]) -> Result<(), String> {
-        enter(&self.cwd).map_err(|error| self.cannot_start_there(error))?;
+        self.enter_cwd()?;
         self.find(args)
+    }
+
+    /// Goes to the directory to start in.
+    pub(crate) fn enter_cwd(&self) -> Result<(), String> {
+        enter(&self.cwd).map_err(|error| self.cannot_start_there(error))
     }
 
     fn cannot_start_there(&self, error: rustix::io::Errno) -> String {
@@ -107,7 +112,8 @@ impl Become {
         marked(2, &format!("the container cannot start in {}: {why}", self.cwd))
     }
 
-    fn find(&self, args: &[String]) -> Result<(), String> {
+    /// Looks for the program.
+    pub(crate) fn find(&self, args: &[String]) -> Result<(), String> {
         let Some(program) = args.first() else {
             return Err(marked(127, "no command to run: the image names none, and none was given"));
         };

@@ -138,8 +138,12 @@ impl Joining<'_> {
 
     /// The helper gives up its rights and starts the process inside, whose number it returns.
     fn fork_inside(&self, report_to: BorrowedFd<'_>) -> Result<String, String> {
+        // As runc does: a directory that its user may not enter is one to start in all the same, and one that only its
+        // user may enter, on a network file system say, is entered as that user.
+        let entered = self.program.enter_cwd();
         self.give_up_rights()?;
-        self.program.look(self.args)?;
+        entered.or_else(|_| self.program.enter_cwd())?;
+        self.program.find(self.args)?;
         nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o022));
         sys::restore_signals();
         SigSet::empty().thread_set_mask().map_err(step("unblock signals"))?;

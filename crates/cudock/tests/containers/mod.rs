@@ -21,6 +21,7 @@ mod pseudo_terminal;
 mod registries;
 mod restarts;
 mod rights;
+mod robustness;
 mod rootless;
 mod signals;
 mod streams;

@@ -83,6 +83,7 @@ int main(int count, char **words) {
             if (size > 0) { text[size] = 0; if (strstr(text, "busybox")) break; }
         }
         caught += early;
+        if (joined % 10 == 0) printf("so far %ld\n", joined);
         last = pid;
     }
     printf("joined %ld, early %ld\n", joined, caught);

@@ -6,6 +6,7 @@ mod faults;
 mod foreground;
 mod gpus;
 mod health;
+mod joining;
 mod layout;
 mod machine;
 mod networks;
