@@ -142,8 +142,7 @@ impl Joining<'_> {
         // user may enter, on a network file system say, is entered as that user.
         let entered = self.program.enter_cwd();
         self.give_up_rights()?;
-        entered.or_else(|_| self.program.enter_cwd())?;
-        self.program.find(self.args)?;
+        let entered = entered.or_else(|_| self.program.enter_cwd());
         nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o022));
         sys::restore_signals();
         SigSet::empty().thread_set_mask().map_err(step("unblock signals"))?;
@@ -153,7 +152,7 @@ impl Joining<'_> {
             self.filter()?;
         }
         let pid = sys::spawn(Parent::Ours, || {
-            let Err(error) = self.become_program(early);
+            let Err(error) = self.become_program(entered, early);
             report(report_to, 'e', &error);
             1
         })
@@ -162,13 +161,18 @@ impl Joining<'_> {
     }
 
     /// The process in the container's pid namespace.
-    fn become_program(&self, filtered: bool) -> Result<Infallible, String> {
+    fn become_program(&self, entered: Result<(), String>, filtered: bool) -> Result<Infallible, String> {
         nix::unistd::setsid().map_err(step("start a session"))?;
         if self.tty {
             rustix::process::ioctl_tiocsctty(io::stdin()).map_err(step("take the terminal"))?;
         }
         // It does not outlive its caller: nobody would read what it writes.
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(step("set the death signal"))?;
+        // Only here `/proc/self` is what the program will see.
+        entered.or_else(|_| self.program.enter_cwd())?;
+        if self.program.instead.is_none() {
+            self.program.find(self.args)?;
+        }
         if !filtered {
             self.filter()?;
         }

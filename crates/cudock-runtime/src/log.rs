@@ -1,7 +1,6 @@
 //! What a container wrote, kept for later: one JSON object a line, in the form docker's `json-file` has, so that tools
 //! that read those read these.
 
-use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -41,14 +40,6 @@ pub(crate) struct Writer {
     entries: Vec<u8>,
 }
 
-/// A line as it is written.
-#[derive(Serialize)]
-struct Entry<'a> {
-    log: Cow<'a, str>,
-    stream: &'static str,
-    time: &'a str,
-}
-
 /// Which of its two outputs a container wrote to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
@@ -80,7 +71,7 @@ impl Writer {
 
     /// Takes in what was written. A full disk must not stop the container, so failures are for the caller to count.
     pub(crate) fn write(&mut self, stream: Stream, mut bytes: &[u8]) -> io::Result<()> {
-        let time = stamp();
+        let tail = tail(stream);
         while !bytes.is_empty() {
             let [out, err] = &mut self.unfinished;
             let pending = if stream == Stream::Out { out } else { err };
@@ -89,13 +80,13 @@ impl Writer {
             let (now, later) = bytes.split_at(end.unwrap_or(room.min(bytes.len())));
             bytes = later;
             if pending.is_empty() && end.is_some() {
-                self.entry(stream, now, &time)?;
+                self.entry(now, &tail)?;
                 continue;
             }
             pending.extend_from_slice(now);
             if end.is_some() || pending.len() >= LONGEST {
                 let line = std::mem::take(pending);
-                self.entry(stream, &line, &time)?;
+                self.entry(&line, &tail)?;
             }
         }
         self.flush()
@@ -103,22 +94,21 @@ impl Writer {
 
     /// Writes what is left of lines without an end.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
-        let time = stamp();
         for stream in [Stream::Out, Stream::Err] {
             let [out, err] = &mut self.unfinished;
             let line = std::mem::take(if stream == Stream::Out { out } else { err });
             if !line.is_empty() {
-                self.entry(stream, &line, &time)?;
+                self.entry(&line, &tail(stream))?;
             }
         }
         self.flush()
     }
 
-    fn entry(&mut self, stream: Stream, line: &[u8], time: &str) -> io::Result<()> {
-        let entry = Entry { log: String::from_utf8_lossy(line), stream: stream.word(), time };
+    fn entry(&mut self, line: &[u8], tail: &str) -> io::Result<()> {
         let before = self.entries.len();
-        serde_json::to_writer(&mut self.entries, &entry)?;
-        self.entries.push(b'\n');
+        self.entries.extend_from_slice(br#"{"log":"#);
+        serde_json::to_writer(&mut self.entries, &*String::from_utf8_lossy(line))?;
+        self.entries.extend_from_slice(tail.as_bytes());
         if self.written + self.entries.len() as u64 <= FULL {
             return Ok(());
         }
@@ -139,6 +129,11 @@ impl Writer {
         self.entries.clear();
         outcome
     }
+}
+
+/// How the entries end that are made at this moment: the rest of a [`Line`] as JSON.
+fn tail(stream: Stream) -> String {
+    format!(",\"stream\":\"{}\",\"time\":\"{}\"}}\n", stream.word(), stamp())
 }
 
 fn aside(path: &Path) -> PathBuf {
