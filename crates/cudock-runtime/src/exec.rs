@@ -101,7 +101,6 @@ fn join(plan: &Plan, request: &ExecRequest, status: &Status) -> Result<i32, Runt
     };
     drop(opened);
     pump::give_to(&streams, &identity);
-    let mut signals = Signals::hold()?;
     let joining = Joining {
         pid,
         began: status.pid_began,
@@ -113,7 +112,9 @@ fn join(plan: &Plan, request: &ExecRequest, status: &Status) -> Result<i32, Runt
         streams,
         tty: request.tty,
     };
+    // Not before: a container that holds the joining process up must not keep anyone from interrupting us.
     let began = joining.start()?;
+    let mut signals = Signals::hold()?;
     Ok(stay(began, ends, &mut signals, None, &mut || {})?.code)
 }
 

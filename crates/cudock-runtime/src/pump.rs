@@ -201,7 +201,8 @@ pub(crate) fn stay(
     if let Some(terminal) = ends.terminal.as_ref().filter(|_| ends.attached) {
         copy_size(terminal.as_fd());
     }
-    let mut ended: Option<(Ended, Instant)> = None;
+    // It may have ended before signals were held back.
+    let mut ended = reap(pid).map(|ended| (ended, Instant::now()));
     let mut told = false;
     let mut interrupts = 0;
     let mut buffer = vec![0_u8; 64 << 10];
