@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -94,6 +95,8 @@ fn join(plan: &Plan, request: &ExecRequest, status: &Status) -> Result<i32, Runt
     };
     let (streams, ends) = if request.tty {
         let (ours, theirs) = terminal::open_in(&opened)?;
+        // Before the program can ask for it.
+        terminal::copy_size(ours.as_fd());
         let copy = || rustix::io::fcntl_dupfd_cloexec(&theirs, 3).when("cannot make a terminal");
         ([copy()?, copy()?, theirs], Ends::of_terminal(ours, true, request.stdin))
     } else {

@@ -27,6 +27,14 @@ pub struct ContainerDir {
     path: PathBuf,
 }
 
+/// What was read of all containers.
+#[derive(Default)]
+struct Read {
+    whole: Vec<(ContainerDir, Plan)>,
+    /// Those whose plan cannot be read.
+    damaged: Vec<ContainerDir>,
+}
+
 impl Home {
     /// Containers below `root`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
@@ -78,20 +86,20 @@ impl Home {
 
     /// All containers with their plans, the oldest first.
     pub fn all(&self) -> Result<Vec<(ContainerDir, Plan)>, RuntimeError> {
-        Ok(self.read_all()?.0)
+        Ok(self.read_all()?.whole)
     }
 
     /// The directories of containers whose plan cannot be read, such as after a power cut. Each is named by the id.
     pub fn damaged(&self) -> Result<Vec<ContainerDir>, RuntimeError> {
-        Ok(self.read_all()?.1)
+        Ok(self.read_all()?.damaged)
     }
 
-    fn read_all(&self) -> Result<(Vec<(ContainerDir, Plan)>, Vec<ContainerDir>), RuntimeError> {
+    fn read_all(&self) -> Result<Read, RuntimeError> {
         let containers = self.containers();
         let entries = match fs::read_dir(&containers) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok((Vec::new(), Vec::new()));
+                return Ok(Read::default());
             }
             Err(error) => return Err(RuntimeError::file("cannot read", containers, error)),
         };
@@ -107,7 +115,7 @@ impl Home {
             }
         }
         all.sort_by(|(_, a), (_, b)| (a.created, &a.id).cmp(&(b.created, &b.id)));
-        Ok((all, damaged))
+        Ok(Read { whole: all, damaged })
     }
 
     /// The container with that name, id, or beginning of an id.

@@ -75,7 +75,7 @@ impl Network {
             let publications = dead.publications().to_vec();
             drop(dead);
             let again = may_restart(&mut self.restarts)
-                .and_then(|()| Ok(start_forwarder(Listeners::bind(&publications)?, namespace)?));
+                .and_then(|()| start_forwarder(Listeners::bind(&publications)?, namespace));
             self.forwarder = kept(again, "the port forwarder ended", &mut self.complaint);
         }
         if self.outbound.take_if(|outbound| outbound.ends_within(Duration::ZERO)).is_some() {

@@ -233,11 +233,11 @@ pub(crate) fn stay(
                 ended = reap(pid).map(|ended| (ended, Instant::now()));
             }
         }
-        if ready.typed && !pass_keys(&mut ends, &mut buffer) {
+        if ready.typed && ends.input.is_none() && !pass_keys(&mut ends, &mut buffer) {
             ends.typed = false;
         }
         if let Some(input) = &mut ends.input {
-            if ready.typed_ahead {
+            if ready.typed {
                 input.fill(&mut buffer);
             }
             if !input.flush() {
@@ -257,7 +257,6 @@ pub(crate) fn stay(
 struct Ready {
     signal: bool,
     typed: bool,
-    typed_ahead: bool,
     terminal: bool,
     outputs: Vec<bool>,
 }
@@ -275,7 +274,7 @@ fn wait(ends: &Ends, signals: &Signals, over: bool) -> Result<Ready, RuntimeErro
         polled.len() - 1
     });
     let reads = |input: &Input| input.pending.is_empty() && !input.ended && !over;
-    let typed_ahead = ends.input.as_ref().filter(|input| reads(input)).map(|_| {
+    let piped = ends.input.as_ref().filter(|input| reads(input)).map(|_| {
         polled.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
         polled.len() - 1
     });
@@ -292,8 +291,7 @@ fn wait(ends: &Ends, signals: &Signals, over: bool) -> Result<Ready, RuntimeErro
     };
     Ok(Ready {
         signal: has(0),
-        typed: typed.is_some_and(has),
-        typed_ahead: typed_ahead.is_some_and(has),
+        typed: typed.or(piped).is_some_and(has),
         terminal: terminal.is_some_and(has),
         outputs: (1..=ends.outputs.len()).map(has).collect(),
     })
