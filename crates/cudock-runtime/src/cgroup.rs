@@ -55,6 +55,11 @@ impl Cgroup {
         })
     }
 
+    /// A file of the group, in whichever hierarchy it is.
+    pub(crate) fn read(&self, file: &str) -> Option<String> {
+        self.folders.iter().find_map(|folder| fs::read_to_string(folder.join(file)).ok())
+    }
+
     /// Every process in it.
     pub(crate) fn processes(&self) -> BTreeSet<i32> {
         let listed =
@@ -75,6 +80,10 @@ impl Cgroup {
                 limits.cpu_millis.map(|millis| (millis * period / 1000).max(1000).to_string()),
             ),
             ("cpuset.cpus", limits.cpuset.clone()),
+            ("cpuset.mems", limits.cpuset_mems.clone()),
+            ("cpu.shares", limits.cpu_shares.map(|shares| shares.to_string())),
+            ("memory.soft_limit_in_bytes", limits.memory_reservation.map(|bytes| bytes.to_string())),
+            ("memory.memsw.limit_in_bytes", limits.memory_swap.map(|bytes| bytes.to_string())),
         ];
         for (file, value) in settings {
             let (Some(value), Some(folder)) =

@@ -3,14 +3,14 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
 use crate::cgroup::Cgroup;
 use crate::error::{OnFile, RuntimeError};
 use crate::home::{ContainerDir, Home};
 use crate::launch::cgroup_path;
 use crate::plan::Plan;
+use crate::signal::{SignalNumber, send};
 use crate::status::{State, Status, now, process_began};
 
 /// How often we look whether a container has ended.
@@ -49,7 +49,7 @@ impl ContainerDir {
     }
 
     /// Sends a signal to the container's first process.
-    pub fn signal(&self, plan: &Plan, signal: Signal) -> Result<(), RuntimeError> {
+    pub fn signal(&self, plan: &Plan, signal: impl Into<SignalNumber>) -> Result<(), RuntimeError> {
         let status = self.current(plan)?;
         let state = || RuntimeError::State {
             name: plan.name.clone(),
@@ -60,12 +60,16 @@ impl ContainerDir {
         if process_began(pid) != status.pid_began {
             return Err(state());
         }
-        kill(Pid::from_raw(pid), signal)
-            .map_err(|error| RuntimeError::system("cannot send the signal", error))
+        send(pid, signal.into()).map_err(|error| RuntimeError::system("cannot send the signal", error))
     }
 
     /// Asks the container to end, and ends it where it does not within `limit`.
-    pub fn stop(&self, plan: &Plan, signal: Signal, limit: Duration) -> Result<Status, RuntimeError> {
+    pub fn stop(
+        &self,
+        plan: &Plan,
+        signal: impl Into<SignalNumber>,
+        limit: Duration,
+    ) -> Result<Status, RuntimeError> {
         let status = self.current(plan)?;
         if !matches!(status.state, State::Running | State::Restarting) {
             return Ok(status);
@@ -140,17 +144,6 @@ impl Home {
         }
         Ok(())
     }
-}
-
-/// A signal by its name or number: TERM, SIGTERM, 15.
-pub fn parse_signal(word: &str) -> Result<Signal, RuntimeError> {
-    let wrong = || RuntimeError::Request(format!("there is no signal `{word}`"));
-    if let Ok(number) = word.parse::<i32>() {
-        return Signal::try_from(number).map_err(|_| wrong());
-    }
-    let upper = word.to_uppercase();
-    let name = if upper.starts_with("SIG") { upper } else { format!("SIG{upper}") };
-    name.parse().map_err(|_| wrong())
 }
 
 /// Bytes that a container wrote above its image.

@@ -18,6 +18,7 @@ use crate::last_words;
 use crate::launch::{explained, filter, text};
 use crate::plan::Plan;
 use crate::pump::{Ends, Signals, stay};
+use crate::started::Started;
 use crate::status::State;
 use crate::terminal::{ConsoleSocket, own_size};
 use crate::user::identify;
@@ -75,11 +76,17 @@ fn join(
     instead: Option<fn() -> i32>,
 ) -> Result<i32, RuntimeError> {
     let root = PathBuf::from(format!("/proc/{pid}/root"));
-    let user = request.user.as_ref().unwrap_or(&plan.process.user);
-    let opened = InRoot::open(&root).on("cannot open the container's root", &root)?;
-    let identity = identify(&opened, user, &plan.process.groups)?;
-    drop(opened);
-    let mut environment = environment(pid, request);
+    let started = Started::read(dir)?;
+    let identity = match &request.user {
+        None => started.identity(),
+        Some(user) => {
+            let opened = InRoot::open(&root).on("cannot open the container's root", &root)?;
+            let mut identity = identify(&opened, user, &plan.process.groups)?;
+            identity.groups.extend(&started.gpu_groups);
+            identity
+        }
+    };
+    let mut environment = environment(plan, &started, request);
     environment.entry("HOME".to_owned()).or_insert_with(|| identity.home.clone());
     let executor = Become {
         environment: environment.into_iter().collect(),
@@ -88,6 +95,7 @@ fn join(
         size: request.tty.then(own_size).flatten(),
         late: false,
         instead,
+        init: false,
     };
     let capabilities = &plan.security.capabilities;
     let process = json!({
@@ -138,15 +146,15 @@ fn join(
     Ok(stay(began, ends, &mut signals, None)?.code)
 }
 
-/// The container's own environment, from its first process, with what was asked for over it. It is not in any file.
-fn environment(pid: i32, request: &ExecRequest) -> BTreeMap<String, String> {
-    let bytes = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let own = bytes.split(|&byte| byte == 0).filter_map(|line| {
-        let line = String::from_utf8_lossy(line).into_owned();
-        line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))
-    });
-    let mut whole: BTreeMap<String, String> = own.collect();
-    if request.user.is_some() {
+/// The environment the container was started with, and what was asked for over it.
+fn environment(plan: &Plan, started: &Started, request: &ExecRequest) -> BTreeMap<String, String> {
+    let mut whole: BTreeMap<String, String> = started.environment.iter().cloned().collect();
+    let chosen = |name: &str| {
+        plan.process.environment.iter().any(|(known, _)| known == name)
+            || plan.process.given.iter().any(|known| known == name)
+    };
+    // A home that nobody chose is that of the container's user, not of another one.
+    if request.user.is_some() && !chosen("HOME") {
         whole.remove("HOME");
     }
     if request.tty {

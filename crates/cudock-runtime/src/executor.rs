@@ -32,6 +32,8 @@ pub(crate) struct Become {
     pub(crate) filter: Option<Filter>,
     /// What is done in place of a program: it runs in our own process, inside the container, and ends it.
     pub(crate) instead: Option<fn() -> i32>,
+    /// Whether this process stays as PID 1 and the program is its child.
+    pub(crate) init: bool,
 }
 
 /// Between these, an error tells our other side which exit code it stands for.
@@ -64,10 +66,10 @@ impl Executor for Become {
         }
         let args = arguments(spec).map_err(ExecutorError::Other)?;
         let program = args.first().ok_or(ExecutorError::InvalidArg)?;
-        let (error, code) = self.run(program, &args);
-        // Nobody listens for errors any more: say it where the program's own would be said.
-        eprintln!("cudock: {program}: {}", error.desc());
-        std::process::exit(code)
+        if self.init {
+            crate::init::run(|| self.become_program(program, &args));
+        }
+        self.become_program(program, &args)
     }
 
     fn validate(&self, spec: &Spec) -> Result<(), ExecutorValidationError> {
@@ -122,6 +124,13 @@ impl Become {
             None if program.contains('/') => marked(127, &format!("there is no {program} in the container")),
             None => marked(127, &format!("there is no `{program}` in the container's PATH")),
         })
+    }
+
+    fn become_program(&self, program: &str, args: &[String]) -> ! {
+        let (error, code) = self.run(program, args);
+        // Nobody listens for errors any more: say it where the program's own would be said.
+        eprintln!("cudock: {program}: {}", error.desc());
+        std::process::exit(code)
     }
 
     fn run(&self, program: &str, args: &[String]) -> (Errno, i32) {

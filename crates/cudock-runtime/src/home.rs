@@ -135,7 +135,7 @@ impl Home {
     }
 
     /// Held while names are compared and folders come and go.
-    fn lock(&self) -> Result<fs::File, RuntimeError> {
+    pub(crate) fn lock(&self) -> Result<fs::File, RuntimeError> {
         let path = self.root.join("lock");
         let file = fs::File::options().create(true).append(true).open(&path).on("cannot open", &path)?;
         file.lock().on("cannot lock", &path)?;

@@ -8,6 +8,7 @@
 
 mod cgroup;
 pub mod clock;
+pub mod copy;
 pub mod end;
 pub mod engine;
 mod error;
@@ -18,6 +19,7 @@ pub mod group;
 pub mod headstart;
 pub mod home;
 mod in_root;
+mod init;
 mod last_words;
 mod launch;
 pub mod limits;
@@ -28,12 +30,18 @@ pub mod plan;
 mod pump;
 pub mod reexec;
 pub mod rootless;
+pub mod signal;
 mod spec;
+mod started;
 pub mod status;
 mod sys;
+pub mod sysctl;
 mod terminal;
+mod tree;
+pub mod usage;
 mod user;
 mod visit;
+pub mod volume_store;
 mod volumes;
 mod watch;
 

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -150,7 +150,7 @@ pub(crate) fn stay(
                         told |= !matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2);
                         interrupts += u32::from(signal == Signal::SIGINT);
                         let signal = if interrupts >= ENOUGH { Signal::SIGKILL } else { signal };
-                        let _ = kill(Pid::from_raw(pid), signal);
+                        crate::signal::deliver(pid, signal);
                     }
                 }
             }

@@ -127,6 +127,17 @@ impl ContainerDir {
         fs::write(&path, []).on("cannot write", &path)
     }
 
+    /// Forgets that the container was meant to end, so that it can be started again.
+    pub(crate) fn allow_to_start(&self) -> Result<(), RuntimeError> {
+        let path = self.stop_mark();
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(RuntimeError::file("cannot remove", path, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn is_asked_to_stop(&self) -> bool {
         self.stop_mark().exists()
     }

@@ -103,3 +103,42 @@ pub(crate) fn set_mount_attributes(mount: BorrowedFd<'_>, attributes: u64) -> io
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
+
+/// Sends a signal by its number, which may be one of the real-time ones that `nix` does not name.
+pub(crate) fn kill(pid: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: takes two numbers and touches no memory of this process.
+    if unsafe { nix::libc::kill(pid, signal) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Makes a copy of this process, which must have one thread.
+pub(crate) fn fork() -> nix::Result<nix::unistd::ForkResult> {
+    // SAFETY: libcontainer's init process has one thread, so its memory is whole in the child.
+    unsafe { nix::unistd::fork() }
+}
+
+/// Overwrites the environment and the arguments that this process was started with, which others see in `/proc`, and
+/// leaves `title` in place of the arguments.
+pub(crate) fn forget_host(title: &str) {
+    // The fields after the name in parentheses, from the third on.
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<usize> = stat
+        .rsplit_once(") ")
+        .map(|(_, rest)| rest.split(' ').map(|field| field.trim().parse().unwrap_or(0)).collect())
+        .unwrap_or_default();
+    let field = |number: usize| fields.get(number - 3).copied().unwrap_or(0);
+    let regions = [(field(48), field(49), title), (field(50), field(51), "")];
+    for (start, end, text) in regions {
+        if start == 0 || end <= start {
+            continue;
+        }
+        let kept = text.len().min(end - start - 1);
+        // SAFETY: the kernel put the arguments and the environment between these addresses, on this process's own stack,
+        // which is writable. This process has one thread and reads neither of them again.
+        unsafe {
+            std::ptr::write_bytes(start as *mut u8, 0, end - start);
+            std::ptr::copy_nonoverlapping(text.as_ptr(), start as *mut u8, kept);
+        }
+    }
+    let name = std::ffi::CString::new(title).unwrap_or_default();
+    let _ = nix::sys::prctl::set_name(&name);
+}

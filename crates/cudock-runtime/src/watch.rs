@@ -126,6 +126,7 @@ impl Watcher<'_> {
         leave_mount_namespace()?;
         self.make_run_folder()?;
         self.mount_root()?;
+        crate::volume_store::fill(&self.dir.rootfs(), &self.plan.mounts)?;
         let network = Network::set_up(&self.dir.run(), &self.plan.network)?;
         self.status.ports = network.ports();
         let mut signals = Signals::hold()?;

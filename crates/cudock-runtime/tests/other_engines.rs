@@ -58,7 +58,15 @@ fn perform(act: &Value) -> Value {
             let tail = act["tail"].as_u64().map(|lines| usize::try_from(lines).unwrap());
             let follow = act["follow"] == true;
             engine
-                .logs(name, LogRequest { follow, tail, timestamps: act["timestamps"] == true })
+                .logs(
+                    name,
+                    LogRequest {
+                        follow,
+                        tail,
+                        timestamps: act["timestamps"] == true,
+                        ..LogRequest::default()
+                    },
+                )
                 .map(|()| Value::Null)
         }
         "exec" => {
@@ -91,6 +99,9 @@ fn request(act: &Value) -> Request {
         cwd: act["cwd"].as_str().map(str::to_owned),
         user: act["user"].as_str().map(str::to_owned),
         detach: act["detach"] == true,
+        cidfile: None,
+        pull: None,
+        platform: None,
     }
 }
 

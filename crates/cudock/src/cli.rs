@@ -8,9 +8,10 @@ use cudock_facts::version::DriverVersion;
 use crate::env;
 use crate::output::Format;
 use crate::verbs::{
-    BenchArgs, CdiArgs, CdiHookArgs, DownArgs, ExecArgs, GroupsArgs, InspectContainerArgs, JoinArgs,
-    LogsArgs, MigrateArgs, MonitorArgs, PlanArgs, PricesArgs, PruneArgs, PsArgs, RmArgs, RunArgs,
-    RuntimeArgs, ServeArgs, StopArgs, SuperviseArgs, UpArgs, WaitArgs,
+    BenchArgs, CdiArgs, CdiHookArgs, CpArgs, DownArgs, ExecArgs, GroupsArgs, ImagesArgs,
+    InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, MigrateArgs, MonitorArgs, PlanArgs, PricesArgs,
+    PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, RuntimeArgs, ServeArgs, StartArgs, StatsArgs,
+    StopArgs, SuperviseArgs, TopArgs, UpArgs, VolumeArgs, WaitArgs,
 };
 
 /// Takes a CUDA workload to a container that is proven to run on a given GPU.
@@ -80,7 +81,16 @@ pub(crate) enum Verb {
     Logs(LogsArgs),
     Exec(ExecArgs),
     Stop(StopArgs),
+    Kill(KillArgs),
+    Start(StartArgs),
+    Restart(RestartArgs),
     Rm(RmArgs),
+    Cp(CpArgs),
+    Stats(StatsArgs),
+    Top(TopArgs),
+    Images(ImagesArgs),
+    Pull(PullArgs),
+    Volume(VolumeArgs),
     Prune(PruneArgs),
     Wait(WaitArgs),
     InspectContainer(InspectContainerArgs),
@@ -108,6 +118,9 @@ pub(crate) enum Verb {
     #[command(hide = true)]
     Nvml {
         library: Option<PathBuf>,
+        /// The processes on the GPUs in place of the GPUs.
+        #[arg(long)]
+        processes: bool,
     },
 }
 

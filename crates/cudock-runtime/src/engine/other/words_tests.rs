@@ -12,7 +12,7 @@ use super::words::{Beside, Kind, exec, run};
 use crate::engine::Request;
 use crate::error::RuntimeError;
 use crate::exec::ExecRequest;
-use crate::plan::{GpuPlan, MountPlan, NetworkMode, Private, Restart, Rlimit, Seccomp};
+use crate::plan::{DevicePlan, GpuPlan, MountPlan, NetworkMode, Private, Restart, Rlimit, Seccomp};
 
 /// A request for as little as can be asked for.
 pub(super) fn request() -> Request {
@@ -37,6 +37,9 @@ pub(super) fn request() -> Request {
         cwd: None,
         user: None,
         detach: false,
+        cidfile: None,
+        pull: None,
+        platform: None,
     }
 }
 
@@ -114,9 +117,12 @@ fn rows() -> Vec<Row> {
         same!(|r| r.plan.security.no_new_privileges = true, &["--security-opt=no-new-privileges"]),
         same!(|r| r.plan.security.seccomp = Seccomp::Unconfined, &["--security-opt=seccomp=unconfined"]),
         (|r| r.plan.security.read_only = true, &["--read-only"], &["--read-only", "--read-only-tmpfs=false"]),
-        same!(|r| r.plan.security.devices = vec!["/dev/fuse".into()], &["--device=/dev/fuse:/dev/fuse:rw"]),
+        same!(
+            |r| r.plan.security.devices = vec![DevicePlan::at("/dev/fuse")],
+            &["--device=/dev/fuse:/dev/fuse:rw"]
+        ),
         (
-            |r| r.plan.security.devices = vec!["/dev/a,b".into()],
+            |r| r.plan.security.devices = vec![DevicePlan::at("/dev/a,b")],
             &["--device=/dev/a,b:/dev/a,b:rw"],
             &["--device=\"/dev/a,b:/dev/a,b:rw\""],
         ),

@@ -131,6 +131,12 @@ fn other_cards(group: &Group, settings: &Settings) -> Vec<String> {
         .iter()
         .filter_map(|container| Some((container.name.as_str(), container.resources.as_ref()?.gpu()?)));
     let wanted: Vec<_> = wanted.collect();
+    if settings.without_gpus {
+        return wanted
+            .iter()
+            .map(|(name, gpu)| format!("{name}: runs without the {} GPUs it asks for", gpu.count))
+            .collect();
+    }
     let root = settings.device_root.as_deref().or(settings.driver_root.as_deref()).unwrap_or(Path::new("/"));
     let Some(card) = (!wanted.is_empty()).then(|| card(root)).flatten() else { return Vec::new() };
     wanted.iter().filter_map(|(name, gpu)| Some(format!("{name}: {}", gpu.other_card(&card)?))).collect()
