@@ -168,6 +168,15 @@ fn remove_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// Whether this machine's control groups can limit swap.
+pub(crate) fn counts_swap() -> bool {
+    let (first, _) = machine();
+    if first.is_empty() {
+        return Path::new("/proc/swaps").exists();
+    }
+    first.iter().any(|hierarchy| hierarchy.join("memory.memsw.limit_in_bytes").exists())
+}
+
 /// Where version 1's hierarchies are mounted, in this machine as in containers.
 pub(crate) fn first_version() -> &'static [PathBuf] {
     &machine().0

@@ -16,7 +16,7 @@ use crate::home::{ContainerDir, write_json};
 use crate::in_root::InRoot;
 use crate::last_words;
 use crate::launch::{explained, filter, text};
-use crate::plan::Plan;
+use crate::plan::{Plan, Private};
 use crate::pump::{Ends, Signals, stay};
 use crate::started::Started;
 use crate::status::State;
@@ -77,15 +77,18 @@ fn join(
 ) -> Result<i32, RuntimeError> {
     let root = PathBuf::from(format!("/proc/{pid}/root"));
     let started = Started::read(dir)?;
-    let identity = match &request.user {
-        None => started.identity(),
-        Some(user) => {
+    let identity = match (&request.user, &started) {
+        (None, Some(started)) => started.identity(),
+        (user, _) => {
             let opened = InRoot::open(&root).on("cannot open the container's root", &root)?;
+            let user = user.as_ref().unwrap_or(&plan.process.user);
             let mut identity = identify(&opened, user, &plan.process.groups)?;
-            identity.groups.extend(&started.gpu_groups);
+            identity.groups.extend(started.iter().flat_map(|started| &started.gpu_groups));
             identity
         }
     };
+    let started =
+        started.map_or_else(|| plan.environment(&Private::default()), |started| started.environment);
     let mut environment = environment(plan, &started, request);
     environment.entry("HOME".to_owned()).or_insert_with(|| identity.home.clone());
     let executor = Become {
@@ -147,8 +150,8 @@ fn join(
 }
 
 /// The environment the container was started with, and what was asked for over it.
-fn environment(plan: &Plan, started: &Started, request: &ExecRequest) -> BTreeMap<String, String> {
-    let mut whole: BTreeMap<String, String> = started.environment.iter().cloned().collect();
+fn environment(plan: &Plan, started: &[(String, String)], request: &ExecRequest) -> BTreeMap<String, String> {
+    let mut whole: BTreeMap<String, String> = started.iter().cloned().collect();
     let chosen = |name: &str| {
         plan.process.environment.iter().any(|(known, _)| known == name)
             || plan.process.given.iter().any(|known| known == name)

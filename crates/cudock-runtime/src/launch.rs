@@ -103,6 +103,7 @@ pub(crate) fn create(
         rlimits: &limits::rlimits(&plan.limits)?,
         hierarchies: crate::cgroup::first_version(),
         processors: processors(),
+        swap: counts_swap(&plan.limits),
         user_namespace: crate::rootless::in_user_namespace(),
     };
     write_json(&dir.bundle().join("config.json"), &specification(plan, &facts))?;
@@ -245,6 +246,15 @@ fn confine_devices(cgroup: &Cgroup, facts: &Facts<'_>) -> Result<(), RuntimeErro
         rules.push(Rule::allow(kind, device.major, device.minor, access(&device.access)));
     }
     Ok(attach(folder, &Program::new(&rules)?)?)
+}
+
+/// Whether a limit on swap can be set; says so where one was asked for and cannot.
+fn counts_swap(limits: &crate::plan::Limits) -> bool {
+    let counts = crate::cgroup::counts_swap();
+    if limits.memory_swap.is_some() && !counts {
+        eprintln!("warning: --memory-swap has no effect: this kernel does not count swap");
+    }
+    counts
 }
 
 /// What a device may be used for, by the letters docker has for it.

@@ -31,6 +31,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) hierarchies: &'a [PathBuf],
     /// How many processors this machine has.
     pub(crate) processors: u32,
+    /// Whether the kernel counts swap.
+    pub(crate) swap: bool,
     /// In a user namespace, some things are mounted otherwise.
     pub(crate) user_namespace: bool,
 }
@@ -252,7 +254,7 @@ fn resources(limits: &Limits, facts: &Facts<'_>) -> Value {
     };
     let mut memory = serde_json::Map::new();
     memory.extend(limits.memory.map(|limit| ("limit".to_owned(), json!(limit))));
-    memory.extend(limits.memory_swap.map(|swap| ("swap".to_owned(), json!(swap))));
+    memory.extend(limits.memory_swap.filter(|_| facts.swap).map(|swap| ("swap".to_owned(), json!(swap))));
     memory.extend(limits.memory_reservation.map(|bytes| ("reservation".to_owned(), json!(bytes))));
     if !memory.is_empty() {
         set("memory", Value::Object(memory));

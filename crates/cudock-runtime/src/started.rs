@@ -39,13 +39,20 @@ impl Started {
         write_json(&file(dir), self)
     }
 
-    /// Reads it from a process that shares the watcher's mount namespace.
-    pub(crate) fn read(dir: &ContainerDir) -> Result<Self, RuntimeError> {
-        read_json(&file(dir))
+    /// Reads it from a container that runs, through its watcher. None where the watcher is of a version that did not keep
+    /// it.
+    pub(crate) fn read(dir: &ContainerDir) -> Result<Option<Self>, RuntimeError> {
+        let Some(watcher) = dir.status()?.watcher else { return Ok(None) };
+        match Self::read_through(watcher, dir) {
+            Ok(started) => Ok(Some(started)),
+            Err(RuntimeError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
-    /// Reads it from any process that may look at the watcher.
-    pub(crate) fn read_through(watcher: u32, dir: &ContainerDir) -> Result<Self, RuntimeError> {
+    fn read_through(watcher: u32, dir: &ContainerDir) -> Result<Self, RuntimeError> {
         let inside = file(dir);
         let inside = inside.strip_prefix("/").unwrap_or(&inside);
         read_json(&Path::new("/proc").join(watcher.to_string()).join("root").join(inside))

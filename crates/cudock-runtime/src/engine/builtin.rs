@@ -323,10 +323,8 @@ impl Engine for Builtin {
         let (dir, plan) = self.find_own(name)?;
         let status = dir.current(&plan)?;
         // While it runs, its watcher has the values of its variables in memory.
-        let given = match status.watcher.filter(|_| status.state == State::Running) {
-            Some(watcher) => Started::read_through(watcher, &dir)?.given,
-            None => Vec::new(),
-        };
+        let started = if status.state == State::Running { Started::read(&dir)? } else { None };
+        let given = started.map(|started| started.given).unwrap_or_default();
         let private = given_again(&plan, &given)?;
         if plan.remove && status.state.is_alive() {
             return Err(RuntimeError::Request(format!(

@@ -1,6 +1,7 @@
 //! What the tests of containers share, and the tests by what they are about.
 
 mod busybox;
+mod docker_flags;
 mod driver;
 mod ends;
 mod environment;
@@ -9,6 +10,7 @@ mod files;
 mod gpus;
 mod images;
 mod leftovers;
+mod life;
 mod limits;
 mod logs;
 mod machine;

@@ -8,6 +8,7 @@ mod gpus;
 mod health;
 mod layout;
 mod machine;
+mod names;
 mod networks;
 mod order;
 mod rootfs;

@@ -276,6 +276,23 @@ mod tests {
     }
 
     #[test]
+    fn the_page_names_every_flag_of_run_and_every_one_that_is_refused() {
+        let page = include_str!("../../../../../docs/run.md");
+        let named = |flag: &str| {
+            let mut parts = page.split(&format!("--{flag}")).skip(1);
+            parts
+                .any(|rest| !rest.starts_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '-'))
+        };
+        let own = known()
+            .into_iter()
+            .map(|(name, _)| name)
+            .filter(|name| !matches!(name.as_str(), "help" | "format" | "facts"));
+        let docker = DOCKER_FLAGS.iter().map(|flag| flag.name.to_owned()).filter(|name| name != "help");
+        let missing: Vec<String> = own.chain(docker).filter(|flag| !named(flag)).collect();
+        assert!(missing.is_empty(), "docs/run.md does not name {missing:?}");
+    }
+
+    #[test]
     fn the_table_is_sorted_and_has_no_flag_twice() {
         assert!(DOCKER_FLAGS.windows(2).all(|pair| pair[0].name < pair[1].name));
         let mut letters: Vec<char> = DOCKER_FLAGS.iter().filter_map(|flag| flag.short).collect();

@@ -81,6 +81,12 @@ fn plain_engine(words: &EngineArgs) -> Result<Box<dyn Engine>, Failure> {
 
 /// The engine that has a container. Users other than root go to where its watcher is.
 fn engine_of(words: &EngineArgs, container: Option<&String>) -> Result<Box<dyn Engine>, Failure> {
+    if let Some(name) = container
+        && group_names::find(words, name)?.is_some()
+    {
+        return Err(Failure::input(format!("{name} is a group, not a container"))
+            .hint(format!("`cudock groups {name}` lists its containers, `cudock down {name}` stops it")));
+    }
     let builtin = matches!(words.engine, EngineChoice::Auto | EngineChoice::Cudock);
     if let (Some(container), true, false) = (container, builtin, rootless::is_root()) {
         let watcher = home()?.find(container).and_then(|(dir, _)| dir.status()).map(|status| status.watcher);
@@ -193,7 +199,7 @@ pub(crate) fn prune(format: Format) -> Result<Outcome, Failure> {
 
 /// `cudock wait`.
 pub(crate) fn wait(words: &WaitArgs, format: Format) -> Result<Outcome, Failure> {
-    let engine = engine_of(&words.engine, words.containers.first())?;
+    let engine = plain_engine(&words.engine)?;
     let mut ended = serde_json::Map::new();
     for container in &words.containers {
         let code = match group_names::find(&words.engine, container)? {

@@ -100,8 +100,8 @@ fn timed_out(words: &UpArgs, home: &Home, dir: &GroupDir, group: &Group) -> Resu
     let name = &group.name;
     let status = dir.status()?;
     let waiting = status.iter().flat_map(|status| &status.containers).find(|container| {
-        let done = matches!(container.phase, MemberPhase::Succeeded);
-        !done && !container.ready
+        let waits = container.phase != MemberPhase::Succeeded;
+        waits && (container.init || !container.ready)
     });
     let why = waiting.map_or_else(|| "it is not ready".to_owned(), |container| unready(group, container));
     let failure = Failure::program(format!("group {name} is not ready after {}: {why}", words.timeout), 1);
