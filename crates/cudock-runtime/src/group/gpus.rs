@@ -33,7 +33,7 @@ pub(super) fn assign(
         device_root: settings.device_root.clone(),
     };
     let driver =
-        Driver::find(&places(&plan(String::new()))?).map_err(|error| no_gpu(&wanted, error.into()))?;
+        Driver::find(&places(&plan(String::new()))?).map_err(|error| no_gpu(&wanted, &error.into()))?;
     if driver.kind == DriverKind::Wsl {
         // Windows shows all GPUs through one device, which cannot be divided.
         return Ok(wanted.iter().map(|(name, _)| ((*name).to_owned(), plan("all".to_owned()))).collect());
@@ -44,15 +44,15 @@ pub(super) fn assign(
 }
 
 /// Says who asked for a GPU that is not there, and how to do without.
-fn no_gpu(wanted: &[(&str, u32)], error: RuntimeError) -> RuntimeError {
+fn no_gpu(wanted: &[(&str, u32)], error: &RuntimeError) -> RuntimeError {
     let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
     let mut hint = "`cudock up --gpus none` runs the group without GPUs".to_owned();
     if let Some(more) = error.hint() {
         hint = format!("{hint}; {more}");
     }
     RuntimeError::Reported {
-        code: crate::exit_code(&error),
-        text: format!("{} asks for a GPU: {}", names.join(", "), crate::launch::text(&error)),
+        code: crate::exit_code(error),
+        text: format!("{} asks for a GPU: {}", names.join(", "), crate::launch::text(error)),
         hint: Some(hint),
     }
 }

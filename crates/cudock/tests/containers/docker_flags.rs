@@ -5,7 +5,7 @@ use super::machine::{Machine, machine, run_words, until};
 use crate::support::{code, cudock, run, shown};
 
 /// The flags of docker's reference of `docker container run` that people use most, with a value where they take one.
-const COMMON: [(&str, Option<&str>); 64] = [
+const COMMON: [(&str, Option<&str>); 63] = [
     ("--attach", Some("stdout")),
     ("-a", Some("stdout")),
     ("--add-host", Some("db:10.0.0.5")),
@@ -69,7 +69,6 @@ const COMMON: [(&str, Option<&str>); 64] = [
     ("-v", Some("./data:/data")),
     ("--volumes-from", Some("other")),
     ("-w", Some("/tmp")),
-    ("--rm", None),
 ];
 
 /// Those of them that are refused, and a word of what to do instead.

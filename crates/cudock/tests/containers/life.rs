@@ -325,8 +325,8 @@ fn lines_of_a_log_can_be_asked_for_by_their_time() {
     let Some(machine) = machine() else { return };
     machine.start("talker", &[], "echo early; sleep 1.2; echo middle; sleep 1.2; echo late");
     machine.good(&["wait", "talker"]);
-    let timed = machine.good(&["logs", "-t", "talker"]);
-    let times: Vec<&str> = timed.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    let said = machine.good(&["logs", "-t", "talker"]);
+    let times: Vec<&str> = said.lines().map(|line| line.split(' ').next().unwrap()).collect();
     let (middle, late) = (times[1], times[2]);
     assert_eq!(machine.good(&["logs", "--since", middle, "talker"]), "middle\nlate\n");
     assert_eq!(machine.good(&["logs", "--until", late, "talker"]), "early\nmiddle\n");

@@ -84,6 +84,7 @@ macro_rules! same {
     };
 }
 
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn rows() -> Vec<Row> {
     vec![
         same!(|r| r.detach = true, &["--detach"]),

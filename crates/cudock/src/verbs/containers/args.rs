@@ -11,7 +11,7 @@ use clap::{ArgAction, Args, ValueEnum};
 /// and 127 say that it could not be executed or was not there, 2 and 3 that there was no container. See docs/run.md.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
-#[command(disable_help_flag = true)]
+#[command(disable_help_flag = true, args_override_self = true)]
 #[command(after_help = "Examples:
   cudock run --gpus all oci:./layout nvidia-smi
   cudock run --rm -it -v $PWD:/work -w /work registry.example/team/train:1.4 bash
@@ -114,7 +114,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DRIVER", hide = true)]
     pub(crate) log_driver: Option<String>,
 
-    /// Accept `nvidia` and `runc`; nvidia without --gpus gives all GPUs, or those of -e NVIDIA_VISIBLE_DEVICES
+    /// Accept `nvidia` and `runc`; nvidia without --gpus gives all GPUs, or those of `-e NVIDIA_VISIBLE_DEVICES`
     #[arg(long, value_name = "RUNTIME")]
     pub(crate) runtime: Option<String>,
 

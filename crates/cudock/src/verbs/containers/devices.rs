@@ -54,8 +54,9 @@ pub(super) fn parse(text: &str) -> Result<Device, Failure> {
         // Everyone who may make a node may use it; making others of the same number is never needed.
         access: access.replace('m', ""),
     };
-    let plain = plan.container.components().all(|part| !matches!(part, Component::ParentDir));
-    if container != host && !(plan.container.starts_with("/dev/") && plain) {
+    let parts = || plan.container.components();
+    let stays_below = parts().count() > 2 && parts().all(|part| part != Component::ParentDir);
+    if container != host && !(plan.container.starts_with("/dev/") && stays_below) {
         return Err(wrong("its target must be below /dev"));
     }
     if plan.access.is_empty() {
@@ -111,6 +112,7 @@ mod tests {
             "fuse",
             "/dev/fuse:/etc/passwd",
             "/dev/fuse:/dev/../etc/x",
+            "/dev/fuse:/dev",
             "/dev/fuse:relative",
             "/dev/a:/dev/b:x",
             "/dev/a:/dev/b:r:w",

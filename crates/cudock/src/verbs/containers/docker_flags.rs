@@ -279,7 +279,8 @@ mod tests {
     fn the_page_names_every_flag_of_run_and_every_one_that_is_refused() {
         let page = include_str!("../../../../../docs/run.md");
         let named = |flag: &str| {
-            let mut parts = page.split(&format!("--{flag}")).skip(1);
+            let flag = format!("--{flag}");
+            let mut parts = page.split(&flag).skip(1);
             parts
                 .any(|rest| !rest.starts_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '-'))
         };

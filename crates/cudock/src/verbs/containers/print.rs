@@ -98,5 +98,7 @@ pub(super) fn table(heads: &[&str], rows: &[Vec<String>]) {
         cells.join("  ").trim_end().to_owned()
     };
     line(styled(BOLD, &joined(&head)));
-    rows.iter().for_each(|row| line(joined(row)));
+    for row in rows {
+        line(joined(row));
+    }
 }

@@ -70,10 +70,9 @@ fn samples(args: &StatsArgs) -> Result<Vec<(ContainerDir, Plan, Sample)>, Failur
             Ok(None) if named => {
                 return Err(Failure::input(format!("container {} is not running", plan.name)));
             }
-            Ok(None) => {}
             Err(error) if named => return Err(error.into()),
-            // One that cannot be read, or was removed meanwhile, must not hide the others.
-            Err(_) => {}
+            // One that ended, was removed meanwhile, or cannot be read must not hide the others.
+            Ok(None) | Err(_) => {}
         }
     }
     Ok(all)
