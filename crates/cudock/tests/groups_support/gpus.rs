@@ -118,6 +118,10 @@ fn a_group_that_asks_for_gpus_runs_without_any_where_that_is_said() {
     assert!(shown(&output).contains("hint: `cudock up --gpus none`"), "{}", shown(&output));
     let output = machine.run(&[&words[..], &["--gpus", "none"]].concat());
     assert_eq!(code(&output), 0, "{}", shown(&output));
-    assert!(shown(&output).contains("note: a: runs without the 1 GPUs it asks for"), "{}", shown(&output));
+    assert!(
+        shown(&output).contains("note: a: runs without GPUs, of which it asks for 1"),
+        "{}",
+        shown(&output)
+    );
     assert_eq!(machine.good(&["exec", "cards/a", "sh", "-c", "ls /dev | grep -c nvidia; true"]), "0\n");
 }

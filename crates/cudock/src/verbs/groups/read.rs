@@ -134,7 +134,7 @@ fn other_cards(group: &Group, settings: &Settings) -> Vec<String> {
     if settings.without_gpus {
         return wanted
             .iter()
-            .map(|(name, gpu)| format!("{name}: runs without the {} GPUs it asks for", gpu.count))
+            .map(|(name, gpu)| format!("{name}: runs without GPUs, of which it asks for {}", gpu.count))
             .collect();
     }
     let root = settings.device_root.as_deref().or(settings.driver_root.as_deref()).unwrap_or(Path::new("/"));
