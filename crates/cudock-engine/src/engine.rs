@@ -199,4 +199,13 @@ pub trait Engine: Send {
 
     /// The number of its process, if it has one of its own.
     fn process(&self) -> Option<u32>;
+
+    /// Asks the kernel whether that process has exited; none if the engine has no process of its own.
+    fn exit_check(&self) -> Option<ExitCheck> {
+        None
+    }
 }
+
+/// Whether an engine's process has exited. Needs no file descriptor and no `/proc`, so that a server short of either
+/// never takes a healthy engine for a dead one.
+pub type ExitCheck = Box<dyn Fn() -> bool + Send>;

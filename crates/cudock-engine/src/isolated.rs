@@ -18,7 +18,7 @@ use crate::plan::Extent;
 use crate::process::Process;
 use crate::runner::views;
 use crate::wire::{PACKET, Reply, read_reply, request};
-use crate::{Device, Engine, EngineError, EngineSettings, Lane, OutputView, Usage, usage};
+use crate::{Device, Engine, EngineError, EngineSettings, ExitCheck, Lane, OutputView, Usage, usage};
 
 /// The environment variable in which the engine's process finds CUDA's libraries.
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
@@ -93,6 +93,11 @@ impl Engine for IsolatedEngine {
 
     fn process(&self) -> Option<u32> {
         Some(self.process.number())
+    }
+
+    fn exit_check(&self) -> Option<ExitCheck> {
+        let process = Arc::clone(&self.process);
+        Some(Box::new(move || process.has_exited()))
     }
 }
 

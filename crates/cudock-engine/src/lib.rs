@@ -32,7 +32,7 @@ mod warm;
 mod wire;
 
 pub use child::serve_child;
-pub use engine::{Device, Engine, EngineError, EngineSettings, Lane, OutputView, Provider, Usage};
+pub use engine::{Device, Engine, EngineError, EngineSettings, ExitCheck, Lane, OutputView, Provider, Usage};
 pub use isolated::IsolatedEngine;
 pub use onnx::{OnnxEngine, environment};
 pub use warm::warm;

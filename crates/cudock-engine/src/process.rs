@@ -6,6 +6,8 @@ use std::process::{Child, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rustix::io::Errno;
+
 /// How often, and how many times, a process that must end is looked after before it is left to itself.
 const LOOK: Duration = Duration::from_millis(2);
 const LOOKS: usize = 500;
@@ -38,6 +40,23 @@ impl Process {
     /// How it ended, if it is known to have.
     pub(crate) fn end(&self) -> Option<String> {
         self.state().end.clone()
+    }
+
+    /// Whether it has exited, as the kernel says. An error other than "no such child" says nothing about it.
+    pub(crate) fn has_exited(&self) -> bool {
+        let mut state = self.state();
+        if state.end.is_some() {
+            return true;
+        }
+        match state.child.try_wait() {
+            Ok(Some(status)) => state.end = Some(in_words(status)),
+            // Reaped by somebody else, as where SIGCHLD is ignored.
+            Err(error) if error.raw_os_error() == Some(Errno::CHILD.raw_os_error()) => {
+                state.end = Some("for an unknown reason".to_owned());
+            }
+            Ok(None) | Err(_) => {}
+        }
+        state.end.is_some()
     }
 
     /// Ends it, if it has not ended yet, and says how it ended: in its own way, or for the reason given here.
@@ -141,6 +160,19 @@ mod tests {
         assert_eq!(ended.stop("anything"), "exit code 3");
         let killed = process(Command::new("sh").args(["-c", "kill -9 $$"]));
         assert_eq!(killed.ended(), "signal 9, SIGKILL");
+    }
+
+    #[test]
+    fn only_a_process_that_exited_counts_as_exited() {
+        let running = process(&mut Command::new("cat"));
+        assert!(!running.has_exited());
+        running.stop("it hung");
+        assert!(running.has_exited());
+        let killed = process(Command::new("sh").args(["-c", "kill -9 $$"]));
+        while !killed.has_exited() {
+            std::thread::yield_now();
+        }
+        assert_eq!(killed.end().as_deref(), Some("signal 9, SIGKILL"));
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! All models of a server, and how the server is doing.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use cudock_tensor::Limits;
+use tokio::sync::Notify;
 
+use crate::aside::Aside;
+use crate::memory::Budget;
 use crate::model::{self, FoundModel, Model, RepositoryError, Stamp};
 use crate::reply::lock;
 use crate::settings::ServeSettings;
@@ -20,7 +23,9 @@ pub struct Service {
     failures: Mutex<BTreeMap<(String, String), Failure>>,
     loading: AtomicBool,
     draining: AtomicBool,
-    held: AtomicUsize,
+    drained: Notify,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) aside: Aside,
     started: Instant,
     /// Two reloads at once would load everything twice.
     reloading: Mutex<()>,
@@ -32,28 +37,19 @@ struct Failure {
     stamp: Option<Stamp>,
 }
 
-/// Bytes of a request that count against the server's memory.
-pub(crate) struct Held<'service> {
-    service: &'service Service,
-    bytes: usize,
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.service.held.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
 impl Service {
     /// A server without models yet.
     pub fn new(settings: ServeSettings) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
+            budget: Arc::new(Budget::new(settings.memory)),
+            aside: Aside::new((processors / 2).clamp(1, 8)),
             settings,
             models: RwLock::default(),
             failures: Mutex::default(),
             loading: AtomicBool::new(true),
             draining: AtomicBool::new(false),
-            held: AtomicUsize::new(0),
+            drained: Notify::new(),
             started: Instant::now(),
             reloading: Mutex::new(()),
         }
@@ -322,11 +318,13 @@ impl Service {
         true
     }
 
-    /// Whether requests can be answered: models are loaded, each has an engine, and the server is not about to end.
+    /// Whether requests can be answered: models are loaded, each has an engine, there is memory for a small request, and
+    /// the server is not about to end.
     pub fn is_ready(&self) -> bool {
         let models = self.loaded();
         !self.is_loading()
             && !self.is_draining()
+            && !self.budget.is_exhausted()
             && !models.is_empty()
             && models.iter().all(|model| model.is_ready())
     }
@@ -341,24 +339,19 @@ impl Service {
 
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Release);
+        self.drained.notify_waiters();
+    }
+
+    /// Waits until the server is told to end.
+    pub(crate) async fn drained(&self) {
+        let drained = self.drained.notified();
+        if !self.is_draining() {
+            drained.await;
+        }
     }
 
     pub(crate) fn uptime(&self) -> std::time::Duration {
         self.started.elapsed()
-    }
-
-    /// Counts the bytes of a request until it is done with; refused if the server holds too many.
-    pub(crate) fn hold(&self, bytes: usize) -> Result<Held<'_>, ServeError> {
-        let before = self.held.fetch_add(bytes, Ordering::Relaxed);
-        let held = Held { service: self, bytes };
-        if before.saturating_add(bytes) > self.settings.memory {
-            return Err(ServeError::Full { retry_after: std::time::Duration::from_millis(200) });
-        }
-        Ok(held)
-    }
-
-    pub(crate) fn held(&self) -> usize {
-        self.held.load(Ordering::Relaxed)
     }
 
     /// Ends all models once their requests are answered. Blocks.

@@ -21,8 +21,12 @@ mod deadlines;
 mod ending;
 #[path = "serve_support/engine_loss.rs"]
 mod engine_loss;
+#[path = "serve_support/keys.rs"]
+mod keys;
 #[path = "serve_support/leaving.rs"]
 mod leaving;
+#[path = "serve_support/limits.rs"]
+mod limits;
 #[path = "serve_support/manners.rs"]
 mod manners;
 #[path = "serve_support/mates.rs"]
@@ -35,6 +39,8 @@ mod models;
 mod operations;
 #[path = "serve_support/overload.rs"]
 mod overload;
+#[path = "serve_support/protocol.rs"]
+mod protocol;
 #[path = "serve_support/random.rs"]
 mod random;
 #[path = "serve_support/starting.rs"]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cudock_engine::{Engine, EngineError, Lane};
+use cudock_engine::{Engine, EngineError, ExitCheck, Lane};
 use cudock_tensor::Signature;
 
 use super::lane::LaneContext;
@@ -31,14 +31,6 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_
 
 /// How often an engine's process is looked after.
 const LOOK_AFTER_ENGINE: Duration = Duration::from_millis(200);
-
-/// Whether a child process has ended; it is not reaped before its engine is dropped.
-fn is_gone(process: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    stat.rsplit(')')
-        .next()
-        .is_none_or(|rest| matches!(rest.trim_start().chars().next(), None | Some('Z' | 'X')))
-}
 
 /// A model whose lanes are warm.
 pub(crate) struct Warm {
@@ -107,7 +99,8 @@ impl Keeper {
         let number = self.queue.engine_started();
         self.state.runs(engine.device(), engine.process());
         let failures = thread::scope(|scope| {
-            let guard = engine.process().map(|process| scope.spawn(move || self.guard(process, number)));
+            let guard =
+                engine.exit_check().map(|has_exited| scope.spawn(move || self.guard(&has_exited, number)));
             let handles: Vec<_> = lanes
                 .into_iter()
                 .map(|mut lane| {
@@ -141,9 +134,9 @@ impl Keeper {
     }
 
     /// Notices that an engine died while nothing was asked of it, and sends its lanes home.
-    fn guard(&self, process: u32, number: u64) -> Option<EngineError> {
+    fn guard(&self, has_exited: &ExitCheck, number: u64) -> Option<EngineError> {
         while self.queue.has_engine(number) {
-            if is_gone(process) {
+            if has_exited() {
                 self.queue.engine_ended(number);
                 return Some(EngineError::Died("while it was idle".to_owned()));
             }

@@ -80,8 +80,27 @@ impl Stage {
     /// Serves that file or folder and waits until it is ready.
     #[track_caller]
     pub fn serve(&self, what: &str, words: &[&str]) -> Server {
+        self.serve_under("", what, words)
+    }
+
+    /// The same, in a shell that first runs `limits`, as `ulimit -n 64`.
+    #[track_caller]
+    pub fn serve_under(&self, limits: &str, what: &str, words: &[&str]) -> Server {
         let what = self.path(what);
         let mut command = self.command(&["serve", what.to_str().unwrap(), "--device", "cpu", "--offline"]);
+        if !limits.is_empty() {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")]);
+            shell.arg(command.get_program()).args(command.get_args());
+            for (name, value) in command.get_envs() {
+                match value {
+                    Some(value) => shell.env(name, value),
+                    None => shell.env_remove(name),
+                };
+            }
+            shell.current_dir(self.folder.path());
+            command = shell;
+        }
         if !words.contains(&"--listen") {
             command.args(["--port", "0"]);
         }
@@ -280,8 +299,17 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// Resident bytes of a process.
 pub fn resident(process: u32) -> u64 {
+    memory_of(process, "VmRSS:")
+}
+
+/// The most bytes that were ever resident of a process.
+pub fn most_resident(process: u32) -> u64 {
+    memory_of(process, "VmHWM:")
+}
+
+fn memory_of(process: u32, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
 }
 

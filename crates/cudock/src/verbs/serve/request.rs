@@ -1,6 +1,5 @@
 //! Words as typed, and what `cudock.toml` says, become settings with every default resolved.
 
-use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -8,12 +7,44 @@ use std::time::Duration;
 
 use cudock_engine::Provider;
 use cudock_project::{ByteSize, DeviceChoice, FILE_NAME, Project, Serve, Span};
-use cudock_serve::{ApiKeys, Log, LogFormat, ModelSettings, ModelSource, ServeSettings, TlsFiles};
+use cudock_serve::{ApiKeys, KeysError, Log, LogFormat, ModelSettings, ModelSource, ServeSettings, TlsFiles};
 use cudock_tensor::Limits;
 
 use super::args::{DeviceWord, LogWord, ServeArgs};
 use super::{devices, engine, runtime};
 use crate::failure::{Failure, chain};
+
+/// The least memory a server can do with.
+const LEAST_MEMORY: usize = 1 << 20;
+
+/// Counts beyond these are mistakes: each unit takes memory, a thread or a file descriptor from the start.
+const MOST: [(&str, usize); 6] = [
+    ("max-batch", 65_536),
+    ("lanes", 64),
+    ("sessions", 64),
+    ("threads", 1024),
+    ("io-threads", 256),
+    ("queue-rows", 10_000_000),
+];
+
+/// Refuses counts that no machine can serve.
+fn refuse_excess(words: &ServeArgs, file: &Serve) -> Result<(), Failure> {
+    let given = [
+        words.max_batch.or(file.max_batch),
+        words.lanes.or(file.lanes),
+        words.sessions.or(file.sessions),
+        words.threads.or(file.threads),
+        words.io_threads,
+        words.queue_rows.or(file.queue_rows),
+    ];
+    for ((name, most), given) in MOST.into_iter().zip(given) {
+        if let Some(given) = given.filter(|given| *given > most) {
+            return Err(Failure::input(format!("--{name} {given} is too large"))
+                .hint(format!("the largest value is {most}")));
+        }
+    }
+    Ok(())
+}
 
 /// Settings of a server.
 pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
@@ -21,13 +52,16 @@ pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
     let device = device(words, &file);
     let on_gpu = device != DeviceChoice::Cpu;
     let processors = thread::available_parallelism().map_or(1, usize::from);
-    let body = bytes(words.max_body, file.max_body, 64 << 20);
+    let memory = bytes(words.memory, file.memory, 1 << 30).max(LEAST_MEMORY);
+    // A body that cannot fit into memory is refused by its length, before it is sent.
+    let body = bytes(words.max_body, file.max_body, 64 << 20).min(memory);
+    refuse_excess(words, &file)?;
     Ok(ServeSettings {
         listen: addresses(words, file.listen.as_deref())?,
         // An engine on the CPU needs the processors more than the connections do.
         io_threads: words.io_threads.unwrap_or((processors / if on_gpu { 2 } else { 4 }).clamp(1, 8)),
         limits: Limits { body, elements: body, ..Limits::default() },
-        memory: bytes(words.memory, file.memory, 1 << 30).max(body),
+        memory,
         connections: words.connections.max(1),
         client_timeout: time(words.client_timeout, file.client_timeout, Duration::from_secs(30)),
         drain_timeout: time(words.drain_timeout, file.drain_timeout, Duration::from_secs(30)),
@@ -205,12 +239,14 @@ fn addresses(words: &ServeArgs, file: Option<&[String]>) -> Result<Vec<SocketAdd
 }
 
 fn keys(file: Option<&Path>) -> Result<ApiKeys, Failure> {
-    let Some(file) = file else { return Ok(ApiKeys::new([])) };
-    let text = fs::read_to_string(file)
-        .map_err(|error| Failure::input(format!("cannot read the keys in {}: {error}", file.display())))?;
-    if text.trim().is_empty() {
-        return Err(Failure::input(format!("{} holds no key", file.display()))
-            .hint("write one key a line, or leave --api-keys out to let everybody ask"));
-    }
-    Ok(ApiKeys::new(text.lines()))
+    let Some(file) = file else { return Ok(ApiKeys::default()) };
+    ApiKeys::from_file(file).map_err(|error| {
+        let failure = Failure::input(error.to_string());
+        match error {
+            KeysError::Empty { .. } => {
+                failure.hint("write one key per line, or omit --api-keys to serve everybody")
+            }
+            KeysError::Unreadable { .. } => failure,
+        }
+    })
 }
