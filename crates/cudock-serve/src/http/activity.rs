@@ -34,7 +34,8 @@ pub(crate) struct Activity {
     blocked: AtomicBool,
     /// The HTTP version of the last request: 0 before the first, else 10, 11 or 20.
     version: AtomicU8,
-    /// Whether the last request has been read to its end.
+    /// Heads read so far, and whether the last request has been read to its end.
+    heads: AtomicU32,
     received: AtomicBool,
     evicted: AtomicBool,
     /// Told each time the connection is found stalled, and when it is to make room.
@@ -63,6 +64,7 @@ impl Activity {
             wrote_at: AtomicU64::new(now),
             blocked: AtomicBool::new(false),
             version: AtomicU8::new(0),
+            heads: AtomicU32::new(0),
             received: AtomicBool::new(false),
             evicted: AtomicBool::new(false),
             wake: Notify::new(),
@@ -83,6 +85,7 @@ impl Activity {
             _ => 20,
         };
         self.version.store(version, Ordering::Relaxed);
+        self.heads.fetch_add(1, Ordering::Relaxed);
         self.received.store(!has_body, Ordering::Relaxed);
     }
 
@@ -106,11 +109,20 @@ impl Activity {
         self.busy.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether a client of HTTP/1 that sends no more is still owed an answer.
+    /// How many heads have been read, wrapping.
+    pub(crate) fn heads(&self) -> u32 {
+        self.heads.load(Ordering::Relaxed)
+    }
+
+    /// Whether a client of HTTP/1 that sends no more is owed an answer, if it sent its request to the end.
     pub(crate) fn owes_answer(&self) -> bool {
         let first_version = (10..20).contains(&self.version.load(Ordering::Relaxed));
-        let unanswered = self.is_busy() && self.received.load(Ordering::Relaxed);
-        first_version && (unanswered || self.blocked.load(Ordering::Relaxed))
+        first_version && (self.is_busy() || self.blocked.load(Ordering::Relaxed))
+    }
+
+    /// Whether the body of the request in progress has not been read to its end.
+    pub(crate) fn wants_body(&self) -> bool {
+        self.is_busy() && !self.received.load(Ordering::Relaxed)
     }
 
     /// Whether the client understands an interim response and has not been sent part of the final one.
@@ -299,9 +311,9 @@ mod tests {
         assert!(!activity.owes_answer());
         let request = Arc::clone(&activity).begin();
         activity.head_read(Version::HTTP_11, true);
-        assert!(!activity.owes_answer(), "its body is still to come");
+        assert!(activity.wants_body(), "its body is still to come");
         activity.body_read();
-        assert!(activity.owes_answer() && activity.takes_interim());
+        assert!(activity.owes_answer() && activity.takes_interim() && !activity.wants_body());
         activity.head_read(Version::HTTP_10, false);
         assert!(activity.owes_answer() && !activity.takes_interim());
         activity.head_read(Version::HTTP_2, false);

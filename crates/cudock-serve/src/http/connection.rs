@@ -52,9 +52,10 @@ pub(crate) async fn serve(
     let watched = Arc::clone(&activity);
     let answering = service_fn(move |request: Request<Incoming>| {
         let (service, activity) = (Arc::clone(&service), Arc::clone(&watched));
+        // At once and not when the answer is first worked on: the socket is read again before that.
+        activity.head_read(request.version(), !request.body().is_end_stream());
+        let busy = Arc::clone(&activity).begin();
         async move {
-            activity.head_read(request.version(), !request.body().is_end_stream());
-            let busy = Arc::clone(&activity).begin();
             let answer = handle(&service, request, &activity).await;
             drop(busy);
             Ok::<_, Infallible>(answer.map(|body| body.watched(activity)))

@@ -77,6 +77,7 @@ struct Shared {
 impl Server {
     /// Listens, so that the addresses are known and taken before the models are loaded.
     pub fn bind(service: Arc<Service>) -> Result<Self, ServerError> {
+        cudock_map::return_large_blocks();
         let first_reserved = descriptors::raise_limit();
         let tls = service.settings.tls.as_ref().map(Tls::new).transpose()?;
         let mut listeners = Vec::new();

@@ -25,8 +25,9 @@ pub(crate) struct WatchedStream {
     stream: TcpStream,
     activity: Arc<Activity>,
     budget: Arc<Budget>,
-    /// Bytes read since nothing was in progress, and what they hold of the memory budget.
+    /// Bytes read since the last head was complete, how many were by then, and what the bytes hold of the budget.
     head: usize,
+    heads: u32,
     held: Option<Reservation>,
     /// Whether the client is written to in plain HTTP, so that an interim response can be slipped in.
     plain: bool,
@@ -41,23 +42,24 @@ struct HalfClosed {
 
 impl WatchedStream {
     pub(crate) fn new(stream: TcpStream, activity: Arc<Activity>, budget: Arc<Budget>, plain: bool) -> Self {
-        Self { stream, activity, budget, head: 0, held: None, plain, half_closed: None }
+        Self { stream, activity, budget, head: 0, heads: 0, held: None, plain, half_closed: None }
     }
 
     /// Counts the bytes of heads that are not complete, so that many of them cannot take all memory.
     fn count_head(&mut self, bytes: usize) -> io::Result<()> {
+        let heads = self.activity.heads();
+        if heads != self.heads {
+            (self.heads, self.head, self.held) = (heads, 0, None);
+        }
         if self.activity.is_busy() {
-            if self.head > 0 {
-                self.head = 0;
-                self.held = None;
-            }
             return Ok(());
         }
-        self.head += bytes;
+        // The last bytes may be a body's already; those before them were not enough for a head.
         if self.head > SMALL_HEAD {
             let held = self.held.get_or_insert_with(|| Reservation::new(&self.budget));
             held.cover(self.head).map_err(io::Error::other)?;
         }
+        self.head += bytes;
         Ok(())
     }
 
@@ -68,7 +70,7 @@ impl WatchedStream {
         let state = self
             .half_closed
             .get_or_insert_with(|| HalfClosed { check: Box::pin(sleep(CHECK)), asked: false });
-        if self.plain && !state.asked && self.activity.takes_interim() {
+        if self.plain && !state.asked && self.activity.takes_interim() && !self.activity.wants_body() {
             // A socket that is full has the client's attention already.
             state.asked = match self.stream.try_write(INTERIM) {
                 Ok(_) => true,
@@ -80,7 +82,7 @@ impl WatchedStream {
             if let Some(error) = self.stream.take_error()? {
                 return Poll::Ready(Err(error));
             }
-            if !self.activity.owes_answer() {
+            if !self.activity.owes_answer() || self.activity.wants_body() {
                 return Poll::Ready(Ok(()));
             }
             state.check = Box::pin(sleep(CHECK));
