@@ -181,6 +181,9 @@ pub trait Lane: Send {
     /// Runs the batch; the outputs come in the order of the signature. Takes at most `limit`, if the engine has a
     /// process of its own.
     fn run(&mut self, limit: Duration) -> Result<Vec<OutputView<'_>>, EngineError>;
+
+    /// Gives memory that an unusually large batch needed back to the system; the next batch may need it again.
+    fn trim(&mut self) {}
 }
 
 /// A loaded model.

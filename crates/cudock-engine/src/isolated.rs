@@ -67,7 +67,7 @@ impl IsolatedEngine {
         };
         let process = Arc::new(process);
         let lanes = (0..settings.lanes.max(1))
-            .map(|_| IsolatedLane::open(&process, &signature, &control))
+            .map(|_| IsolatedLane::open(&process, &signature, &control, device.provider.on_gpu()))
             .collect::<io::Result<_>>()
             .map_err(failed)?;
         Ok(Self { process, signature, device, lanes })
@@ -111,7 +111,12 @@ fn library_path(settings: &EngineSettings) -> Option<OsString> {
     std::env::join_paths(settings.library_path.iter().cloned().chain(inherited)).ok()
 }
 
+/// Memory that a lane keeps for its next batch.
+const KEPT: usize = 8 << 20;
+
 struct IsolatedLane {
+    /// Whether the device reads the lane's memory by itself; such memory must stay where it is.
+    on_gpu: bool,
     process: Arc<Process>,
     signature: Arc<Signature>,
     packets: Packets,
@@ -124,7 +129,12 @@ struct IsolatedLane {
 }
 
 impl IsolatedLane {
-    fn open(process: &Arc<Process>, signature: &Arc<Signature>, control: &UnixStream) -> io::Result<Self> {
+    fn open(
+        process: &Arc<Process>,
+        signature: &Arc<Signature>,
+        control: &UnixStream,
+        on_gpu: bool,
+    ) -> io::Result<Self> {
         let (ours, theirs) = Packets::pair()?;
         let inputs = room(signature.inputs.len())?;
         let outputs = room(signature.outputs.len())?;
@@ -132,6 +142,7 @@ impl IsolatedLane {
         let descriptors: Vec<BorrowedFd<'_>> = std::iter::once(theirs.as_fd()).chain(memories).collect();
         send_descriptors(control, &descriptors)?;
         Ok(Self {
+            on_gpu,
             process: Arc::clone(process),
             signature: Arc::clone(signature),
             packets: ours,
@@ -210,6 +221,19 @@ impl Lane for IsolatedLane {
         }
         self.check()?;
         views(&self.signature, &self.results, &self.outputs)
+    }
+
+    fn trim(&mut self) {
+        if self.on_gpu {
+            return;
+        }
+        let inputs = self.inputs.iter_mut().zip(&self.batch);
+        for (memory, extent) in inputs.chain(self.outputs.iter_mut().zip(&self.results)) {
+            if extent.bytes > KEPT {
+                // Memory that cannot be given back is used again.
+                let _ = memory.discard(KEPT);
+            }
+        }
     }
 }
 

@@ -17,6 +17,9 @@ const STEP: usize = 64 << 10;
 const SMALL: usize = 64 << 10;
 /// Bodies up to this size are reserved once, with room for everything made from them, and not looked at again.
 pub(crate) const FLAT: usize = 64 << 10;
+/// Times that a large request's tensors are held while it runs: themselves, the copy the engine reads, and about as much
+/// again that the engine gives.
+pub(crate) const COPIES: usize = 3;
 
 /// Bytes that may be held at once, and those that are.
 #[derive(Debug)]

@@ -40,7 +40,7 @@ pub struct ServeSettings {
     pub io_threads: usize,
     /// What is looked at of one request.
     pub limits: Limits,
-    /// Most bytes of requests held at once, being read, waiting or running.
+    /// Most bytes that requests and answers may hold at once, from the first byte read to the last one written.
     pub memory: usize,
     /// Most connections at once.
     pub connections: usize,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use cudock_tensor::{Answer, Inference, Limits, Malformed, Signature, TensorSpec, npy, oip, predict, raw};
+use cudock_tensor::{Answer, Inference, Limits, Malformed, Signature, npy, oip, predict, raw};
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderValue};
@@ -16,7 +16,7 @@ use super::body::{self, ReadBody};
 use super::route::ModelName;
 use crate::ServeError;
 use crate::aside::{INLINE, INLINE_COPY};
-use crate::memory::{FLAT, Reservation};
+use crate::memory::{COPIES, FLAT, Reservation};
 use crate::model::Model;
 use crate::service::Service;
 
@@ -49,7 +49,7 @@ pub(crate) async fn predict(
     };
     let body = body::read(service, &head.headers, body, activity).await?;
     model.refuse_if_crowded()?;
-    let text = if form == Form::Json { body.bytes.len() } else { 0 };
+    let text = if form == Form::Json || has_strings(model.signature()) { body.bytes.len() } else { 0 };
     let (mut request, reservation) =
         parsed(service, &model, body, text, move |bytes, signature, limits| match form {
             Form::Json => predict::read(bytes, signature, limits),
@@ -96,7 +96,7 @@ pub(crate) async fn infer(
     let json_length = json_length(&head.headers)?;
     let body = body::read(service, &head.headers, body, activity).await?;
     model.refuse_if_crowded()?;
-    let text = json_length.unwrap_or(body.bytes.len());
+    let text = json_length.filter(|_| !has_strings(model.signature())).unwrap_or(body.bytes.len());
     let (mut request, reservation) = parsed(service, &model, body, text, move |bytes, signature, limits| {
         oip::read(bytes, json_length, signature, limits)
     })
@@ -134,8 +134,8 @@ async fn parsed(
     if text <= INLINE {
         let request = read(&bytes, model.signature(), &limits)?;
         if bytes.len() > FLAT {
-            // The tensors, which lie in the body's memory, and their copy for the engine.
-            held.resize(bytes.len() * 2)?;
+            // The tensors lie in the body's memory.
+            held.resize(bytes.len() * COPIES)?;
         }
         return Ok((request, held));
     }
@@ -146,20 +146,26 @@ async fn parsed(
         // While the request waits, the memory of its text can be used again.
         drop(bytes);
         let tensors: usize = request.inputs.iter().map(|tensor| tensor.data().len()).sum();
-        held.resize(tensors * 2)?;
+        held.resize(tensors * COPIES)?;
         Ok((request, held))
     };
     service.aside.run(parsing).await
 }
 
+/// Whether a model takes strings, which are gone through one by one in whatever form they come.
+fn has_strings(signature: &Signature) -> bool {
+    signature.inputs.iter().any(|spec| spec.dtype.size().is_none())
+}
+
 /// The most bytes that tensors written as this JSON can take.
 fn parsed_size(text: &[u8], signature: &Signature) -> usize {
+    if has_strings(signature) {
+        // A string of one byte gets a length of four bytes.
+        return text.len() * 5;
+    }
     #[allow(clippy::naive_bytecount, reason = "the compiler makes vector instructions of it")]
     let elements = text.iter().filter(|&&byte| byte == b',').count() + 1;
-    let size = |spec: &TensorSpec| spec.dtype.size().unwrap_or(4);
-    let has_strings = signature.inputs.iter().any(|spec| spec.dtype.size().is_none());
-    let size = signature.inputs.iter().map(size).max().unwrap_or(4);
-    elements * size + if has_strings { text.len() } else { 0 }
+    elements * signature.inputs.iter().filter_map(|spec| spec.dtype.size()).max().unwrap_or(8)
 }
 
 /// Writes an answer: on a thread of its own if it is larger than `inline`. A large one is counted until its client has
@@ -248,4 +254,33 @@ fn answer_form(headers: &HeaderMap, body: Form) -> Result<Form, ServeError> {
     Err(ServeError::NotAcceptable(format!(
         "nothing of `{accepted}` is written; {JSON}, {OCTETS} and {NPY} are"
     )))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use cudock_tensor::{DType, TensorSpec};
+
+    use super::*;
+
+    #[test]
+    fn memory_for_tensors_is_known_before_they_are_read() {
+        let signature = |dtype| Signature {
+            inputs: vec![TensorSpec { name: "x".to_owned(), dtype, shape: vec![None, None] }],
+            outputs: Vec::new(),
+            batched: true,
+        };
+        for (dtype, text) in [
+            (DType::F32, r#"{"input": [[1,2,3],[4,5,6]]}"#),
+            (DType::I64, r#"{"input": [[0,0,0,0,0,0,0,0]]}"#),
+            (DType::Bool, r#"{"input": [[true,false]]}"#),
+            (DType::String, r#"{"input": [["","","a"],["b","",""]]}"#),
+        ] {
+            let signature = signature(dtype);
+            let read = predict::read(text.as_bytes(), &signature, &Limits::default()).unwrap();
+            let size: usize = read.inputs.iter().map(|tensor| tensor.data().len()).sum();
+            let most = parsed_size(text.as_bytes(), &signature);
+            assert!(size <= most, "{text}: {size} bytes, {most} expected");
+        }
+    }
 }

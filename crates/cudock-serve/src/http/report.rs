@@ -23,6 +23,9 @@ fn state(service: &Service) -> (ServerState, Option<String>) {
     if service.is_loading() {
         return (ServerState::Starting, Some("models are being loaded".to_owned()));
     }
+    if service.budget.is_exhausted() {
+        return (ServerState::Degraded, Some("requests hold all of the server's memory".to_owned()));
+    }
     let models = service.loaded();
     let degraded = models
         .iter()

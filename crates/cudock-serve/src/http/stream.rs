@@ -29,7 +29,7 @@ pub(crate) struct WatchedStream {
     head: usize,
     heads: u32,
     held: Option<Reservation>,
-    /// Whether the client is written to in plain HTTP, so that an interim response can be slipped in.
+    /// Whether this is HTTP itself and not TLS, which has its own way to say that no more will be sent.
     plain: bool,
     half_closed: Option<HalfClosed>,
 }
@@ -70,7 +70,7 @@ impl WatchedStream {
         let state = self
             .half_closed
             .get_or_insert_with(|| HalfClosed { check: Box::pin(sleep(CHECK)), asked: false });
-        if self.plain && !state.asked && self.activity.takes_interim() && !self.activity.wants_body() {
+        if !state.asked && self.activity.takes_interim() && !self.activity.wants_body() {
             // A socket that is full has the client's attention already.
             state.asked = match self.stream.try_write(INTERIM) {
                 Ok(_) => true,
@@ -112,7 +112,7 @@ impl AsyncRead for WatchedStream {
             return outcome;
         }
         let read = buffer.filled().len() - before;
-        if read == 0 && buffer.remaining() > 0 && this.activity.owes_answer() {
+        if read == 0 && buffer.remaining() > 0 && this.plain && this.activity.owes_answer() {
             return this.poll_half_closed(context);
         }
         Poll::Ready(this.count_head(read))

@@ -48,6 +48,7 @@ impl LaneContext {
                     });
                     self.hand_out(work.requests, &outputs, &mut post);
                     post.deliver();
+                    lane.trim();
                 }
                 Err(error) => {
                     let fatal = error.is_fatal();

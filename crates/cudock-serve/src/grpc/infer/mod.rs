@@ -18,7 +18,7 @@ pub(crate) use self::response::{InferResponse, error_in_stream};
 use super::deadline::Deadline;
 use super::status::Status;
 use crate::aside::INLINE_COPY;
-use crate::memory::Reservation;
+use crate::memory::{COPIES, Reservation};
 use crate::model::Model;
 use crate::service::Service;
 
@@ -102,8 +102,8 @@ fn prepare(
     drop(message);
     *about = About { model: request.model.clone(), version: request.version.clone(), id: request.id.clone() };
     let model = service.model(&request.model, Some(&request.version))?;
-    // The message, which raw tensors share, what other tensors are read into, and the copy for the engine.
-    held.cover(length.saturating_add(request.typed_size()).saturating_mul(2))?;
+    // Raw tensors lie in the message; others are read into memory of their own.
+    held.cover(length.saturating_add(request.typed_size()).saturating_mul(COPIES))?;
     let inference = request.into_inference(model.signature(), service.limits(), deadline, received)?;
     Ok(Prepared { model, inference, held })
 }
