@@ -15,6 +15,9 @@ use crate::memory::{Budget, Reservation};
 
 /// Bytes of an unfinished head that are not worth counting.
 const SMALL_HEAD: usize = 8 << 10;
+/// Bytes that one connection may read before others get their turn. The runtime counts reads, and a hundred large ones
+/// would take tens of milliseconds.
+const BURST: usize = 64 << 10;
 /// How often a client that sends no more is checked for having left.
 const CHECK: Duration = Duration::from_millis(20);
 /// What such a client is sent: a live one skips it, one that has left answers with a reset.
@@ -29,6 +32,8 @@ pub(crate) struct WatchedStream {
     head: usize,
     heads: u32,
     held: Option<Reservation>,
+    /// Bytes read since the socket last had none.
+    burst: usize,
     /// Whether this is HTTP itself and not TLS, which has its own way to say that no more will be sent.
     plain: bool,
     half_closed: Option<HalfClosed>,
@@ -42,7 +47,7 @@ struct HalfClosed {
 
 impl WatchedStream {
     pub(crate) fn new(stream: TcpStream, activity: Arc<Activity>, budget: Arc<Budget>, plain: bool) -> Self {
-        Self { stream, activity, budget, head: 0, heads: 0, held: None, plain, half_closed: None }
+        Self { stream, activity, budget, head: 0, heads: 0, held: None, burst: 0, plain, half_closed: None }
     }
 
     /// Counts the bytes of heads that are not complete, so that many of them cannot take all memory.
@@ -106,12 +111,19 @@ impl AsyncRead for WatchedStream {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if this.burst >= BURST {
+            this.burst = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let before = buffer.filled().len();
         let outcome = Pin::new(&mut this.stream).poll_read(context, buffer);
         if !matches!(outcome, Poll::Ready(Ok(()))) {
+            this.burst = 0;
             return outcome;
         }
         let read = buffer.filled().len() - before;
+        this.burst += read;
         if read == 0 && buffer.remaining() > 0 && this.plain && this.activity.owes_answer() {
             return this.poll_half_closed(context);
         }
