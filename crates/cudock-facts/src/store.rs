@@ -122,10 +122,18 @@ impl Facts {
         /// Framework builds.
         frameworks, Frameworks, "frameworks"
     );
-    table!(
-        /// Error messages and CUDA's error numbers.
-        messages, Messages, "messages"
-    );
+    /// Error messages and CUDA's error numbers. Members of families are messages of their own here.
+    pub fn messages(&self) -> &Messages {
+        self.messages.get_or_init(|| {
+            let mut table: Messages = decode(include_bytes!(concat!(env!("OUT_DIR"), "/messages.bin")));
+            if let Some(newer) = self.overlay.as_ref().and_then(|overlay| overlay.messages.clone()) {
+                table.overlay(newer.table);
+            }
+            table.expand();
+            table
+        })
+    }
+
     table!(
         /// Pages of finding codes.
         findings, FindingPages, "findings"

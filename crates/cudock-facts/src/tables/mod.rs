@@ -27,13 +27,14 @@ pub use frameworks::{
     Frameworks, JaxPlugin, OnnxruntimeGpu, TargetCount, TensorRt, TensorflowRelease, TorchBuild,
     TorchInventory, TorchRelease,
 };
-pub use gpus::{ForwardCompatClass, Gpu, GpuClass, Gpus, KernelModule, Vendor};
+pub(crate) use gpus::OfChips;
+pub use gpus::{Chip, ForwardCompatClass, Gpu, GpuClass, Gpus, KernelModule, Vendor};
 pub use header::{Header, Row, Rule, TableFile, merge};
 pub use images::{
     BrandSet, CompatPackage, DeletedTag, ElfNote, ForwardCompat, Images, LibraryPath, Requirement, TagGrid,
     TagStatus, Tags,
 };
-pub use messages::{CudaError, Layer, Message, Messages, Phase};
+pub use messages::{Advice, CudaError, Family, Layer, Member, Message, Messages, Phase};
 pub use meters::{
     Area, BilledFrom, Billing, Bound, BoundKey, BoundUnit, DiskTier, EndpointSize, Meter, MeterKind, Meters,
     Rounding, StartFigure, StartTimes, Throughput,

@@ -78,7 +78,7 @@ fn by_table(
         let fix = unit
             .build
             .as_ref()
-            .map_or_else(String::new, |build| build.fix_for_no_code(case.facts, &[card.capability]));
+            .map_or_else(String::new, |build| build.fix_for_no_code(case.facts, &[card.capability], case.target.driver));
         case.find(
             Severity::Warning,
             codes::BUILD_UNKNOWN,
@@ -207,7 +207,7 @@ fn told(
     let number = capability.number();
     let fix_for_no_code = unit.build.as_ref().map_or_else(
         || format!("compile it for this card too: nvcc -gencode arch=compute_{number},code=sm_{number}, with PTX for later ones (code=compute_{number})"),
-        |build| build.fix_for_no_code(case.facts, &[capability]),
+        |build| build.fix_for_no_code(case.facts, &[capability], case.target.driver),
     );
     let known: Option<PtxIsa> = card.ptx_isa;
     match answer {

@@ -58,7 +58,8 @@ fn gpu_sheet(facts: &Facts, gpu: &Gpu) -> Sheet {
     let architecture = gpu.capability.and_then(|capability| facts.drivers().architecture_of(capability));
     let toolkits = architecture.map(|row| {
         let own = gpu.capability.and_then(|capability| row.first_toolkit_of.get(&capability).copied());
-        match (own.or(row.first_toolkit), row.last_toolkit) {
+        let last = gpu.capability.and_then(|capability| row.last_toolkit_of.get(&capability).copied());
+        match (own.or(row.first_toolkit), last.or(row.last_toolkit)) {
             (Some(first), Some(last)) => format!("CUDA {first} to {last}"),
             (Some(first), None) => format!("CUDA {first} and newer"),
             (None, Some(last)) => format!("up to CUDA {last}"),
