@@ -159,7 +159,7 @@ fn log_with(sample: &str, place: f64) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3))]
+    #![proptest_config(ProptestConfig::with_cases(1))]
 
     /// The promise of `explain`: each message of the catalogue, at any place among a megabyte of other lines.
     #[test]

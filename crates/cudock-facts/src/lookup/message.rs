@@ -28,7 +28,7 @@ impl Messages {
         more.extend(self.cuda_error.iter().filter(has).map(|error| {
             let mut message = error.message(self.cuda_error.iter().any(|other| other.code < error.code && other.text == error.text));
             // A text that begins like another one is found by both patterns; the longer one is right.
-            let part = |other: &&CudaError| other.code != 0 && other.code != error.code && error.text.contains(&other.text);
+            let part = |other: &&CudaError| other.code != 0 && other.text != error.text && error.text.contains(&other.text);
             let id = |other: &CudaError| {
                 let known = self.message.iter().find(|message| message.cuda_code == Some(other.code));
                 known.map_or_else(|| format!("cuda-{}", other.code), |message| message.id.clone())
@@ -47,7 +47,7 @@ impl Family {
         Message {
             id: format!("{}-{}", self.id, name.to_ascii_lowercase().replace('_', "-")),
             pattern: member.also.as_ref().map_or_else(|| own.clone(), |also| format!("{own}|{also}")),
-            sample: self.sample.replace("{key}", name),
+            sample: self.sample.replace("{key}", if is_plain(&member.key) { &member.key } else { name }),
             samples: member.samples.clone(),
             layer: self.layer,
             phase: self.phase,
@@ -63,6 +63,10 @@ impl Family {
             source: self.source.clone(),
         }
     }
+}
+
+fn is_plain(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 impl CudaError {
@@ -83,7 +87,7 @@ impl CudaError {
         let mut patterns: Vec<String> =
             names.into_iter().flatten().map(|name| format!(r"\b{}\b", escaped(name))).collect();
         let by_text = format!(
-            r"(?:CUDA|Cuda|cuda)\b.{{0,60}}?(?:[Ee]rror|ERROR|[Ff]ailure|[Ff]ailed|[Ss]tatus)\b.{{0,30}}?[:;'] ?{}",
+            r"(?:(?:CUDA|Cuda|cuda)\b.{{0,60}}?(?:[Ee]rror|ERROR|[Ff]ailure|[Ff]ailed|[Ss]tatus)\b.{{0,30}}?[:;'] ?|Triton Error \[CUDA\]: ){}",
             escaped(&self.text)
         );
         if !text_is_shared {

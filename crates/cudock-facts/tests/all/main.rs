@@ -12,6 +12,7 @@
     reason = "figures for people, and made-up bytes"
 )]
 
+mod gpu_names;
 mod meters;
 mod overlays;
 mod sizes;

@@ -76,6 +76,7 @@ pub(super) fn fix_for_no_code(
     driver: Option<DriverVersion>,
 ) -> String {
     let Ok(parsed) = version.parse::<Version>() else { return "take another torch".to_owned() };
+    let public = parsed.clone().without_local();
     let runs = |build: &&cudock_facts::tables::TorchBuild| {
         let starts = driver.is_none_or(|driver| facts.drivers().runs_toolkit(driver, build.cuda));
         !cards.is_empty() && starts && build.has_code_for(cards)
@@ -89,10 +90,10 @@ pub(super) fn fix_for_no_code(
         Some((newest, build)) => {
             let tag = &build.tag;
             format!(
-                "no build of torch {version} fits this GPU and driver; torch {newest}+{tag} is the newest that does: \
+                "no build of torch {public} fits this GPU and driver; torch {newest}+{tag} is the newest that does: \
                  pip install torch=={newest} --index-url https://download.pytorch.org/whl/{tag}"
             )
         }
-        None => format!("no build of torch in the tables fits this GPU and driver instead of {version}; update the driver first"),
+        None => "no build of torch in the tables fits this GPU and driver; update the driver first".to_owned(),
     }
 }

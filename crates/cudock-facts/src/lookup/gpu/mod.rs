@@ -19,7 +19,8 @@ impl Gpus {
     pub fn find(&self, name: &str) -> Found<'_, Gpu> {
         let wanted = GpuName::parse(name);
         let mut rows = self.exactly(&wanted);
-        if rows.is_empty() && !wanted.is_cut() {
+        // A word without a number is a product line, of which the table has only some cards.
+        if rows.is_empty() && !wanted.is_cut() && wanted.text.bytes().any(|byte| byte.is_ascii_digit()) {
             rows = self.gpu.iter().filter(|gpu| begins_with(&gpu.id, &wanted.text)).collect();
         }
         if rows.is_empty() {

@@ -56,14 +56,24 @@ impl GpuName {
 
     /// Whether this known name is the wanted one, whatever stands between its words.
     pub(super) fn equals(&self, wanted: &Self) -> bool {
-        !wanted.cut && !wanted.words.is_empty() && self.words.concat() == wanted.words.concat()
+        !wanted.cut && !wanted.words.is_empty() && self.key() == wanted.key()
+    }
+
+    /// The words as one, without makers that were written together with the rest: `GeForceGTX1080`.
+    fn key(&self) -> String {
+        let key = self.words.concat();
+        let mut rest = key.as_str();
+        while let Some(shorter) = FILLER.iter().find_map(|filler| rest.strip_prefix(filler)).filter(|rest| !rest.is_empty()) {
+            rest = shorter;
+        }
+        rest.to_owned()
     }
 
     /// Whether this known name holds all that is wanted: each word, or for a name that was cut off, its beginning.
     pub(super) fn contains(&self, wanted: &Self) -> bool {
         if wanted.cut {
-            let start = wanted.words.concat();
-            return !start.is_empty() && self.words.concat().starts_with(&start);
+            let start = wanted.key();
+            return !start.is_empty() && self.key().starts_with(&start);
         }
         wanted.words.iter().any(|word| is_model(word)) && wanted.words.iter().all(|word| self.words.contains(word))
     }
