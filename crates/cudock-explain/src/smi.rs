@@ -37,9 +37,13 @@ impl SmiTable {
     pub fn statements(&self, facts: &Facts) -> Vec<String> {
         let drivers = facts.drivers();
         let mut told = Vec::new();
-        let branch = drivers.branch_of(self.driver).map_or_else(String::new, |branch| format!(" (R{})", branch.branch));
+        let branch = drivers
+            .branch_of(self.driver)
+            .map_or_else(String::new, |branch| format!(" (R{})", branch.branch));
         let cuda = match self.cuda {
-            Some(cuda) => format!("; {cuda} is the newest CUDA it implements, not the toolkit that is installed"),
+            Some(cuda) => {
+                format!("; {cuda} is the newest CUDA it implements, not the toolkit that is installed")
+            }
             None => "; libcuda was not found, so CUDA programs fail here".to_owned(),
         };
         told.push(format!("driver {}{branch}{cuda}", self.driver));
@@ -47,12 +51,18 @@ impl SmiTable {
             told.push(match runs {
                 Runs::All => continue,
                 Runs::AllButPtxAfter(own) => {
-                    format!("programs built with CUDA {major} start; PTX newer than {own} is refused (error 222)")
+                    format!(
+                        "programs built with CUDA {major} start; PTX newer than {own} is refused (error 222)"
+                    )
                 }
                 Runs::UpTo(own, needed) => {
-                    format!("programs built with CUDA {major} up to {own} start; later ones need driver {needed}")
+                    format!(
+                        "programs built with CUDA {major} up to {own} start; later ones need driver {needed}"
+                    )
                 }
-                Runs::None(needed) => format!("programs built with CUDA {major} need driver {needed} (error 35)"),
+                Runs::None(needed) => {
+                    format!("programs built with CUDA {major} need driver {needed} (error 35)")
+                }
             });
         }
         let mut gpus: Vec<&str> = self.gpus.iter().map(String::as_str).collect();
@@ -62,7 +72,9 @@ impl SmiTable {
             let mut capabilities: Vec<_> = rows.iter().filter_map(|row| row.capability).collect();
             capabilities.dedup();
             told.push(match capabilities.as_slice() {
-                [capability] => format!("{name}: compute capability {capability} (sm_{})", capability.number()),
+                [capability] => {
+                    format!("{name}: compute capability {capability} (sm_{})", capability.number())
+                }
                 [] => format!("{name}: not in the tables"),
                 _ => format!("{name}: the name is cut off; `nvidia-smi -L` prints all of it"),
             });
@@ -117,7 +129,8 @@ mod tests {
     #[test]
     fn what_follows_is_told() {
         let told = SmiTable::parse(OLD.as_bytes()).unwrap().statements(&Facts::embedded()).join("\n");
-        for part in ["CUDA 12 need driver 525.60.13", "compute capability 7.0 (sm_70)", "--driver 470.57.02"] {
+        for part in ["CUDA 12 need driver 525.60.13", "compute capability 7.0 (sm_70)", "--driver 470.57.02"]
+        {
             assert!(told.contains(part), "{told}");
         }
     }
@@ -126,7 +139,8 @@ mod tests {
     fn a_header_alone_or_garbage_is_no_trouble() {
         assert_eq!(SmiTable::parse(b"| NVIDIA-SMI 535.1"), None);
         assert_eq!(SmiTable::parse(b"| NVIDIA-SMI \xff Driver Version: \xfe"), None);
-        let cut = SmiTable::parse(b"| NVIDIA-SMI 535.1 Driver Version: 535.161.08 CUDA Version: ERR!").unwrap();
+        let cut =
+            SmiTable::parse(b"| NVIDIA-SMI 535.1 Driver Version: 535.161.08 CUDA Version: ERR!").unwrap();
         assert_eq!((cut.cuda, cut.gpus.len()), (None, 0));
     }
 }

@@ -27,7 +27,9 @@ fn newest(branch: &Branch) -> DriverVersion {
 
 fn advice(facts: &Facts, number: u32) -> Vec<String> {
     let catalogue = Catalogue::new(facts.messages()).unwrap();
-    let line = format!("RuntimeError: The NVIDIA driver on your system is too old (found version {number}). Please update");
+    let line = format!(
+        "RuntimeError: The NVIDIA driver on your system is too old (found version {number}). Please update"
+    );
     let report = catalogue.explain(&line);
     assert_eq!(report.hits[0].message.id, "torch-driver-too-old");
     fixes(facts, &report.hits[0])
@@ -38,8 +40,10 @@ fn a_driver_of_cuda_11_4_is_advised_a_cu11_build_and_not_the_one_that_failed() {
     let facts = Facts::embedded();
     let advice = advice(&facts, 11040);
     assert_eq!(words(&advice[0], "cu"), [118, 118], "{advice:?}");
-    assert!(advice[1].contains("525.60.13") && advice[1].contains("580"), "{advice:?}");
-    assert!(advice[1].contains("Kepler"), "R470 is the last branch of Kepler: {advice:?}");
+    let text = advice.join("\n");
+    assert!(text.contains("525.60.13") && text.contains("580"), "{text}");
+    assert!(text.contains("Kepler"), "R470 is the last branch of Kepler: {text}");
+    assert!(text.contains("compute capability 3.7 take torch"), "a K80 needs an older build: {text}");
 }
 
 #[test]
@@ -66,6 +70,41 @@ fn every_build_named_for_a_driver_starts_on_it() {
     }
 }
 
+/// Whatever GPU that driver drives: the build that is named for it has code for it.
+#[test]
+fn every_gpu_that_a_driver_drives_is_named_a_build_with_code_for_it() {
+    let facts = Facts::embedded();
+    let drivers = facts.drivers();
+    for (branch, card, gpu) in drivers.branch.iter().flat_map(|branch| {
+        let gpus = ["K80", "P100", "V100", "T4", "A100-80", "A10", "L4", "H100-SXM", "B200", "RTX-5090"];
+        gpus.map(|gpu| (branch, facts.gpus().find(gpu).one().unwrap().capability.unwrap(), gpu))
+    }) {
+        let row = drivers.architecture_of(card).unwrap();
+        let first = row.first_toolkit_of.get(&card).copied().or(row.first_toolkit);
+        let driven = row.last_driver_branch.is_none_or(|last| branch.branch <= last)
+            && first.is_none_or(|first| first <= branch.cuda);
+        if !driven {
+            continue;
+        }
+        let number = u32::from(branch.cuda.major()) * 1000 + u32::from(branch.cuda.minor()) * 10;
+        let advice = advice(&facts, number);
+        let own = advice.iter().find(|fix| {
+            fix.starts_with("For GPUs") && fix.split([' ', ',']).any(|word| word == card.to_string())
+        });
+        let named = own.unwrap_or(&advice[0]);
+        let (version, tag) =
+            named.split_once("torch ").unwrap().1.split([',', ':']).next().unwrap().split_once('+').unwrap();
+        let mut builds =
+            facts.frameworks().torch_builds(&version.parse().unwrap()).filter(|build| build.tag == tag);
+        let known = facts.frameworks().newest_torch(drivers, Some(newest(branch)), &[card]).is_some();
+        assert!(
+            !known || builds.any(|build| build.has_code_for(&[card])),
+            "{gpu} on R{}: {advice:?}",
+            branch.branch
+        );
+    }
+}
+
 #[test]
 fn a_driver_before_the_tables_is_told_to_upgrade_and_nothing_else() {
     let facts = Facts::embedded();
@@ -79,7 +118,8 @@ fn a_driver_before_the_tables_is_told_to_upgrade_and_nothing_else() {
 fn fixed_fixes_name_versions_that_exist_and_fit() {
     let facts = Facts::embedded();
     let (drivers, frameworks) = (facts.drivers(), facts.frameworks());
-    let of_messages = facts.messages().message.iter().map(|message| (message.id.clone(), message.fix.clone()));
+    let of_messages =
+        facts.messages().message.iter().map(|message| (message.id.clone(), message.fix.clone()));
     let of_findings = facts.findings().finding.iter().map(|page| (page.code.clone(), page.fix.clone()));
     let mut checked = 0;
     for (id, fixes) in of_messages.chain(of_findings) {
@@ -87,15 +127,25 @@ fn fixed_fixes_name_versions_that_exist_and_fit() {
             let branches = words(&fix, "R");
             for branch in &branches {
                 checked += 1;
-                assert!(drivers.branch.iter().any(|row| row.branch == *branch), "{id}: no branch R{branch}: {fix}");
+                assert!(
+                    drivers.branch.iter().any(|row| row.branch == *branch),
+                    "{id}: no branch R{branch}: {fix}"
+                );
             }
             for tag in words(&fix, "cu") {
                 checked += 1;
                 let tag = format!("cu{tag}");
-                assert!(frameworks.torch_build.iter().any(|build| build.tag == tag), "{id}: no torch build {tag}: {fix}");
+                assert!(
+                    frameworks.torch_build.iter().any(|build| build.tag == tag),
+                    "{id}: no torch build {tag}: {fix}"
+                );
                 let cuda = CudaVersion::from_tag(&tag).unwrap();
                 for branch in drivers.branch.iter().filter(|row| branches.contains(&row.branch)) {
-                    assert!(drivers.runs_toolkit(newest(branch), cuda), "{id}: {tag} does not start on R{}: {fix}", branch.branch);
+                    assert!(
+                        drivers.runs_toolkit(newest(branch), cuda),
+                        "{id}: {tag} does not start on R{}: {fix}",
+                        branch.branch
+                    );
                 }
             }
             for cuda in fix.split("CUDA ").skip(1).filter_map(|rest| {

@@ -356,12 +356,18 @@ fn a_model_the_tables_do_not_name_is_known_by_its_pci_id() {
 #[test]
 fn no_fix_names_a_torch_build_that_the_tables_call_failing() {
     let facts = Facts::embedded();
-    let cards = [("0x102d", "Tesla K80", "3.7"), ("0x1db4", "Tesla V100-PCIE-16GB", "7.0"), ("0x2bb1", "NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "12.0")];
+    let cards = [
+        ("0x102d", "Tesla K80", "3.7"),
+        ("0x1db4", "Tesla V100-PCIE-16GB", "7.0"),
+        ("0x2bb1", "NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "12.0"),
+    ];
     let mut named = 0;
     for branch in &facts.drivers().branch {
-        let driver = branch.latest_linux.map_or_else(|| format!("{}.31", branch.branch), |latest| latest.to_string());
+        let driver =
+            branch.latest_linux.map_or_else(|| format!("{}.31", branch.branch), |latest| latest.to_string());
         for (device, model, capability) in cards {
-            for (torch, cuda) in [("2.15.0+cu130", "13.0"), ("2.5.1+cu121", "12.1"), ("1.13.1+cu117", "11.7")] {
+            for (torch, cuda) in [("2.15.0+cu130", "13.0"), ("2.5.1+cu121", "12.1"), ("1.13.1+cu117", "11.7")]
+            {
                 let tree = Tree::new()
                     .pci("0000:01:00.0", device, Some("nvidia"))
                     .module(&driver, true, model)
@@ -369,23 +375,31 @@ fn no_fix_names_a_torch_build_that_the_tables_call_failing() {
                     .python()
                     .torch(torch, Some(cuda));
                 let diagnosis = diagnose(&tree);
-                let about_torch = |check: &&checks::Check| matches!(check.code, Some("CD0402" | "CD0501" | "CD0502"));
+                let about_torch =
+                    |check: &&checks::Check| matches!(check.code, Some("CD0402" | "CD0501" | "CD0502"));
                 for check in diagnosis.checks.iter().filter(about_torch) {
                     let fix = check.fix.clone().unwrap();
                     let tags = fix.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| {
-                        word.len() == 5 && word.starts_with("cu") && word[2..].bytes().all(|byte| byte.is_ascii_digit())
+                        word.len() == 5
+                            && word.starts_with("cu")
+                            && word[2..].bytes().all(|byte| byte.is_ascii_digit())
                     });
                     for tag in tags {
                         named += 1;
                         let cuda = cudock_facts::version::CudaVersion::from_tag(tag).unwrap();
                         let own = branch.cuda;
                         let floor = facts.drivers().minor_compat(cuda.major()).unwrap().min_linux;
-                        let starts = cuda <= own || driver.parse::<cudock_facts::version::DriverVersion>().unwrap() >= floor;
+                        let starts = cuda <= own
+                            || driver.parse::<cudock_facts::version::DriverVersion>().unwrap() >= floor;
                         assert!(starts, "{fix:?} on driver {driver}");
                         if check.code == Some("CD0501") {
                             let card = capability.parse().unwrap();
-                            let builds = facts.frameworks().torch_build.iter().filter(|build| build.tag == tag);
-                            assert!(builds.clone().any(|build| build.has_code_for(&[card])), "{fix:?} for {model}");
+                            let builds =
+                                facts.frameworks().torch_build.iter().filter(|build| build.tag == tag);
+                            assert!(
+                                builds.clone().any(|build| build.has_code_for(&[card])),
+                                "{fix:?} for {model}"
+                            );
                         }
                     }
                 }

@@ -1,6 +1,8 @@
 use pep440_rs::Version;
 
-use crate::tables::{Drivers, Frameworks, JaxPlugin, OnnxruntimeGpu, TensorflowRelease, TorchBuild, TorchRelease};
+use crate::tables::{
+    Drivers, Frameworks, JaxPlugin, OnnxruntimeGpu, TensorflowRelease, TorchBuild, TorchRelease,
+};
 
 use crate::version::{Capability, DriverVersion};
 

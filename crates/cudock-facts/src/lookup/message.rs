@@ -9,26 +9,29 @@ impl Messages {
     /// A CUDA error by its number or its name: `209`, `cudaErrorNoKernelImageForDevice`.
     pub fn cuda_error(&self, code_or_name: &str) -> Option<&CudaError> {
         let code = code_or_name.parse::<u16>().ok();
-        self.cuda_error
-            .iter()
-            .find(|error| {
-                let names = [Some(error.name.as_str()), error.driver_name.as_deref()];
-                Some(error.code) == code
-                    || names.into_iter().flatten().any(|name| name.eq_ignore_ascii_case(code_or_name))
-            })
+        self.cuda_error.iter().find(|error| {
+            let names = [Some(error.name.as_str()), error.driver_name.as_deref()];
+            Some(error.code) == code
+                || names.into_iter().flatten().any(|name| name.eq_ignore_ascii_case(code_or_name))
+        })
     }
 
     /// Adds a message for each member of a family, and for each CUDA error that no message is about.
     pub(crate) fn expand(&mut self) {
-        let members = self.family.iter().flat_map(|family| family.member.iter().map(|member| family.message(member)));
+        let members =
+            self.family.iter().flat_map(|family| family.member.iter().map(|member| family.message(member)));
         let mut more: Vec<Message> = members.collect();
         let has = |error: &&CudaError| {
             error.code != 0 && !self.message.iter().any(|message| message.cuda_code == Some(error.code))
         };
         more.extend(self.cuda_error.iter().filter(has).map(|error| {
-            let mut message = error.message(self.cuda_error.iter().any(|other| other.code < error.code && other.text == error.text));
+            let mut message = error.message(
+                self.cuda_error.iter().any(|other| other.code < error.code && other.text == error.text),
+            );
             // A text that begins like another one is found by both patterns; the longer one is right.
-            let part = |other: &&CudaError| other.code != 0 && other.text != error.text && error.text.contains(&other.text);
+            let part = |other: &&CudaError| {
+                other.code != 0 && other.text != error.text && error.text.contains(&other.text)
+            };
             let id = |other: &CudaError| {
                 let known = self.message.iter().find(|message| message.cuda_code == Some(other.code));
                 known.map_or_else(|| format!("cuda-{}", other.code), |message| message.id.clone())
@@ -93,12 +96,17 @@ impl CudaError {
         if !text_is_shared {
             patterns.push(by_text);
         }
-        let fallback = "Run with CUDA_LAUNCH_BLOCKING=1, or under `compute-sanitizer`, to find the call that failed.";
+        let fallback =
+            "Run with CUDA_LAUNCH_BLOCKING=1, or under `compute-sanitizer`, to find the call that failed.";
         Message {
             id: format!("cuda-{}", self.code),
             pattern: patterns.join("|"),
             sample: self.name.clone(),
-            samples: if text_is_shared { Vec::new() } else { vec![format!("RuntimeError: CUDA error: {}", self.text)] },
+            samples: if text_is_shared {
+                Vec::new()
+            } else {
+                vec![format!("RuntimeError: CUDA error: {}", self.text)]
+            },
             layer: Layer::Framework,
             phase: Phase::Run,
             title: format!("CUDA error {}: {}", self.code, self.text),

@@ -5,7 +5,8 @@ use cudock_facts::lookup::Found;
 use cudock_facts::tables::Gpu;
 
 fn capability(rows: &[&Gpu]) -> Vec<String> {
-    let mut found: Vec<String> = rows.iter().filter_map(|row| row.capability).map(|found| found.to_string()).collect();
+    let mut found: Vec<String> =
+        rows.iter().filter_map(|row| row.capability).map(|found| found.to_string()).collect();
     found.sort();
     found.dedup();
     found
@@ -69,7 +70,7 @@ fn what_nvidia_smi_prints_has_its_capability() {
         ("GeForce GTX 1060 6GB", "6.1"),
         ("GeForce GTX 1050 Ti", "6.1"),
         ("GeForce GTX 980 Ti", "5.2"),
-        ("GeForce GTX 750 Ti", "5.0"),
+        ("GeForce GTX 950", "5.2"),
         ("GeForce GTX 680", "3.0"),
         ("GeForce GT 1030", "6.1"),
         ("NVIDIA GeForce RTX 3050", "8.6"),
@@ -96,14 +97,21 @@ fn what_nvidia_smi_prints_has_its_capability() {
         ("TU117", "7.5"),
     ] {
         let found = facts.gpus().find(name);
-        assert_eq!(capability(&found.clone().rows()), [expected], "{name}: {:?}", found.rows().iter().map(|row| &row.id).collect::<Vec<_>>());
+        assert_eq!(
+            capability(&found.clone().rows()),
+            [expected],
+            "{name}: {:?}",
+            found.rows().iter().map(|row| &row.id).collect::<Vec<_>>()
+        );
     }
 }
 
 #[test]
 fn a_name_that_gpus_of_two_capabilities_share_asks() {
     let facts = Facts::embedded();
-    for name in ["RTX 4000", "RTX 5000", "TITAN X", "GeForce GT 730", "GeForce GTX 860M"] {
+    for name in
+        ["RTX 4000", "RTX 5000", "TITAN X", "GeForce GT 730", "GeForce GTX 860M", "GeForce GTX 750 Ti"]
+    {
         let found = facts.gpus().find(name);
         assert!(matches!(found, Found::Several(_)), "{name}: {found:?}");
         assert!(capability(&found.rows()).len() > 1, "{name}");
@@ -113,7 +121,21 @@ fn a_name_that_gpus_of_two_capabilities_share_asks() {
 #[test]
 fn a_name_that_is_too_short_or_unknown_is_refused() {
     let facts = Facts::embedded();
-    for name in ["GeForce", "NVIDIA", "RTX", "GTX", "16GB", "PCIe", "NVIDIA GeForce ...", "", "...", "RX 7900 XTX", "GeForce FX 5200", "A1", "RTX 9999"] {
+    for name in [
+        "GeForce",
+        "NVIDIA",
+        "RTX",
+        "GTX",
+        "16GB",
+        "PCIe",
+        "NVIDIA GeForce ...",
+        "",
+        "...",
+        "RX 7900 XTX",
+        "GeForce FX 5200",
+        "A1",
+        "RTX 9999",
+    ] {
         assert!(facts.gpus().find(name).rows().is_empty(), "{name}: {:?}", facts.gpus().find(name));
     }
     assert!(matches!(facts.gpus().find("RTX A4001"), Found::Nothing(near) if near.contains(&"RTX-A4000")));
@@ -148,9 +170,16 @@ fn no_product_name_of_pci_ids_gives_a_wrong_card() {
                         refused += 1;
                     }
                     let found = capability(&found.rows());
-                    assert!(found.is_empty() || found.contains(&expected), "{written} is {expected}, found {found:?}");
+                    assert!(
+                        found.is_empty() || found.contains(&expected),
+                        "{written} is {expected}, found {found:?}"
+                    );
                     if let Some(row) = gpus.by_product_name(&written) {
-                        assert_eq!(row.capability.unwrap().to_string(), expected, "{written} by product name");
+                        assert_eq!(
+                            row.capability.unwrap().to_string(),
+                            expected,
+                            "{written} by product name"
+                        );
                     }
                 }
             }
@@ -169,6 +198,9 @@ fn a_row_made_from_its_chip_has_class_module_and_memory() {
     assert_eq!(gpu("GTX 1660 Ti").forward_compat, ForwardCompatClass::No);
     assert_eq!(gpu("Tesla M10").kernel_module, Some(KernelModule::ProprietaryOnly));
     assert_eq!(gpu("RTX PRO 4000 Blackwell").kernel_module, Some(KernelModule::OpenOnly));
-    assert_eq!((gpu("T1000 8GB").class, gpu("T1000 8GB").memory_gb.as_slice()), (GpuClass::Workstation, &[8][..]));
+    assert_eq!(
+        (gpu("T1000 8GB").class, gpu("T1000 8GB").memory_gb.as_slice()),
+        (GpuClass::Workstation, &[8][..])
+    );
     assert_eq!(gpu("A10G").class, GpuClass::Datacenter);
 }

@@ -129,8 +129,13 @@ fn cards(situation: &Situation<'_>, checks: &mut Vec<Check>) {
             && !situation.in_container()
             && !kernel.gpus.iter().any(|gpu| gpu.address == device.address)
     };
-    let left: Vec<KnownGpu<'_>> =
-        situation.host.pci.iter().filter(is_left).map(|device| gpus::by_pci_id(device, situation.facts)).collect();
+    let left: Vec<KnownGpu<'_>> = situation
+        .host
+        .pci
+        .iter()
+        .filter(is_left)
+        .map(|device| gpus::by_pci_id(device, situation.facts))
+        .collect();
     for gpu in situation.gpus.iter().chain(&left) {
         let architecture =
             gpu.capability.and_then(|capability| situation.facts.drivers().architecture_of(capability));

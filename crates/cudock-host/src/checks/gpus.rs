@@ -17,15 +17,21 @@ pub(super) fn known<'a>(host: &Host, facts: &'a Facts) -> Vec<KnownGpu<'a>> {
         };
         return report.gpus.iter().map(gpu).collect();
     }
-    let models = host.kernel.gpus.iter().filter_map(|gpu| Some((gpu, gpu.model.as_deref()?))).map(|(gpu, model)| {
-        let on_bus = || host.pci.iter().find(|device| device.address == gpu.address);
-        // A model the tables do not name, or a container without its name: the PCI id tells the chip.
-        let row = facts
-            .gpus()
-            .by_product_name(model)
-            .or_else(|| facts.gpus().by_pci_id(on_bus()?.device).first().copied());
-        KnownGpu { name: model.to_owned(), capability: row.and_then(|row| row.capability), memory: None, row }
-    });
+    let models =
+        host.kernel.gpus.iter().filter_map(|gpu| Some((gpu, gpu.model.as_deref()?))).map(|(gpu, model)| {
+            let on_bus = || host.pci.iter().find(|device| device.address == gpu.address);
+            // A model the tables do not name, or a container without its name: the PCI id tells the chip.
+            let row = facts
+                .gpus()
+                .by_product_name(model)
+                .or_else(|| facts.gpus().by_pci_id(on_bus()?.device).first().copied());
+            KnownGpu {
+                name: model.to_owned(),
+                capability: row.and_then(|row| row.capability),
+                memory: None,
+                row,
+            }
+        });
     let models: Vec<KnownGpu<'_>> = models.collect();
     if !models.is_empty() {
         return models;

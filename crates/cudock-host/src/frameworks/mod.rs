@@ -155,9 +155,8 @@ impl Build {
         needed: Option<DriverVersion>,
         driver: Option<DriverVersion>,
     ) -> String {
-        let starts = |cuda: CudaVersion| {
-            driver.is_none_or(|driver| facts.drivers().runs_toolkit(driver, cuda))
-        };
+        let starts =
+            |cuda: CudaVersion| driver.is_none_or(|driver| facts.drivers().runs_toolkit(driver, cuda));
         match self.name.as_str() {
             "torch" => {
                 let needed = needed.map_or_else(|| "a newer branch".to_owned(), |driver| driver.to_string());

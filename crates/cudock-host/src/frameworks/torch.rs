@@ -94,6 +94,8 @@ pub(super) fn fix_for_no_code(
                  pip install torch=={newest} --index-url https://download.pytorch.org/whl/{tag}"
             )
         }
-        None => "no build of torch in the tables fits this GPU and driver; update the driver first".to_owned(),
+        None => {
+            "no build of torch in the tables fits this GPU and driver; update the driver first".to_owned()
+        }
     }
 }

@@ -75,10 +75,9 @@ fn by_table(
             "no machine code for capability {}, and whether it has PTX is not in the tables",
             card.capability
         );
-        let fix = unit
-            .build
-            .as_ref()
-            .map_or_else(String::new, |build| build.fix_for_no_code(case.facts, &[card.capability], case.target.driver));
+        let fix = unit.build.as_ref().map_or_else(String::new, |build| {
+            build.fix_for_no_code(case.facts, &[card.capability], case.target.driver)
+        });
         case.find(
             Severity::Warning,
             codes::BUILD_UNKNOWN,

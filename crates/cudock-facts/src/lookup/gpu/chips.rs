@@ -80,7 +80,8 @@ fn row(chip: &Chip, name: &str) -> Gpu {
 
 /// GTX-1660-Ti of `GeForce GTX 1660 Ti`.
 fn id(name: &str) -> String {
-    let words = name.split([' ', '-']).filter(|word| !matches!(*word, "" | "GeForce" | "Tesla" | "Generation"));
+    let words =
+        name.split([' ', '-']).filter(|word| !matches!(*word, "" | "GeForce" | "Tesla" | "Generation"));
     words.collect::<Vec<_>>().join("-")
 }
 

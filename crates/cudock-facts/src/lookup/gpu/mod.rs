@@ -89,10 +89,15 @@ impl Gpus {
     /// Every product name with its row.
     fn products(&self) -> impl Iterator<Item = (GpuName, &Gpu)> {
         let of_chips = self.of_chips();
-        let named = self.gpu.iter().chain(&of_chips.rows).flat_map(|gpu| {
-            gpu.names.iter().map(move |name| (GpuName::parse(name), gpu))
-        });
-        let aliases = of_chips.aliases.iter().filter_map(|(name, row)| Some((GpuName::parse(name), self.gpu.get(*row)?)));
+        let named = self
+            .gpu
+            .iter()
+            .chain(&of_chips.rows)
+            .flat_map(|gpu| gpu.names.iter().map(move |name| (GpuName::parse(name), gpu)));
+        let aliases = of_chips
+            .aliases
+            .iter()
+            .filter_map(|(name, row)| Some((GpuName::parse(name), self.gpu.get(*row)?)));
         named.chain(aliases)
     }
 

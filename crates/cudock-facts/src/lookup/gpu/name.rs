@@ -2,7 +2,17 @@
 
 /// Words that do not tell GPUs apart.
 const FILLER: [&str; 12] = [
-    "nvidia", "corporation", "geforce", "tesla", "grid", "amd", "instinct", "graphics", "gpu", "generation", "with",
+    "nvidia",
+    "corporation",
+    "geforce",
+    "tesla",
+    "grid",
+    "amd",
+    "instinct",
+    "graphics",
+    "gpu",
+    "generation",
+    "with",
     "design",
 ];
 
@@ -26,7 +36,8 @@ impl GpuName {
         let cut = whole.is_some();
         let name = without_profile(without_mig(whole.unwrap_or(name).trim_end()));
         let lower = name.to_lowercase();
-        let all: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric() && c != '.').filter(|word| !word.is_empty()).collect();
+        let all: Vec<&str> =
+            lower.split(|c: char| !c.is_alphanumeric() && c != '.').filter(|word| !word.is_empty()).collect();
         let mut words: Vec<String> = Vec::new();
         let mut laptop = false;
         let mut rest = all.as_slice();
@@ -43,7 +54,13 @@ impl GpuName {
                     }
                 }
                 (word, _) if FILLER.contains(&word) => {}
-                (word, _) => words.push(word.to_owned()),
+                (word, _) => {
+                    // Written as one word: RTX3070Mobile, RTX3070LaptopGPU.
+                    let whole = word.strip_suffix("gpu").unwrap_or(word);
+                    let stem = ["mobile", "laptop"].iter().find_map(|kind| whole.strip_suffix(kind));
+                    laptop |= stem.is_some();
+                    words.push(stem.unwrap_or(word).to_owned());
+                }
             }
         }
         Self { text: name.to_owned(), laptop, words, cut }
@@ -63,7 +80,9 @@ impl GpuName {
     fn key(&self) -> String {
         let key = self.words.concat();
         let mut rest = key.as_str();
-        while let Some(shorter) = FILLER.iter().find_map(|filler| rest.strip_prefix(filler)).filter(|rest| !rest.is_empty()) {
+        while let Some(shorter) =
+            FILLER.iter().find_map(|filler| rest.strip_prefix(filler)).filter(|rest| !rest.is_empty())
+        {
             rest = shorter;
         }
         rest.to_owned()
@@ -75,7 +94,8 @@ impl GpuName {
             let start = wanted.key();
             return !start.is_empty() && self.key().starts_with(&start);
         }
-        wanted.words.iter().any(|word| is_model(word)) && wanted.words.iter().all(|word| self.words.contains(word))
+        wanted.words.iter().any(|word| is_model(word))
+            && wanted.words.iter().all(|word| self.words.contains(word))
     }
 }
 
@@ -127,7 +147,9 @@ mod tests {
 
     #[test]
     fn a_laptop_gpu_is_told_by_any_of_its_words() {
-        for name in ["GeForce RTX 3070 Laptop GPU", "GeForce RTX 3070 Mobile", "GeForce RTX 2080 with Max-Q Design"] {
+        for name in
+            ["GeForce RTX 3070 Laptop GPU", "GeForce RTX 3070 Mobile", "GeForce RTX 2080 with Max-Q Design"]
+        {
             assert!(GpuName::parse(name).laptop, "{name}");
         }
         assert!(!GpuName::parse("RTX PRO 6000 Blackwell Max-Q Workstation Edition").laptop);

@@ -26,7 +26,11 @@ pub(super) fn judge(situation: &Situation<'_>, build: &Build) -> Judgement {
         && situation.cuda.is_none_or(|cuda| build.cuda_major.is_none_or(|major| cuda.major() < major))
     {
         let reason = format!("driver {driver} is too old, {minimum} is needed (error 35)");
-        let finding = Some((Status::Problem, codes::DRIVER_TOO_OLD, build.fix_for_old_driver(situation.facts, Some(minimum), situation.driver)));
+        let finding = Some((
+            Status::Problem,
+            codes::DRIVER_TOO_OLD,
+            build.fix_for_old_driver(situation.facts, Some(minimum), situation.driver),
+        ));
         return Judgement { verdict: Verdict::Fails, error: Some(35), reason, finding };
     }
     let judgement = code(situation, build);
