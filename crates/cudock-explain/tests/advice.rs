@@ -43,7 +43,6 @@ fn a_driver_of_cuda_11_4_is_advised_a_cu11_build_and_not_the_one_that_failed() {
     let text = advice.join("\n");
     assert!(text.contains("525.60.13") && text.contains("580"), "{text}");
     assert!(text.contains("Kepler"), "R470 is the last branch of Kepler: {text}");
-    assert!(text.contains("compute capability 3.7 take torch"), "a K80 needs an older build: {text}");
 }
 
 #[test]
@@ -94,8 +93,8 @@ fn every_gpu_that_a_driver_drives_is_named_a_build_with_code_for_it() {
         let named = own.unwrap_or(&advice[0]);
         let (version, tag) =
             named.split_once("torch ").unwrap().1.split([',', ':']).next().unwrap().split_once('+').unwrap();
-        let mut builds =
-            facts.frameworks().torch_builds(&version.parse().unwrap()).filter(|build| build.tag == tag);
+        let version = version.parse().unwrap();
+        let mut builds = facts.frameworks().torch_builds(&version).filter(|build| build.tag == tag);
         let known = facts.frameworks().newest_torch(drivers, Some(newest(branch)), &[card]).is_some();
         assert!(
             !known || builds.any(|build| build.has_code_for(&[card])),

@@ -97,6 +97,31 @@ fn a_table_of_nvidia_smi_is_read() {
 }
 
 #[test]
+fn what_people_quote_without_its_surroundings_is_known() {
+    for text in [
+        "unspecified launch failure",
+        "misaligned address",
+        "an illegal instruction was encountered",
+        "invalid argument",
+        "hardware stack error",
+        "Xid 94",
+        "xid: 119",
+        "CUDA Setup failed",
+        "no supported devices found",
+        "manifest unknown",
+        "nvidia-smi: command not found",
+    ] {
+        assert_eq!(code(&run(&["explain", text])), 0, "{text}");
+    }
+    assert_eq!(code(&run(&["explain", "Xid 9999"])), 1);
+}
+
+#[test]
+fn a_cuda_error_without_a_message_of_its_own_has_a_fix() {
+    insta::assert_snapshot!(shown(&run(&["explain", "719"])));
+}
+
+#[test]
 fn a_driver_error_name_is_the_runtime_error_of_its_number() {
     assert_eq!(run(&["explain", "CUDA_ERROR_LAUNCH_FAILED"]).stdout, run(&["explain", "719"]).stdout);
 }

@@ -16,6 +16,12 @@ impl Messages {
         })
     }
 
+    /// A CUDA error by its text: `misaligned address`.
+    pub fn cuda_error_with_text(&self, text: &str) -> Option<&CudaError> {
+        let text = text.trim_end_matches('.');
+        self.cuda_error.iter().find(|error| error.text.trim_end_matches('.').eq_ignore_ascii_case(text))
+    }
+
     /// Adds a message for each member of a family, and for each CUDA error that no message is about.
     pub(crate) fn expand(&mut self) {
         let members =
@@ -73,6 +79,12 @@ fn is_plain(word: &str) -> bool {
 }
 
 impl CudaError {
+    /// Whether the text alone tells a CUDA error: long, and not what any program may say.
+    fn is_distinctive(&self) -> bool {
+        let is_common = matches!(self.code, 9 | 31 | 210 | 401);
+        self.text.len() >= 25 && self.text.split(' ').count() >= 3 && !is_common
+    }
+
     /// The error as a message of a log: by either name, or by its text where the line speaks of a CUDA error. A text
     /// that another error has as well is left to that one.
     fn message(&self, text_is_shared: bool) -> Message {
@@ -93,7 +105,9 @@ impl CudaError {
             r"(?:(?:CUDA|Cuda|cuda)\b.{{0,60}}?(?:[Ee]rror|ERROR|[Ff]ailure|[Ff]ailed|[Ss]tatus)\b.{{0,30}}?[:;'] ?|Triton Error \[CUDA\]: ){}",
             escaped(&self.text)
         );
-        if !text_is_shared {
+        if self.is_distinctive() && !text_is_shared {
+            patterns.push(escaped(&self.text));
+        } else if !text_is_shared {
             patterns.push(by_text);
         }
         let fallback =

@@ -72,7 +72,6 @@ fn what_nvidia_smi_prints_has_its_capability() {
         ("GeForce GTX 980 Ti", "5.2"),
         ("GeForce GTX 950", "5.2"),
         ("GeForce GTX 680", "3.0"),
-        ("GeForce GT 1030", "6.1"),
         ("NVIDIA GeForce RTX 3050", "8.6"),
         ("NVIDIA GeForce RTX 3070 Laptop GPU", "8.6"),
         ("NVIDIA GeForce RTX 3080 Ti Laptop GPU", "8.6"),
@@ -109,9 +108,15 @@ fn what_nvidia_smi_prints_has_its_capability() {
 #[test]
 fn a_name_that_gpus_of_two_capabilities_share_asks() {
     let facts = Facts::embedded();
-    for name in
-        ["RTX 4000", "RTX 5000", "TITAN X", "GeForce GT 730", "GeForce GTX 860M", "GeForce GTX 750 Ti"]
-    {
+    for name in [
+        "RTX 4000",
+        "RTX 5000",
+        "TITAN X",
+        "GeForce GT 730",
+        "GeForce GTX 860M",
+        "GeForce GTX 750 Ti",
+        "GeForce GT 1030",
+    ] {
         let found = facts.gpus().find(name);
         assert!(matches!(found, Found::Several(_)), "{name}: {found:?}");
         assert!(capability(&found.rows()).len() > 1, "{name}");
@@ -166,7 +171,8 @@ fn no_product_name_of_pci_ids_gives_a_wrong_card() {
                     names += 1;
                     let found = gpus.find(&written);
                     if let Found::Nothing(near) = &found {
-                        assert!(!near.is_empty(), "{written} is refused without a suggestion");
+                        let glued = !written.contains([' ', '-']);
+                        assert!(glued || !near.is_empty(), "{written} is refused without a suggestion");
                         refused += 1;
                     }
                     let found = capability(&found.rows());

@@ -73,9 +73,18 @@ pub(super) fn run(facts: &Facts, words: &ExplainArgs, format: Format) -> Result<
     } else if let Some(path) = file(words, what)? {
         let log = File::open(path).map_err(|error| Failure::input(format!("cannot read {what}: {error}")))?;
         (what.to_owned(), scan(&catalogue, log, what)?)
+    } else if let Some(number) = xid(what) {
+        // People quote the number alone; the kernel's line has more around it.
+        (what.to_owned(), catalogue.explain(&format!("NVRM: Xid (PCI:0000:00:00): {number}, ")))
     } else {
         ("that text".to_owned(), catalogue.explain(what))
     };
+    // CUDA's short texts are told in logs by their surroundings; a text that is nothing else needs none.
+    let alone = facts.messages().cuda_error_with_text(what).filter(|_| report.hits.is_empty());
+    if let Some(error) = alone {
+        cuda_error(facts, error, format);
+        return Ok(Outcome::Yes);
+    }
     if report.bytes == 0 {
         return Err(Failure::input(format!("{subject} is empty"))
             .hint("pass the log of the program that failed, with its standard error"));
@@ -87,6 +96,12 @@ pub(super) fn run(facts: &Facts, words: &ExplainArgs, format: Format) -> Result<
     }
     output::warn_if_stale(&tables);
     Ok(if report.hits.is_empty() && report.smi.is_none() { Outcome::No } else { Outcome::Yes })
+}
+
+/// 79 of `Xid 79` and `xid: 79`.
+fn xid(what: &str) -> Option<u16> {
+    let rest = what.get(..3).filter(|start| start.eq_ignore_ascii_case("xid")).and_then(|_| what.get(3..))?;
+    rest.trim_start_matches([':', ' ', '-', '=']).parse().ok()
 }
 
 fn looks_like_a_code(what: &str) -> bool {
@@ -167,6 +182,12 @@ fn cuda_error(facts: &Facts, error: &CudaError, format: Format) {
         line(output::wrapped("  ", text));
     }
     for message in messages {
+        // A message that was made from this very row has nothing to add but its fix.
+        if message.id == format!("cuda-{}", error.code) {
+            print_fixes(&message.fix);
+            print_sources(facts.messages().table.resolve(&message.source));
+            continue;
+        }
         line("");
         print_message(facts, message);
     }
