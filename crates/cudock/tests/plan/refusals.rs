@@ -58,7 +58,7 @@ fn a_region_that_does_not_exist_is_refused_with_the_nearest_one() {
 #[test]
 fn a_card_a_size_and_a_service_that_do_not_exist_are_refused_with_the_nearest_ones() {
     let job = "[workload]\nduration = \"1h\"\n";
-    refused(&format!("{job}[needs]\ngpu = \"A1000\"\n"), "4:7", &["A1000"]);
+    refused(&format!("{job}[needs]\ngpu = \"A1001\"\n"), "4:7", &["A1001"]);
     refused(
         &format!("{job}[deploy]\nsizes = [\"Standard_NC4as_T4_v4\"]\n"),
         "4:10",
@@ -76,7 +76,7 @@ fn a_key_that_does_not_exist_is_refused_with_the_nearest_one() {
 fn bad_flags_are_refused_with_what_was_meant() {
     let cases: [(&[&str], &str); 7] = [
         (&["--region", "westeurop"], "westeurope"),
-        (&["--gpu", "A1000"], "A1000"),
+        (&["--gpu", "A1001"], "A1001"),
         (&["--duration", "-5m"], "negative"),
         (&["--gpu-memory", "4 gigs"], "4GiB"),
         (&["--service", "bach"], "batch"),

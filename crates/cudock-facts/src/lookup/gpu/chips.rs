@@ -17,6 +17,8 @@ pub(super) fn derive(gpus: &Gpus) -> OfChips {
     let mut derived = OfChips::default();
     let mut numbers: HashMap<(String, Capability), usize> = HashMap::new();
     for chip in &gpus.chip {
+        numbers.insert((chip.id.clone(), chip.capability), derived.rows.len());
+        derived.rows.push(row(chip, ""));
         for (id, names) in chip.devices() {
             match owners.get(id).map(Vec::as_slice) {
                 Some([owner]) => {
