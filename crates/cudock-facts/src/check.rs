@@ -3,6 +3,7 @@
 //! Tests run them over the embedded tables, and a user's overlay must pass them before it is used.
 
 mod meters;
+mod support;
 
 use std::collections::BTreeSet;
 
@@ -496,6 +497,7 @@ impl Found {
                 format!("limits `{}`, which is no service", limit.service),
             );
         }
+        self.support(facts);
         let storage = facts.storage();
         let is_storage = |id: &str| storage.storage.iter().any(|row| row.id == id);
         for price in storage.price.iter().filter(|price| !is_storage(&price.storage)) {

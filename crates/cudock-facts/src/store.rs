@@ -186,7 +186,7 @@ impl Facts {
                 let prices = self.prices();
                 TableSummary {
                     name: Prices::NAME,
-                    as_of: prices.as_of,
+                    as_of: prices.newest(),
                     rows: prices.rows().count(),
                     sources: prices.sources.len(),
                     overlay: overlay.and_then(|overlay| overlay.file_of(Prices::NAME)),

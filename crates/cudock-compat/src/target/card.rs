@@ -32,6 +32,7 @@ impl Target {
             driver,
             cuda: branch.map(|branch| branch.cuda),
             sku: None,
+            service: None,
             traits: Traits {
                 vendor: row.vendor,
                 forward_compat: row.forward_compat,
@@ -58,6 +59,7 @@ impl Target {
             driver,
             cuda: branch.map(|branch| branch.cuda),
             sku: None,
+            service: None,
             traits: Traits {
                 vendor: Vendor::Nvidia,
                 forward_compat: ForwardCompatClass::BrandDependent,

@@ -23,6 +23,9 @@ pub struct Target {
     pub cuda: Option<CudaVersion>,
     /// The Azure size.
     pub sku: Option<String>,
+    /// The Azure service that the driver is taken from, where there is a size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
     /// What else decides.
     #[serde(skip)]
     pub traits: Traits,

@@ -8,6 +8,7 @@ mod message;
 mod meter;
 mod runtime;
 mod size;
+mod support;
 
 pub use driver::Runs;
 pub use framework::{TorchWheel, without_local};

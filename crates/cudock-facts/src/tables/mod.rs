@@ -18,9 +18,9 @@ mod runtimes;
 mod toolkits;
 
 pub use azure::{
-    AzureDriver, Behaviour, Discrepancy, Lifecycle, Outdated, Profile, Service, ServiceGpu, ServiceLimit,
-    Services, Size, SizeDriver, Sizes, Startup, Storage, StorageKind, StorageLimit, StoragePrice,
-    StorageTable,
+    AzureDriver, Behaviour, Discrepancy, Lifecycle, Outdated, Profile, Region, SeriesRegions, Service,
+    ServiceGpu, ServiceLimit, Services, Size, SizeDriver, Sizes, Startup, Storage, StorageKind, StorageLimit,
+    StoragePrice, StorageTable, Support, SupportValue,
 };
 pub use findings::{FindingPage, FindingPages, Group};
 pub use frameworks::{

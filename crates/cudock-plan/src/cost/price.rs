@@ -11,17 +11,27 @@ use crate::placement::PartKind;
 use crate::question::Case;
 
 const HOUR: u128 = 3_600_000;
+const DAY: u128 = 24 * HOUR;
 const GB: u128 = 1_000_000_000;
 
 /// The parts of a cost, in the order reports list them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Parts {
     money: [Money; 9],
+    /// What of the fee is assumed.
+    assumed_fee: Money,
 }
 
 impl Parts {
     pub(crate) fn total(&self) -> Money {
         self.money.into_iter().sum()
+    }
+
+    /// What of the total rests on assumptions: the start, whose rates no source gives, the disk, whose size is a guess, and
+    /// fees that were worked out from other prices. Totals that differ by less say nothing.
+    pub(crate) fn uncertainty(&self) -> Money {
+        let [_, start, _, _, _, _, disk, _, _] = self.money;
+        start + disk + self.assumed_fee
     }
 
     /// Each part that is something.
@@ -62,14 +72,16 @@ pub(crate) fn price(case: &Case, offer: &Offer, usage: &Usage) -> Result<Parts, 
         paid += part;
         part
     };
+    let (fee, assumed_fee) = fee(case, place, usage);
     Ok(Parts {
+        assumed_fee,
         money: [
             time(bill.work),
             time(bill.start),
             time(bill.idle),
             time(bill.lost),
             time(bill.rounding),
-            fee(case, place, usage),
+            fee,
             disk(case, place, usage),
             storage(case, place, usage),
             moved(case, place, usage)?,
@@ -77,15 +89,26 @@ pub(crate) fn price(case: &Case, offer: &Offer, usage: &Usage) -> Result<Parts, 
     })
 }
 
-fn fee(case: &Case, place: &Place, usage: &Usage) -> Money {
+/// What the service itself asks for, and what of it is assumed.
+fn fee(case: &Case, place: &Place, usage: &Usage) -> (Money, Money) {
     let fees = place.fees(case.terms.kind);
+    let share = |rate: Money, unit: u128| {
+        if rate == Money::ZERO { rate } else { rate.share(usage.lasts, unit) }
+    };
     let balancer = if usage.machines > 1 { fees.balancer_hour } else { Money::ZERO };
-    let hour = fees.hour + balancer;
-    let by_time = if hour == Money::ZERO { hour } else { hour.share(usage.lasts, HOUR) };
+    let nodes = fees.nodes_day.times(balancers(usage.machines));
+    let by_time = share(fees.hour + balancer, HOUR) + share(fees.day + nodes, DAY);
+    let assumed_nodes = if fees.nodes_assumed { nodes } else { Money::ZERO };
+    let assumed = share(fees.assumed_hour, HOUR) + share(assumed_nodes, DAY);
     if fees.requests == Money::ZERO {
-        return by_time;
+        return (by_time, assumed);
     }
-    by_time + fees.requests.share(usage.requests, 1_000_000 * 1000)
+    (by_time + fees.requests.share(usage.requests, 1_000_000 * 1000), assumed)
+}
+
+/// How many balancers so many nodes have: one for each 50.
+pub(crate) fn balancers(machines: u32) -> u64 {
+    u64::from(machines).div_ceil(50)
 }
 
 fn disk(case: &Case, place: &Place, usage: &Usage) -> Money {

@@ -44,6 +44,8 @@ pub(crate) fn placement(question: &Question, ranked: &Ranked) -> Placement {
         per_month: question.serves().then_some(ranked.total),
         per_million: None,
         quota: None,
+        proof: ranked.proof,
+        uncertainty: ranked.uncertainty,
         reasons: Vec::new(),
         warnings: Vec::new(),
     };
