@@ -3,35 +3,22 @@ use crate::store::Facts;
 use crate::tables::Row;
 
 impl Found {
-    /// Rows about what services take name series, services and regions that the other tables have.
+    /// Rows about what services take name services and regions that the tables have. Series are left to a test of the
+    /// embedded tables: an overlay may have fewer sizes.
     pub(super) fn support(&mut self, facts: &Facts) {
         const TABLE: &str = "azure_services";
         let services = facts.services();
-        let is_series = |name: &str| facts.sizes().size.iter().any(|size| size.series.as_deref() == Some(name));
         let is_service = |id: &str| {
             let part_of = |whole: &str| id.strip_prefix(whole).is_some_and(|part| part.starts_with('-'));
             services.service.iter().any(|service| service.id == id || part_of(&service.id))
         };
-        for row in services.support.iter().filter(|row| !is_series(&row.series)) {
-            self.add(TABLE, "support", &Row::key(row), "is of a series that azure_sizes.toml does not have");
-        }
         for row in services.support.iter().filter(|row| !is_service(&row.service)) {
             self.add(TABLE, "support", &Row::key(row), "is of a service that has no row");
-        }
-        for row in services.series_region.iter().filter(|row| !is_series(&row.series)) {
-            let message = "is of a series that azure_sizes.toml does not have";
-            self.add(TABLE, "series_region", &Row::key(row), message);
         }
         for row in &services.series_region {
             for region in row.regions.iter().filter(|region| services.region(region).is_none()) {
                 let message = format!("names the region `{region}`, which has no row");
                 self.add(TABLE, "series_region", &Row::key(row), message);
-            }
-        }
-        for row in &services.driver {
-            for series in row.series.iter().filter(|series| !is_series(series)) {
-                let message = format!("names the series `{series}`, which azure_sizes.toml does not have");
-                self.add(TABLE, "driver", &Row::key(row), message);
             }
         }
         // Price lists have mixed up a size with its promotional offer, which cost about half.

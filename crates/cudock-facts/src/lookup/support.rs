@@ -64,7 +64,7 @@ impl Facts {
     /// Whether a size can be ordered on a day in some public region, as far as the tables tell. `check --all-skus` and
     /// `plan` both ask this, so that they consider the same sizes.
     pub fn is_orderable(&self, size: &Size, day: Date) -> bool {
-        let public = |region: &str| self.services().region(region).is_none_or(|row| row.listed);
+        let public = |region: &str| self.services().region(region).is_some_and(|row| row.listed);
         let longer = || size.retired_on_by_region.iter().any(|(region, end)| day < *end && public(region));
         let ended = size.retired_on.or(size.retires_on).is_some_and(|end| end <= day);
         match size.lifecycle {

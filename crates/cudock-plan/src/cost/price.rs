@@ -186,7 +186,33 @@ mod tests {
         // 450 + 20 + 40 + 5 + 2400 = 2915 s.
         let parts = parts_at_a_dollar(&job(40), ServiceKind::Aks, T4);
         assert_eq!(nanos(parts.of(PartKind::Fee)), (221_000_000_u128 * 2915).div_ceil(3600));
-        assert_eq!(parts_at_a_dollar(&job(40), ServiceKind::MlCluster, T4).of(PartKind::Fee), Money::ZERO);
+    }
+
+    #[test]
+    fn machine_learning_pays_for_a_balancer_and_a_registry_and_batch_for_a_balancer() {
+        // 0.33 a day for a balancer and 0.167 a day for the registry, for 360 + 20 + 60 + 5 + 2400 = 2845 s of 86,400 s:
+        // 0.497 x 2845 / 86,400 = 0.0163653356.
+        let fee = |kind| parts_at_a_dollar(&job(40), kind, T4).of(PartKind::Fee);
+        assert_eq!(nanos(fee(ServiceKind::MlCluster)), 16_365_336);
+        assert_eq!(fee(ServiceKind::MlServerless), fee(ServiceKind::MlCluster));
+        // 0.030 an hour for 330 + 20 + 60 + 5 + 2400 = 2815 s: 0.030 x 2815 / 3600 = 0.0234583334.
+        assert_eq!(nanos(fee(ServiceKind::Batch)), 23_458_334);
+        // 51 nodes have two balancers: (2 x 0.33 + 0.167) x 2845 / 86,400 = 0.0272316551.
+        let mut many = job(40);
+        many.gpu.instances = 51;
+        let fee = parts_at_a_dollar(&many, ServiceKind::MlCluster, T4).of(PartKind::Fee);
+        assert_eq!(nanos(fee), 27_231_656);
+    }
+
+    #[test]
+    fn the_uncertainty_is_the_start_the_disk_and_what_is_assumed_of_fees() {
+        let parts = parts_at_a_dollar(&job(40), ServiceKind::Vm, T4);
+        assert_eq!(parts.uncertainty(), parts.of(PartKind::ColdStart) + parts.of(PartKind::Disk));
+        // The balancer of serverless compute is taken from clusters: 0.33 x 2845 / 86,400 = 0.0108663195.
+        let parts = parts_at_a_dollar(&job(40), ServiceKind::MlServerless, T4);
+        assert_eq!(nanos(parts.uncertainty()), nanos(parts.of(PartKind::ColdStart)) + 10_866_320);
+        let parts = parts_at_a_dollar(&job(40), ServiceKind::MlCluster, T4);
+        assert_eq!(parts.uncertainty(), parts.of(PartKind::ColdStart));
     }
 
     #[test]

@@ -201,13 +201,6 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_near_is_a_warning() {
-        let placement = regular(&job(60), ServiceKind::Vm, "Standard_NC6s_v3", "jioindiawest");
-        let finding = placement.warnings.iter().find(|finding| finding.code == "CD0813").unwrap();
-        assert!(finding.message.contains("2027-06-30"), "{}", finding.message);
-    }
-
-    #[test]
     fn a_grid_driver_and_an_empty_quota_are_told() {
         let placement = regular(&job(600), ServiceKind::Vm, "Standard_NV36ads_A10_v5", "westeurope");
         let codes = codes(&placement);
