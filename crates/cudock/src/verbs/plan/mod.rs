@@ -38,6 +38,9 @@ const TABLES: [&str; 6] =
 /// How many placements people are shown.
 const TOP: usize = 10;
 
+/// How many of those that no source lists.
+const UNLISTED: usize = 3;
+
 pub(super) fn run(facts: &Facts, words: &PlanArgs, format: FormatWord) -> Result<Outcome, Failure> {
     let project = project(words.path.as_deref())?;
     let today = output::today();
@@ -98,13 +101,16 @@ fn report(view: &View<'_>, words: &PlanArgs, format: FormatWord) -> Result<Outco
         (None, _) => usize::MAX,
     };
     let placements = view.placements(top, words.all_regions);
+    let most = if top == TOP && words.top.is_none() { UNLISTED } else { top };
+    let unlisted = view.unlisted(most, words.all_regions);
     let drawn =
         words.chart.as_ref().filter(|_| fits).map(|file| chart::drawn(view, file.as_deref())).transpose()?;
     let crossovers = drawn.as_ref().map(|drawn| drawn.changes.as_slice());
     match format {
         FormatWord::Json | FormatWord::Sarif => {
             let tables = output::tables_used(view.facts, &TABLES);
-            json::print(view, &placements, &Beside { relaxed: &relaxed, crossovers, tables: &tables });
+            let beside = Beside { unlisted: &unlisted, relaxed: &relaxed, crossovers, tables: &tables };
+            json::print(view, &placements, &beside);
         }
         FormatWord::Csv => csv::print(&placements),
         FormatWord::Text => {
@@ -116,6 +122,7 @@ fn report(view: &View<'_>, words: &PlanArgs, format: FormatWord) -> Result<Outco
             } else {
                 table::nothing(view, &relaxed);
             }
+            table::unlisted(view, &unlisted);
             table::rejected(view, words.all, fits);
             if let Some(drawn) = &drawn {
                 drawn.print();
