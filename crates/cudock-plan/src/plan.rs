@@ -114,9 +114,10 @@ impl Plan<'_> {
     pub fn choices(&self) -> Choices<'_> {
         let mut choices = rank::choices(self.ranked());
         if self.compares_published() {
-            choices.fastest = self.ranked().iter().min_by_key(|entry| {
-                (std::cmp::Reverse(self.published(entry)), entry.time, entry.total)
-            });
+            choices.fastest = self
+                .ranked()
+                .iter()
+                .min_by_key(|entry| (std::cmp::Reverse(self.published(entry)), entry.time, entry.total));
         }
         choices
     }

@@ -26,8 +26,7 @@ pub struct Ranked {
     pub(crate) way: Way,
 }
 
-/// The placements to choose from first. None of them is beaten in cost, time and management at once, unless by less
-/// than what is assumed.
+/// The placements to choose from first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choices<'a> {
     /// The cheapest.
@@ -41,14 +40,14 @@ pub struct Choices<'a> {
 /// Cheapest first, and gives how many come before those that no source lists. Regions with access on request come
 /// after all others, and what no source lists after those.
 ///
-/// Costs that differ by less than what of the cheapest is assumed are the same: such offers are ordered by what
+/// Costs that differ by less than what of the cheapest is assumed, and by no more than a tenth of it, are the same: such offers are ordered by what
 /// proves them, by how much the service does, by time and only then by cost. Nothing but the offer itself decides between
 /// equals, so an order is the same every time.
 pub(crate) fn sort(ranked: &mut [Ranked]) -> usize {
     ranked.sort_unstable_by_key(|entry| (tier(entry), entry.total, entry.time, place(entry)));
     let mut rest = &mut *ranked;
     while let Some(cheapest) = rest.first().copied() {
-        let limit = cheapest.total + cheapest.uncertainty;
+        let limit = cheapest.total + cheapest.uncertainty.min(cheapest.total.share(1, 10));
         let alike = |entry: &Ranked| tier(entry) == tier(&cheapest) && entry.total <= limit;
         let (tied, others) = rest.split_at_mut(rest.partition_point(alike).max(1));
         let kind = |entry: &Ranked| (entry.offer.service, entry.offer.size, entry.offer.priority);
@@ -104,11 +103,11 @@ pub(crate) fn pareto(ranked: &[Ranked]) -> Vec<&Ranked> {
     kept
 }
 
-/// The first of the ranking, and the other ends of what no other beats.
+/// The ends of what no other beats; of equally cheap ones the first of the ranking.
 pub(crate) fn choices(ranked: &[Ranked]) -> Choices<'_> {
     let kept = pareto(ranked);
     Choices {
-        cheapest: ranked.first(),
+        cheapest: ranked.iter().min_by_key(|entry| entry.total),
         fastest: kept.iter().copied().min_by_key(|entry| (entry.time, entry.total)),
         least_management: kept
             .iter()

@@ -121,7 +121,12 @@ pub(crate) fn refusal(case: &Case, why: Why) -> String {
             format!("access only on request, name the region to include it: {}", regions_with(case, why))
         }
         Why::NotSold => {
-            let sold: Vec<&str> = case.machine.sold_in.iter().flat_map(|sold| &sold.regions).copied()
+            let sold: Vec<&str> = case
+                .machine
+                .sold_in
+                .iter()
+                .flat_map(|sold| &sold.regions)
+                .copied()
                 .map(|region| case.question.catalog.region_name(region))
                 .collect();
             format!("available in {} only, not in {}", sold.join(" and "), regions_with(case, why))

@@ -239,18 +239,16 @@ mod tests {
 
     #[test]
     fn times_and_sizes_are_read_as_people_write_them() {
-        for (text, seconds) in
-            [
-                ("50ms", 0.05),
-                ("1.5s", 1.5),
-                ("2h", 7200.0),
-                ("250us", 0.000_25),
-                ("3 m", 180.0),
-                ("5h30m", 19_800.0),
-                ("1d 12h", 129_600.0),
-                ("1m1s500ms", 61.5),
-            ]
-        {
+        for (text, seconds) in [
+            ("50ms", 0.05),
+            ("1.5s", 1.5),
+            ("2h", 7200.0),
+            ("250us", 0.000_25),
+            ("3 m", 180.0),
+            ("5h30m", 19_800.0),
+            ("1d 12h", 129_600.0),
+            ("1m1s500ms", 61.5),
+        ] {
             assert_eq!(text.parse(), Ok(Span(Duration::from_secs_f64(seconds))), "{text}");
         }
         for (text, bytes) in

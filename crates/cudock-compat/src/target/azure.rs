@@ -50,7 +50,8 @@ impl Target {
         let driver = brought.and_then(|driver| driver.release(facts));
         let mut target = Self::of_row(facts, row, driver);
         if let Some(driver) = driver {
-            target.traits.driver_assumed = Some(format!("{driver} is of the branch that its hosts are documented to have"));
+            target.traits.driver_assumed =
+                Some(format!("{driver} is of the branch that its hosts are documented to have"));
         }
         target.sku = Some(profile.name.clone());
         target.service = Some(profile.service.clone());
@@ -122,7 +123,8 @@ const DEFAULT_SERVICE: &str = "vm";
 fn service_named<'f>(facts: &'f Facts, name: &str) -> Result<&'f str, TargetError> {
     let wanted = name.trim().to_ascii_lowercase();
     let services = || facts.services().service.iter().map(|service| service.id.as_str());
-    let part_of = |id: &str| wanted.strip_prefix(id).is_some_and(|part| part.is_empty() || part.starts_with('-'));
+    let part_of =
+        |id: &str| wanted.strip_prefix(id).is_some_and(|part| part.is_empty() || part.starts_with('-'));
     services().filter(|id| part_of(id)).max_by_key(|id| id.len()).ok_or_else(|| TargetError {
         message: format!("no Azure service is called `{name}`"),
         near: suggest::nearest(&wanted, services()).into_iter().map(str::to_owned).collect(),

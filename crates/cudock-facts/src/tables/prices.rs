@@ -196,7 +196,8 @@ impl Prices {
     /// The day the prices are of: that of the newest row, unless the table itself claims an earlier one. Checking a file
     /// again does not make its prices any newer.
     pub fn newest(&self) -> Date {
-        let dates = self.rows.iter().flat_map(|row| [&row.price, &row.spot]).flatten().map(|price| price.date);
+        let dates =
+            self.rows.iter().flat_map(|row| [&row.price, &row.spot]).flatten().map(|price| price.date);
         dates.max().map_or(self.as_of, |newest| newest.min(self.as_of))
     }
 

@@ -58,7 +58,8 @@ fn rows_about_services_name_series_that_sizes_have() {
     let support = services.support.iter().map(|row| &row.series);
     let regions = services.series_region.iter().map(|row| &row.series);
     let drivers = services.driver.iter().flat_map(|row| &row.series);
-    let unknown: Vec<&String> = support.chain(regions).chain(drivers).filter(|name| !is_series(name)).collect();
+    let unknown: Vec<&String> =
+        support.chain(regions).chain(drivers).filter(|name| !is_series(name)).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
 }
 
@@ -80,7 +81,10 @@ fn a_size_that_only_regions_outside_of_the_public_list_keep_cannot_be_ordered() 
     let facts = Facts::embedded();
     let day = "2026-11-16".parse().unwrap();
     let orderable = |name: &str| facts.is_orderable(facts.sizes().find(name).one().unwrap(), day);
-    assert!(!orderable("Standard_NC6s_v3"), "jioindiawest, chinanorth3 and usgovvirginia are not public regions");
+    assert!(
+        !orderable("Standard_NC6s_v3"),
+        "jioindiawest, chinanorth3 and usgovvirginia are not public regions"
+    );
     assert!(orderable("Standard_NC4as_T4_v3"));
     assert!(!orderable("Standard_ND96is_H100_v5"), "only a price is known of it");
 }
@@ -88,7 +92,9 @@ fn a_size_that_only_regions_outside_of_the_public_list_keep_cannot_be_ordered() 
 #[test]
 fn a_size_is_never_priced_as_its_promotional_offer_and_the_table_is_as_old_as_its_rows() {
     let facts = Facts::embedded();
-    let price = |size: &str, region: &str| facts.prices().of_size(size).find(|row| row.region == region).unwrap().price;
+    let price = |size: &str, region: &str| {
+        facts.prices().of_size(size).find(|row| row.region == region).unwrap().price
+    };
     assert_eq!(price("Standard_NC6", "westus2").unwrap().to_string(), "0.90");
     assert_eq!(price("Standard_NC6_Promo", "westus2").unwrap().to_string(), "0.396");
     let promo = cudock_facts::check::all(&facts);
@@ -102,7 +108,11 @@ fn a_driver_is_found_for_the_series_first_and_then_for_all() {
     let facts = Facts::embedded();
     let driver = |service: &str, size: &str| {
         let size = facts.sizes().find(size).one().unwrap();
-        facts.services().driver_on(service, size).and_then(|row| row.release(&facts)).map(|driver| driver.to_string())
+        facts
+            .services()
+            .driver_on(service, size)
+            .and_then(|row| row.release(&facts))
+            .map(|driver| driver.to_string())
     };
     let said = |driver: &str| Some(driver.to_owned());
     assert_eq!(driver("vm", "Standard_ND96isr_H100_v5"), said("580.126.16"));

@@ -197,13 +197,20 @@ fn accelerator(facts: &Facts, day: Date, place: &Place<'_>, name: &str, count: u
     let larger = on_sale().filter(|size| size.gpu_count.is_some_and(|has| has > wanted)).min_by(by_count);
     if let (Status::Retired { .. }, Some(larger)) = (&assessment.status, larger) {
         let has = larger.gpu_count.unwrap_or_default();
-        assessment.notes.push(format!("{} has {has} of them, which a request for {count} does not match.", larger.name));
+        assessment
+            .notes
+            .push(format!("{} has {has} of them, which a request for {count} does not match.", larger.name));
     }
     Some(assessment)
 }
 
 /// A number of GPUs that no size ever had; none if the GPU itself is in no size.
-fn no_such_count(facts: &Facts, place: &Place<'_>, plural: &str, mut others: Vec<&Size>) -> Option<Assessment> {
+fn no_such_count(
+    facts: &Facts,
+    place: &Place<'_>,
+    plural: &str,
+    mut others: Vec<&Size>,
+) -> Option<Assessment> {
     others.sort_by(|a, b| a.gpu_count.partial_cmp(&b.gpu_count).unwrap_or(std::cmp::Ordering::Equal));
     let first = others.first()?;
     let counts = others.iter().filter_map(|size| size.gpu_count.filter(|count| *count >= 1.0));
@@ -211,12 +218,8 @@ fn no_such_count(facts: &Facts, place: &Place<'_>, plural: &str, mut others: Vec
     counts.dedup();
     let message = format!("no Azure size has {plural}; sizes on sale have {}", counts.join(", "));
     let near = others.iter().map(|size| size.name.clone()).collect();
-    let mut assessment = Assessment::new(
-        Status::NoSuchSize { near },
-        Some(codes::NO_SUCH_COUNT),
-        Severity::Error,
-        message,
-    );
+    let mut assessment =
+        Assessment::new(Status::NoSuchSize { near }, Some(codes::NO_SUCH_COUNT), Severity::Error, message);
     assessment.old = Some(Old::of(facts, first, place));
     Some(assessment)
 }

@@ -201,7 +201,8 @@ fn sizes_that_only_the_retirement_notices_name_are_known() {
 
 #[test]
 fn a_number_of_gpus_that_no_size_has_is_not_fine() {
-    let findings = judged("resources:\n  cloud: azure\n  accelerators: ['V100:4', 'T4:2', 'T4:4', 'A100-80GB:3']\n");
+    let findings =
+        judged("resources:\n  cloud: azure\n  accelerators: ['V100:4', 'T4:2', 'T4:4', 'A100-80GB:3']\n");
     let shown: Vec<(&str, Option<&str>)> =
         findings.iter().map(|one| (one.message.as_str(), one.code)).collect();
     assert_eq!(

@@ -153,7 +153,8 @@ fn not_offered(case: &Case) -> Option<String> {
     let standing = case.standing();
     if standing == Standing::Refused {
         let row = case.support();
-        let note = row.and_then(|row| row.note.as_deref()).map(|note| format!(": {note}")).unwrap_or_default();
+        let note =
+            row.and_then(|row| row.note.as_deref()).map(|note| format!(": {note}")).unwrap_or_default();
         let day = row.map(|row| format!(" (source of {})", row.as_of)).unwrap_or_default();
         return Some(format!("{} does not take its series{day}{note}", kind.name()));
     }

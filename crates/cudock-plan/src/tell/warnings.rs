@@ -99,7 +99,8 @@ impl Told<'_, '_, '_> {
             return None;
         }
         let assumed = usd(self.ranked.uncertainty);
-        let message = "costs the same as others within what is assumed; evidence, management and time order them";
+        let message =
+            "costs the same as others within what is assumed; evidence, management and time order them";
         let evidence = format!("{assumed} of its cost rest on assumptions (start, disk, fees)");
         let fix = "choose by what suits you, not by the cents";
         Some(self.finding(codes::WITHIN_UNCERTAINTY, Severity::Note, message.to_owned(), fix, vec![evidence]))

@@ -69,10 +69,16 @@ pub(super) fn all() -> Vec<Case> {
         Case {
             name: "the example of plan --help",
             workload: on(job(hours(3)), |work| work.gpu.memory = 40 * GB),
-            first: &["Standard_NC24ads_A100_v4", "Standard_NC72lds_xl_RTXPRO6000BSE_v6", "Standard_NC72ds_xl_RTXPRO6000BSE_v6"],
+            first: &[
+                "Standard_NC24ads_A100_v4",
+                "Standard_NC72lds_xl_RTXPRO6000BSE_v6",
+                "Standard_NC72ds_xl_RTXPRO6000BSE_v6",
+            ],
             services: &[],
             regions: &[],
-            forbidden: |one| closed(one) || (one.size.contains("RTXPRO") && !RTX.contains(&one.region.as_str())),
+            forbidden: |one| {
+                closed(one) || (one.size.contains("RTXPRO") && !RTX.contains(&one.region.as_str()))
+            },
             why: "no restricted region and no RTX PRO 6000 outside of its two regions in an answer for everybody",
         },
         Case {
@@ -291,7 +297,9 @@ pub(super) fn all() -> Vec<Case> {
             first: &["Standard_ND96amsr_A100_v4"],
             services: &[Vm, Aks],
             regions: &["westeurope"],
-            forbidden: |one| one.region == "germanynorth" && !one.warnings.iter().any(|found| found.code == "CD0826"),
+            forbidden: |one| {
+                one.region == "germanynorth" && !one.warnings.iter().any(|found| found.code == "CD0826")
+            },
             why: "Germany North gives access on request: named, it comes last and says so",
         },
         Case {

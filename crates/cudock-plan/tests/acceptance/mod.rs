@@ -40,8 +40,10 @@ fn the_first_choice_is_an_experts_and_nothing_forbidden_is_among_the_first_three
     for case in &cases {
         let plan = embedded_plan(&case.workload);
         let top = top_three(&plan);
-        let shown: Vec<String> =
-            top.iter().map(|one| format!("{} {} {} ${}", one.service.id(), one.size, one.region, one.cost.total)).collect();
+        let shown: Vec<String> = top
+            .iter()
+            .map(|one| format!("{} {} {} ${}", one.service.id(), one.size, one.region, one.cost.total))
+            .collect();
         let good = match top.first() {
             None => case.first.is_empty(),
             Some(best) => {
@@ -70,8 +72,11 @@ fn is_proven(workload: &Workload, offer: &Offer) -> bool {
     if let Some(profile) = services.profile.iter().find(|profile| profile.name == name) {
         return profile.regions.iter().any(|offered| offered == region);
     }
-    let Some(series) = facts.sizes().find(name).one().and_then(|size| size.series.as_deref()) else { return false };
-    let sold = services.regions_of_series(series).is_none_or(|row| row.regions.iter().any(|name| name == region));
+    let Some(series) = facts.sizes().find(name).one().and_then(|size| size.series.as_deref()) else {
+        return false;
+    };
+    let sold =
+        services.regions_of_series(series).is_none_or(|row| row.regions.iter().any(|name| name == region));
     let support = services.support_of(offer.service.id(), series);
     sold && support.is_some_and(|row| matches!(row.value, Documented | InUse))
 }

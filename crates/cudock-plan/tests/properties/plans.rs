@@ -68,7 +68,7 @@ fn look_at_all(plan: &Plan<'_>) -> Result<(), TestCaseError> {
     let choices = plan.choices();
     prop_assert_eq!(
         choices.cheapest.map(|ranked| ranked.total),
-        plan.ranked().first().map(|ranked| ranked.total)
+        plan.ranked().iter().map(|ranked| ranked.total).min()
     );
     let soonest = plan.ranked().iter().map(|ranked| ranked.time).min();
     if !plan.compares_published() {

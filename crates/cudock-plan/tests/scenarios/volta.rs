@@ -89,8 +89,10 @@ fn the_tables_of_today_offer_no_v100_outside_of_public_regions() {
     assert!(!plan.ranked().is_empty());
     assert!(plan.ranked().iter().chain(plan.unlisted()).all(|ranked| {
         let catalog = &embedded().1;
-        catalog.size_name(ranked.offer.size) == LARGE && !catalog.region_name(ranked.offer.region).contains("jio")
+        catalog.size_name(ranked.offer.size) == LARGE
+            && !catalog.region_name(ranked.offer.region).contains("jio")
     }));
-    let codes: Vec<&str> = refused(&plan, ServiceKind::Vm, OLD).iter().map(|rejection| rejection.code).collect();
+    let codes: Vec<&str> =
+        refused(&plan, ServiceKind::Vm, OLD).iter().map(|rejection| rejection.code).collect();
     assert!(codes.contains(&"CD0801") && codes.contains(&"CD0827"), "{codes:?}");
 }

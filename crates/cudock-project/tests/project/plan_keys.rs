@@ -230,7 +230,10 @@ fn every_key_with_a_unit_refuses_a_bare_number_with_a_suggestion() {
     for ((table, key), suggestion) in sizes.chain(times).chain([(&("data", "rate"), "40MB/s or 40GB/s")]) {
         for written in ["40", "\"40\""] {
             let error = read(&format!("[{table}]\n{key} = {written}\n")).map(|_| ()).unwrap_err();
-            assert!(error.contains(&format!("`40` has no unit; write {suggestion}")), "{table}.{key}: {error}");
+            assert!(
+                error.contains(&format!("`40` has no unit; write {suggestion}")),
+                "{table}.{key}: {error}"
+            );
             assert!(error.contains("cudock.toml:2:"), "{error}");
         }
         let error = read(&format!("[{table}]\n{key} = true\n")).map(|_| ()).unwrap_err();

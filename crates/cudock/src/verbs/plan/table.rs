@@ -250,7 +250,7 @@ pub(super) fn rejected(view: &View<'_>, all: bool, fits: bool) {
 /// all the nearest have been told.
 fn services(view: &View<'_>, fits: bool) {
     let present: BTreeSet<ServiceKind> =
-        view.plan.ranked().iter().map(|ranked| ranked.offer.service).collect();
+        view.plan.ranked().iter().chain(view.plan.unlisted()).map(|ranked| ranked.offer.service).collect();
     for service in ServiceKind::ALL.into_iter().filter(|service| !present.contains(service)) {
         let of_service =
             || view.plan.rejected().iter().filter(|rejection| rejection.service == Some(service));
@@ -285,7 +285,9 @@ pub(super) fn nothing(view: &View<'_>, relaxed: &[Relaxed]) {
     let considered = words::thousands(&view.plan.considered().to_string());
     let verdict = match view.plan.unlisted().len() {
         0 => format!("none of {considered} offers fits"),
-        several => format!("none of {considered} offers is documented to fit; {several} that no source lists would"),
+        several => {
+            format!("none of {considered} offers is documented to fit; {several} that no source lists would")
+        }
     };
     line(format!("\n{}", styled(RED, &verdict)));
     let nearest = view.plan.nearest();

@@ -70,8 +70,7 @@ impl Asking<'_> {
 impl Asking<'_> {
     /// The day it begins. What was on sale in the past is no longer to be had.
     fn begins(&self) -> Result<Date, Failure> {
-        let given =
-            either(self.flags.begins, "--begins", self.file().workload.begins, "workload.begins");
+        let given = either(self.flags.begins, "--begins", self.file().workload.begins, "workload.begins");
         match given {
             Some((day, given)) if day < self.today => {
                 let problem = format!("{day} is in the past; today is {}", self.today);

@@ -168,7 +168,8 @@ fn check_and_plan_consider_the_same_sizes() {
     // The plan drops the others because they ended, or because no page describes them.
     let flags = PlanFlags { duration: "1h".parse().ok(), ..PlanFlags::default() };
     let project = Project::without_file(Path::new("."));
-    let asked = workload::understand(&facts, &project, &flags, today).unwrap_or_else(|failure| panic!("{failure:?}"));
+    let asked =
+        workload::understand(&facts, &project, &flags, today).unwrap_or_else(|failure| panic!("{failure:?}"));
     let catalog = Catalog::of(&facts);
     let plan = cudock_plan::plan(&catalog, &facts, &asked.workload, &asked.verdicts);
     let gone = |name: &str| {
@@ -176,7 +177,8 @@ fn check_and_plan_consider_the_same_sizes() {
         let ended = known.iter().any(|rule| !rule.holds && ["CD0801", "CD0812"].contains(&rule.code));
         let barred = || {
             let told = plan.rejected().iter();
-            let of_size = told.filter(|one| one.size.as_deref() == Some(name) && one.service == Some(ServiceKind::Vm));
+            let of_size =
+                told.filter(|one| one.size.as_deref() == Some(name) && one.service == Some(ServiceKind::Vm));
             let codes: Vec<&str> = of_size.map(|one| one.code).collect();
             codes.contains(&"CD0801") && plan.find(ServiceKind::Vm, name, None, None).is_none()
         };

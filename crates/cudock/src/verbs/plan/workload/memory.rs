@@ -87,7 +87,7 @@ impl Asking<'_> {
             row.is_some_and(|gpu| gpu.vendor == cudock_facts::tables::Vendor::Nvidia)
         };
         let sizes = self.facts.sizes().size.iter();
-        let on_sale = sizes.filter(|size| self.facts.is_orderable(size, self.today));
+        let on_sale = sizes.filter(|size| size.is_on_sale(self.today));
         on_sale
             .filter(|size| size.gpu_count.is_some_and(|count| count >= 1.0))
             .filter(|size| size.gpu.as_deref().is_some_and(nvidia))
