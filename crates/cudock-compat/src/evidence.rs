@@ -208,6 +208,8 @@ pub enum Code {
     },
     /// Not known, and why.
     Unknown(String),
+    /// Made when it runs: it opens the driver, and its files hold none. Says how that is known.
+    AtRunTime(String),
     /// It has none, and needs none of its own.
     None,
 }
@@ -227,6 +229,9 @@ pub struct CodeFile {
     pub loose: bool,
     /// The toolkit that made it.
     pub toolkit: Option<CudaVersion>,
+    /// NVIDIA's libraries that are linked into it statically, as far as they choose kernels by the card: cuBLAS, cuDNN.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub embeds: Vec<&'static str>,
 }
 
 /// How much the gaps of a file matter.
@@ -235,7 +240,8 @@ pub struct CodeFile {
 pub enum Role {
     /// Every module is there to be used: one that does not load fails.
     Program,
-    /// Most modules are there to be used, some for one kind of card alone.
+    /// A library of a framework or a package: most modules are there to be used, some for one kind of card alone, and
+    /// a library without any for the card is optional if another one covers it.
     Framework,
     /// NVIDIA's own libraries choose among modules by the card.
     Vendor,

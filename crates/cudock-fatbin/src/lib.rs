@@ -19,6 +19,8 @@ mod payload;
 mod read;
 mod slim;
 mod summary;
+mod targets;
+mod wrappers;
 
 pub use container::{Arch, Codec, Damage, Entry, EntryKind, Member, Module, Variant};
 pub use cubin::{Cubin, Kernel};
@@ -28,4 +30,5 @@ pub use files::{FileError, Inspected, Trouble, inspect};
 pub use payload::PayloadError;
 pub use read::{Binary, FileKind, ReadError, is_candidate, read};
 pub use slim::{Code, CompactError, Job, Patch, Plan, SlimError, Slimmed, in_memory, plan, slim};
-pub use summary::{CodeKind, Line, sentence};
+pub use summary::{CodeKind, Coverage, Line};
+pub use targets::{PtxTarget, Targets};

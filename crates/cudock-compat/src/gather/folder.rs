@@ -31,7 +31,7 @@ pub(super) fn evidence(folder: &Path, name: &str, context: &Context<'_>) -> Resu
         Evidence { subject: name.to_owned(), kind: SubjectKind::Folder, cpu, ..Evidence::default() };
     for python in environments_below(&tree, &files, &prefix) {
         let (units, late) =
-            frameworks::units(context.facts, &files, &search, &python, arch, wholeness, &mut survey.code);
+            frameworks::units(context.facts, &files, &search, &python, arch, wholeness, &mut survey);
         evidence.units.extend(units);
         evidence.findings.extend(late);
         evidence.components.extend(components::distributions(&python));

@@ -10,6 +10,7 @@ mod image;
 mod kept;
 mod linking;
 mod loose;
+mod packages;
 mod program;
 mod programs;
 mod subject;

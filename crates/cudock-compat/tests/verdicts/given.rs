@@ -75,6 +75,7 @@ impl Part {
             device_linked: false,
             loose: false,
             toolkit: None,
+            embeds: Vec::new(),
         };
         match &mut self.0.code {
             Code::Files(files) => files.push(file),
@@ -118,6 +119,12 @@ impl Part {
         let (broken, needed_by) = (Some(format!("/opt/first/{library}")), self.0.path.clone());
         let library = library.to_owned();
         self.0.missing.push(Missing { library, needed_by, version: None, broken, effect: Effect::Fails });
+        self
+    }
+
+    /// NVIDIA's libraries that are linked into the last file.
+    pub(crate) fn embeds(mut self, libraries: &[&'static str]) -> Self {
+        self.last_file().embeds = libraries.to_vec();
         self
     }
 
