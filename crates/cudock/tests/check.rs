@@ -16,6 +16,8 @@ mod declared;
 mod images;
 #[path = "check_support/libcuda.rs"]
 mod libcuda;
+#[path = "check_support/packages.rs"]
+mod packages;
 #[path = "check_support/programs.rs"]
 mod programs;
 #[path = "check_support/real.rs"]

@@ -20,6 +20,13 @@ fn a_library() {
 }
 
 #[test]
+fn ptx_of_device_linked_parts_is_in_the_summary() {
+    insta::assert_snapshot!(told(&["inspect", &fixture("device-linked-ptx.so")]));
+    let report = json(&run(&["inspect", &fixture("device-linked-ptx.so"), "--format", "json"]));
+    assert_eq!(report["files"][0]["gpu_code"]["device_link_ptx"], serde_json::json!(["compute_75"]));
+}
+
+#[test]
 fn kernels() {
     insta::assert_snapshot!(told(&["inspect", "--kernels", &fixture("sm_90a.cubin")]));
 }
@@ -28,7 +35,7 @@ fn kernels() {
 fn a_directory() {
     let report = json(&run(&["inspect", &fixture(""), "--format", "json"]));
     assert_eq!(report["schema"], 1);
-    assert_eq!(report["files"].as_array().unwrap().len(), 16, "the text file is passed over");
+    assert_eq!(report["files"].as_array().unwrap().len(), 18, "the text file is passed over");
     assert!(report["errors"].as_array().unwrap().is_empty());
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use cudock_facts::Facts;
 use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
-use cudock_host::frameworks::Support;
 use cudock_image::Tree;
 
 use super::frameworks::{CodeAt, Wholeness};
@@ -28,7 +27,7 @@ pub(crate) struct Survey {
     pub(crate) findings: Vec<Finding>,
     /// Files that can come to the driver and hold no GPU code.
     pub(crate) reaching: Vec<String>,
-    /// NVIDIA's packages, which count where nothing uses them.
+    /// NVIDIA's packages, which count where nothing else was found.
     pub(crate) nvidias: Vec<Unit>,
     /// Packages that make their GPU code when they run, which count where nothing else was found.
     pub(crate) compiling: Vec<Unit>,
@@ -110,8 +109,8 @@ pub(crate) fn programs_and_rest(
     for at in rest {
         evidence.units.extend(programs::unit(facts, files, search, &at.path, Wholeness::Part));
     }
-    let mut units = evidence.units.iter();
-    if units.any(|unit| !matches!(unit.support, Support::Cpu { .. })) {
+    // A framework's CPU build beside NVIDIA's libraries does not use them.
+    if !evidence.units.is_empty() {
         return;
     }
     evidence.units.extend(nvidias);

@@ -68,10 +68,6 @@ pub(super) struct FileVerdict {
     pub(super) decides: Loads,
     /// How many modules decide.
     pub(super) deciding: u64,
-    /// How many of how many modules do not load, where others do.
-    pub(super) gaps: Option<(u64, u64)>,
-    /// What those that do not load are for.
-    pub(super) gap_targets: Vec<String>,
 }
 
 /// Machine code on a card. From CUDA 13.2 on, 7.2 and 8.7 run what their major runs.
@@ -181,8 +177,6 @@ pub(super) fn judge(file: &CodeFile, card: Card) -> Option<FileVerdict> {
     let answers: Vec<(&Pattern, Loads)> =
         file.patterns.iter().map(|pattern| (pattern, loads(pattern, card, file.toolkit))).collect();
     let total: u64 = answers.iter().map(|(pattern, _)| pattern.modules).sum();
-    let bad: u64 =
-        answers.iter().filter(|(_, loads)| !loads.works()).map(|(pattern, _)| pattern.modules).sum();
     let general: Vec<&(&Pattern, Loads)> =
         answers.iter().filter(|(pattern, _)| !is_special(pattern)).collect();
     // A file of special modules alone has no others to decide.
@@ -194,16 +188,8 @@ pub(super) fn judge(file: &CodeFile, card: Card) -> Option<FileVerdict> {
         Role::Vendor => answers.iter().map(|(_, loads)| *loads).min()?,
         Role::Program | Role::Framework => majority(&deciding)?,
     };
-    let mut gap_targets: Vec<String> = answers
-        .iter()
-        .filter(|(_, loads)| !loads.works())
-        .flat_map(|(pattern, _)| pattern.sass.iter().map(ToString::to_string))
-        .collect();
-    gap_targets.sort();
-    gap_targets.dedup();
-    let gaps = (decides.works() && bad > 0).then_some((bad, total));
     let deciding = deciding.iter().map(|(pattern, _)| pattern.modules).sum();
-    Some(FileVerdict { decides, deciding, gaps, gap_targets })
+    Some(FileVerdict { decides, deciding })
 }
 
 /// What becomes of most modules: it works if more of them load than not.

@@ -300,7 +300,10 @@ proptest! {
         let judgement = judge(&given.0, &target, facts());
         let capability = target.capability.unwrap();
         let texts = judgement.findings.iter().map(|finding| finding.message.clone());
-        for text in texts.chain([judgement.reason.clone()]) {
+        let optional = judgement.findings.iter().filter(|finding| finding.code == "CD0508");
+        let seen = optional.flat_map(|finding| &finding.evidence);
+        let seen = seen.map(|seen| format!("no code for capability: {}", seen.detail));
+        for text in texts.chain([judgement.reason.clone()]).chain(seen) {
             for code in listed_after_no_code(&text) {
                 let code: cudock_facts::version::SmArch = code.parse().unwrap();
                 prop_assert!(!code.runs_on(capability), "{text}");

@@ -125,8 +125,8 @@ fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) ->
         return Ok(Stop { verdict: Verdict::Works, error: None, reason });
     };
     // Where all of it fails, there is nothing to say about parts.
-    for other in files.iter().filter(|other| answer.works() && other.role != Role::Vendor) {
-        gaps(case, card, other);
+    if answer.works() {
+        gaps(case, unit, card, &files.iter().filter(|other| other.role != Role::Vendor).collect::<Vec<_>>());
     }
     let has_ptx = file.patterns.iter().any(|pattern| !pattern.ptx.is_empty());
     let without_code = match (file.device_linked, file.loose && has_ptx) {
@@ -191,34 +191,47 @@ fn first_toolkit(case: &Case<'_>, capability: Capability) -> Option<(CudaVersion
     Some((first, toolkit.ptx_isa))
 }
 
+/// Says which libraries of a package have nothing for the card, and which modules of the others do not load.
+fn gaps(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[&CodeFile]) {
+    let mut optional = Vec::new();
+    for file in files {
+        let (failing, modules, patterns) = code::failing(file, card);
+        if failing > 0 && failing == modules && file.role == Role::Framework {
+            optional.push(*file);
+        } else if failing > 0 {
+            partly(case, card, file, (failing, modules, &patterns));
+        }
+    }
+    if optional.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = optional.iter().map(|file| short(&file.path)).collect();
+    let names = names.join(", ");
+    case.applies("R2", format!("{}: {names} have nothing for {}", unit.name, card.capability));
+    let message = format!(
+        "{} of {} libraries have no code for capability {}, and features that need them are unavailable: {names}",
+        optional.len(),
+        files.len(),
+        card.capability,
+    );
+    let has =
+        |file: &&CodeFile| Seen::new(file.path.clone(), format!("has {}", code::targets(&file.patterns)));
+    let seen = optional.iter().map(has).collect();
+    let fix = "nothing to do where the package falls back to other kernels; see its documentation";
+    case.find(Severity::Note, codes::OPTIONAL_LIBRARY_WITHOUT_CODE, message, seen, fix);
+}
+
 /// Says which modules of a file do not load.
-fn gaps(case: &mut Case<'_>, card: Card, file: &CodeFile) {
-    let Some(verdict) = code::judge(file, card) else { return };
-    let total: u64 = file.patterns.iter().map(|pattern| pattern.modules).sum();
-    let (bad, total) = verdict.gaps.unwrap_or((if verdict.decides.works() { 0 } else { total }, total));
-    if bad == 0 {
-        return;
-    }
-    if bad == total && file.role == Role::Framework {
-        case.applies("R2", format!("{}: nothing for {}", file.path, card.capability));
-        let message = format!(
-            "{} has no code for capability {}: features that need it are unavailable",
-            short(&file.path),
-            card.capability
-        );
-        let seen = vec![Seen::new(file.path.clone(), format!("has {}", code::targets(&file.patterns)))];
-        let fix = "nothing to do where the package falls back to another library; its documentation lists what needs which card";
-        case.find(Severity::Note, codes::OPTIONAL_LIBRARY_WITHOUT_CODE, message, seen, fix);
-        return;
-    }
+fn partly(case: &mut Case<'_>, card: Card, file: &CodeFile, failing: (u64, u64, &[Pattern])) {
+    let (failing, modules, patterns) = failing;
     case.applies(
         "A3",
-        format!("{}: {bad} of {total} modules have nothing for {}", file.path, card.capability),
+        format!("{}: {failing} of {modules} modules have nothing for {}", file.path, card.capability),
     );
     let message = format!(
-        "{}: {bad} of {total} modules ({}) have no code for capability {}; kernels in them fail or fall back",
+        "{}: {failing} of {modules} modules ({}) have no code for capability {}; kernels in them fail or fall back",
         short(&file.path),
-        verdict.gap_targets.join(" "),
+        code::targets(patterns),
         card.capability
     );
     let seen = vec![Seen::new(file.path.clone(), code::targets(&file.patterns))];
