@@ -232,6 +232,9 @@ pub struct CodeFile {
     /// NVIDIA's libraries that are linked into it statically, as far as they choose kernels by the card: cuBLAS, cuDNN.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub embeds: Vec<&'static str>,
+    /// Libraries it cannot be loaded without, by name.
+    #[serde(skip)]
+    pub needed: Vec<String>,
 }
 
 /// How much the gaps of a file matter.

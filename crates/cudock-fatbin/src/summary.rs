@@ -170,21 +170,21 @@ impl Coverage {
         };
         let covers = format!("covers {}", named("sm_", &sass));
         // PTX for one card alone does not carry to newer ones.
-        let Some(carries) = ptx.iter().rev().find(|arch| arch.variant == Variant::Plain) else {
+        let Some(newest_ptx) = ptx.iter().rev().find(|arch| arch.variant == Variant::Plain) else {
             return format!("{covers}; no PTX: nothing newer than sm_{} will run", newest.number);
         };
         let general: Vec<&Targets> = self.modules.iter().filter(|module| !module.is_special()).collect();
-        let carried = general.iter().filter(|module| module.has_plain_ptx()).count();
-        match (carried, general.len()) {
-            (carried, all) if carried == all => {
-                format!("{covers}; newer cards compile its compute_{carries} PTX at first use")
+        let with_ptx = general.iter().filter(|module| module.has_plain_ptx()).count();
+        match (with_ptx, general.len()) {
+            (with_ptx, all) if with_ptx == all => {
+                format!("{covers}; newer cards compile its compute_{newest_ptx} PTX at first use")
             }
-            (carried, all) if carried * 2 >= all => format!(
-                "{covers}; newer cards compile its compute_{carries} PTX at first use, and {} of {all} modules have none",
-                all - carried
+            (with_ptx, all) if with_ptx * 2 >= all => format!(
+                "{covers}; newer cards compile its compute_{newest_ptx} PTX at first use, and {} of {all} modules have none",
+                all - with_ptx
             ),
-            (carried, all) => format!(
-                "{covers}; only {carried} of {all} modules have PTX (compute_{carries}): most will not run on anything newer than sm_{}",
+            (with_ptx, all) => format!(
+                "{covers}; only {with_ptx} of {all} modules have PTX (compute_{newest_ptx}): most will not run on anything newer than sm_{}",
                 newest.number
             ),
         }

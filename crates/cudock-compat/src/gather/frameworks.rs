@@ -239,5 +239,6 @@ pub(crate) fn code_file(at: CodeAt, role: Role) -> CodeFile {
         loose: at.code.loose,
         toolkit: at.code.toolkit,
         embeds: if role == Role::Vendor { Vec::new() } else { at.code.embeds },
+        needed: at.code.needed,
     }
 }

@@ -47,6 +47,7 @@ pub(crate) struct FileCode {
     pub(crate) loose: bool,
     pub(crate) toolkit: Option<CudaVersion>,
     pub(crate) embeds: Vec<&'static str>,
+    pub(crate) needed: Vec<String>,
 }
 
 /// Looks at a file of an image.
@@ -88,7 +89,7 @@ pub(crate) fn is_record(path: &str) -> bool {
 
 /// Python source.
 pub(crate) fn is_source(path: &str) -> bool {
-    path.ends_with(".py")
+    path.rsplit_once('.').is_some_and(|(_, extension)| extension == "py")
 }
 
 /// The lines of a RECORD that name shared libraries: the rest is of no use, and long.
@@ -164,6 +165,7 @@ pub(crate) fn read(bytes: &[u8]) -> ElfFacts {
         loose,
         toolkit: toolkit.map(|(major, minor)| CudaVersion::new(major, minor)),
         embeds: starts.embeds.clone(),
+        needed: binary.linkage.needed.clone(),
     });
     let is_driver = binary.linkage.soname.as_deref() == Some("libcuda.so.1");
     let note = if is_driver {

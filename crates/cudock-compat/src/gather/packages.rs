@@ -129,7 +129,7 @@ fn runtime(facts: &Facts, files: &dyn Contents, code: &[CodeAt]) -> Option<Runti
         };
         let version: Option<CudaVersion> = at.code.toolkit.or_else(of_ptx);
         let by_name = || needed.and_then(|major| major.split('.').next()?.parse().ok());
-        let major: u8 = version.map(|version| version.major()).or_else(by_name)?;
+        let major: u8 = version.map(CudaVersion::major).or_else(by_name)?;
         Some(Runtime { major, version, linked_in: elf.words.runtime_inside, path: at.path.clone() })
     };
     code.iter().filter_map(found).min_by_key(|runtime| (runtime.major, runtime.version))

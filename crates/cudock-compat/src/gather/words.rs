@@ -10,6 +10,7 @@ const MAX_SECTION: usize = 64 << 20;
 
 /// What the texts in an ELF file tell.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an observation of its own")]
 pub(crate) struct Words {
     /// Whether a CUDA runtime is linked into it.
     pub(crate) runtime_inside: bool,

@@ -116,8 +116,8 @@ const MINOR_SHARE: u64 = 20;
 const MACHINE_CODE_SHARE: u64 = 4;
 
 /// What a package's libraries come to, and the library that decides. Packages bring libraries for features of some cards,
-/// such as FlashAttention, so one that covers the card is enough, unless it is a minor part of the package. Of several,
-/// the largest decides.
+/// such as attention kernels, so one that covers the card is enough, unless it is a minor part of the package or links one
+/// that does not. Of several, the largest decides.
 pub(super) fn package<'f>(files: &[&'f CodeFile], card: Card) -> Option<(Loads, &'f CodeFile)> {
     let judged = best_copies(files.iter().filter_map(|file| Some((judge(file, card)?, *file))));
     let modules = |wanted: &dyn Fn(Loads) -> bool| -> u64 {
@@ -129,11 +129,35 @@ pub(super) fn package<'f>(files: &[&'f CodeFile], card: Card) -> Option<(Loads, 
     };
     let (loading, all) = (modules(&Loads::works), modules(&|_| true));
     let machine_code = modules(&Loads::is_machine_code);
-    let works = loading > 0 && loading.saturating_mul(MINOR_SHARE) >= all;
+    let mut broken = judged.iter().filter(|(verdict, _)| !verdict.decides.works());
+    let works = loading > 0
+        && loading.saturating_mul(MINOR_SHARE) >= all
+        && !broken.any(|(_, file)| judged.iter().any(|(other, by)| other.decides.works() && links(by, file)));
     let at_once = machine_code > 0 && machine_code.saturating_mul(MACHINE_CODE_SHARE) >= loading;
     let decides = |loads: Loads| loads.works() == works && (!works || loads.is_machine_code() == at_once);
     let deciding = judged.iter().filter(|(verdict, _)| decides(verdict.decides));
     deciding.max_by_key(|(verdict, _)| verdict.deciding).map(|(verdict, file)| (verdict.decides, *file))
+}
+
+/// Whether a library cannot be loaded without another.
+fn links(library: &CodeFile, other: &CodeFile) -> bool {
+    let name = other.path.rsplit('/').next().unwrap_or(&other.path);
+    library.needed.iter().any(|needed| needed == name)
+}
+
+/// The files of a framework together: which of them holds a kernel is its own affair.
+pub(super) fn pooled(files: &[&CodeFile]) -> Option<CodeFile> {
+    let first = files.first()?;
+    let mut pool = CodeFile { patterns: Vec::new(), ..(*first).clone() };
+    for pattern in files.iter().flat_map(|file| &file.patterns) {
+        match pool.patterns.iter_mut().find(|known| {
+            known.sass == pattern.sass && known.ptx == pattern.ptx && known.grouped == pattern.grouped
+        }) {
+            Some(known) => known.modules += pattern.modules,
+            None => pool.patterns.push(pattern.clone()),
+        }
+    }
+    Some(pool)
 }
 
 /// Of the copies of a library for several CUDA versions (`libbitsandbytes_cuda128.so`), one is loaded: the best counts.

@@ -76,6 +76,7 @@ impl Part {
             loose: false,
             toolkit: None,
             embeds: Vec::new(),
+            needed: Vec::new(),
         };
         match &mut self.0.code {
             Code::Files(files) => files.push(file),
@@ -125,6 +126,12 @@ impl Part {
     /// NVIDIA's libraries that are linked into the last file.
     pub(crate) fn embeds(mut self, libraries: &[&'static str]) -> Self {
         self.last_file().embeds = libraries.to_vec();
+        self
+    }
+
+    /// A library that the last file cannot be loaded without.
+    pub(crate) fn needs(mut self, library: &str) -> Self {
+        self.last_file().needed.push(library.to_owned());
         self
     }
 

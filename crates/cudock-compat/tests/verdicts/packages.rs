@@ -153,6 +153,31 @@ case!(
     fails(209)
 );
 
+/// torch 2.9.0 of CUDA 12.8: MAGMA in its linear algebra was built for older cards than its core.
+fn torch_2_9(kind: UnitKind) -> Part {
+    unit("torch 2.9.0", kind)
+        .file("/site/torch/lib/libtorch_cuda.so", Role::Framework)
+        .module(&["sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"], &[], 480)
+        .file("/site/torch/lib/libtorch_cuda_linalg.so", Role::Framework)
+        .module(&["sm_50", "sm_60", "sm_70", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"], &[], 107)
+        .needs("libtorch_cuda.so")
+}
+case!(
+    the_libraries_of_a_framework_belong_together,
+    "R2",
+    torch_2_9(UnitKind::Framework),
+    gpu("P100", R580),
+    fails(209)
+);
+case!(
+    a_library_that_links_one_without_code_does_not_save_the_package,
+    "R2",
+    torch_2_9(UnitKind::Extension),
+    gpu("P100", R580),
+    fails(209)
+);
+case!(a_framework_runs_where_most_of_it_does, "R2", torch_2_9(UnitKind::Framework), gpu("T4", R580), works());
+
 // A4: NVIDIA's packages by themselves, and code made at run time.
 case!(
     nccl_by_itself_works_where_it_has_code,

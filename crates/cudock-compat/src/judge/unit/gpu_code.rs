@@ -5,7 +5,7 @@ use cudock_facts::version::{Capability, CudaVersion, PtxIsa, SmArch, Variant};
 use cudock_host::Verdict;
 
 use crate::codes;
-use crate::evidence::{Code, CodeFile, Pattern, Role, Unit};
+use crate::evidence::{Code, CodeFile, Pattern, Role, Unit, UnitKind};
 use crate::judge::code::{self, Card, Jit, Loads};
 use crate::judge::libcuda::Driver;
 use crate::judge::{Case, Failure, Stop, fails, other_error};
@@ -112,7 +112,13 @@ fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) ->
         vendor(case, card, file);
     }
     let programs = of(Role::Program).filter_map(|file| Some((code::judge(file, card)?.decides, file)));
-    let package = code::package(&of(Role::Framework).collect::<Vec<_>>(), card);
+    // The libraries of a framework belong together; those of a package may be features of single cards.
+    let libraries: Vec<&CodeFile> = of(Role::Framework).collect();
+    let pool = code::pooled(&libraries).filter(|_| unit.kind == UnitKind::Framework);
+    let package = match &pool {
+        Some(pool) => code::judge(pool, card).map(|verdict| (verdict.decides, pool)),
+        None => code::package(&libraries, card),
+    };
     let worst = programs.chain(package).max_by_key(|(loads, _)| *loads);
     // NVIDIA's libraries decide where they are what is looked at.
     let is_nvidias = of(Role::Vendor).any(|file| file.path == unit.path);
@@ -135,7 +141,12 @@ fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) ->
         (false, false) => 209,
     };
     let (failing, modules, patterns) = code::failing(file, card);
-    let seen = vec![Seen::new(file.path.clone(), format!("has {}", code::targets(&file.patterns)))];
+    let is_pool = pool.is_some() && file.role == Role::Framework;
+    let judged = if is_pool { libraries } else { vec![file] };
+    let seen = judged
+        .iter()
+        .map(|file| Seen::new(file.path.clone(), format!("has {}", code::targets(&file.patterns))))
+        .collect();
     if answer == Loads::Nothing
         && let Some(code) = code::closed_group(&file.patterns, card.capability)
     {
