@@ -16,15 +16,13 @@ use super::survey::Survey;
 use crate::evidence::{Code, CodeFile, Role, Runtime, Unit, UnitKind};
 
 /// Directories of site-packages that hold NVIDIA's libraries or its tools, whatever their files are called.
-const NVIDIA_DIRECTORIES: [&str; 7] = [
-    "nvidia",
-    "tensorrt",
-    "tensorrt_libs",
-    "tensorrt_lean_libs",
-    "tensorrt_dispatch_libs",
-    "nvidia_cutlass_dsl",
-    "cutlass",
-];
+const NVIDIA_DIRECTORIES: [&str; 4] = ["nvidia", "tensorrt", "nvidia_cutlass_dsl", "cutlass"];
+
+/// `tensorrt_libs`, `tensorrt_lean_libs`, `tensorrt_rtx_libs`: but not `tensorrt_llm`.
+fn is_nvidias(top: &str) -> bool {
+    NVIDIA_DIRECTORIES.contains(&top) || (top.starts_with("tensorrt_") && top.ends_with("_libs"))
+}
+
 /// Profiling libraries: they hold a module or two, which say nothing about the package that brings them.
 const PROFILERS: [&str; 4] = ["libcupti", "libcheckpoint", "libnvperf", "libpcsampling"];
 
@@ -170,7 +168,7 @@ impl<'s> Owners<'s> {
             self.sites.iter().find_map(|site| path.strip_prefix(site.as_str())?.strip_prefix('/'))?;
         let mut parts = inside.split('/');
         let top = parts.next().unwrap_or(inside);
-        let is_nvidias = vendor_library(path).is_some() || NVIDIA_DIRECTORIES.contains(&top);
+        let is_nvidias = vendor_library(path).is_some() || is_nvidias(top);
         let named = || match (top, parts.next()) {
             ("nvidia", Some(component)) => format!("nvidia/{component}"),
             // auditwheel puts libraries of `x` into `x.libs`.

@@ -102,7 +102,9 @@ pub(super) fn run(words: &InspectArgs, format: Format) -> Result<Outcome, Failur
         return Err(cannot_read(&only.path, &only.error));
     }
     let mut all = Coverage::default();
-    files.iter().for_each(|file| all.add(&file.coverage));
+    for file in &files {
+        all.add(&file.coverage);
+    }
     let report = Report { schema: 1, summary: all.sentence(), files, errors };
     match format {
         Format::Json | Format::Sarif => output::json(&report),

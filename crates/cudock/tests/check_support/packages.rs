@@ -75,6 +75,7 @@ fn nvidias_own_libraries_are_judged_in_any_directory() {
         "nvidia/dali/libdali.so",
         "nvidia/nccl/lib/libnccl.so.2",
         "tensorrt_libs/libnvinfer.so.10",
+        "tensorrt_rtx_libs/libtensorrt_rtx.so.1",
         "x/libnccl.so.2",
     ] {
         let folder = wheel(&[(path, &library)]);
