@@ -25,7 +25,7 @@ mod wrappers;
 pub use container::{Arch, Codec, Damage, Entry, EntryKind, Member, Module, Variant};
 pub use cubin::{Cubin, Kernel};
 pub use cudock_map::{MapError, map};
-pub use elf::{Linkage, VersionNeed, section};
+pub use elf::{Linkage, VersionNeed, section, sections};
 pub use files::{FileError, Inspected, Trouble, inspect};
 pub use payload::PayloadError;
 pub use read::{Binary, FileKind, ReadError, is_candidate, read};

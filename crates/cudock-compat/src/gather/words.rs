@@ -35,11 +35,12 @@ const DRIVER_NAMES: [&str; 2] = ["libcuda.so", "libnvrtc.so"];
 impl Words {
     pub(crate) fn of(bytes: &[u8], linkage: &Linkage) -> Self {
         let needs = |prefix: &str| linkage.needed.iter().any(|name| name.starts_with(prefix));
-        let texts = cudock_fatbin::section(bytes, ".rodata").unwrap_or_default();
-        let has = |words: &str| memmem::find(texts, words.as_bytes()).is_some();
+        let texts = cudock_fatbin::sections(bytes, ".rodata");
+        let has = |words: &str| texts.iter().any(|text| memmem::find(text, words.as_bytes()).is_some());
         let runtime_inside =
             !needs("libcudart.") && has("CUDA driver version is insufficient for CUDA runtime version");
-        let is_program = linkage.interpreter.is_some() && texts.len() <= MAX_SECTION;
+        let is_program = linkage.interpreter.is_some()
+            && texts.iter().map(|text| text.len()).sum::<usize>() <= MAX_SECTION;
         let links = ["libcuda.so", "libcudart.so", "libnvrtc.so"].into_iter().any(needs);
         let embedded = EMBEDDED.iter().filter(|(_, variable)| has(variable)).map(|(library, _)| *library);
         Self {
@@ -48,7 +49,12 @@ impl Words {
             runtime_inside,
             opens_driver: needs("libcuda.so") || (is_program && has("libcuda.so")),
             compiles: needs("libnvrtc.") || (is_program && has("libnvrtc.so")),
-            opens: if is_program { library_names(texts) } else { Vec::new() },
+            opens: texts
+                .iter()
+                .filter(|_| is_program)
+                .flat_map(|text| library_names(text))
+                .take(MAX_NAMES)
+                .collect(),
         }
     }
 }

@@ -10,16 +10,16 @@ fn wheel(members: &[(&str, &[u8])]) -> Folder {
     Folder::with(WHEEL, zip(members))
 }
 
-/// An ELF library without GPU code whose read-only data holds these texts.
+/// An ELF library without GPU code whose read-only data holds these texts, in a section as lld names it.
 fn library_that_names(texts: &str) -> Vec<u8> {
-    let names = b"\0.rodata\0.shstrtab\0";
+    let names = b"\0.rodata.str1.1\0.shstrtab\0";
     let mut bytes = vec![0_u8; 64];
     bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
     bytes[16] = 3;
     bytes[18] = 62;
     bytes[20] = 1;
     let data = format!("\0{texts}\0");
-    let sections = [(1_u32, 1_u32, 2_u64, 64, data.len()), (9, 3, 0, 64 + data.len(), names.len())];
+    let sections = [(1_u32, 1_u32, 2_u64, 64, data.len()), (16, 3, 0, 64 + data.len(), names.len())];
     bytes.extend(data.as_bytes());
     bytes.extend(names);
     bytes.resize(bytes.len().next_multiple_of(8), 0);
