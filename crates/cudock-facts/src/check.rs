@@ -3,6 +3,7 @@
 //! Tests run them over the embedded tables, and a user's overlay must pass them before it is used.
 
 mod meters;
+mod packages;
 
 use std::collections::BTreeSet;
 
@@ -40,6 +41,7 @@ pub fn all(facts: &Facts) -> Vec<Violation> {
     found.common(facts.storage());
     found.common(facts.meters());
     found.common(facts.runtimes());
+    found.common(facts.packages());
     found.gpus(facts);
     found.drivers(facts);
     found.toolkits(facts);
@@ -51,6 +53,7 @@ pub fn all(facts: &Facts) -> Vec<Violation> {
     found.azure(facts);
     found.meters(facts);
     found.runtimes(facts);
+    found.packages(facts);
     found.violations
 }
 

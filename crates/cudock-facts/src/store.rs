@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::overlay::{Overlay, OverlayError};
 use crate::tables::{
-    Components, FindingPages, ForwardCompat, Frameworks, Gpus, Images, Messages, Meters, Prices, Runtimes,
-    Services, Sizes, StorageTable, TableFile, Toolkits,
+    Components, FindingPages, ForwardCompat, Frameworks, Gpus, Images, Messages, Meters, Packages, Prices,
+    Runtimes, Services, Sizes, StorageTable, TableFile, Toolkits,
 };
 use crate::tables::{Drivers, Header};
 use crate::version::Date;
@@ -34,6 +34,7 @@ pub struct Facts {
     storage: OnceLock<StorageTable>,
     meters: OnceLock<Meters>,
     runtimes: OnceLock<Runtimes>,
+    packages: OnceLock<Packages>,
     prices: OnceLock<Prices>,
 }
 
@@ -150,6 +151,10 @@ impl Facts {
         /// Wheels of inference libraries.
         runtimes, Runtimes, "runtimes"
     );
+    table!(
+        /// Packages that use a GPU, and packages that do not.
+        packages, Packages, "packages"
+    );
 
     /// Prices of Azure's GPU sizes. An overlay takes the whole table's place: prices of two days do not mix.
     pub fn prices(&self) -> &Prices {
@@ -182,6 +187,7 @@ impl Facts {
             "azure_storage" => summary(self.storage(), overlay),
             "azure_meters" => summary(self.meters(), overlay),
             "runtimes" => summary(self.runtimes(), overlay),
+            "packages" => summary(self.packages(), overlay),
             Prices::NAME => {
                 let prices = self.prices();
                 TableSummary {
@@ -198,7 +204,7 @@ impl Facts {
 }
 
 /// The tables' names, in the order reports list them.
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 16] = [
     "gpus",
     "drivers",
     "toolkits",
@@ -206,6 +212,7 @@ const TABLES: [&str; 15] = [
     "forward_compat",
     "images",
     "frameworks",
+    "packages",
     "messages",
     "findings",
     "azure_sizes",

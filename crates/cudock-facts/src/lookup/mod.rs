@@ -6,12 +6,14 @@ mod gpu;
 mod image;
 mod message;
 mod meter;
+mod package;
 mod runtime;
 mod size;
 
 pub use driver::Runs;
 pub use framework::{TorchWheel, without_local};
 pub use image::{ImageTag, TagVerdict};
+pub use package::{NamedCuda, PackageIndex, PackageUse};
 
 /// What a look-up by name found.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,6 +13,7 @@ mod images;
 mod messages;
 mod meters;
 mod nano_usd;
+mod packages;
 mod prices;
 mod runtimes;
 mod toolkits;
@@ -39,6 +40,7 @@ pub use meters::{
     Rounding, StartFigure, StartTimes, Throughput,
 };
 pub use nano_usd::{NanoUsd, NotAnAmount};
+pub use packages::{CondaBuild, CpuPackages, CudaFrom, GpuPackage, GpuUse, Packages, Pin, Pins};
 pub use prices::{PriceRow, PriceSource, Prices, PricesError, Usd};
 pub use runtimes::{CudaLibrary, RuntimeWheel, Runtimes, WheelMember};
 pub use toolkits::{

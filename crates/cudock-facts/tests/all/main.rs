@@ -14,6 +14,7 @@
 
 mod meters;
 mod overlays;
+mod packages;
 mod sizes;
 mod tables;
 mod truths;
