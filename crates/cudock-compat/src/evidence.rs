@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cudock_facts::finding::Finding;
-use cudock_facts::version::{CudaVersion, DriverVersion, PtxArch, PtxIsa, SmArch};
+use cudock_facts::version::{Capability, CudaVersion, DriverVersion, PtxArch, PtxIsa, SmArch};
 use cudock_host::frameworks::{Build, Support};
 use serde::Serialize;
 
@@ -29,6 +29,17 @@ pub struct Evidence {
     /// What could decide the answer and was not read or is not known. A verdict of `cpu`, or of `fails` for a missing
     /// library, needs positive evidence: with anything in this list it is `unknown`.
     pub unread: Vec<Unread>,
+    /// Why what a file asks for cannot be installed.
+    pub install_failure: Option<InstallFailure>,
+}
+
+/// Packages that cannot be installed together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InstallFailure {
+    /// What contradicts what.
+    pub finding: Finding,
+    /// What the installer or the interpreter prints.
+    pub error: String,
 }
 
 /// Something that may use a GPU or bring a library, of which the contents are not known.
@@ -228,10 +239,25 @@ pub enum Code {
         /// The language it is written in.
         isa: Option<PtxIsa>,
     },
+    /// Of a package that is known by its name.
+    Package(PackageCode),
     /// Not known, and why.
     Unknown(String),
     /// It has none, and needs none of its own.
     None,
+}
+
+/// What is known of the GPU code of a package by its name alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PackageCode {
+    /// What is not known, as a sentence.
+    pub why: String,
+    /// How to find out.
+    pub fix: String,
+    /// Whether it compiles its code at run time.
+    pub compiles: bool,
+    /// The lowest capability its documentation supports.
+    pub min_capability: Option<Capability>,
 }
 
 /// A file with GPU code.

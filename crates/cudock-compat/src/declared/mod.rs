@@ -128,6 +128,8 @@ pub struct Declared {
     pub command: Option<Vec<String>>,
     /// conda's channels, first the one that wins.
     pub channels: Vec<String>,
+    /// Whether the file is a lock: one resolution, in which a package may have several versions.
+    pub is_lock: bool,
     /// What could not be told from the text.
     pub notes: Vec<Note>,
 }

@@ -26,7 +26,7 @@ pub(super) fn read(input: &str, machine: Machine) -> Result<Declared, Fault> {
     let lines = Lines::of(input);
     let root = toml_tree::parse(input, &lines)?;
     let python = text(&root, "requires-python").map(str::to_owned);
-    let mut declared = Declared { python, ..Declared::default() };
+    let mut declared = Declared { python, is_lock: true, ..Declared::default() };
     let mut packages = Vec::new();
     for value in list(&root, "package") {
         packages.push(locked(value, &lines)?);

@@ -8,22 +8,12 @@ use cudock_host::frameworks::{Build, Support, Without, builds};
 use cudock_host::host::{Distribution, PythonEnvironment, TorchBuildInfo};
 use pep440_rs::Version;
 
-use crate::declared::{Declared, DeclaredPackage};
+use super::package_names::FRAMEWORKS;
+use super::{conflicts, package_names};
+use crate::declared::{Declared, DeclaredPackage, Manager};
 use crate::evidence::{
     Code, CopyKind, DriverCopy, Effect, Evidence, Missing, Reach, SubjectKind, Unit, UnitKind, Unread,
 };
-
-/// Frameworks whose version must be known.
-const FRAMEWORKS: [&str; 8] = [
-    "torch",
-    "pytorch",
-    "tensorflow",
-    "tensorflow-gpu",
-    "tensorflow-cpu",
-    "onnxruntime-gpu",
-    "onnxruntime",
-    "jax",
-];
 
 /// What a file says about GPUs, with the tables' help.
 pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch: &str) -> Evidence {
@@ -34,6 +24,9 @@ pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch:
         environment: declared.environment.clone(),
         ..Evidence::default()
     };
+    conflicts::check(facts, name, declared, &mut evidence);
+    let listed = declared.packages.len();
+    let declared = &package_names::with_pinned(facts, declared);
     let base = declared.base_image.as_ref();
     let base_cuda = base.and_then(|base| base_image(facts, &base.reference, base.line, name, &mut evidence));
     let python = environment(facts, declared, cpu_arch);
@@ -41,13 +34,10 @@ pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch:
         let missing = missing(declared, &build, base_cuda.as_ref());
         evidence.units.push(unit(declared, name, build, missing));
     }
-    for package in declared.packages.iter().filter(|package| FRAMEWORKS.contains(&package.name.as_str())) {
-        if package.exact.is_none() {
+    for package in declared.packages.iter().filter(|package| is_by_pip(package)) {
+        if package.exact.is_none() && FRAMEWORKS.contains(&package.name.as_str()) {
             evidence.units.push(unpinned(name, package));
         }
-    }
-    for package in declared.packages.iter().filter(|package| is_gpu_package(&package.name)) {
-        evidence.units.push(not_in_tables(name, package));
     }
     let fix = "build the image and check it: `cudock check docker-daemon:NAME`";
     evidence.unread.extend(declared.notes.iter().map(|note| Unread {
@@ -64,35 +54,13 @@ pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch:
             fix: format!("check the base image by its own name: `cudock check {}`", base.reference),
         });
     }
+    package_names::add(facts, name, declared, listed, &mut evidence);
     evidence
 }
 
-/// Packages that bring GPU code of their own, which the tables do not have.
-fn is_gpu_package(name: &str) -> bool {
-    const NAMES: [&str; 12] = [
-        "apex",
-        "bitsandbytes",
-        "causal-conv1d",
-        "cudf",
-        "cuml",
-        "cupy",
-        "deepspeed",
-        "flash-attn",
-        "mamba-ssm",
-        "tensorrt-llm",
-        "vllm",
-        "xformers",
-    ];
-    NAMES.contains(&name)
-        || ["cupy-cuda", "cudf-cu", "cuml-cu", "numba-cuda", "auto-gptq"]
-            .iter()
-            .any(|start| name.starts_with(start))
-}
-
-fn not_in_tables(file: &str, package: &DeclaredPackage) -> Unit {
-    let why = format!("{} brings GPU code of its own, and the tables do not have it", package.name);
-    let fix = "check the wheel or the built image, where the code can be read".to_owned();
-    open_question(file, package, UnitKind::Extension, why, fix)
+/// Builds of conda are not those of PyPI, which the tables list.
+fn is_by_pip(package: &DeclaredPackage) -> bool {
+    package.manager != Manager::Conda
 }
 
 /// The flavour of an nvidia/cuda base image.
@@ -164,50 +132,60 @@ fn requirement(facts: &Facts, row: &Requirement) -> String {
 
 /// The environment the file describes, as if it were installed.
 fn environment(facts: &Facts, declared: &Declared, cpu_arch: &str) -> PythonEnvironment {
-    let pinned = declared.packages.iter().filter_map(|package| {
+    let by_pip = || declared.packages.iter().filter(|package| is_by_pip(package));
+    let pinned = by_pip().filter_map(|package| {
         let version = package.exact.clone()?;
-        let name = if package.name == "pytorch" { "torch".to_owned() } else { package.name.clone() };
+        // These are the same builds under another name.
+        let name = match package.name.as_str() {
+            "pytorch" => "torch".to_owned(),
+            "tensorflow-gpu" => "tensorflow".to_owned(),
+            name => name.to_owned(),
+        };
         Some(Distribution { name, version, path: format!("line {}", package.line), requires: Vec::new() })
     });
     // JAX's extras bring a plugin of its own version.
-    let plugins = declared.packages.iter().filter(|package| package.name == "jax").flat_map(|jax| {
-        let majors =
-            jax.extras.iter().filter_map(|extra| extra.strip_prefix("cuda")?.get(..2).map(str::to_owned));
-        majors.filter_map(|major| {
-            let (name, version) = (format!("jax-cuda{major}-plugin"), jax.exact.clone()?);
-            Some(Distribution { name, version, path: format!("line {}", jax.line), requires: Vec::new() })
-        })
-    });
+    let plugins =
+        by_pip().filter(|package| package.name == "jax" || package.name == "jaxlib").flat_map(|jax| {
+            cuda_of_jax(jax).into_iter().filter_map(|major| {
+                let (name, version) = (format!("jax-cuda{major}-plugin"), jax.exact.clone()?);
+                Some(Distribution { name, version, path: format!("line {}", jax.line), requires: Vec::new() })
+            })
+        });
     let pinned = pinned.chain(plugins);
-    let torch = declared.packages.iter().find(|package| matches!(package.name.as_str(), "torch" | "pytorch"));
+    let torch = by_pip().find(|package| matches!(package.name.as_str(), "torch" | "pytorch"));
     PythonEnvironment {
         prefix: String::new(),
         found_by: "file".to_owned(),
         site_packages: Vec::new(),
         distributions: pinned.collect(),
         wheel_libraries: Vec::new(),
-        torch: torch.and_then(|torch| torch_build(facts, declared, torch, cpu_arch)),
+        torch: torch.and_then(|torch| torch_build(facts, torch, cpu_arch)),
     }
 }
 
+/// The CUDA majors that JAX's extras and the local versions of old jaxlib wheels (`0.4.7+cuda11.cudnn86`) name.
+fn cuda_of_jax(jax: &DeclaredPackage) -> Vec<String> {
+    let local = jax.exact.iter().flat_map(|version| version.local().iter().map(ToString::to_string));
+    let named = jax.extras.iter().cloned().chain(local);
+    named
+        .filter_map(|word| match word.strip_prefix("cuda")? {
+            // The extra without a number is CUDA 12's.
+            "" => Some("12".to_owned()),
+            rest => rest.get(..2).map(str::to_owned),
+        })
+        .collect()
+}
+
 /// Which build of torch a line means: its tag, or the one the index has.
-fn torch_build(
-    facts: &Facts,
-    declared: &Declared,
-    package: &DeclaredPackage,
-    cpu_arch: &str,
-) -> Option<TorchBuildInfo> {
+fn torch_build(facts: &Facts, package: &DeclaredPackage, cpu_arch: &str) -> Option<TorchBuildInfo> {
     let version = package.exact.clone()?;
     let local = version.local().iter().map(ToString::to_string).collect::<Vec<_>>().join(".");
-    let conda_cuda =
-        declared.cuda_packages.iter().find(|found| found.name == "pytorch-cuda").and_then(|found| found.cuda);
     let tag = package.tag.clone().or_else(|| Some(local).filter(|local| !local.is_empty()));
     let frameworks = facts.frameworks();
     let (cuda, hip) = match tag.as_deref() {
         Some("cpu") => (None, None),
         Some(rocm) if rocm.starts_with("rocm") => (None, Some(rocm.trim_start_matches("rocm").to_owned())),
         Some(tag) => (CudaVersion::from_tag(tag), None),
-        None if conda_cuda.is_some() => (conda_cuda, None),
         // On arm, wheels of the public index had no CUDA for long.
         None if cpu_arch == "aarch64" => {
             (frameworks.torch(&version).and_then(|release| release.aarch64_cuda), None)
@@ -218,7 +196,7 @@ fn torch_build(
         }
     };
     // A version the tables do not know is not a CPU build.
-    let known = tag.is_some() || conda_cuda.is_some() || frameworks.torch(&version).is_some();
+    let known = tag.is_some() || frameworks.torch(&version).is_some();
     known.then(|| TorchBuildInfo { version: with_tag(&version, tag.as_deref()), cuda, hip })
 }
 
@@ -257,13 +235,17 @@ fn missing(declared: &Declared, build: &Build, base: Option<&BaseImage>) -> Vec<
         declared.packages.iter().any(|package| package.name.starts_with(&format!("nvidia-{stem}")))
     };
     let absent = build.needs.iter().filter(|soname| !by_base(soname) && !by_wheel(soname));
+    // tensorflow-gpu takes CUDA from the system, which a list of packages does not describe.
+    let by_system = declared.base_image.is_none()
+        && declared.packages.iter().any(|package| package.name == "tensorflow-gpu");
+    let effect = if by_system && build.name == "tensorflow" { Effect::NotHere } else { Effect::UsesCpu };
     absent
         .map(|soname| Missing {
             library: soname.clone(),
             needed_by: build.path.clone().unwrap_or_default(),
             version: None,
             broken: None,
-            effect: Effect::UsesCpu,
+            effect,
         })
         .collect()
 }

@@ -1,6 +1,8 @@
 //! Evidence from what is there: an image, a folder, a program, a wheel, a file of requirements.
 
 mod components;
+mod conda;
+mod conflicts;
 mod contents;
 mod declared;
 mod driver_copies;
@@ -10,6 +12,7 @@ mod image;
 mod kept;
 mod linking;
 mod loose;
+mod package_names;
 mod program;
 mod programs;
 mod subject;

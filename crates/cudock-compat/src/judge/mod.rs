@@ -6,6 +6,7 @@
 
 mod code;
 mod devices;
+mod install;
 mod libcuda;
 mod place;
 mod rules;
@@ -15,6 +16,7 @@ mod unread;
 
 use cudock_facts::Facts;
 use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
+use cudock_facts::version::DriverVersion;
 use cudock_host::Verdict;
 use cudock_host::frameworks::Support;
 use serde::Serialize;
@@ -133,8 +135,34 @@ fn fails(error: Failure, reason: impl Into<String>) -> Stop {
     Stop { verdict: Verdict::Fails, error: Some(error), reason: reason.into() }
 }
 
-/// Judges a subject on a target.
+/// Judges a subject on a target. A driver that is named by its branch is judged by the branch's last release, and a
+/// finding says so where the first release answers differently.
 pub fn judge(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgement {
+    let mut judgement = judge_release(evidence, target, facts);
+    let Some(branch) = target.traits.branch_only else { return judgement };
+    let mut first = target.clone();
+    first.driver = Some(DriverVersion::of_branch(branch));
+    let first = judge_release(evidence, &first, facts);
+    if first.verdict != judgement.verdict {
+        let last = target.driver.map_or_else(String::new, |driver| format!(" ({driver})"));
+        let verdict = first.verdict.name();
+        let message = format!(
+            "R{branch} is judged by its last release{last}; with its first releases the verdict is `{verdict}`: {}",
+            first.reason
+        );
+        judgement.findings.push(Finding {
+            code: codes::BRANCH_RELEASES_DIFFER,
+            severity: Severity::Warning,
+            message,
+            evidence: vec![Seen::new("--driver", format!("R{branch}"))],
+            fix: "pass the full driver version (`nvidia-smi` prints it) to --driver".to_owned(),
+        });
+        judgement.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    }
+    judgement
+}
+
+fn judge_release(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgement {
     let mut case = Case { evidence, target, facts, findings: Vec::new(), rules: Vec::new() };
     case.findings.extend(target.traits.notes.iter().cloned());
     case.findings.extend(evidence.findings.iter().cloned());
@@ -196,6 +224,7 @@ pub fn judge_start(evidence: &Evidence, target: &Target, facts: &Facts) -> Optio
 /// The questions before any unit: an error ends them; what stops only programs that use the GPU comes back beside the
 /// driver library.
 fn questions(case: &mut Case<'_>) -> Result<(libcuda::Libcuda, Option<Stop>), Stop> {
+    install::check(case)?;
     place::check(case)?;
     start::check(case)?;
     let libcuda = libcuda::choose(case);
@@ -219,7 +248,11 @@ fn combined(case: &mut Case<'_>, units: &[UnitJudgement], stop: Option<Stop>) ->
         let judged = units.iter().enumerate().rev().filter(|(index, unit)| wanted(*index, unit.verdict));
         judged.max_by_key(|(_, unit)| unit.verdict)
     };
-    let chosen = worst_of(&counts).or_else(|| worst_of(&|_, _| true));
+    // A CPU build decides only where nothing else could use the GPU.
+    let could_use_gpu = |index: usize, _: Verdict| {
+        case.evidence.units.get(index).is_some_and(|unit| !matches!(unit.support, Support::Cpu { .. }))
+    };
+    let chosen = worst_of(&counts).or_else(|| worst_of(&could_use_gpu)).or_else(|| worst_of(&|_, _| true));
     if let Some((_, unit)) = chosen {
         let is_itself = units.len() == 1 && case.evidence.kind == SubjectKind::Program;
         let reason = if is_itself { unit.reason.clone() } else { format!("{}: {}", unit.name, unit.reason) };

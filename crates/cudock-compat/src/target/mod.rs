@@ -47,6 +47,8 @@ pub struct Traits {
     pub ptx_isa: Option<PtxIsa>,
     /// Whether the driver is Windows', under WSL2.
     pub wsl: bool,
+    /// The branch, where the driver was named by its branch alone: its last release is judged.
+    pub branch_only: Option<u16>,
     /// Why this driver: none if it was given.
     pub driver_assumed: Option<String>,
     /// How containers are started.

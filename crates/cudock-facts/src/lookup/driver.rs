@@ -45,6 +45,15 @@ impl Drivers {
         (branch.branch != newest || driver.branch() < newest + 10).then_some(branch)
     }
 
+    /// The release that a driver named by a user stands for: itself, or the last release of a branch.
+    pub fn last_release(&self, driver: DriverVersion) -> DriverVersion {
+        if driver.is_exact() {
+            return driver;
+        }
+        let row = self.branch.iter().find(|row| row.branch == driver.branch());
+        row.and_then(|row| row.latest_linux).unwrap_or(DriverVersion::end_of_branch(driver.branch()))
+    }
+
     /// The branch that carries a CUDA version by itself.
     pub fn branch_with(&self, cuda: CudaVersion) -> Option<&Branch> {
         self.branch.iter().find(|row| row.cuda == cuda)

@@ -4,8 +4,9 @@ use cudock_facts::finding::{Evidence as Seen, Severity};
 use cudock_facts::version::{Capability, PtxIsa, SmArch, Variant};
 use cudock_host::Verdict;
 
+use super::package::package;
 use crate::codes;
-use crate::evidence::{Code, CodeFile, Pattern, Role, Unit};
+use crate::evidence::{Code, CodeFile, Pattern, Role, Unit, UnitKind};
 use crate::judge::code::{self, Card, Jit, Loads};
 use crate::judge::libcuda::Driver;
 use crate::judge::{Case, Failure, Stop, fails};
@@ -33,6 +34,7 @@ pub(super) fn gpu_code(case: &mut Case<'_>, unit: &Unit, driver: &Driver) -> Res
             );
             Err(unknown(why.clone()))
         }
+        Code::Package(code) => package(case, unit, capability, code),
         Code::Table { sass, ptx, isa } => by_table(case, unit, card, sass, ptx.as_deref(), *isa),
         Code::Files(files) => by_files(case, unit, card, files),
     }
@@ -205,10 +207,15 @@ fn told(
 ) -> Result<Stop, Stop> {
     let capability = card.capability;
     let number = capability.number();
-    let fix_for_no_code = unit.build.as_ref().map_or_else(
-        || format!("compile it for this card too: nvcc -gencode arch=compute_{number},code=sm_{number}, with PTX for later ones (code=compute_{number})"),
-        |build| build.fix_for_no_code(case.facts, &[capability]),
-    );
+    let fix_for_no_code = match (&unit.build, unit.kind) {
+        (Some(build), _) => build.fix_for_no_code(case.facts, &[capability]),
+        (None, UnitKind::Framework) => {
+            "install a release for a CUDA that supports the card: `conda install -c conda-forge 'cuda-version>=12.8'` with the \
+             newest release of it"
+                .to_owned()
+        }
+        (None, _) => format!("compile it for this card too: nvcc -gencode arch=compute_{number},code=sm_{number}, with PTX for later ones (code=compute_{number})"),
+    };
     let known: Option<PtxIsa> = card.ptx_isa;
     match answer {
         Loads::Sass(code) => {
