@@ -13,6 +13,7 @@ mod migrate;
 mod nvml;
 mod opened;
 mod plan;
+mod pointer;
 mod prices;
 mod progress;
 mod runtime;
@@ -31,6 +32,7 @@ pub(crate) use self::containers::{
 pub(crate) use self::groups::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
 pub(crate) use self::migrate::MigrateArgs;
 pub(crate) use self::plan::PlanArgs;
+pub(crate) use self::pointer::other_verb;
 pub(crate) use self::prices::PricesArgs;
 use self::prices::tables;
 pub(crate) use self::runtime::RuntimeArgs;

@@ -190,7 +190,7 @@ pub(crate) struct PlanArgs {
     service: Vec<String>,
 
     /// Only these sizes
-    #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', help_heading = WISHES)]
+    #[arg(long, alias = "sku", value_name = "SIZE,SIZE", value_delimiter = ',', help_heading = WISHES)]
     size: Vec<String>,
 
     /// How much the service must do by itself

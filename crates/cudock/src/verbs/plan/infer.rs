@@ -1,6 +1,6 @@
 //! What an image, a program or a project's own files say of where it runs.
 //!
-//! The subject is looked at once and judged for every size on sale, exactly as `cudock check --all-skus` does; sizes it
+//! The subject is looked at once and judged for every size on sale, exactly as `cudock check --all-sizes` does; sizes it
 //! does not run on leave the plan with that verdict's reason.
 
 mod image;

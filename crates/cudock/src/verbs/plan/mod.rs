@@ -30,6 +30,7 @@ use self::workload::Asked;
 use crate::cli::FormatWord;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output;
+use crate::verbs::other_verb;
 
 /// The tables an answer rests on.
 const TABLES: [&str; 6] =
@@ -64,6 +65,10 @@ fn project(path: Option<&Path>) -> Result<Project, Failure> {
     let here = Path::new(".");
     let read = match path {
         Some(path) if path.is_dir() => Project::open(path),
+        Some(path) if path.is_file() && path.extension().is_none_or(|ending| ending != "toml") => {
+            let message = format!("{}: not a project file (cudock.toml)", path.display());
+            return Err(Failure::input(message).hint(other_verb(path)));
+        }
         Some(path) => Project::read(path),
         None if here.join(cudock_project::FILE_NAME).exists() => Project::open(here),
         None => Ok(Project::without_file(here)),
