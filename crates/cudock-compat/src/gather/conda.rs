@@ -185,7 +185,9 @@ fn why(family: &Family, flavor: Flavor, cuda: Option<CudaVersion>) -> String {
             format!("which GPUs conda's CUDA {cuda} build of {name} has code for is not in the tables")
         }
         (Flavor::Gpu, None) => format!("conda chooses the CUDA of {name} when it solves the environment"),
-        _ => format!(
+        (Flavor::Cpu, _) => format!("names a CPU build of {name}"),
+        (Flavor::Rocm, _) => format!("names a ROCm build of {name}"),
+        (Flavor::Open, _) => format!(
             "conda's solver chooses a CPU or a CUDA build of {name} by the machine it runs on (__cuda), and the file does not \
              fix it"
         ),

@@ -124,7 +124,7 @@ fn a_broken_file_is_refused_with_line_and_column() {
 #[test]
 fn what_the_tables_do_not_have_is_unknown_and_never_the_cpu() {
     let h100 = ["--gpu", "H100", "--driver", "580"];
-    for contents in ["torch==99.0\n", "vllm==0.6.0\n", "cupy-cuda12x==13.3.0\n", "flash-attn==2.8.0\n"] {
+    for contents in ["torch==99.0\n", "vllm==0.6.0\n", "spconv-cu120==2.3.6\n", "flash-attn==2.8.0\n"] {
         let result = result("requirements.txt", contents, &h100);
         assert_eq!(result["verdict"], "unknown", "{contents}: {result:#}");
     }
