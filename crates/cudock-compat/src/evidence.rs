@@ -26,8 +26,30 @@ pub struct Evidence {
     pub components: Vec<Component>,
     /// What reading it brought up, whatever the target.
     pub findings: Vec<Finding>,
-    /// Whether something could be there that was not read.
-    pub partial: Option<String>,
+    /// What could decide the answer and was not read or is not known. A verdict of `cpu`, or of `fails` for a missing
+    /// library, needs positive evidence: with anything in this list it is `unknown`.
+    pub unread: Vec<Unread>,
+}
+
+/// Something that may use a GPU or bring a library, of which the contents are not known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unread {
+    /// What it is: "requirements/gpu.txt", "sglang 0.5.0".
+    pub what: String,
+    /// Where it is named: "Dockerfile:7".
+    pub at: String,
+    /// Why it is not known, as a clause that follows `what`: "is not in the build context". Empty where `what` is a
+    /// clause of its own.
+    pub why: String,
+    /// What to do to know it.
+    pub fix: String,
+}
+
+impl Unread {
+    /// What is not known and why, as one clause.
+    pub(crate) fn describe(&self) -> String {
+        format!("{} {}", self.what, self.why).trim_end().to_owned()
+    }
 }
 
 /// What kind of thing was looked at.

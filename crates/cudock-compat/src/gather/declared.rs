@@ -1,7 +1,6 @@
 //! Evidence from files that say what will be installed.
 
 use cudock_facts::Facts;
-use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
 use cudock_facts::lookup::{ImageTag, TorchWheel, without_local};
 use cudock_facts::tables::Requirement;
 use cudock_facts::version::{CudaRelease, CudaVersion, DriverVersion};
@@ -9,10 +8,9 @@ use cudock_host::frameworks::{Build, Support, Without, builds};
 use cudock_host::host::{Distribution, PythonEnvironment, TorchBuildInfo};
 use pep440_rs::Version;
 
-use crate::codes;
 use crate::declared::{Declared, DeclaredPackage};
 use crate::evidence::{
-    Code, CopyKind, DriverCopy, Effect, Evidence, Missing, Reach, SubjectKind, Unit, UnitKind,
+    Code, CopyKind, DriverCopy, Effect, Evidence, Missing, Reach, SubjectKind, Unit, UnitKind, Unread,
 };
 
 /// Frameworks whose version must be known.
@@ -51,18 +49,20 @@ pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch:
     for package in declared.packages.iter().filter(|package| is_gpu_package(&package.name)) {
         evidence.units.push(not_in_tables(name, package));
     }
-    for note in &declared.notes {
-        evidence.findings.push(Finding {
-            code: codes::NOT_READ,
-            severity: Severity::Note,
-            message: note.text.clone(),
-            evidence: vec![Seen::new(format!("{name}:{}", note.line), note.text.clone())],
-            fix: "check the built image for a full answer".to_owned(),
+    let fix = "build the image and check it: `cudock check docker-daemon:NAME`";
+    evidence.unread.extend(declared.notes.iter().map(|note| Unread {
+        what: note.text.clone(),
+        at: format!("{name}:{}", note.line),
+        why: String::new(),
+        fix: fix.to_owned(),
+    }));
+    if let Some(base) = base.filter(|_| base_cuda.is_none()) {
+        evidence.unread.push(Unread {
+            what: format!("the base image {}", base.reference),
+            at: format!("{name}:{}", base.line),
+            why: "was not read".to_owned(),
+            fix: format!("check the base image by its own name: `cudock check {}`", base.reference),
         });
-    }
-    let custom_base = base.is_some() && base_cuda.is_none();
-    if custom_base || !declared.notes.is_empty() {
-        evidence.partial = Some("a text does not tell all that will be installed".to_owned());
     }
     evidence
 }

@@ -11,6 +11,7 @@ mod place;
 mod rules;
 mod start;
 mod unit;
+mod unread;
 
 use cudock_facts::Facts;
 use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
@@ -144,7 +145,8 @@ pub fn judge(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgement {
                 .iter()
                 .map(|unit| unit::judge(&mut case, unit, &libcuda, stop.as_ref()))
                 .collect();
-            (combined(&mut case, &units, stop), units)
+            let outcome = combined(&mut case, &units, stop);
+            (unread::weigh(&mut case, outcome), units)
         }
         Err(stop) => (stop, Vec::new()),
     };
@@ -223,21 +225,14 @@ fn combined(case: &mut Case<'_>, units: &[UnitJudgement], stop: Option<Stop>) ->
         let reason = if is_itself { unit.reason.clone() } else { format!("{}: {}", unit.name, unit.reason) };
         return Stop { verdict: unit.verdict, error: unit.error.clone(), reason };
     }
-    if let Some(why) = &case.evidence.partial {
-        let reason = format!("nothing that uses a GPU was found, and {why}");
-        case.find(
-            Severity::Warning,
-            codes::NOT_READ,
-            reason.clone(),
-            Vec::new(),
-            "check the built image instead",
-        );
-        return Stop { verdict: Verdict::Unknown, error: None, reason };
-    }
     if let Some(stop) = stop.filter(|_| case.evidence.kind == SubjectKind::Program) {
         return stop;
     }
+    // Only what was read entirely is known not to use a GPU; the caller says what is missing.
     let reason = "nothing in it can use a GPU".to_owned();
+    if !case.evidence.unread.is_empty() {
+        return Stop { verdict: Verdict::Cpu, error: None, reason };
+    }
     let looked = "no GPU code, no program that loads CUDA, no framework with CUDA support was found";
     case.find(
         Severity::Warning,

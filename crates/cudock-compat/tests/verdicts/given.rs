@@ -2,7 +2,7 @@
 
 use cudock_compat::evidence::{
     Code, CodeFile, CompatNote, CopyKind, DriverCopy, Effect, Evidence, Missing, Pattern, Reach, Role,
-    Runtime, SubjectKind, Unit, UnitKind,
+    Runtime, SubjectKind, Unit, UnitKind, Unread,
 };
 use cudock_facts::version::{CudaVersion, PtxArch, PtxIsa, SmArch};
 use cudock_host::frameworks::Support;
@@ -216,7 +216,8 @@ impl Given {
     }
 
     pub(crate) fn partly_read(mut self) -> Self {
-        self.0.partial = Some("a layer was not read".to_owned());
+        let [what, at, why, fix] = ["a layer", "/image", "was not read", "pull it"].map(str::to_owned);
+        self.0.unread.push(Unread { what, at, why, fix });
         self
     }
 
