@@ -22,6 +22,9 @@ pub struct Evidence {
     pub driver_copies: Vec<DriverCopy>,
     /// What could use a GPU.
     pub units: Vec<Unit>,
+    /// Frameworks of which a range of versions is asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<Range>,
     /// CUDA libraries and what else is worth listing.
     pub components: Vec<Component>,
     /// What reading it brought up, whatever the target.
@@ -29,6 +32,39 @@ pub struct Evidence {
     /// What could decide the answer and was not read or is not known. A verdict of `cpu`, or of `fails` for a missing
     /// library, needs positive evidence: with anything in this list it is `unknown`.
     pub unread: Vec<Unread>,
+    /// Why there will be nothing to start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_failure: Option<BuildFailure>,
+}
+
+/// A framework whose version is one of several.
+#[derive(Debug, Clone, Serialize)]
+pub struct Range {
+    /// The package.
+    pub name: String,
+    /// What is asked: ">=1.23.2,<1.24".
+    pub asked: String,
+    /// Where it is written.
+    pub path: String,
+    /// What it may turn out to be, oldest first, each with its version.
+    pub variants: Vec<(String, Unit)>,
+}
+
+/// Why an image cannot be built or an environment cannot be installed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BuildFailure {
+    /// The finding's code.
+    pub code: &'static str,
+    /// What is wrong.
+    pub reason: String,
+    /// Where it is written.
+    pub evidence: Vec<cudock_facts::finding::Evidence>,
+    /// What to write instead.
+    pub fix: String,
+    /// Whose error it is.
+    pub error: String,
+    /// What will be printed.
+    pub message: String,
 }
 
 /// Something that may use a GPU or bring a library, of which the contents are not known.

@@ -8,6 +8,7 @@ mod code;
 mod devices;
 mod libcuda;
 mod place;
+mod range;
 mod rules;
 mod start;
 mod unit;
@@ -140,11 +141,14 @@ pub fn judge(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgement {
     case.findings.extend(evidence.findings.iter().cloned());
     let (outcome, units) = match questions(&mut case) {
         Ok((libcuda, stop)) => {
-            let units: Vec<UnitJudgement> = evidence
+            let mut units: Vec<UnitJudgement> = evidence
                 .units
                 .iter()
                 .map(|unit| unit::judge(&mut case, unit, &libcuda, stop.as_ref()))
                 .collect();
+            for range in &evidence.ranges {
+                units.push(range::judge(&mut case, range, &libcuda, stop.as_ref()));
+            }
             let outcome = combined(&mut case, &units, stop);
             (unread::weigh(&mut case, outcome), units)
         }
@@ -196,6 +200,7 @@ pub fn judge_start(evidence: &Evidence, target: &Target, facts: &Facts) -> Optio
 /// The questions before any unit: an error ends them; what stops only programs that use the GPU comes back beside the
 /// driver library.
 fn questions(case: &mut Case<'_>) -> Result<(libcuda::Libcuda, Option<Stop>), Stop> {
+    built(case)?;
     place::check(case)?;
     start::check(case)?;
     let libcuda = libcuda::choose(case);
@@ -203,10 +208,24 @@ fn questions(case: &mut Case<'_>) -> Result<(libcuda::Libcuda, Option<Stop>), St
     Ok((libcuda, stop))
 }
 
+/// Whether there will be anything to start.
+fn built(case: &mut Case<'_>) -> Result<(), Stop> {
+    let Some(failure) = &case.evidence.build_failure else { return Ok(()) };
+    case.applies("B1", failure.reason.clone());
+    let (reason, seen) = (failure.reason.clone(), failure.evidence.clone());
+    case.find(Severity::Error, failure.code, reason.clone(), seen, failure.fix.clone());
+    Err(fails(other_error(&failure.error, failure.message.clone()), reason))
+}
+
 /// What the subject as a whole will do: the worst of what can use the GPU. A unit that was never meant to use one
 /// decides only where there is nothing else.
 fn combined(case: &mut Case<'_>, units: &[UnitJudgement], stop: Option<Stop>) -> Stop {
     let counts = |index: usize, verdict: Verdict| {
+        // Ranges come behind the units.
+        if index >= case.evidence.units.len() {
+            let mut ranges = case.evidence.ranges.iter().skip(index - case.evidence.units.len());
+            return ranges.next().is_some_and(range::is_meant_for_gpu);
+        }
         case.evidence.units.get(index).is_some_and(|unit| {
             let meant_for_gpu = !matches!(unit.support, Support::Cpu { .. });
             // What an extension does is a question of its own, where the framework's answer is known.

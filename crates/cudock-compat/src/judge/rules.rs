@@ -17,6 +17,7 @@ macro_rules! rules {
 }
 
 rules! {
+    "B1": "A base image, a package version or a compiler target that does not exist ends the build: there is nothing to start.",
     "Q1": "An image or program runs on processors of its own architecture only; otherwise the kernel says `exec format error`.",
     "Q2": "A driver branch drives the generations between the oldest it kept and the newest it knew; a card outside is not seen (error 100).",
     "V1": "NVIDIA_VISIBLE_DEVICES decides whether the runtime injects anything: void, empty or unset nothing, none the driver without a card.",

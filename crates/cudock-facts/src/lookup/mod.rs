@@ -11,7 +11,7 @@ mod size;
 
 pub use driver::Runs;
 pub use framework::{TorchWheel, without_local};
-pub use image::{ImageTag, TagVerdict};
+pub use image::{FoundFramework, ImageTag, TagVerdict};
 
 /// What a look-up by name found.
 #[derive(Debug, Clone, PartialEq)]

@@ -30,8 +30,8 @@ pub use frameworks::{
 pub use gpus::{ForwardCompatClass, Gpu, GpuClass, Gpus, KernelModule, Vendor};
 pub use header::{Header, Row, Rule, TableFile, merge};
 pub use images::{
-    BrandSet, CompatPackage, DeletedTag, ElfNote, ForwardCompat, Images, LibraryPath, Requirement, TagGrid,
-    TagStatus, Tags,
+    BrandSet, CompatPackage, DeletedTag, ElfNote, ForwardCompat, FrameworkImage, Images, LibraryPath,
+    PlainImage, RenamedImage, Requirement, TagGrid, TagStatus, Tags,
 };
 pub use messages::{CudaError, Layer, Message, Messages, Phase};
 pub use meters::{

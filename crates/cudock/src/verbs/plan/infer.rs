@@ -128,7 +128,7 @@ fn of_project(facts: &Facts, path: &Path, today: Date) -> Inferred {
         }
     };
     // Without anything that could use a GPU, what would keep it from one does not matter.
-    if evidence.units.is_empty() {
+    if evidence.units.is_empty() && evidence.ranges.is_empty() {
         return Inferred::default();
     }
     let answers: Vec<Answer> = targets(facts, today)

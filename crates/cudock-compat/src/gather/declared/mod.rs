@@ -1,17 +1,23 @@
 //! Evidence from files that say what will be installed.
 
+mod base;
+mod compiled;
+mod index;
+mod ranges;
+mod settled;
+
 use cudock_facts::Facts;
-use cudock_facts::lookup::{ImageTag, TorchWheel, without_local};
-use cudock_facts::tables::Requirement;
-use cudock_facts::version::{CudaRelease, CudaVersion, DriverVersion};
+use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
+use cudock_facts::lookup::{TorchWheel, without_local};
+use cudock_facts::version::CudaVersion;
 use cudock_host::frameworks::{Build, Support, Without, builds};
 use cudock_host::host::{Distribution, PythonEnvironment, TorchBuildInfo};
 use pep440_rs::Version;
 
+use self::base::Base;
+use crate::codes;
 use crate::declared::{Declared, DeclaredPackage};
-use crate::evidence::{
-    Code, CopyKind, DriverCopy, Effect, Evidence, Missing, Reach, SubjectKind, Unit, UnitKind, Unread,
-};
+use crate::evidence::{Code, Effect, Evidence, Missing, Range, SubjectKind, Unit, UnitKind, Unread};
 
 /// Frameworks whose version must be known.
 const FRAMEWORKS: [&str; 8] = [
@@ -34,37 +40,137 @@ pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch:
         environment: declared.environment.clone(),
         ..Evidence::default()
     };
-    let base = declared.base_image.as_ref();
-    let base_cuda = base.and_then(|base| base_image(facts, &base.reference, base.line, name, &mut evidence));
-    let python = environment(facts, declared, cpu_arch);
-    for build in builds(facts, &python, cpu_arch) {
-        let missing = missing(declared, &build, base_cuda.as_ref());
-        evidence.units.push(unit(declared, name, build, missing));
+    let image = declared.base_image.as_ref();
+    let base = image.map(|image| base::read(facts, image, name, &mut evidence));
+    let declared = &settled::settle(declared, base.as_ref());
+    if let Some(failure) = index::not_there(facts, name, declared) {
+        evidence.build_failure.get_or_insert(failure);
     }
+    evidence.units.extend(frameworks(facts, name, declared, base.as_ref(), cpu_arch));
     for package in declared.packages.iter().filter(|package| FRAMEWORKS.contains(&package.name.as_str())) {
-        if package.exact.is_none() {
-            evidence.units.push(unpinned(name, package));
+        if package.exact.is_some() {
+            continue;
         }
+        let variants = ranges::versions(facts, package).into_iter().filter_map(|version| {
+            let exact = ranges::pinned(declared, package, &version);
+            let mut units = frameworks(facts, name, &exact, base.as_ref(), cpu_arch).into_iter();
+            let is_it =
+                |unit: &Unit| unit.build.as_ref().is_some_and(|build| is_called(&build.name, &package.name));
+            Some((version.to_string(), units.find(is_it)?))
+        });
+        let variants: Vec<(String, Unit)> = variants.collect();
+        if variants.is_empty() {
+            evidence.units.push(unpinned(name, package));
+            continue;
+        }
+        let asked =
+            package.range.clone().or_else(|| package.tag.as_ref().map(|tag| format!("any version of {tag}")));
+        evidence.ranges.push(Range {
+            name: package.name.clone(),
+            asked: asked.unwrap_or_else(|| "any version".to_owned()),
+            path: place(name, package),
+            variants,
+        });
     }
     for package in declared.packages.iter().filter(|package| is_gpu_package(&package.name)) {
         evidence.units.push(not_in_tables(name, package));
     }
-    let fix = "build the image and check it: `cudock check docker-daemon:NAME`";
-    evidence.unread.extend(declared.notes.iter().map(|note| Unread {
-        what: note.text.clone(),
-        at: format!("{name}:{}", note.line),
-        why: String::new(),
-        fix: fix.to_owned(),
-    }));
-    if let Some(base) = base.filter(|_| base_cuda.is_none()) {
-        evidence.unread.push(Unread {
-            what: format!("the base image {}", base.reference),
-            at: format!("{name}:{}", base.line),
-            why: "was not read".to_owned(),
-            fix: format!("check the base image by its own name: `cudock check {}`", base.reference),
-        });
+    compiled::add(facts, name, declared, &mut evidence);
+    if evidence.units.is_empty() && evidence.ranges.is_empty() && starts_nvidia_smi(declared) {
+        evidence.units.push(nvidia_smi(name));
     }
+    unread(name, declared, &mut evidence);
     evidence
+}
+
+/// What the text does not tell: what could decide is unread, the rest is worth a note.
+fn unread(name: &str, declared: &Declared, evidence: &mut Evidence) {
+    let fix = if declared.base_image.is_some() {
+        "build the image and check it: `cudock check docker-daemon:NAME`"
+    } else {
+        "check the lock file, or the built image"
+    };
+    for note in &declared.notes {
+        let at = format!("{}:{}", note.file.as_deref().unwrap_or(name), note.line);
+        if note.decides {
+            let (what, why) = (note.text.clone(), String::new());
+            evidence.unread.push(Unread { what, at, why, fix: fix.to_owned() });
+        } else {
+            evidence.findings.push(Finding {
+                code: codes::NOT_READ,
+                severity: Severity::Note,
+                message: note.text.clone(),
+                evidence: vec![Seen::new(at, note.text.clone())],
+                fix: fix.to_owned(),
+            });
+        }
+    }
+}
+
+/// The frameworks whose versions are known.
+fn frameworks(
+    facts: &Facts,
+    name: &str,
+    declared: &Declared,
+    base: Option<&Base>,
+    cpu_arch: &str,
+) -> Vec<Unit> {
+    let python = environment(facts, declared, cpu_arch);
+    let of_base = |build: &Build| {
+        let package = base.and_then(|base| base.package.as_ref())?;
+        let is_kept = declared.packages.contains(package) && is_called(&build.name, &package.name);
+        is_kept.then_some(base?)
+    };
+    let build = |mut build: Build| {
+        let of_base = of_base(&build);
+        // Images of PyTorch held conda's builds for long, of which the tables do not have the PTX.
+        if of_base.is_some() && build.name == "torch" {
+            build.ptx = None;
+        }
+        let missing = match of_base {
+            Some(base) if base.is_complete => Vec::new(),
+            _ => missing(declared, &build, base),
+        };
+        unit(declared, name, build, missing)
+    };
+    builds(facts, &python, cpu_arch).into_iter().map(build).collect()
+}
+
+/// Whether a build is of a package: pip's torch is conda's pytorch.
+fn is_called(build: &str, package: &str) -> bool {
+    build == package
+        || build == "torch" && package == "pytorch"
+        || build == "tensorflow" && package.starts_with("tensorflow")
+}
+
+/// Where a package is asked for.
+fn place(file: &str, package: &DeclaredPackage) -> String {
+    format!("{}:{}", package.file.as_deref().unwrap_or(file), package.line)
+}
+
+/// Whether the container starts the driver's own tool.
+fn starts_nvidia_smi(declared: &Declared) -> bool {
+    let words = declared.command.iter().flatten().flat_map(|word| word.split_whitespace());
+    let mut programs =
+        words.filter(|word| !["/bin/sh", "/bin/bash", "sh", "bash", "-c", "exec"].contains(word));
+    programs.next().is_some_and(|program| program == "nvidia-smi" || program.ends_with("/nvidia-smi"))
+}
+
+/// The driver's tool, which the container runtime brings along.
+fn nvidia_smi(file: &str) -> Unit {
+    Unit {
+        name: "nvidia-smi".to_owned(),
+        kind: UnitKind::Program,
+        path: file.to_owned(),
+        support: Support::Cuda,
+        runtime: None,
+        links_driver: false,
+        own_floor: None,
+        code: Code::None,
+        missing: Vec::new(),
+        barred: None,
+        build: None,
+    }
 }
 
 /// Packages that bring GPU code of their own, which the tables do not have.
@@ -93,73 +199,6 @@ fn not_in_tables(file: &str, package: &DeclaredPackage) -> Unit {
     let why = format!("{} brings GPU code of its own, and the tables do not have it", package.name);
     let fix = "check the wheel or the built image, where the code can be read".to_owned();
     open_question(file, package, UnitKind::Extension, why, fix)
-}
-
-/// The flavour of an nvidia/cuda base image.
-struct BaseImage {
-    cuda: CudaRelease,
-    libraries: bool,
-    cudnn: bool,
-}
-
-/// What the tag of an nvidia/cuda image tells: its requirements, its cuda-compat, its libraries.
-fn base_image(
-    facts: &Facts,
-    reference: &str,
-    line: usize,
-    file: &str,
-    evidence: &mut Evidence,
-) -> Option<BaseImage> {
-    let (repository, _) = reference.rsplit_once(':')?;
-    if !repository.ends_with("nvidia/cuda") {
-        return None;
-    }
-    let tag = ImageTag::parse(reference)?;
-    let cuda: CudaRelease = tag.cuda.parse().ok()?;
-    let environment = &mut evidence.environment;
-    let mut set = |name: &str, value: String| {
-        environment.entry(name.to_owned()).or_insert(value);
-    };
-    set("CUDA_VERSION", tag.cuda.clone());
-    set("NVIDIA_VISIBLE_DEVICES", "all".to_owned());
-    set("NVIDIA_DRIVER_CAPABILITIES", "compute,utility".to_owned());
-    if let Some(row) = facts.images().requirement(cuda) {
-        set("NVIDIA_REQUIRE_CUDA", requirement(facts, row));
-    }
-    // Every one of these images holds the cuda-compat of its CUDA.
-    if let Some(branch) = facts.drivers().branch_with(cuda.version()) {
-        evidence.driver_copies.push(DriverCopy {
-            path: format!("{file}:{line}: {reference}"),
-            kind: CopyKind::Compat { driver: Some(DriverVersion::of_branch(branch.branch)), note: None },
-            reach: Reach::CompatPlace,
-        });
-    }
-    let flavour = tag.flavour.as_str();
-    Some(BaseImage {
-        cuda,
-        libraries: flavour.contains("runtime") || flavour.contains("devel"),
-        cudnn: flavour.contains("cudnn"),
-    })
-}
-
-/// The variable's value, put together from the parts the tables have.
-fn requirement(facts: &Facts, row: &Requirement) -> String {
-    let brands = |name: &str| -> Vec<&str> {
-        let set = facts.images().brand_set.iter().find(|set| set.name == name);
-        set.map(|set| set.brands.iter().map(String::as_str).collect()).unwrap_or_default()
-    };
-    let mut alternatives = vec![format!("cuda>={}", row.minimum)];
-    for (name, branches) in
-        [("tesla", &row.tesla), ("with_geforce", &row.with_geforce), ("datacenter", &row.datacenter)]
-    {
-        for branch in branches {
-            for brand in brands(name) {
-                alternatives.push(format!("brand={brand},driver>={branch},driver<{}", branch + 1));
-            }
-        }
-    }
-    alternatives.extend(row.any_brand.iter().cloned());
-    alternatives.join(" ")
 }
 
 /// The environment the file describes, as if it were installed.
@@ -228,7 +267,7 @@ fn with_tag(version: &Version, tag: Option<&str>) -> Version {
 }
 
 /// Libraries that nothing in the file brings.
-fn missing(declared: &Declared, build: &Build, base: Option<&BaseImage>) -> Vec<Missing> {
+fn missing(declared: &Declared, build: &Build, base: Option<&Base>) -> Vec<Missing> {
     let Without::UsesCpu { .. } = build.without else { return Vec::new() };
     let package = declared
         .packages
@@ -246,8 +285,11 @@ fn missing(declared: &Declared, build: &Build, base: Option<&BaseImage>) -> Vec<
     }
     let by_base = |soname: &str| {
         base.is_some_and(|base| {
-            let right = build.cuda_major.is_none_or(|major| base.cuda.version().major() == major);
-            right && base.libraries && (base.cudnn || !soname.starts_with("libcudnn"))
+            if let Some(major) = soname.strip_prefix("libcudnn.so.") {
+                return base.cudnn.is_some_and(|own| own.to_string() == major);
+            }
+            let right = build.cuda_major.is_none_or(|major| base.cuda_major == Some(major));
+            right && base.cuda_major.is_some() && (base.libraries || soname.starts_with("libcudart"))
         })
     };
     let by_wheel = |soname: &str| {
@@ -271,12 +313,9 @@ fn missing(declared: &Declared, build: &Build, base: Option<&BaseImage>) -> Vec<
 fn unit(declared: &Declared, file: &str, build: Build, missing: Vec<Missing>) -> Unit {
     let wanted =
         if build.name == "torch" { ["torch", "pytorch"] } else { [build.name.as_str(), build.name.as_str()] };
-    let line = declared
-        .packages
-        .iter()
-        .find(|package| wanted.contains(&package.name.as_str()))
-        .map_or(1, |package| package.line);
-    Unit::of_build(build, format!("{file}:{line}"), None, missing)
+    let package = declared.packages.iter().find(|package| wanted.contains(&package.name.as_str()));
+    let path = package.map_or_else(|| format!("{file}:1"), |package| place(file, package));
+    Unit::of_build(build, path, None, missing)
 }
 
 /// A framework whose version is left open: what is installed is decided on the day.
@@ -299,7 +338,7 @@ fn open_question(file: &str, package: &DeclaredPackage, kind: UnitKind, why: Str
     Unit {
         name: package.name.clone(),
         kind,
-        path: format!("{file}:{}", package.line),
+        path: place(file, package),
         support: Support::NotInTables { fix },
         runtime: None,
         links_driver: false,
