@@ -37,6 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     pack::<tables::StorageTable>(&data, &out)?;
     pack::<tables::Meters>(&data, &out)?;
     pack::<tables::Runtimes>(&data, &out)?;
+    pack::<tables::Packages>(&data, &out)?;
 
     let prices = data.join("azure_prices.csv");
     let parsed = tables::Prices::parse(&fs::read_to_string(&prices)?)

@@ -1,8 +1,10 @@
 #!/bin/sh
 # Makes ./root: this machine's Python with the libraries it needs, and the two programs. No network is needed.
+# Usage: make-root.sh [ROOT [PROGRAM…]]   (with the libraries that each PROGRAM is linked with, too)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=${1:-$here/root}
+[ $# -eq 0 ] || shift
 python=$(command -v python3)
 rm -rf "$root"
 mkdir -p "$root/bin" "$root/etc" "$root/app" "$root/dev" "$root/proc" "$root/sys" "$root/tmp"
@@ -20,7 +22,7 @@ tar -C "$library" --exclude=site-packages --exclude=dist-packages --exclude=test
 
 # Every library the program and its modules are linked with, and the loader.
 dynload=$library/lib-dynload
-for file in "$program" "$dynload"/*.so; do
+for file in "$program" "$dynload"/*.so "$@"; do
     ldd "$file" 2>/dev/null | grep -o '/[^ ]*' || true
 done | sort -u | while read -r shared; do
     mkdir -p "$root$(dirname "$shared")"

@@ -1,11 +1,27 @@
-//! Any text as an environment file of each kind: no panic, and every place lies in the file.
+//! Any text as an environment file of each kind, alone and with files beside it: no panic, and every place of the text's
+//! own lies in the file.
 #![no_main]
 
-use cudock_compat::declared::{FileKind, Machine, read_for};
+use cudock_compat::declared::{FileKind, Files, Machine, read_beside, read_sources};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: (u8, &str)| {
-    let (choice, text) = input;
+/// A context in which every file has the same text.
+struct Everywhere<'a>(&'a str);
+
+impl Files for Everywhere<'_> {
+    fn text(&self, _: &str) -> Option<String> {
+        Some(self.0.to_owned())
+    }
+
+    fn below(&self, path: &str) -> Vec<String> {
+        ["requirements.txt", "pyproject.toml", "uv.lock", "poetry.lock", "Makefile", "CMakeLists.txt", "a.cu", "run.sh"]
+            .map(|name| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") })
+            .to_vec()
+    }
+}
+
+fuzz_target!(|input: (u8, &str, &str)| {
+    let (choice, text, beside) = input;
     let kind = [
         FileKind::Requirements,
         FileKind::Pyproject,
@@ -15,14 +31,17 @@ fuzz_target!(|input: (u8, &str)| {
     ][usize::from(choice % 5)];
     let machine = if choice & 128 == 0 { Machine::X86_64 } else { Machine::Aarch64 };
     FileKind::guess("file", text);
+    let files = Everywhere(beside);
+    read_sources(&files);
     let lines = text.split('\n').count();
-    match read_for(kind, "file", text, machine) {
-        Ok(declared) => {
-            let places = declared.packages.iter().map(|package| package.line);
-            let places = places.chain(declared.notes.iter().map(|note| note.line));
-            for line in places.chain(declared.cuda_packages.iter().map(|package| package.line)) {
+    match read_beside(kind, "file", text, machine, "file", &files) {
+        Ok(mut declared) => {
+            let packages = declared.packages.iter().filter(|package| package.file.is_none());
+            let notes = declared.notes.iter().filter(|note| note.file.is_none()).map(|note| note.line);
+            for line in packages.map(|package| package.line).chain(notes) {
                 assert!((1..=lines).contains(&line), "line {line} of {lines}");
             }
+            declared.keep_default_groups();
         }
         Err(error) => assert!(error.line >= 1 && error.column >= 1),
     }

@@ -27,11 +27,11 @@ fuzz_target!(|input: (u8, &[u8])| {
         return;
     }
     let wanted = [75, 80, 90, 100][usize::from(choice % 4)];
-    let fits = |_: usize, code: Code| match code {
-        Code::Sass(arch) => arch.number == wanted,
-        Code::Ptx(arch) => arch.number <= wanted,
+    let rank = |_: usize, code: Code| match code {
+        Code::Sass(arch) => (arch.number == wanted).then_some(0),
+        Code::Ptx(arch) => (arch.number <= wanted).then_some(0),
     };
-    let plan = plan(&before, bytes, 1, &fits);
+    let plan = plan(&before, bytes, 1, &rank);
     let sass = |entry: &Entry| match entry.kind {
         EntryKind::Cubin => entry.arch.is_some_and(|arch| arch.number == wanted),
         EntryKind::Group => entry.members.iter().any(|member| member.arch.number == wanted),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cudock_facts::finding::Finding;
-use cudock_facts::version::{CudaVersion, DriverVersion, PtxArch, PtxIsa, SmArch};
+use cudock_facts::version::{Capability, CudaVersion, DriverVersion, PtxArch, PtxIsa, SmArch};
 use cudock_host::frameworks::{Build, Support};
 use serde::Serialize;
 
@@ -22,12 +22,70 @@ pub struct Evidence {
     pub driver_copies: Vec<DriverCopy>,
     /// What could use a GPU.
     pub units: Vec<Unit>,
+    /// Frameworks of which a range of versions is asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<Range>,
     /// CUDA libraries and what else is worth listing.
     pub components: Vec<Component>,
     /// What reading it brought up, whatever the target.
     pub findings: Vec<Finding>,
-    /// Whether something could be there that was not read.
-    pub partial: Option<String>,
+    /// What could decide the answer and was not read or is not known. A verdict of `cpu`, or of `fails` for a missing
+    /// library, needs positive evidence: with anything in this list it is `unknown`.
+    pub unread: Vec<Unread>,
+    /// Why there will be nothing to start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_failure: Option<BuildFailure>,
+}
+
+/// A framework whose version is one of several.
+#[derive(Debug, Clone, Serialize)]
+pub struct Range {
+    /// The package.
+    pub name: String,
+    /// What is asked: ">=1.23.2,<1.24".
+    pub asked: String,
+    /// Where it is written.
+    pub path: String,
+    /// What it may turn out to be, oldest first, each with its version.
+    pub variants: Vec<(String, Unit)>,
+}
+
+/// Why an image cannot be built or an environment cannot be installed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BuildFailure {
+    /// The finding's code.
+    pub code: &'static str,
+    /// What is wrong.
+    pub reason: String,
+    /// Where it is written.
+    pub evidence: Vec<cudock_facts::finding::Evidence>,
+    /// What to write instead.
+    pub fix: String,
+    /// Whose error it is.
+    pub error: String,
+    /// What will be printed.
+    pub message: String,
+}
+
+/// Something that may use a GPU or bring a library, of which the contents are not known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unread {
+    /// What it is: "requirements/gpu.txt", "sglang 0.5.0".
+    pub what: String,
+    /// Where it is named: "Dockerfile:7".
+    pub at: String,
+    /// Why it is not known, as a clause that follows `what`: "is not in the build context". Empty where `what` is a
+    /// clause of its own.
+    pub why: String,
+    /// What to do to know it.
+    pub fix: String,
+}
+
+impl Unread {
+    /// What is not known and why, as one clause.
+    pub(crate) fn describe(&self) -> String {
+        format!("{} {}", self.what, self.why).trim_end().to_owned()
+    }
 }
 
 /// What kind of thing was looked at.
@@ -206,10 +264,27 @@ pub enum Code {
         /// The language it is written in.
         isa: Option<PtxIsa>,
     },
+    /// Of a package that is known by its name.
+    Package(PackageCode),
     /// Not known, and why.
     Unknown(String),
+    /// Made when it runs: it opens the driver, and its files hold none. Says how that is known.
+    AtRunTime(String),
     /// It has none, and needs none of its own.
     None,
+}
+
+/// What is known of the GPU code of a package by its name alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PackageCode {
+    /// What is not known, as a sentence.
+    pub why: String,
+    /// How to find out.
+    pub fix: String,
+    /// Whether it compiles its code at run time.
+    pub compiles: bool,
+    /// The lowest capability its documentation supports.
+    pub min_capability: Option<Capability>,
 }
 
 /// A file with GPU code.
@@ -227,6 +302,12 @@ pub struct CodeFile {
     pub loose: bool,
     /// The toolkit that made it.
     pub toolkit: Option<CudaVersion>,
+    /// NVIDIA's libraries that are linked into it statically, as far as they choose kernels by the card: cuBLAS, cuDNN.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub embeds: Vec<&'static str>,
+    /// Libraries it cannot be loaded without, by name.
+    #[serde(skip)]
+    pub needed: Vec<String>,
 }
 
 /// How much the gaps of a file matter.
@@ -235,7 +316,8 @@ pub struct CodeFile {
 pub enum Role {
     /// Every module is there to be used: one that does not load fails.
     Program,
-    /// Most modules are there to be used, some for one kind of card alone.
+    /// A library of a framework or a package: most modules are there to be used, some for one kind of card alone, and
+    /// a library without any for the card is optional if another one covers it.
     Framework,
     /// NVIDIA's own libraries choose among modules by the card.
     Vendor,

@@ -233,7 +233,7 @@ priority = "explicit"
             "16 pytest (dev)",
             "4 torch ==2.3.1 cu121",
             "5 torchvision ==0.18.1+cu121 cu121",
-            "6 transformers[torch] ^4.40",
+            "6 transformers[torch] >=4.40,<5",
             "7 numpy <2",
             "9 mine",
         ]

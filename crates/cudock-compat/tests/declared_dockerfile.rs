@@ -262,3 +262,83 @@ fn variables_cannot_make_more_of_a_file_than_it_holds() {
     let error = read(FileKind::Dockerfile, "Dockerfile", &text).unwrap_err();
     assert_eq!(error.message, "variables become far more text than the file holds");
 }
+
+fn decides(text: &str) -> Vec<String> {
+    docker(text).notes.into_iter().filter(|note| note.decides).map(|note| note.text).collect()
+}
+
+#[test]
+fn a_dockerfile_that_compiles_its_program_is_never_judged_cpu() {
+    let steps = [
+        "RUN cmake . && make",
+        "RUN make -j4",
+        "RUN ninja",
+        "RUN bazel build //:app",
+        "RUN cargo build --release",
+        "RUN go build ./...",
+        "RUN gcc -o app app.c",
+        "RUN meson setup build",
+        "RUN python3 setup.py install",
+        "RUN pip install .",
+        "RUN pip install -e ./tools",
+        "RUN pip install git+https://example.com/x.git",
+        "RUN npm install",
+        "COPY . /app",
+        "COPY app /usr/bin/",
+        "ADD x.tar.gz /opt/",
+        "ADD https://example.com/app /app",
+        "COPY --from=other/image:1 /bin/x /bin/x",
+        "RUN git clone https://example.com/x.git",
+        "RUN curl -fsSL https://example.com/x | bash",
+        "RUN wget https://example.com/x",
+        "RUN tar xf x.tar",
+        "RUN unzip x.zip",
+        "RUN ./install",
+        "RUN bash install.sh",
+        "RUN source ./install.sh",
+        "RUN some-tool --flag",
+        "RUN python -m tool.install",
+        "RUN apt-get install -y ./x.deb",
+        "CMD [\"./server\"]",
+        "ENTRYPOINT [\"/opt/app/run\"]",
+    ];
+    for step in steps {
+        assert!(!decides(&format!("FROM ubuntu:22.04\n{step}\n")).is_empty(), "{step}");
+    }
+    let compiled =
+        docker("FROM nvidia/cuda:11.8.0-devel-ubuntu20.04\nRUN nvcc -o /a/app /a/app.cu\n").compiled;
+    assert_eq!((compiled.len(), compiled[0].output.as_deref()), (1, Some("a/app")));
+}
+
+#[test]
+fn everyday_commands_leave_nothing_open() {
+    let steps = [
+        "RUN apt-get update && apt-get install -y --no-install-recommends python3 curl && rm -rf /var/lib/apt/lists/*",
+        "RUN useradd -m app && mkdir -p /data && chown app /data && ln -s /usr/bin/python3 /usr/bin/python",
+        "RUN set -eux; if [ -f /x ]; then echo yes; else echo no; fi; for i in 1 2; do echo $i; done",
+        "RUN python -m venv /opt/venv && . /opt/venv/bin/activate",
+        "RUN curl -LsSf https://astral.sh/uv/install.sh | sh",
+        "RUN wget -q https://repo.anaconda.com/miniconda/Miniconda3-latest-Linux-x86_64.sh && bash Miniconda3-latest-Linux-x86_64.sh -b",
+        "RUN ldconfig && locale-gen en_US.UTF-8",
+        "COPY --from=ghcr.io/astral-sh/uv:latest /uv /bin/uv",
+        "ENV PATH=/opt/venv/bin:$PATH",
+        "ARG VERSION",
+        "CMD [\"python\", \"app.py\"]",
+        "CMD uvicorn app:app",
+    ];
+    for step in steps {
+        assert_eq!(decides(&format!("FROM python:3.11\n{step}\n")), [""; 0], "{step}");
+    }
+}
+
+#[test]
+fn stages_that_copy_from_each_other_cannot_make_more_work_than_there_is_text() {
+    let mut text = "FROM a AS s0\nRUN pip install torch==2.3.1\n".to_owned();
+    for level in 1..200 {
+        let below = level - 1;
+        let copy = format!("COPY --from=s{below} /usr/local /usr/local\n");
+        text += &format!("FROM a AS s{level}\n{copy}{copy}");
+    }
+    let declared = docker(&text);
+    assert!(declared.packages.len() <= 1 && !declared.notes.is_empty());
+}

@@ -11,6 +11,7 @@ use cudock_map::SharedMemory;
 use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use crate::cancel::Cancel;
 use crate::channel::{Answer, Packets, receive_descriptors, receive_message, send_message, wait};
 use crate::plan::Extent;
 use crate::runner::Runner;
@@ -52,15 +53,19 @@ fn serve() -> io::Result<()> {
     }
     let engine = loading.join().map_err(|_| io::Error::other("loading panicked"))??;
     let Some(engine) = engine else { return Ok(()) };
+    let mut cancellers = Vec::new();
     for number in 0..lanes {
         let (mut packets, mut runner) = open_lane(&engine, &control, number)?;
+        cancellers.push(runner.canceller());
         std::thread::Builder::new()
             .name(format!("lane {number}"))
             .spawn(move || serve_lane(&mut packets, &mut runner))?;
     }
     while wait(&control) {
-        // Nothing is sent after the lanes, and a stream that says more is not a server of ours.
-        receive_message::<()>(&mut control)?;
+        let Cancel { lane, batch } = receive_message(&mut control)?;
+        if let Some(canceller) = cancellers.get(lane) {
+            canceller.cancel(batch);
+        }
     }
     end_now();
     Ok(())

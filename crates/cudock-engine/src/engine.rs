@@ -179,8 +179,20 @@ pub trait Lane: Send {
     fn input(&mut self, index: usize, shape: &[usize], bytes: usize) -> Result<&mut [u8], EngineError>;
 
     /// Runs the batch; the outputs come in the order of the signature. Takes at most `limit`, if the engine has a
-    /// process of its own.
-    fn run(&mut self, limit: Duration) -> Result<Vec<OutputView<'_>>, EngineError>;
+    /// process of its own; such an engine is also asked to stop once `is_wanted` says that nobody waits for the batch.
+    fn run_while(
+        &mut self,
+        limit: Duration,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Vec<OutputView<'_>>, EngineError>;
+
+    /// Runs the batch to its end.
+    fn run(&mut self, limit: Duration) -> Result<Vec<OutputView<'_>>, EngineError> {
+        self.run_while(limit, &|| true)
+    }
+
+    /// Gives memory that an unusually large batch needed back to the system; the next batch may need it again.
+    fn trim(&mut self) {}
 }
 
 /// A loaded model.
@@ -199,4 +211,13 @@ pub trait Engine: Send {
 
     /// The number of its process, if it has one of its own.
     fn process(&self) -> Option<u32>;
+
+    /// Asks the kernel whether that process has exited; none if the engine has no process of its own.
+    fn exit_check(&self) -> Option<ExitCheck> {
+        None
+    }
 }
+
+/// Whether an engine's process has exited. Needs no file descriptor and no `/proc`, so that a server short of either
+/// never takes a healthy engine for a dead one.
+pub type ExitCheck = Box<dyn Fn() -> bool + Send>;

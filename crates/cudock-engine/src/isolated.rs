@@ -12,16 +12,20 @@ use std::time::Duration;
 use cudock_map::SharedMemory;
 use cudock_tensor::{DType, Signature, elements};
 
+use crate::cancel::Cancel;
 use crate::channel::{Answer, Packets, receive_message, send_descriptors, send_message};
 use crate::onnx::room;
 use crate::plan::Extent;
 use crate::process::Process;
 use crate::runner::views;
 use crate::wire::{PACKET, Reply, read_reply, request};
-use crate::{Device, Engine, EngineError, EngineSettings, Lane, OutputView, Usage, usage};
+use crate::{Device, Engine, EngineError, EngineSettings, ExitCheck, Lane, OutputView, Usage, usage};
 
 /// The environment variable in which the engine's process finds CUDA's libraries.
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+
+/// How often a batch that takes long is asked whether anybody still waits for it.
+const ASK_WHETHER_WANTED: Duration = Duration::from_millis(50);
 
 /// A model in a process of its own: whatever the engine's library does there, this process goes on.
 pub struct IsolatedEngine {
@@ -67,7 +71,9 @@ impl IsolatedEngine {
         };
         let process = Arc::new(process);
         let lanes = (0..settings.lanes.max(1))
-            .map(|_| IsolatedLane::open(&process, &signature, &control))
+            .map(|number| {
+                IsolatedLane::open(number, &process, &signature, &control, device.provider.on_gpu())
+            })
             .collect::<io::Result<_>>()
             .map_err(failed)?;
         Ok(Self { process, signature, device, lanes })
@@ -94,6 +100,11 @@ impl Engine for IsolatedEngine {
     fn process(&self) -> Option<u32> {
         Some(self.process.number())
     }
+
+    fn exit_check(&self) -> Option<ExitCheck> {
+        let process = Arc::clone(&self.process);
+        Some(Box::new(move || process.has_exited()))
+    }
 }
 
 /// Where the engine's process looks for libraries: the folders in the settings before those of this process.
@@ -106,7 +117,15 @@ fn library_path(settings: &EngineSettings) -> Option<OsString> {
     std::env::join_paths(settings.library_path.iter().cloned().chain(inherited)).ok()
 }
 
+/// Memory that a lane keeps for its next batch.
+const KEPT: usize = 8 << 20;
+
 struct IsolatedLane {
+    number: usize,
+    /// Batches that were sent.
+    batches: u64,
+    /// Whether the device reads the lane's memory by itself; such memory must stay where it is.
+    on_gpu: bool,
     process: Arc<Process>,
     signature: Arc<Signature>,
     packets: Packets,
@@ -119,7 +138,13 @@ struct IsolatedLane {
 }
 
 impl IsolatedLane {
-    fn open(process: &Arc<Process>, signature: &Arc<Signature>, control: &UnixStream) -> io::Result<Self> {
+    fn open(
+        number: usize,
+        process: &Arc<Process>,
+        signature: &Arc<Signature>,
+        control: &UnixStream,
+        on_gpu: bool,
+    ) -> io::Result<Self> {
         let (ours, theirs) = Packets::pair()?;
         let inputs = room(signature.inputs.len())?;
         let outputs = room(signature.outputs.len())?;
@@ -127,6 +152,9 @@ impl IsolatedLane {
         let descriptors: Vec<BorrowedFd<'_>> = std::iter::once(theirs.as_fd()).chain(memories).collect();
         send_descriptors(control, &descriptors)?;
         Ok(Self {
+            number,
+            batches: 0,
+            on_gpu,
             process: Arc::clone(process),
             signature: Arc::clone(signature),
             packets: ours,
@@ -139,7 +167,7 @@ impl IsolatedLane {
         })
     }
 
-    fn exchange(&mut self, limit: Duration) -> Result<Reply, EngineError> {
+    fn exchange(&mut self, limit: Duration, is_wanted: &dyn Fn() -> bool) -> Result<Reply, EngineError> {
         if let Some(end) = self.process.end() {
             return Err(EngineError::Died(end));
         }
@@ -147,7 +175,8 @@ impl IsolatedLane {
         if self.packets.send(&self.request).is_err() {
             return Err(EngineError::Died(self.process.ended()));
         }
-        match self.packets.receive(&mut self.reply, Some(limit)) {
+        self.batches += 1;
+        match self.receive(limit, is_wanted) {
             Ok(0) => Err(EngineError::Died(self.process.ended())),
             Ok(length) => {
                 let packet = self.reply.get(..length).unwrap_or_default();
@@ -158,6 +187,27 @@ impl IsolatedLane {
                 Err(EngineError::Hung(limit))
             }
             Err(error) => Err(self.distrust(&error.to_string())),
+        }
+    }
+
+    /// Waits for the reply, and asks the engine to stop once nobody wants it. It is still waited for: the lane's memory
+    /// is the engine's until then.
+    fn receive(&mut self, limit: Duration, is_wanted: &dyn Fn() -> bool) -> io::Result<usize> {
+        let mut waited = Duration::ZERO;
+        let mut cancelled = false;
+        loop {
+            let left = limit.saturating_sub(waited);
+            let slice = if cancelled { left } else { ASK_WHETHER_WANTED.min(left) };
+            match self.packets.receive(&mut self.reply, Some(slice)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && waited + slice < limit => {
+                    waited += slice;
+                    if !cancelled && !is_wanted() {
+                        cancelled = true;
+                        self.process.cancel(&Cancel { lane: self.number, batch: self.batches });
+                    }
+                }
+                received => return received,
+            }
         }
     }
 
@@ -197,14 +247,31 @@ impl Lane for IsolatedLane {
         memory.bytes_mut().get_mut(..bytes).ok_or_else(none)
     }
 
-    fn run(&mut self, limit: Duration) -> Result<Vec<OutputView<'_>>, EngineError> {
-        match self.exchange(limit)? {
+    fn run_while(
+        &mut self,
+        limit: Duration,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Vec<OutputView<'_>>, EngineError> {
+        match self.exchange(limit, is_wanted)? {
             Reply::Done => {}
             Reply::Failed(text) => return Err(EngineError::Failed(text)),
             Reply::Broken(text) => return Err(self.distrust(&text)),
         }
         self.check()?;
         views(&self.signature, &self.results, &self.outputs)
+    }
+
+    fn trim(&mut self) {
+        if self.on_gpu {
+            return;
+        }
+        let inputs = self.inputs.iter_mut().zip(&self.batch);
+        for (memory, extent) in inputs.chain(self.outputs.iter_mut().zip(&self.results)) {
+            if extent.bytes > KEPT {
+                // Memory that cannot be given back is used again.
+                let _ = memory.discard(KEPT);
+            }
+        }
     }
 }
 

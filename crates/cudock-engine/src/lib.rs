@@ -12,11 +12,13 @@
 //! `unsafe` is denied but for three modules: `value` (ONNX Runtime), `cuda` (the driver), and in `cudock-map` the shared
 //! memory. All others are plain code over those.
 
+mod cancel;
 mod channel;
 mod child;
 mod cuda;
 mod engine;
 mod gpu;
+mod independence;
 mod isolated;
 mod onnx;
 pub mod onnx_file;
@@ -32,7 +34,8 @@ mod warm;
 mod wire;
 
 pub use child::serve_child;
-pub use engine::{Device, Engine, EngineError, EngineSettings, Lane, OutputView, Provider, Usage};
+pub use engine::{Device, Engine, EngineError, EngineSettings, ExitCheck, Lane, OutputView, Provider, Usage};
+pub use independence::{RowCheck, check_rows};
 pub use isolated::IsolatedEngine;
 pub use onnx::{OnnxEngine, environment};
 pub use warm::warm;

@@ -37,9 +37,11 @@ impl OnnxEngine {
         let _held = nobody_records();
         let wrong = |reason| EngineError::Load { model: settings.model.clone(), reason };
         let opened = open_first_usable(&environment, settings).map_err(wrong)?;
+        let unranked =
+            cudock_model::onnx::open(&settings.model).map(|graph| graph.unranked).unwrap_or_default();
         let (signature, names) = {
             let session = opened.first.session.lock().unwrap_or_else(PoisonError::into_inner);
-            let signature = signature(session.inputs(), session.outputs()).map_err(wrong)?;
+            let signature = signature(session.inputs(), session.outputs(), &unranked).map_err(wrong)?;
             (signature, Names::new(session.inputs(), session.outputs()).map_err(wrong)?)
         };
         let mut sessions = vec![opened.first];

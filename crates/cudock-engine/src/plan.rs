@@ -25,7 +25,7 @@ pub(crate) struct Plan {
     pub(crate) outputs: Vec<Option<Value>>,
     /// What the outputs that have a value will be like.
     pub(crate) extents: Vec<Option<Extent>>,
-    pub(crate) options: RunOptions,
+    pub(crate) options: Arc<RunOptions>,
     /// Places on the device of the inputs and outputs, where they are there.
     pub(crate) placed: Option<Placed>,
     /// Whether this run's launches are recorded, so that it must keep its places.
@@ -83,7 +83,7 @@ impl Plan {
             inputs,
             outputs,
             extents: parts.extents,
-            options,
+            options: Arc::new(options),
             placed: None,
             recorded: false,
             recorded_by: None,
@@ -128,7 +128,7 @@ impl Plan {
             inputs,
             outputs,
             extents: parts.extents,
-            options,
+            options: Arc::new(options),
             placed: Some(placed),
             recorded,
             recorded_by: None,
@@ -168,7 +168,7 @@ fn host_input(parts: &Parts<'_>, index: usize) -> Result<Value, String> {
 
 /// What an output will be like, if the model says: its rows are those of the batch, its other dimensions are fixed.
 pub(crate) fn foreseen(spec: &TensorSpec, batched: bool, rows: usize) -> Option<Extent> {
-    let size = spec.dtype.size()?;
+    let size = spec.dtype.size().filter(|_| !spec.any_rank)?;
     let dimension = |(place, size): (usize, &Option<usize>)| size.or((batched && place == 0).then_some(rows));
     let shape: Vec<usize> = spec.shape.iter().enumerate().map(dimension).collect::<Option<_>>()?;
     let bytes = elements(&shape)?.checked_mul(size)?;
@@ -182,7 +182,7 @@ mod tests {
     use super::{Extent, foreseen};
 
     fn spec(dtype: DType, shape: &[Option<usize>]) -> TensorSpec {
-        TensorSpec { name: "y".to_owned(), dtype, shape: shape.to_vec() }
+        TensorSpec { name: "y".to_owned(), dtype, shape: shape.to_vec(), any_rank: false }
     }
 
     #[test]

@@ -6,6 +6,11 @@ use std::process::{Child, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rustix::io::Errno;
+
+use crate::cancel::Cancel;
+use crate::channel::send_message;
+
 /// How often, and how many times, a process that must end is looked after before it is left to itself.
 const LOOK: Duration = Duration::from_millis(2);
 const LOOKS: usize = 500;
@@ -16,7 +21,7 @@ pub(crate) struct Process {
     number: u32,
     state: Mutex<State>,
     /// Its end of the control stream sees this one close, too.
-    _control: UnixStream,
+    control: Mutex<UnixStream>,
 }
 
 #[derive(Debug)]
@@ -27,7 +32,11 @@ struct State {
 
 impl Process {
     pub(crate) fn new(child: Child, control: UnixStream) -> Self {
-        Self { number: child.id(), state: Mutex::new(State { child, end: None }), _control: control }
+        Self {
+            number: child.id(),
+            state: Mutex::new(State { child, end: None }),
+            control: Mutex::new(control),
+        }
     }
 
     /// Its number.
@@ -38,6 +47,29 @@ impl Process {
     /// How it ended, if it is known to have.
     pub(crate) fn end(&self) -> Option<String> {
         self.state().end.clone()
+    }
+
+    /// Asks it to stop a batch. One that is ending need not hear it.
+    pub(crate) fn cancel(&self, cancel: &Cancel) {
+        let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = send_message(&mut control, cancel);
+    }
+
+    /// Whether it has exited, as the kernel says. An error other than "no such child" says nothing about it.
+    pub(crate) fn has_exited(&self) -> bool {
+        let mut state = self.state();
+        if state.end.is_some() {
+            return true;
+        }
+        match state.child.try_wait() {
+            Ok(Some(status)) => state.end = Some(in_words(status)),
+            // Reaped by somebody else, as where SIGCHLD is ignored.
+            Err(error) if error.raw_os_error() == Some(Errno::CHILD.raw_os_error()) => {
+                state.end = Some("for an unknown reason".to_owned());
+            }
+            Ok(None) | Err(_) => {}
+        }
+        state.end.is_some()
     }
 
     /// Ends it, if it has not ended yet, and says how it ended: in its own way, or for the reason given here.
@@ -141,6 +173,19 @@ mod tests {
         assert_eq!(ended.stop("anything"), "exit code 3");
         let killed = process(Command::new("sh").args(["-c", "kill -9 $$"]));
         assert_eq!(killed.ended(), "signal 9, SIGKILL");
+    }
+
+    #[test]
+    fn only_a_process_that_exited_counts_as_exited() {
+        let running = process(&mut Command::new("cat"));
+        assert!(!running.has_exited());
+        running.stop("it hung");
+        assert!(running.has_exited());
+        let killed = process(Command::new("sh").args(["-c", "kill -9 $$"]));
+        while !killed.has_exited() {
+            std::thread::yield_now();
+        }
+        assert_eq!(killed.end().as_deref(), Some("signal 9, SIGKILL"));
     }
 
     #[test]

@@ -47,8 +47,12 @@ mod tests {
 
     #[test]
     fn only_batches_that_differ_in_rows_are_regular() {
-        let spec =
-            |shape: &[Option<usize>]| TensorSpec { name: "x".into(), dtype: DType::F32, shape: shape.into() };
+        let spec = |shape: &[Option<usize>]| TensorSpec {
+            name: "x".into(),
+            dtype: DType::F32,
+            shape: shape.into(),
+            any_rank: false,
+        };
         let batch = |shape: &[usize]| [Extent { shape: shape.into(), bytes: 0 }];
         let model = |shape| Signature { inputs: vec![spec(shape)], outputs: vec![], batched: true };
         let fixed = model(&[None, Some(4)]);

@@ -9,6 +9,7 @@ use cudock_map::SharedMemory;
 use cudock_tensor::{DType, Signature, elements};
 use ort::session::Session;
 
+use crate::cancel::Canceller;
 use crate::cuda::Stream;
 use crate::gpu::LaneGpu;
 use crate::plan::{Extent, Parts, Plan, foreseen};
@@ -50,6 +51,7 @@ pub(crate) struct Runner {
     /// Recordings of this lane have numbers from here on.
     first_recording: u32,
     recordings: u32,
+    canceller: Canceller,
 }
 
 impl Runner {
@@ -69,6 +71,7 @@ impl Runner {
             plans: HashMap::new(),
             first_recording: number.saturating_mul(RECORDINGS) + 1,
             recordings: 0,
+            canceller: Canceller::default(),
             model,
             session,
             inputs,
@@ -86,8 +89,14 @@ impl Runner {
         Ok(())
     }
 
+    /// What stops batches of this lane.
+    pub(crate) fn canceller(&self) -> Canceller {
+        self.canceller.clone()
+    }
+
     /// Runs the batch; what came out is in [`Runner::results`].
     pub(crate) fn run_batch(&mut self) -> Result<(), EngineError> {
+        self.canceller.next_batch();
         let outcome = match self.attempt() {
             Err(EngineError::Failed(text))
                 if is_about_output_shapes(&text) && self.foreseeable.contains(&true) =>
@@ -164,9 +173,9 @@ impl Runner {
             if let Some((gpu, stream)) = streams {
                 gpu.before_work(stream).map_err(failed)?;
             }
-            let made =
-                value::run(&mut session, &plan.options, &self.model.names, &plan.inputs, &plan.outputs)
-                    .map_err(EngineError::Failed)?;
+            let run =
+                || value::run(&mut session, &plan.options, &self.model.names, &plan.inputs, &plan.outputs);
+            let made = self.canceller.run(&plan.options, run).map_err(EngineError::Failed)?;
             if let Some((gpu, stream)) = streams {
                 gpu.after_work(stream).map_err(failed)?;
             }
@@ -332,7 +341,11 @@ impl Lane for Runner {
         room.ok_or_else(|| no_input(index))
     }
 
-    fn run(&mut self, _limit: Duration) -> Result<Vec<OutputView<'_>>, EngineError> {
+    fn run_while(
+        &mut self,
+        _limit: Duration,
+        _is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Vec<OutputView<'_>>, EngineError> {
         self.run_batch()?;
         views(&self.model.signature, &self.results, &self.outputs)
     }

@@ -1,26 +1,53 @@
 //! What a model takes and gives, as its session tells.
 
+use std::collections::BTreeSet;
+
 use cudock_tensor::{DType, Signature, TensorSpec};
 use ort::value::{Outlet, TensorElementType, ValueType};
 
-/// The signature of a model with those inputs and outputs, or which of them cannot be served and why.
-pub(crate) fn signature(inputs: &[Outlet], outputs: &[Outlet]) -> Result<Signature, String> {
-    let inputs: Vec<_> = inputs.iter().map(|outlet| spec("input", outlet)).collect::<Result<_, _>>()?;
-    let outputs: Vec<_> = outputs.iter().map(|outlet| spec("output", outlet)).collect::<Result<_, _>>()?;
+/// The signature of a model with those inputs and outputs, or which of them cannot be served and why. `unranked` are
+/// the names of those for which the model gives no shape, which the engine does not tell from scalars.
+///
+/// Rows may share a batch where every first dimension is open, and where the inputs do not give it different names:
+/// `[batch, 3]` beside `[boxes, 4]` are not rows of one thing.
+pub(crate) fn signature(
+    inputs: &[Outlet],
+    outputs: &[Outlet],
+    unranked: &BTreeSet<String>,
+) -> Result<Signature, String> {
+    let mut row_names: Vec<&str> = inputs.iter().filter_map(first_symbol).collect();
+    row_names.sort_unstable();
+    row_names.dedup();
+    let specs = |what: &str, outlets: &[Outlet]| -> Result<Vec<TensorSpec>, String> {
+        outlets.iter().map(|outlet| spec(what, outlet, unranked)).collect()
+    };
+    let (inputs, outputs) = (specs("input", inputs)?, specs("output", outputs)?);
     let counts_rows = |spec: &TensorSpec| spec.shape.first() == Some(&None);
-    let batched = !inputs.is_empty() && inputs.iter().chain(&outputs).all(counts_rows);
+    let batched =
+        !inputs.is_empty() && row_names.len() <= 1 && inputs.iter().chain(&outputs).all(counts_rows);
     Ok(Signature { inputs, outputs, batched })
 }
 
-fn spec(what: &str, outlet: &Outlet) -> Result<TensorSpec, String> {
+/// The name the model gives an open first dimension.
+fn first_symbol(outlet: &Outlet) -> Option<&str> {
+    let ValueType::Tensor { shape, dimension_symbols, .. } = outlet.dtype() else { return None };
+    let name = dimension_symbols.first().filter(|_| shape.first().is_some_and(|size| *size < 0))?;
+    (!name.is_empty()).then_some(name.as_str())
+}
+
+fn spec(what: &str, outlet: &Outlet, unranked: &BTreeSet<String>) -> Result<TensorSpec, String> {
     let name = outlet.name();
     let ValueType::Tensor { ty, shape, .. } = outlet.dtype() else {
-        return Err(format!("{what} {name:?} is no tensor but {}", outlet.dtype()));
+        let mut text = format!("{what} {name:?} is not a tensor but {}", outlet.dtype());
+        if matches!(outlet.dtype(), ValueType::Sequence(inner) if matches!(**inner, ValueType::Map { .. })) {
+            text += "; convert the scikit-learn model again with options={id(model): {\"zipmap\": False}}";
+        }
+        return Err(text);
     };
     let dtype = dtype(*ty)
         .ok_or_else(|| format!("{what} {name:?} has elements of type {ty}, which cannot be served"))?;
     let shape = shape.iter().map(|&size| usize::try_from(size).ok()).collect();
-    Ok(TensorSpec { name: name.to_owned(), dtype, shape })
+    Ok(TensorSpec { name: name.to_owned(), dtype, shape, any_rank: unranked.contains(name) })
 }
 
 fn dtype(element: TensorElementType) -> Option<DType> {
@@ -47,6 +74,8 @@ fn dtype(element: TensorElementType) -> Option<DType> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 
+    use std::collections::BTreeSet;
+
     use ort::value::{Outlet, Shape, SymbolicDimensions, TensorElementType, ValueType};
 
     use super::signature;
@@ -65,20 +94,57 @@ mod tests {
             tensor("a", TensorElementType::Float32, &[-1, 3]),
             tensor("b", TensorElementType::String, &[-1]),
         ];
-        assert!(signature(&open, &open).unwrap().batched);
+        assert!(signature(&open, &open, &BTreeSet::new()).unwrap().batched);
         for fixed in [&[1, 3][..], &[4], &[]] {
             let fixed = [tensor("y", TensorElementType::Float32, fixed)];
-            assert!(!signature(&open, &fixed).unwrap().batched);
-            assert!(!signature(&fixed, &open).unwrap().batched);
+            assert!(!signature(&open, &fixed, &BTreeSet::new()).unwrap().batched);
+            assert!(!signature(&fixed, &open, &BTreeSet::new()).unwrap().batched);
         }
     }
 
     #[test]
     fn a_type_that_cannot_be_served_is_named_with_its_tensor() {
         let odd = [tensor("z", TensorElementType::Complex64, &[-1])];
-        let text = signature(&odd, &[]).unwrap_err();
+        let text = signature(&odd, &[], &BTreeSet::new()).unwrap_err();
         assert!(text.starts_with("input \"z\""), "{text}");
         let list = [Outlet::new("s", ValueType::Sequence(Box::new(odd.first().unwrap().dtype().clone())))];
-        assert!(signature(&[], &list).unwrap_err().starts_with("output \"s\" is no tensor"));
+        assert!(
+            signature(&[], &list, &BTreeSet::new()).unwrap_err().starts_with("output \"s\" is not a tensor")
+        );
+    }
+
+    #[test]
+    fn inputs_that_count_different_things_do_not_share_a_batch() {
+        let named = |name: &str, symbol: &str| {
+            let dimension_symbols = SymbolicDimensions::new([symbol.to_owned(), String::new()]);
+            let shape = Shape::new([-1, 4]);
+            let ty = TensorElementType::Float32;
+            Outlet::new(name, ValueType::Tensor { ty, shape, dimension_symbols })
+        };
+        let none = BTreeSet::new();
+        let output = [tensor("y", TensorElementType::Float32, &[-1, 4])];
+        let batched = |inputs: &[Outlet]| signature(inputs, &output, &none).unwrap().batched;
+        assert!(batched(&[named("a", "batch"), named("b", "batch")]));
+        assert!(batched(&[named("a", "batch"), named("b", "")]), "a dimension without a name says nothing");
+        assert!(!batched(&[named("image", "batch"), named("boxes", "num_boxes")]));
+    }
+
+    #[test]
+    fn an_input_without_a_shape_is_of_any_rank_and_not_a_scalar() {
+        let model = [tensor("x", TensorElementType::Float32, &[])];
+        let unranked = BTreeSet::from(["x".to_owned()]);
+        let found = signature(&model, &model, &unranked).unwrap();
+        assert!(found.inputs.iter().all(|spec| spec.any_rank) && !found.batched);
+        assert!(
+            !signature(&model, &model, &BTreeSet::new()).unwrap().inputs.iter().any(|spec| spec.any_rank)
+        );
+    }
+
+    #[test]
+    fn an_output_of_maps_names_the_converters_option() {
+        let map = ValueType::Map { key: TensorElementType::Int64, value: TensorElementType::Float32 };
+        let probabilities = [Outlet::new("probabilities", ValueType::Sequence(Box::new(map)))];
+        let text = signature(&[], &probabilities, &BTreeSet::new()).unwrap_err();
+        assert!(text.contains("probabilities") && text.contains("\"zipmap\": False"), "{text}");
     }
 }

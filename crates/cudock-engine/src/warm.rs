@@ -73,7 +73,11 @@ mod tests {
             Ok(&mut self.room)
         }
 
-        fn run(&mut self, _limit: Duration) -> Result<Vec<OutputView<'_>>, EngineError> {
+        fn run_while(
+            &mut self,
+            _limit: Duration,
+            _is_wanted: &dyn Fn() -> bool,
+        ) -> Result<Vec<OutputView<'_>>, EngineError> {
             self.runs += 1;
             assert!(self.room.iter().all(|byte| *byte == 0));
             Err(if self.dies { EngineError::Died("x".into()) } else { EngineError::Failed("y".into()) })
@@ -85,6 +89,7 @@ mod tests {
             name: name.into(),
             dtype,
             shape: shape.into(),
+            any_rank: false,
         };
         let inputs = vec![input("x", DType::F32, &[None, Some(3), None]), input("s", DType::String, &[None])];
         Signature { inputs, outputs: vec![], batched }

@@ -5,6 +5,7 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use crate::anchor;
 use crate::finder::Finder;
+use crate::smi::SMI_HEADER;
 
 /// Why a catalogue cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +37,8 @@ pub struct Catalogue<'a> {
     pub(crate) finder: Finder,
     /// The messages each of those texts belongs to.
     pub(crate) owners: Vec<Vec<usize>>,
+    /// The number of the text that begins a table of nvidia-smi.
+    pub(crate) smi: usize,
 }
 
 #[derive(Debug)]
@@ -56,6 +59,12 @@ impl Entry<'_> {
     /// Where the message stands in a text.
     pub(crate) fn find(&self, text: &[u8]) -> Option<std::ops::Range<usize>> {
         self.regex()?.find(text).map(|found| found.range())
+    }
+
+    /// What the first group of the pattern matches.
+    pub(crate) fn group(&self, text: &[u8]) -> Option<String> {
+        let group = self.regex()?.captures(text)?.get(1)?;
+        Some(String::from_utf8_lossy(group.as_bytes()).into_owned())
     }
 
     /// Whether the message stands in a text, which is told sooner than where.
@@ -105,6 +114,8 @@ impl<'a> Catalogue<'a> {
                 regex: OnceLock::new(),
             });
         }
-        Ok(Self { entries, finder: Finder::new(texts), owners })
+        let smi = texts.len();
+        texts.push(SMI_HEADER.to_vec());
+        Ok(Self { entries, finder: Finder::new(texts), owners, smi })
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! Memory is bounded whatever the log: blocks of a fixed size, and one excerpt for each message found.
 
+mod advice;
 mod anchor;
 mod catalogue;
 mod finder;
@@ -14,7 +15,10 @@ mod input;
 mod normal;
 mod rank;
 mod scan;
+mod smi;
 
+pub use advice::fixes;
 pub use catalogue::{Catalogue, CatalogueError};
 pub use input::{NotText, judge};
 pub use scan::{Hit, Report, ScanError};
+pub use smi::SmiTable;

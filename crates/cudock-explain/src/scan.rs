@@ -8,6 +8,7 @@ use crate::catalogue::{Catalogue, Entry};
 use crate::input::{NotText, judge};
 use crate::normal::normal;
 use crate::rank;
+use crate::smi::SmiTable;
 
 /// How much is read at a time: large enough that reading costs nothing, small enough to stay in the cache.
 const BLOCK: usize = 1 << 20;
@@ -40,6 +41,8 @@ pub struct Hit<'a> {
     pub count: u64,
     /// The first line it was found on, cut to a readable length.
     pub excerpt: String,
+    /// What the first group of its pattern matched there.
+    pub group: Option<String>,
 }
 
 /// What a log says.
@@ -51,6 +54,8 @@ pub struct Report<'a> {
     pub bytes: u64,
     /// How many lines there were.
     pub lines: u64,
+    /// The first table of nvidia-smi.
+    pub smi: Option<SmiTable>,
 }
 
 impl<'a> Catalogue<'a> {
@@ -110,6 +115,7 @@ struct Scan<'c, 'a> {
     /// The messages to try and those found in the current window, kept for their memory.
     entries: Vec<usize>,
     matched: Vec<(usize, Range<usize>)>,
+    smi: Option<SmiTable>,
 }
 
 impl<'c, 'a> Scan<'c, 'a> {
@@ -122,6 +128,7 @@ impl<'c, 'a> Scan<'c, 'a> {
             open_line: false,
             entries: Vec::new(),
             matched: Vec::new(),
+            smi: None,
         }
     }
 
@@ -140,6 +147,11 @@ impl<'c, 'a> Scan<'c, 'a> {
         for (text, start) in self.catalogue.finder.find_all(block) {
             if start >= done {
                 break;
+            }
+            if text == self.catalogue.smi {
+                let table = || block.get(start..(start + 2 * REACH).min(block.len())).map(SmiTable::parse);
+                self.smi = self.smi.take().or_else(|| table().flatten());
+                continue;
             }
             if start >= window.end {
                 self.window(block, &window, &mut entries);
@@ -234,12 +246,13 @@ impl<'c, 'a> Scan<'c, 'a> {
             line: self.lines + memchr_iter(b'\n', before).count() as u64 + 1,
             count: 1,
             excerpt: excerpt(text, range),
+            group: entry.group(text),
         });
     }
 
     fn finish(self) -> Report<'a> {
         let hits = rank::ranked(self.hits.into_iter().flatten().collect());
-        Report { hits, bytes: self.offset, lines: self.lines + u64::from(self.open_line) }
+        Report { hits, bytes: self.offset, lines: self.lines + u64::from(self.open_line), smi: self.smi }
     }
 }
 

@@ -12,12 +12,17 @@
     reason = "figures for people, and made-up bytes"
 )]
 
+use std::sync::LazyLock;
+
 use cudock_explain::Catalogue;
 use cudock_facts::Facts;
 use cudock_facts::tables::{Layer, Message};
 use proptest::prelude::*;
 
 const NOISE: &str = include_str!("noise.txt");
+
+static FACTS: LazyLock<Facts> = LazyLock::new(Facts::embedded);
+static CATALOGUE: LazyLock<Catalogue<'static>> = LazyLock::new(|| Catalogue::new(FACTS.messages()).unwrap());
 
 fn ids(report: &cudock_explain::Report<'_>) -> Vec<String> {
     report.hits.iter().map(|hit| hit.message.id.clone()).collect()
@@ -29,8 +34,7 @@ fn samples(message: &Message) -> impl Iterator<Item = &String> {
 
 #[test]
 fn there_are_at_least_sixty_messages_and_all_layers_have_some() {
-    let facts = Facts::embedded();
-    let messages = &facts.messages().message;
+    let messages = &FACTS.messages().message;
     assert!(messages.len() >= 60, "{}", messages.len());
     for layer in [Layer::Driver, Layer::Toolkit, Layer::Image, Layer::Framework, Layer::Device, Layer::Azure]
     {
@@ -40,9 +44,8 @@ fn there_are_at_least_sixty_messages_and_all_layers_have_some() {
 
 #[test]
 fn each_sample_names_its_own_message_first() {
-    let facts = Facts::embedded();
-    let catalogue = Catalogue::new(facts.messages()).unwrap();
-    for message in &facts.messages().message {
+    let catalogue = &*CATALOGUE;
+    for message in &FACTS.messages().message {
         for sample in samples(message) {
             let found = ids(&catalogue.explain(sample));
             assert_eq!(found.first(), Some(&message.id), "{sample:?} gave {found:?}");
@@ -52,8 +55,7 @@ fn each_sample_names_its_own_message_first() {
 
 #[test]
 fn clean_logs_give_nothing() {
-    let facts = Facts::embedded();
-    let catalogue = Catalogue::new(facts.messages()).unwrap();
+    let catalogue = &*CATALOGUE;
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clean");
     let mut logs = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -69,8 +71,7 @@ fn clean_logs_give_nothing() {
 
 #[test]
 fn the_most_telling_message_comes_first() {
-    let facts = Facts::embedded();
-    let catalogue = Catalogue::new(facts.messages()).unwrap();
+    let catalogue = &*CATALOGUE;
     let log = "torch.cuda.is_available() returns False\n\
                2026-11-14 10:00:00 something else\n\
                Failed to initialize NVML: Driver/library version mismatch\n";
@@ -80,16 +81,14 @@ fn the_most_telling_message_comes_first() {
 
 #[test]
 fn a_message_in_a_json_log_is_found() {
-    let facts = Facts::embedded();
-    let catalogue = Catalogue::new(facts.messages()).unwrap();
+    let catalogue = &*CATALOGUE;
     let log = r#"{"log":"unable to start container process: exec: \"nvidia-smi\": executable file not found in $PATH: unknown\n","stream":"stderr"}"#;
     assert_eq!(ids(&catalogue.explain(log)), ["smi-not-in-container"]);
 }
 
 #[test]
 fn a_message_with_colours_in_it_is_found() {
-    let facts = Facts::embedded();
-    let catalogue = Catalogue::new(facts.messages()).unwrap();
+    let catalogue = &*CATALOGUE;
     let log =
         "\x1b[1;31mRuntimeError\x1b[0m: CUDA error: no kernel image is available for execution on the device";
     assert_eq!(ids(&catalogue.explain(log)), ["cuda-209-no-kernel"]);
@@ -97,8 +96,7 @@ fn a_message_with_colours_in_it_is_found() {
 
 #[test]
 fn a_message_wrapped_over_two_lines_is_found() {
-    let facts = Facts::embedded();
-    let catalogue = Catalogue::new(facts.messages()).unwrap();
+    let catalogue = &*CATALOGUE;
     let log = "ERROR: This container was built for NVIDIA Driver Release 535.86 or later, but\n   version 470.57 was detected and \
                compatibility mode is UNAVAILABLE.\n";
     assert_eq!(ids(&catalogue.explain(log)), ["ngc-driver-banner"]);
@@ -106,8 +104,7 @@ fn a_message_wrapped_over_two_lines_is_found() {
 
 #[test]
 fn repeats_are_counted_and_the_first_line_is_named() {
-    let facts = Facts::embedded();
-    let catalogue = Catalogue::new(facts.messages()).unwrap();
+    let catalogue = &*CATALOGUE;
     let line = "RuntimeError: No CUDA GPUs are available\n";
     let log = format!("first\nsecond\n{line}between\n{line}{line}");
     let report = catalogue.explain(&log);
@@ -117,8 +114,7 @@ fn repeats_are_counted_and_the_first_line_is_named() {
 
 #[test]
 fn a_line_without_an_end_takes_bounded_memory_and_is_searched() {
-    let facts = Facts::embedded();
-    let catalogue = Catalogue::new(facts.messages()).unwrap();
+    let catalogue = &*CATALOGUE;
     let mut log = vec![b'x'; 5 << 20];
     log.extend(b" RuntimeError: No CUDA GPUs are available ");
     log.extend(vec![b'y'; 3 << 20]);
@@ -159,14 +155,13 @@ fn log_with(sample: &str, place: f64) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3))]
+    #![proptest_config(ProptestConfig::with_cases(1))]
 
     /// The promise of `explain`: each message of the catalogue, at any place among a megabyte of other lines.
     #[test]
     fn each_message_anywhere_in_a_megabyte_of_log_is_named(places in prop::collection::vec(0.0..1.0_f64, 400)) {
-        let facts = Facts::embedded();
-        let catalogue = Catalogue::new(facts.messages()).unwrap();
-        let all = facts.messages().message.iter().flat_map(|message| samples(message).map(move |sample| (message, sample)));
+        let catalogue = &*CATALOGUE;
+        let all = FACTS.messages().message.iter().flat_map(|message| samples(message).map(move |sample| (message, sample)));
         for ((message, sample), place) in all.zip(places.iter().cycle()) {
             let log = log_with(sample, *place);
             let found = ids(&catalogue.scan(log.as_bytes(), |_| ()).unwrap());
@@ -179,8 +174,7 @@ proptest! {
     /// Where blocks are cut must not matter.
     #[test]
     fn the_seams_between_blocks_lose_nothing(at in 0..40_000_usize, step in 1..70_000_usize) {
-        let facts = Facts::embedded();
-        let catalogue = Catalogue::new(facts.messages()).unwrap();
+        let catalogue = &*CATALOGUE;
         // Around the first seam: blocks are a mebibyte and two reaches long.
         let before = (1 << 20) - 20_000 + at;
         let mut log = "ordinary line of the log\n".repeat(before / 25);
@@ -195,8 +189,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..5000)) {
-        let facts = Facts::embedded();
-        let catalogue = Catalogue::new(facts.messages()).unwrap();
+        let catalogue = &*CATALOGUE;
         catalogue.scan(&bytes[..], |_| ()).ok();
     }
 }

@@ -3,6 +3,8 @@
 //! Tests run them over the embedded tables, and a user's overlay must pass them before it is used.
 
 mod meters;
+mod packages;
+mod support;
 
 use std::collections::BTreeSet;
 
@@ -40,7 +42,9 @@ pub fn all(facts: &Facts) -> Vec<Violation> {
     found.common(facts.storage());
     found.common(facts.meters());
     found.common(facts.runtimes());
+    found.common(facts.packages());
     found.gpus(facts);
+    found.chips(facts);
     found.drivers(facts);
     found.toolkits(facts);
     found.compat(facts);
@@ -51,7 +55,12 @@ pub fn all(facts: &Facts) -> Vec<Violation> {
     found.azure(facts);
     found.meters(facts);
     found.runtimes(facts);
+    found.packages(facts);
     found.violations
+}
+
+fn is_pci_id(id: &str) -> bool {
+    id.len() == 4 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 #[derive(Default)]
@@ -144,13 +153,28 @@ impl Found {
                 }
             }
             for id in &gpu.pci_ids {
-                if id.len() != 4 || u16::from_str_radix(id, 16).is_err() || *id != id.to_ascii_lowercase() {
+                if !is_pci_id(id) {
                     self.add(
                         "gpus",
                         "gpu",
                         &&gpu.id,
                         format!("has the PCI id `{id}`; four lower-case hexadecimal digits are meant"),
                     );
+                }
+            }
+        }
+    }
+
+    fn chips(&mut self, facts: &Facts) {
+        let mut seen = BTreeSet::new();
+        for chip in &facts.gpus().chip {
+            if facts.drivers().architecture_of(chip.capability).is_none() {
+                let message = format!("has capability {}, which drivers.toml does not have", chip.capability);
+                self.add("gpus", "chip", &&chip.id, message);
+            }
+            for (id, _) in chip.devices() {
+                if !is_pci_id(id) || !seen.insert(id.to_owned()) {
+                    self.add("gpus", "chip", &&chip.id, format!("has a malformed or repeated PCI id `{id}`"));
                 }
             }
         }
@@ -496,6 +520,7 @@ impl Found {
                 format!("limits `{}`, which is no service", limit.service),
             );
         }
+        self.support(facts);
         let storage = facts.storage();
         let is_storage = |id: &str| storage.storage.iter().any(|row| row.id == id);
         for price in storage.price.iter().filter(|price| !is_storage(&price.storage)) {

@@ -8,8 +8,8 @@ use crate::check::{self, Violation};
 use crate::store::Facts;
 use crate::suggest;
 use crate::tables::{
-    Components, Drivers, FindingPages, ForwardCompat, Frameworks, Gpus, Images, Messages, Meters, Prices,
-    Runtimes, Services, Sizes, StorageTable, TableFile, Toolkits,
+    Components, Drivers, FindingPages, ForwardCompat, Frameworks, Gpus, Images, Messages, Meters, Packages,
+    Prices, Runtimes, Services, Sizes, StorageTable, TableFile, Toolkits,
 };
 
 /// Files larger than this are refused: the embedded tables together are a tenth of it.
@@ -76,6 +76,7 @@ pub(crate) struct Overlay {
     pub(crate) storage: Option<Layer<StorageTable>>,
     pub(crate) meters: Option<Layer<Meters>>,
     pub(crate) runtimes: Option<Layer<Runtimes>>,
+    pub(crate) packages: Option<Layer<Packages>>,
     pub(crate) prices: Option<Layer<Prices>>,
     files: Vec<(&'static str, PathBuf)>,
 }
@@ -117,6 +118,7 @@ impl Overlay {
             "azure_storage.toml" => self.storage = Some(self.layer(path)?),
             "azure_meters.toml" => self.meters = Some(self.layer(path)?),
             "runtimes.toml" => self.runtimes = Some(self.layer(path)?),
+            "packages.toml" => self.packages = Some(self.layer(path)?),
             "azure_prices.csv" => {
                 let text = read_text(&path)?;
                 let table = Prices::parse(&text).map_err(|error| {
@@ -166,6 +168,7 @@ impl Overlay {
                 place(self.storage.as_ref(), &violation),
                 place(self.meters.as_ref(), &violation),
                 place(self.runtimes.as_ref(), &violation),
+                place(self.packages.as_ref(), &violation),
                 self.prices.as_ref().filter(|_| violation.table == Prices::NAME).map(|layer| {
                     let start = layer.text.find(&violation.key).unwrap_or(0);
                     malformed(
@@ -184,7 +187,7 @@ impl Overlay {
     }
 }
 
-const FILES: [&str; 15] = [
+const FILES: [&str; 16] = [
     "gpus.toml",
     "drivers.toml",
     "toolkits.toml",
@@ -200,6 +203,7 @@ const FILES: [&str; 15] = [
     "azure_meters.toml",
     "azure_prices.csv",
     "runtimes.toml",
+    "packages.toml",
 ];
 
 /// The error for a violation, if this layer's table is the one violated. A row of the embedded table that breaks

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::overlay::{Overlay, OverlayError};
 use crate::tables::{
-    Components, FindingPages, ForwardCompat, Frameworks, Gpus, Images, Messages, Meters, Prices, Runtimes,
-    Services, Sizes, StorageTable, TableFile, Toolkits,
+    Components, FindingPages, ForwardCompat, Frameworks, Gpus, Images, Messages, Meters, Packages, Prices,
+    Runtimes, Services, Sizes, StorageTable, TableFile, Toolkits,
 };
 use crate::tables::{Drivers, Header};
 use crate::version::Date;
@@ -34,6 +34,7 @@ pub struct Facts {
     storage: OnceLock<StorageTable>,
     meters: OnceLock<Meters>,
     runtimes: OnceLock<Runtimes>,
+    packages: OnceLock<Packages>,
     prices: OnceLock<Prices>,
 }
 
@@ -122,10 +123,18 @@ impl Facts {
         /// Framework builds.
         frameworks, Frameworks, "frameworks"
     );
-    table!(
-        /// Error messages and CUDA's error numbers.
-        messages, Messages, "messages"
-    );
+    /// Error messages and CUDA's error numbers. Members of families are messages of their own here.
+    pub fn messages(&self) -> &Messages {
+        self.messages.get_or_init(|| {
+            let mut table: Messages = decode(include_bytes!(concat!(env!("OUT_DIR"), "/messages.bin")));
+            if let Some(newer) = self.overlay.as_ref().and_then(|overlay| overlay.messages.clone()) {
+                table.overlay(newer.table);
+            }
+            table.expand();
+            table
+        })
+    }
+
     table!(
         /// Pages of finding codes.
         findings, FindingPages, "findings"
@@ -149,6 +158,10 @@ impl Facts {
     table!(
         /// Wheels of inference libraries.
         runtimes, Runtimes, "runtimes"
+    );
+    table!(
+        /// Packages that use a GPU, and packages that do not.
+        packages, Packages, "packages"
     );
 
     /// Prices of Azure's GPU sizes. An overlay takes the whole table's place: prices of two days do not mix.
@@ -182,11 +195,12 @@ impl Facts {
             "azure_storage" => summary(self.storage(), overlay),
             "azure_meters" => summary(self.meters(), overlay),
             "runtimes" => summary(self.runtimes(), overlay),
+            "packages" => summary(self.packages(), overlay),
             Prices::NAME => {
                 let prices = self.prices();
                 TableSummary {
                     name: Prices::NAME,
-                    as_of: prices.as_of,
+                    as_of: prices.newest(),
                     rows: prices.rows().count(),
                     sources: prices.sources.len(),
                     overlay: overlay.and_then(|overlay| overlay.file_of(Prices::NAME)),
@@ -198,7 +212,7 @@ impl Facts {
 }
 
 /// The tables' names, in the order reports list them.
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 16] = [
     "gpus",
     "drivers",
     "toolkits",
@@ -206,6 +220,7 @@ const TABLES: [&str; 15] = [
     "forward_compat",
     "images",
     "frameworks",
+    "packages",
     "messages",
     "findings",
     "azure_sizes",

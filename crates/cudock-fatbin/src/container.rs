@@ -40,6 +40,8 @@ pub struct Module {
     pub section: String,
     /// Its entries.
     pub entries: Vec<Entry>,
+    /// Whether the device linker made it (`-rdc`, `-dlto`): only then can the driver link the PTX of its parts again.
+    pub device_linked: bool,
 }
 
 /// One piece of code for one target, or a group of such pieces.
@@ -257,7 +259,7 @@ pub(crate) fn read(bytes: &[u8], offset: u64, section: &str) -> Result<(Module, 
             }
         }
     }
-    Ok((Module { offset, size: end, section: section.to_owned(), entries }, damage))
+    Ok((Module { offset, size: end, section: section.to_owned(), entries, device_linked: false }, damage))
 }
 
 /// The entry at `at`, which must end by `end`.

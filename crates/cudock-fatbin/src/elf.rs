@@ -138,6 +138,16 @@ pub fn section<'a>(bytes: &'a [u8], name: &str) -> Option<&'a [u8]> {
     section.data(file.endian(), bytes).ok()
 }
 
+/// The sections of an ELF file whose names begin so: lld splits `.rodata` into `.rodata.str1.1` and more.
+pub fn sections<'a>(bytes: &'a [u8], prefix: &str) -> Vec<&'a [u8]> {
+    let Ok(file) = File::parse(bytes) else { return Vec::new() };
+    let (endian, table) = (file.endian(), file.elf_section_table());
+    let named = table.iter().filter(|section| {
+        table.section_name(endian, section).is_ok_and(|name| name.starts_with(prefix.as_bytes()))
+    });
+    named.filter_map(|section| section.data(endian, bytes).ok()).collect()
+}
+
 /// What the dynamic section says; empty where there is none.
 pub(crate) fn linkage(file: &File<'_>, bytes: &[u8]) -> Linkage {
     let endian = file.endian();

@@ -8,6 +8,7 @@ use crate::container::{Damage, Entry, EntryKind, MAGIC, Module, read as read_con
 use crate::cubin::Cubin;
 use crate::elf::{self, Linkage};
 use crate::find::{self, Stretch};
+use crate::wrappers;
 
 /// What kind of file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +115,7 @@ fn elf_file(bytes: &[u8]) -> Result<Binary, ReadError> {
     }
     if let Some(stretch) = elf::relocatable(&file, bytes) {
         find::containers(&stretch, &mut binary.relocatable, &mut binary.damage);
+        wrappers::mark_linked(&file, bytes, &mut binary.modules);
     }
     Ok(binary.without_overlaps())
 }

@@ -1,9 +1,10 @@
 //! What a file's GPU code comes down to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::container::{Arch, Entry, EntryKind, Module, Variant};
 use crate::read::Binary;
+use crate::targets::Targets;
 
 /// Entries of one kind for one target, counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,40 +133,69 @@ impl Binary {
     }
 }
 
-/// One sentence about what runs where, such as `covers sm_75 sm_90; no PTX: nothing newer than sm_90 will run`.
-pub fn sentence(lines: &[Line]) -> String {
-    let of = |kind: CodeKind| -> Vec<Arch> {
-        let mut archs: Vec<Arch> =
-            lines.iter().filter(|line| line.kind == kind).map(|line| line.arch).collect();
-        archs.sort();
-        archs.dedup();
-        archs
-    };
-    let named = |prefix: &str, archs: &[Arch]| -> String {
-        archs.iter().map(|arch| format!("{prefix}{arch}")).collect::<Vec<_>>().join(" ")
-    };
-    let (sass, ptx, ir) = (of(CodeKind::Sass), of(CodeKind::Ptx), of(CodeKind::Ir));
-    let newest = sass.iter().max_by_key(|arch| arch.number);
-    // PTX for one card alone does not carry to newer ones.
-    let carries = ptx.iter().rev().find(|arch| arch.variant == Variant::Plain);
-    match (newest, carries) {
-        (None, _) if ptx.is_empty() && ir.is_empty() => "no GPU code".to_owned(),
-        (None, _) if ptx.is_empty() => {
-            "intermediate code alone: what it runs on is decided when it is linked".to_owned()
-        }
-        (None, _) => format!("PTX alone ({}): cards compile it at first use", named("compute_", &ptx)),
-        (Some(newest), None) => {
-            format!(
-                "covers {}; no PTX: nothing newer than sm_{} will run",
-                named("sm_", &sass),
+/// What the modules of one or more files run on.
+#[derive(Debug, Clone, Default)]
+pub struct Coverage {
+    modules: Vec<Targets>,
+    intermediate: bool,
+}
+
+impl Coverage {
+    /// What a file runs on.
+    pub fn of(binary: &Binary) -> Self {
+        let intermediate = binary.lines().iter().any(|line| line.kind == CodeKind::Ir);
+        Self { modules: binary.targets().into_iter().flatten().collect(), intermediate }
+    }
+
+    /// Adds the modules of another file.
+    pub fn add(&mut self, other: &Coverage) {
+        self.modules.extend(other.modules.iter().cloned());
+        self.intermediate |= other.intermediate;
+    }
+
+    /// One sentence about what runs where, such as `covers sm_75 sm_90; no PTX: nothing newer than sm_90 will run`.
+    pub fn sentence(&self) -> String {
+        let sass = sorted(self.modules.iter().flat_map(|module| module.sass.iter().chain(&module.grouped)));
+        let ptx = sorted(self.modules.iter().flat_map(|module| module.ptx.iter().map(|(arch, _)| arch)));
+        let Some(newest) = sass.iter().max_by_key(|arch| arch.number) else {
+            return match (ptx.is_empty(), self.intermediate) {
+                (true, false) => "no GPU code".to_owned(),
+                (true, true) => {
+                    "intermediate code alone: what it runs on is decided when it is linked".to_owned()
+                }
+                (false, _) => {
+                    format!("PTX alone ({}): cards compile it at first use", named("compute_", &ptx))
+                }
+            };
+        };
+        let covers = format!("covers {}", named("sm_", &sass));
+        // PTX for one card alone does not carry to newer ones.
+        let Some(newest_ptx) = ptx.iter().rev().find(|arch| arch.variant == Variant::Plain) else {
+            return format!("{covers}; no PTX: nothing newer than sm_{} will run", newest.number);
+        };
+        let general: Vec<&Targets> = self.modules.iter().filter(|module| !module.is_special()).collect();
+        let with_ptx = general.iter().filter(|module| module.has_plain_ptx()).count();
+        match (with_ptx, general.len()) {
+            (with_ptx, all) if with_ptx == all => {
+                format!("{covers}; newer cards compile its compute_{newest_ptx} PTX at first use")
+            }
+            (with_ptx, all) if with_ptx * 2 >= all => format!(
+                "{covers}; newer cards compile its compute_{newest_ptx} PTX at first use, and {} of {all} modules have none",
+                all - with_ptx
+            ),
+            (with_ptx, all) => format!(
+                "{covers}; only {with_ptx} of {all} modules have PTX (compute_{newest_ptx}): most will not run on anything newer than sm_{}",
                 newest.number
-            )
-        }
-        (Some(_), Some(carries)) => {
-            format!(
-                "covers {}; newer cards compile its compute_{carries} PTX at first use",
-                named("sm_", &sass)
-            )
+            ),
         }
     }
+}
+
+fn sorted<'a>(archs: impl Iterator<Item = &'a Arch>) -> Vec<Arch> {
+    let archs: BTreeSet<Arch> = archs.copied().collect();
+    archs.into_iter().collect()
+}
+
+fn named(prefix: &str, archs: &[Arch]) -> String {
+    archs.iter().map(|arch| format!("{prefix}{arch}")).collect::<Vec<_>>().join(" ")
 }

@@ -4,7 +4,7 @@
 mod build;
 
 use build::{container, cubin_entry, elf_library, entry, group};
-use cudock_fatbin::{Binary, Codec, Cubin, FileKind, ReadError, read, sentence};
+use cudock_fatbin::{Binary, Codec, Coverage, Cubin, FileKind, ReadError, Targets, read};
 use proptest::prelude::*;
 
 fn fixture(name: &str) -> Vec<u8> {
@@ -245,7 +245,7 @@ fn other_files_are_named() {
 
 #[test]
 fn the_sentence_says_what_runs_where() {
-    let of = |name: &str| sentence(&read(&fixture(name)).unwrap().lines());
+    let of = |name: &str| Coverage::of(&read(&fixture(name)).unwrap()).sentence();
     assert_eq!(of("library.so"), "covers sm_75 sm_90; no PTX: nothing newer than sm_90 will run");
     assert_eq!(
         of("default.fatbin"),
@@ -256,6 +256,41 @@ fn the_sentence_says_what_runs_where() {
         of("variants.fatbin").ends_with("no PTX: nothing newer than sm_120 will run"),
         "PTX for 9.0a carries nowhere"
     );
+    assert_eq!(
+        of("device-linked-ptx.so"),
+        "covers sm_75 sm_90; newer cards compile its compute_75 PTX at first use",
+        "PTX of device-linked parts counts: the driver links it again"
+    );
+    assert_eq!(
+        of("partly-device-linked.so"),
+        "covers sm_75 sm_90; newer cards compile its compute_75 PTX at first use, and 1 of 2 modules have none",
+    );
+}
+
+#[test]
+fn ptx_of_device_linked_parts_belongs_to_the_linked_module_alone() {
+    let ptx = |name: &str| -> Vec<usize> {
+        let targets = read(&fixture(name)).unwrap().targets();
+        targets.iter().flatten().map(|module: &Targets| module.ptx.len()).collect()
+    };
+    assert_eq!(ptx("device-linked.so"), [0], "its parts have no PTX");
+    assert_eq!(ptx("device-linked-ptx.so"), [1]);
+    // As in libmxnet.so, where static NCCL was device-linked and 197 modules were not.
+    assert_eq!(ptx("partly-device-linked.so"), [0, 1]);
+}
+
+#[test]
+fn which_modules_were_device_linked_is_told_without_addresses_in_the_table_too() {
+    // lld leaves the table's addresses to relocations: the same file with zeros in their place.
+    let mut bytes = fixture("partly-device-linked.so");
+    let magic = 0x4662_43B1_u32.to_le_bytes();
+    let entries: Vec<usize> = (0..bytes.len() - 24).filter(|at| bytes[*at..*at + 4] == magic).collect();
+    assert_eq!(entries.len(), 3, "a plain module, a part, and the linked one");
+    for at in entries {
+        bytes[at + 8..at + 24].fill(0);
+    }
+    let linked: Vec<bool> = read(&bytes).unwrap().modules.iter().map(|module| module.device_linked).collect();
+    assert_eq!(linked, [false, true]);
 }
 
 proptest! {

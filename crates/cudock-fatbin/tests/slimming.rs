@@ -3,10 +3,13 @@
 
 mod build;
 
+use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
 
 use build::{container, cubin_entry, elf_library, entry, group, ptx_entry};
-use cudock_fatbin::{Code, Job, Plan, in_memory, plan, read, slim};
+use cudock_fatbin::{Code, Job, Output, Plan, SlimError, Slimmed, in_memory, plan, read, slim};
 
 const FAMILY: u64 = 0x20_0000;
 const SPECIFIC: u64 = 0x10_0000;
@@ -20,9 +23,15 @@ fn fits_card(code: Code, card: u32) -> bool {
     }
 }
 
+/// The closest machine code ranks highest.
+fn rank_on(code: Code, card: u32) -> Option<u32> {
+    let (Code::Sass(arch) | Code::Ptx(arch)) = code;
+    fits_card(code, card).then_some(arch.number)
+}
+
 fn planned(bytes: &[u8], cards: &[u32]) -> Plan {
-    let fits = |target: usize, code: Code| fits_card(code, cards[target]);
-    plan(&read(bytes).unwrap(), bytes, cards.len(), &fits)
+    let rank = |target: usize, code: Code| rank_on(code, cards[target]);
+    plan(&read(bytes).unwrap(), bytes, cards.len(), &rank)
 }
 
 /// What a file lists after it was slimmed for these cards.
@@ -38,8 +47,20 @@ fn kept(bytes: &[u8], cards: &[u32]) -> Vec<String> {
 fn code_that_a_target_could_load_stays_and_the_rest_goes() {
     let bytes = container(&[cubin_entry(75, 0), cubin_entry(80, 0), cubin_entry(86, 0), cubin_entry(90, 0)]);
     assert_eq!(kept(&bytes, &[75]), ["sm_75"]);
-    assert_eq!(kept(&bytes, &[86]), ["sm_80", "sm_86"], "all machine code that fits");
     assert_eq!(kept(&bytes, &[75, 90]), ["sm_75", "sm_90"]);
+}
+
+#[test]
+fn of_machine_code_that_fits_only_the_closest_stays() {
+    let bytes = container(&[cubin_entry(70, 0), cubin_entry(75, 0), cubin_entry(80, 0), cubin_entry(86, 0)]);
+    assert_eq!(kept(&bytes, &[75]), ["sm_75"], "a T4 never loads sm_70 beside sm_75");
+    assert_eq!(kept(&bytes, &[70, 75]), ["sm_70", "sm_75"], "a V100 does");
+    assert_eq!(kept(&bytes, &[86]), ["sm_86"]);
+    assert_eq!(kept(&bytes, &[80, 89]), ["sm_80", "sm_86"]);
+    let bytes = container(&[cubin_entry(70, 0), ptx_entry(75, 0)]);
+    assert_eq!(kept(&bytes, &[75]), ["sm_70"], "machine code before PTX, as ever");
+    let bytes = container(&[cubin_entry(90, 0), cubin_entry(90, SPECIFIC)]);
+    assert_eq!(kept(&bytes, &[90]), ["sm_90", "sm_90a"], "of the same rank, both stay");
 }
 
 #[test]
@@ -171,13 +192,20 @@ fn programs_signed_files_and_strange_ends_are_not_compacted() {
     assert!(refusal(&container(&[cubin_entry(75, 0)])).contains("no shared library"));
 }
 
-fn job(fits: &(dyn Fn(usize, Code) -> bool + Sync), compact: bool) -> Job<'_> {
-    Job { targets: 1, fits, cards: 0, loads: &|_, _| false, compact, dry_run: false }
+/// A job for one card, 7.5.
+fn job(compact: bool) -> Job<'static> {
+    Job { targets: 1, rank: &|_, code| rank_on(code, 75), cards: 0, loads: &|_, _| false, compact }
+}
+
+fn slim_all(input: &Path, output: Output<'_>) -> Result<Vec<Slimmed>, SlimError> {
+    let mut reports = Vec::new();
+    slim(input, output, &job(false), &mut |file| reports.push(file))?;
+    Ok(reports)
 }
 
 #[test]
 fn a_directory_comes_out_whole_with_links_and_modes() {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::fs::PermissionsExt;
     let (input, output) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let library = input.path().join("lib/libcode.so.1");
     std::fs::create_dir_all(library.parent().unwrap()).unwrap();
@@ -185,9 +213,7 @@ fn a_directory_comes_out_whole_with_links_and_modes() {
     std::fs::set_permissions(&library, std::fs::Permissions::from_mode(0o755)).unwrap();
     std::fs::write(input.path().join("readme.txt"), "text").unwrap();
     std::os::unix::fs::symlink("libcode.so.1", input.path().join("lib/libcode.so")).unwrap();
-    let fits = |_: usize, code: Code| fits_card(code, 75);
-    let mut told = Vec::new();
-    slim(input.path(), output.path(), &job(&fits, false), &mut |file| told.push(file)).unwrap();
+    let told = slim_all(input.path(), Output::To(output.path())).unwrap();
     let slimmed = output.path().join("lib/libcode.so.1");
     assert_eq!(told.len(), 1);
     assert_eq!(std::fs::read_to_string(output.path().join("readme.txt")).unwrap(), "text");
@@ -235,9 +261,8 @@ fn a_wheel_comes_out_valid() {
         wheel.write_all(content).unwrap();
     }
     wheel.finish().unwrap();
-    let fits = |_: usize, code: Code| fits_card(code, 75);
     for compact in [false, true] {
-        slim(&input, &output, &job(&fits, compact), &mut |file| {
+        slim(&input, Output::To(&output), &job(compact), &mut |file| {
             assert!(file.refused.is_none(), "{:?}", file.refused);
         })
         .unwrap();
@@ -269,9 +294,113 @@ fn a_signed_file_is_left_as_it_is_with_the_reason() {
     let mut bytes = large_library();
     bytes.extend(b"~Module signature appended~\n");
     std::fs::write(&input, &bytes).unwrap();
-    let fits = |_: usize, code: Code| fits_card(code, 75);
-    let mut reason = None;
-    slim(&input, &output, &job(&fits, false), &mut |file| reason = file.refused).unwrap();
-    assert!(reason.unwrap().contains("signed"));
+    let reports = slim_all(&input, Output::To(&output)).unwrap();
+    assert!(reports[0].refused.as_ref().unwrap().contains("signed"));
     assert!(std::fs::read(&output).unwrap() == bytes);
+}
+
+/// A directory with a library, a link to it, a second name of it, a link that leads out, and a file outside.
+fn linked_tree() -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join("in")).unwrap();
+    fs::write(root.path().join("outside.so"), large_library()).unwrap();
+    fs::write(root.path().join("in/libcode.so.1"), large_library()).unwrap();
+    symlink("libcode.so.1", root.path().join("in/libcode.so")).unwrap();
+    symlink("../outside.so", root.path().join("in/out.so")).unwrap();
+    fs::hard_link(root.path().join("in/libcode.so.1"), root.path().join("in/same.so")).unwrap();
+    root
+}
+
+#[test]
+fn in_place_links_stay_links_and_nothing_outside_is_touched() {
+    let root = linked_tree();
+    let tree = root.path().join("in");
+    let reports = slim_all(&tree, Output::InPlace).unwrap();
+    assert_eq!(reports.len(), 1, "one file, though it has two names and a link: {reports:?}");
+    assert!(reports[0].refused.is_none(), "{:?}", reports[0].refused);
+    assert_eq!(fs::read_link(tree.join("libcode.so")).unwrap(), Path::new("libcode.so.1"));
+    assert_eq!(fs::read_link(tree.join("out.so")).unwrap(), Path::new("../outside.so"));
+    assert!(fs::read(root.path().join("outside.so")).unwrap() == large_library());
+    assert!(fs::read(tree.join("libcode.so.1")).unwrap() != large_library());
+    let inode = |name: &str| fs::metadata(tree.join(name)).unwrap().ino();
+    assert_eq!(inode("libcode.so.1"), inode("same.so"), "two names of one file stay that");
+    assert_eq!(fs::read_dir(&tree).unwrap().count(), 4, "nothing is left beside");
+}
+
+#[test]
+fn in_place_a_hard_link_outside_of_the_input_is_reported() {
+    let root = linked_tree();
+    fs::hard_link(root.path().join("in/libcode.so.1"), root.path().join("elsewhere.so")).unwrap();
+    let reports = slim_all(&root.path().join("in"), Output::InPlace).unwrap();
+    let warning = reports[0].refused.as_ref().unwrap();
+    assert!(
+        warning.contains("1 hard link(s) to this file outside of the input keep the old content"),
+        "{warning}"
+    );
+    assert!(fs::read(root.path().join("elsewhere.so")).unwrap() == large_library());
+}
+
+#[test]
+fn a_named_link_stands_for_the_file_it_leads_to() {
+    let root = linked_tree();
+    let link = root.path().join("in/libcode.so");
+    let output = root.path().join("slim.so");
+    slim_all(&link, Output::To(&output)).unwrap();
+    assert!(fs::symlink_metadata(&output).unwrap().is_file());
+    slim_all(&link, Output::InPlace).unwrap();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(fs::read(&link).unwrap() == fs::read(&output).unwrap());
+}
+
+#[test]
+fn a_copied_directory_keeps_hard_links_and_skips_what_is_not_a_file() {
+    let root = linked_tree();
+    let tree = root.path().join("in");
+    let status = std::process::Command::new("mkfifo").arg(tree.join("pipe")).status().unwrap();
+    assert!(status.success());
+    let output = root.path().join("out");
+    let reports = slim_all(&tree, Output::To(&output)).unwrap();
+    let skipped: Vec<_> = reports.iter().filter(|file| file.path.ends_with("pipe")).collect();
+    assert!(skipped[0].refused.as_ref().unwrap().contains("not copied: it is a FIFO"), "{skipped:?}");
+    let inode = |name: &str| fs::metadata(output.join(name)).unwrap().ino();
+    assert_eq!(inode("libcode.so.1"), inode("same.so"));
+    assert!(!output.join("pipe").exists());
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 3, "nothing is left beside the output");
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_whole_is_not_written_at_all() {
+    let root = linked_tree();
+    let tree = root.path().join("in");
+    let output = root.path().join("out");
+    fs::write(tree.join("zz.whl"), b"PK\x03\x04 and nothing of a zip file").unwrap();
+    let error = slim_all(&tree, Output::To(&output)).unwrap_err();
+    assert!(matches!(&error, SlimError::Read { path, .. } if path.ends_with("zz.whl")), "{error:?}");
+    assert!(!output.exists());
+    fs::remove_file(tree.join("zz.whl")).unwrap();
+    fs::create_dir(&output).unwrap();
+    fs::write(output.join("theirs"), "kept").unwrap();
+    assert!(matches!(slim_all(&tree, Output::To(&output)), Err(SlimError::OutputNotEmpty { .. })));
+    assert!(matches!(slim_all(&tree, Output::To(&tree.join("new"))), Err(SlimError::OutputInside { .. })));
+}
+
+#[test]
+fn a_target_that_nothing_runs_on_stops_before_anything_is_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("code.so");
+    fs::write(&file, large_library()).unwrap();
+    let cards = [75, 37];
+    let job = Job {
+        targets: 2,
+        rank: &|target, code| rank_on(code, cards[target]),
+        cards: 0,
+        loads: &|_, _| false,
+        compact: false,
+    };
+    for output in [Output::InPlace, Output::DryRun, Output::To(&directory.path().join("out.so"))] {
+        let error = slim(&file, output, &job, &mut |_| panic!("nothing is reported")).unwrap_err();
+        assert!(matches!(error, SlimError::NoCode { target: 1 }), "{error:?}");
+    }
+    assert!(fs::read(&file).unwrap() == large_library());
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
 }

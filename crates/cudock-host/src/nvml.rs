@@ -6,11 +6,14 @@
 use std::ffi::OsStr;
 use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cudock_facts::version::{Capability, CudaVersion};
+use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::{Device, Nvml, cuda_driver_version_major, cuda_driver_version_minor};
+
+use serde::{Deserialize, Serialize};
 
 use crate::host::{NvmlAnswer, NvmlGpu, NvmlReport};
 
@@ -19,16 +22,22 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Asks in a child: `program` with `arguments` must print what [`ask_here`] answers, as JSON.
 pub fn ask_in_child(program: &Path, arguments: &[&OsStr]) -> NvmlAnswer {
-    let child = Command::new(program)
+    match output_of(program, arguments) {
+        Ok((answer, status)) => serde_json::from_str(&answer)
+            .unwrap_or_else(|_| NvmlAnswer::Failed(format!("the query ended without an answer ({status})"))),
+        Err(error) => NvmlAnswer::Failed(error),
+    }
+}
+
+/// What a child wrote, and how it ended.
+fn output_of(program: &Path, arguments: &[&OsStr]) -> Result<(String, ExitStatus), String> {
+    let mut child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        .spawn();
-    let mut child = match child {
-        Ok(child) => child,
-        Err(error) => return NvmlAnswer::Failed(format!("cannot start the query: {error}")),
-    };
+        .spawn()
+        .map_err(|error| format!("cannot start the query: {error}"))?;
     let deadline = Instant::now() + PATIENCE;
     let status = loop {
         match child.try_wait() {
@@ -38,17 +47,16 @@ pub fn ask_in_child(program: &Path, arguments: &[&OsStr]) -> NvmlAnswer {
                 // A process stuck in the driver may not even die; it is left to init then.
                 child.kill().ok();
                 let seconds = PATIENCE.as_secs();
-                return NvmlAnswer::Failed(format!("no answer within {seconds} s: the driver hangs"));
+                return Err(format!("no answer within {seconds} s: the driver hangs"));
             }
-            Err(error) => return NvmlAnswer::Failed(format!("cannot wait for the query: {error}")),
+            Err(error) => return Err(format!("cannot wait for the query: {error}")),
         }
     };
     let mut answer = String::new();
     if let Some(mut output) = child.stdout.take() {
         output.read_to_string(&mut answer).ok();
     }
-    serde_json::from_str(&answer)
-        .unwrap_or_else(|_| NvmlAnswer::Failed(format!("the query ended without an answer ({status})")))
+    Ok((answer, status))
 }
 
 /// Asks in this process, through the library at `path` or where the loader finds it.
@@ -145,4 +153,67 @@ impl Gauges {
             })
             .collect()
     }
+}
+
+/// A process on a GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuProcess {
+    /// The GPU's number.
+    pub gpu: u32,
+    /// The process, as the host numbers it.
+    pub pid: u32,
+    /// Percent of the last moments in which its kernels ran; none where the driver does not tell.
+    pub percent: Option<u32>,
+    /// Bytes of GPU memory it holds; none where the driver does not tell.
+    pub memory_bytes: Option<u64>,
+}
+
+/// How far back the driver's samples of utilization count.
+const RECENT: Duration = Duration::from_secs(2);
+
+/// The processes on all GPUs, asked for in a child: `program` with `arguments` must print what [`processes_here`]
+/// answers, as JSON.
+pub fn processes_in_child(program: &Path, arguments: &[&OsStr]) -> Result<Vec<GpuProcess>, String> {
+    let (answer, status) = output_of(program, arguments)?;
+    serde_json::from_str::<Result<_, String>>(&answer)
+        .unwrap_or_else(|_| Err(format!("the query ended without an answer ({status})")))
+}
+
+/// The processes on all GPUs, asked for in this process.
+pub fn processes_here(path: Option<&OsStr>) -> Result<Vec<GpuProcess>, String> {
+    let library = path.unwrap_or(OsStr::new("libnvidia-ml.so.1"));
+    let nvml = Nvml::builder().lib_path(library).init().map_err(|error| error.to_string())?;
+    let count = nvml.device_count().map_err(|error| error.to_string())?;
+    let mut all = Vec::new();
+    for gpu in 0..count {
+        if let Ok(device) = nvml.device_by_index(gpu) {
+            all.extend(processes_of(gpu, &device));
+        }
+    }
+    Ok(all)
+}
+
+fn processes_of(gpu: u32, device: &Device<'_>) -> Vec<GpuProcess> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(RECENT);
+    let since = u64::try_from(since.as_micros()).unwrap_or_default();
+    // An error says that there were no samples, as well as that the card has none: then nothing is known.
+    let samples = device.process_utilization_stats(since).ok();
+    let percent = |pid: u32| {
+        let of_pid = samples.as_ref()?.iter().filter(|sample| sample.pid == pid);
+        Some(of_pid.max_by_key(|sample| sample.timestamp).map_or(0, |sample| sample.sm_util))
+    };
+    let compute = device.running_compute_processes().unwrap_or_default();
+    let graphics = device.running_graphics_processes().unwrap_or_default();
+    let mut all: Vec<GpuProcess> = Vec::new();
+    for process in compute.into_iter().chain(graphics) {
+        if all.iter().any(|known| known.pid == process.pid) {
+            continue;
+        }
+        let memory_bytes = match process.used_gpu_memory {
+            UsedGpuMemory::Used(bytes) => Some(bytes),
+            UsedGpuMemory::Unavailable => None,
+        };
+        all.push(GpuProcess { gpu, pid: process.pid, percent: percent(process.pid), memory_bytes });
+    }
+    all
 }

@@ -143,7 +143,12 @@ impl Root {
 
     /// A file's bytes, if it is a plain file of a bounded size.
     pub(crate) fn bytes(&self, path: &str) -> Option<Vec<u8>> {
-        let file = fs::File::open(self.found(path)?).ok()?;
+        let path = self.found(path)?;
+        // Opening a FIFO would wait for someone who writes to it.
+        if !path.metadata().ok()?.is_file() {
+            return None;
+        }
+        let file = fs::File::open(path).ok()?;
         if !file.metadata().ok()?.is_file() {
             return None;
         }

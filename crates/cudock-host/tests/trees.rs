@@ -298,6 +298,117 @@ fn a_card_the_branch_has_dropped_is_named() {
     assert_eq!(problems(&tree), ["CD0209"]);
 }
 
+/// The driver is installed and its module has taken no card, as it is with a card that its branch has dropped.
+fn left_by_the_module(device: &str, driver: &str) -> Tree {
+    Tree::new()
+        .pci("0000:01:00.0", device, None)
+        .module(driver, false, "NVIDIA H200")
+        .without("/proc/driver/nvidia/gpus/0000:01:00.0/information")
+        .without("/proc/driver/nvidia/gpus")
+        .libraries(driver)
+}
+
+#[test]
+fn old_data_center_cards_are_known_by_pci_id_and_their_last_driver_is_held_to() {
+    for (device, name, capability, last, dropped) in [
+        ("0x102d", "K80", "3.7", "470.256.02", "580.159.04"),
+        ("0x17fd", "M40", "5.2", "580.159.04", "595.91.07"),
+        ("0x13f2", "M60", "5.2", "580.159.04", "595.91.07"),
+        ("0x1bb3", "P4", "6.1", "580.159.04", "595.91.07"),
+        ("0x1b38", "P40", "6.1", "580.159.04", "595.91.07"),
+        ("0x15f8", "P100", "6.0", "580.159.04", "595.91.07"),
+        ("0x1db1", "V100", "7.0", "580.159.04", "595.91.07"),
+        ("0x1db4", "V100", "7.0", "580.159.04", "610.57.04"),
+        ("0x1b80", "GTX-1080", "6.1", "580.159.04", "595.91.07"),
+        ("0x118a", "GRID-K520", "3.0", "470.256.02", "535.161.08"),
+    ] {
+        let diagnosis = diagnose(&left_by_the_module(device, dropped));
+        assert!(codes(&diagnosis, Status::Problem).contains(&"CD0209"), "{name} with {dropped}");
+        assert_eq!(diagnosis.gpus[0].name, name);
+        assert_eq!(diagnosis.gpus[0].capability.unwrap().to_string(), capability, "{name}");
+        let diagnosis = diagnose(&left_by_the_module(device, last));
+        assert!(!codes(&diagnosis, Status::Problem).contains(&"CD0209"), "{name} with {last}");
+    }
+}
+
+#[test]
+fn a_dropped_card_beside_one_that_works_is_named() {
+    let tree = Tree::new()
+        .pci("0000:01:00.0", "0x1eb8", Some("nvidia"))
+        .pci("0000:02:00.0", "0x1db4", None)
+        .module("595.91.07", true, "Tesla T4")
+        .libraries("595.91.07");
+    assert!(problems(&tree).contains(&"CD0209"));
+    assert!(message(&tree, "CD0209").contains("V100"));
+}
+
+#[test]
+fn a_model_the_tables_do_not_name_is_known_by_its_pci_id() {
+    let tree = Tree::new()
+        .pci("0000:01:00.0", "0x1db6", Some("nvidia"))
+        .module("595.91.07", false, "Graphics Device")
+        .libraries("595.91.07");
+    assert_eq!(diagnose(&tree).gpus[0].capability.unwrap().to_string(), "7.0");
+    assert!(problems(&tree).contains(&"CD0209"));
+}
+
+/// Every build that a fix names must start on the driver it is named for, and have code for the card.
+#[test]
+fn no_fix_names_a_torch_build_that_the_tables_call_failing() {
+    let facts = Facts::embedded();
+    let cards = [
+        ("0x102d", "Tesla K80", "3.7"),
+        ("0x1db4", "Tesla V100-PCIE-16GB", "7.0"),
+        ("0x2bb1", "NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "12.0"),
+    ];
+    let mut named = 0;
+    for branch in &facts.drivers().branch {
+        let driver =
+            branch.latest_linux.map_or_else(|| format!("{}.31", branch.branch), |latest| latest.to_string());
+        for (device, model, capability) in cards {
+            for (torch, cuda) in [("2.15.0+cu130", "13.0"), ("2.5.1+cu121", "12.1"), ("1.13.1+cu117", "11.7")]
+            {
+                let tree = Tree::new()
+                    .pci("0000:01:00.0", device, Some("nvidia"))
+                    .module(&driver, true, model)
+                    .libraries(&driver)
+                    .python()
+                    .torch(torch, Some(cuda));
+                let diagnosis = diagnose(&tree);
+                let about_torch =
+                    |check: &&checks::Check| matches!(check.code, Some("CD0402" | "CD0501" | "CD0502"));
+                for check in diagnosis.checks.iter().filter(about_torch) {
+                    let fix = check.fix.clone().unwrap();
+                    let tags = fix.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| {
+                        word.len() == 5
+                            && word.starts_with("cu")
+                            && word[2..].bytes().all(|byte| byte.is_ascii_digit())
+                    });
+                    for tag in tags {
+                        named += 1;
+                        let cuda = cudock_facts::version::CudaVersion::from_tag(tag).unwrap();
+                        let own = branch.cuda;
+                        let floor = facts.drivers().minor_compat(cuda.major()).unwrap().min_linux;
+                        let starts = cuda <= own
+                            || driver.parse::<cudock_facts::version::DriverVersion>().unwrap() >= floor;
+                        assert!(starts, "{fix:?} on driver {driver}");
+                        if check.code == Some("CD0501") {
+                            let card = capability.parse().unwrap();
+                            let builds =
+                                facts.frameworks().torch_build.iter().filter(|build| build.tag == tag);
+                            assert!(
+                                builds.clone().any(|build| build.has_code_for(&[card])),
+                                "{fix:?} for {model}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(named > 20, "{named} builds were named");
+}
+
 #[test]
 fn blackwell_with_the_proprietary_module_is_named() {
     let tree = Tree::new()

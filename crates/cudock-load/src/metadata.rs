@@ -48,7 +48,7 @@ impl TryFrom<DescribedTensor> for TensorSpec {
             LoadError::Metadata(format!("`{}` has the unknown type {}", tensor.name, tensor.datatype))
         })?;
         let shape = tensor.shape.into_iter().map(|size| usize::try_from(size).ok()).collect();
-        Ok(Self { name: tensor.name, dtype, shape })
+        Ok(Self { name: tensor.name, dtype, shape, any_rank: false })
     }
 }
 
@@ -114,7 +114,12 @@ mod tests {
             "outputs":[{"name":"y","datatype":"INT64","shape":[-1]}]}"#;
         let metadata = read(text).unwrap();
         assert_eq!(metadata.name, "m");
-        let x = TensorSpec { name: "x".to_owned(), dtype: DType::F32, shape: vec![None, Some(512)] };
+        let x = TensorSpec {
+            name: "x".to_owned(),
+            dtype: DType::F32,
+            shape: vec![None, Some(512)],
+            any_rank: false,
+        };
         assert_eq!(metadata.inputs, [x]);
         assert_eq!(metadata.output_elements(), Some(DType::I64));
     }

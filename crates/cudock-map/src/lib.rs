@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 
 pub use memmap2::Mmap;
 
+mod heap;
 mod shared;
 
+pub use heap::return_large_blocks;
 pub use shared::{Mapping, SharedMemory};
 
 /// A file that cannot be mapped.

@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use memmap2::MmapRaw;
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, memfd_create,
+};
 
 /// Sizes are multiples of this: pages of every machine fit into it.
 const STEP: usize = 64 << 10;
@@ -88,6 +90,17 @@ impl SharedMemory {
         Ok(true)
     }
 
+    /// Gives the memory beyond so many bytes back to the system. Its size stays; what is read there next is zero, in
+    /// both processes. Not for memory that a device was told to read.
+    pub fn discard(&mut self, beyond: usize) -> io::Result<()> {
+        let size = self.mapping.size();
+        if size > beyond {
+            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            fallocate(&self.file, hole, beyond as u64, (size - beyond) as u64)?;
+        }
+        Ok(())
+    }
+
     /// All bytes of it.
     #[must_use]
     #[allow(unsafe_code, reason = "a mapping is a bare address")]
@@ -154,6 +167,20 @@ mod tests {
         let theirs = another(&ours);
         ours.bytes_mut()[..3].copy_from_slice(b"abc");
         assert_eq!(&theirs.bytes()[..4], b"abc\0");
+    }
+
+    #[test]
+    fn what_is_discarded_is_zero_on_both_sides_and_can_be_written_again() {
+        let mut ours = SharedMemory::new(1 << 20).unwrap();
+        let theirs = another(&ours);
+        ours.bytes_mut().fill(7);
+        ours.discard(64 << 10).unwrap();
+        for side in [ours.bytes(), theirs.bytes()] {
+            assert_eq!((side.len(), side[0], side[(64 << 10) - 1]), (1 << 20, 7, 7));
+            assert!(side[64 << 10..].iter().all(|byte| *byte == 0));
+        }
+        ours.bytes_mut()[1 << 19] = 9;
+        assert_eq!(theirs.bytes()[1 << 19], 9);
     }
 
     #[test]

@@ -43,6 +43,14 @@ cudock_facts::codes! {
     QUOTA = "CD0820";
     /// Spot is not offered, or costs the same.
     SPOT_SAVES_NOTHING = "CD0821";
+    /// No source says that the service takes the size there.
+    NOT_LISTED = "CD0825";
+    /// The region gives access on request.
+    RESTRICTED_REGION = "CD0826";
+    /// The region does not have the size, or is not a public one.
+    NOT_IN_REGION = "CD0827";
+    /// The service installs no driver on the size.
+    OWN_DRIVER = "CD0829";
     /// It costs more than allowed.
     OVER_BUDGET = "CD0901";
     /// It takes longer than allowed.
@@ -57,4 +65,6 @@ cudock_facts::codes! {
     COLD_START = "CD0906";
     /// A part is priced from another region, or assumed.
     PRICED_FROM_ELSEWHERE = "CD0907";
+    /// Its cost differs from others by less than what is assumed.
+    WITHIN_UNCERTAINTY = "CD0908";
 }

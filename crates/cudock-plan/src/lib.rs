@@ -46,6 +46,7 @@
 //! assert!(plan.rejected().iter().all(|rejection| !rejection.reason.is_empty()));
 //! ```
 
+mod availability;
 mod catalog;
 pub mod codes;
 mod cost;
@@ -70,6 +71,7 @@ mod verdict;
 mod words;
 mod workload;
 
+pub use availability::Proof;
 pub use catalog::Catalog;
 pub use curve::{PerMille, crossover, curve};
 pub use money::{Money, Rate};

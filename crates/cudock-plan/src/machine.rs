@@ -4,6 +4,7 @@ use cudock_facts::Facts;
 use cudock_facts::tables::{Gpu, Lifecycle, Profile, Size, SizeDriver, Vendor};
 use cudock_facts::version::{Capability, Date};
 
+use crate::availability::{Proof, SoldIn, Standing, standings};
 use crate::offer::RegionId;
 
 pub(crate) const GB: u64 = 1_000_000_000;
@@ -13,6 +14,13 @@ pub(crate) const GIB: u64 = 1 << 30;
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     pub(crate) name: String,
+    pub(crate) series: Option<String>,
+    /// What each service makes of it.
+    pub(crate) standings: [Standing; 9],
+    /// The regions that have it, where not all do.
+    pub(crate) sold_in: Option<SoldIn>,
+    /// Whether it is made as a confidential VM only.
+    pub(crate) confidential: bool,
     /// Container Apps only.
     pub(crate) profile: Option<ProfilePlan>,
     pub(crate) gpu: Option<String>,
@@ -41,7 +49,6 @@ pub(crate) struct Machine {
     pub(crate) architecture: String,
     pub(crate) driver: Option<SizeDriver>,
     pub(crate) family: Option<String>,
-    pub(crate) aks: bool,
     pub(crate) spot: Option<bool>,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) documented: bool,
@@ -67,7 +74,13 @@ impl Machine {
         let gib = |value: Option<u32>| u64::from(value.unwrap_or(0)).saturating_mul(GIB);
         let nvme = gib(size.nvme_gib);
         let ends_in = size.retired_on_by_region.iter().filter_map(|(name, day)| Some((region(name)?, *day)));
+        let ends_in: Vec<_> = ends_in.collect();
+        let series = size.series.as_deref();
         Self {
+            standings: standings(facts, series),
+            sold_in: series.and_then(|series| SoldIn::of(facts, series, &region)),
+            confidential: size.confidential,
+            series: size.series.clone(),
             gpus: size
                 .gpu_count
                 .map(|count| whole(count * 1000.0))
@@ -85,13 +98,12 @@ impl Machine {
             architecture: size.cpu_arch.clone(),
             driver: size.driver,
             family: size.quota_family.clone(),
-            aks: !size.aks_node_os.is_empty(),
             spot: size.spot,
             lifecycle: size.lifecycle,
             documented: size.documented,
             replacement: size.replacement.clone(),
             ends: size.retired_on.or(size.retires_on),
-            ends_in: ends_in.collect(),
+            ends_in,
             endpoint_exempt: facts.meters().endpoint_size(&size.name).map(|row| row.reserve_exempt),
             ..Self::with_gpu(facts, &size.name, size.gpu.as_deref())
         }
@@ -125,6 +137,10 @@ impl Machine {
         let row = gpu.and_then(|id| facts.gpus().gpu.iter().find(|row: &&Gpu| row.id == id));
         Self {
             name: name.to_owned(),
+            series: None,
+            standings: [Standing::Proven(Proof::NotListed); 9],
+            sold_in: None,
+            confidential: false,
             profile: None,
             gpu: gpu.map(str::to_owned),
             nvidia: row.map(|row| row.vendor == Vendor::Nvidia),
@@ -145,7 +161,6 @@ impl Machine {
             architecture: String::new(),
             driver: None,
             family: None,
-            aks: false,
             spot: None,
             lifecycle: Lifecycle::Unknown,
             documented: false,

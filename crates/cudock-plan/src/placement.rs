@@ -6,6 +6,7 @@ use cudock_facts::finding::Finding;
 use cudock_facts::version::Date;
 use serde::Serialize;
 
+use crate::availability::Proof;
 use crate::money::Money;
 use crate::service::ServiceKind;
 use crate::workload::{Management, Priority};
@@ -45,6 +46,10 @@ pub struct Placement {
     pub per_million: Option<Money>,
     /// The quota that must hold it: `Standard NCASv3_T4 Family: 8 vCPU`.
     pub quota: Option<String>,
+    /// What proves that the service has the size in the region.
+    pub proof: Proof,
+    /// What of the cost rests on assumptions: costs that differ by less are the same.
+    pub uncertainty: Money,
     /// Why it is here, in sentences.
     pub reasons: Vec<String>,
     /// What to know before choosing it.

@@ -20,6 +20,8 @@ use crate::workload::{Priority, Workload};
 pub struct Plan<'a> {
     question: Question<'a>,
     ranked: Vec<Ranked>,
+    /// How many of them some source proves.
+    proven: usize,
     refusals: Vec<Refusal>,
     told: OnceCell<Vec<Rejection>>,
 }
@@ -48,24 +50,34 @@ pub fn plan<'a>(
         sorter.service(service);
     }
     let Sorter { mut ranked, refusals, .. } = sorter;
-    rank::sort(&mut ranked);
-    Plan { question, ranked, refusals, told: OnceCell::new() }
+    let proven = rank::sort(&mut ranked);
+    Plan { question, ranked, proven, refusals, told: OnceCell::new() }
 }
 
 impl Plan<'_> {
-    /// Every offer that holds the workload, cheapest first; of equal cost by time, service, size, region and priority.
+    /// Every offer that holds the workload and that the tables prove to exist, cheapest first. Costs that differ by less
+    /// than what is assumed are equal, and equals are ordered by evidence, management and time.
     pub fn ranked(&self) -> &[Ranked] {
-        &self.ranked
+        self.ranked.get(..self.proven).unwrap_or_default()
+    }
+
+    /// Offers that would hold the workload, in the same order, but that no source says the service has there.
+    pub fn unlisted(&self) -> &[Ranked] {
+        self.ranked.get(self.proven..).unwrap_or_default()
     }
 
     /// The first of each service, size and priority: the best region of each.
     pub fn best_regions(&self) -> Vec<&Ranked> {
-        let mut seen = std::collections::HashSet::new();
-        let key = |entry: &Ranked| (entry.offer.service, entry.offer.size, entry.offer.priority);
-        self.ranked.iter().filter(|entry| seen.insert(key(entry))).collect()
+        best_regions(self.ranked())
     }
 
-    /// The cheapest placement of a size on a service, in a region and at a priority if they are given.
+    /// The same of what no source lists.
+    pub fn unlisted_best_regions(&self) -> Vec<&Ranked> {
+        best_regions(self.unlisted())
+    }
+
+    /// The cheapest placement of a size on a service, in a region and at a priority if they are given, whether some source
+    /// proves it or not.
     pub fn find(
         &self,
         service: ServiceKind,
@@ -100,12 +112,39 @@ impl Plan<'_> {
 
     /// The cheapest, the fastest and the one with the least to do.
     pub fn choices(&self) -> Choices<'_> {
-        rank::choices(&self.ranked)
+        let mut choices = rank::choices(self.ranked());
+        if self.compares_published() {
+            choices.fastest = self
+                .ranked()
+                .iter()
+                .min_by_key(|entry| (std::cmp::Reverse(self.published(entry)), entry.time, entry.total));
+        }
+        choices
+    }
+
+    /// Whether the fastest is told by published throughput: nothing was measured, so that times are taken to hold on
+    /// GPUs of several kinds, which they cannot all do.
+    pub fn compares_published(&self) -> bool {
+        let gpu = &self.question.workload.gpu;
+        if self.question.serves() || gpu.measured_on.is_some() || !gpu.speeds.is_empty() {
+            return false;
+        }
+        let mut gpus = self.ranked().iter().map(|entry| self.question.catalog.gpu_of(entry.offer.size));
+        let first = gpus.next();
+        gpus.any(|gpu| Some(gpu) != first)
+    }
+
+    /// Published half-precision throughput of the GPUs that an instance uses.
+    fn published(&self, entry: &Ranked) -> u64 {
+        let Some(machine) = self.question.catalog.machine(entry.offer.size) else { return 0 };
+        let used = self.question.workload.gpu.per_instance.saturating_mul(1000);
+        let gpus = u64::from(machine.gpus.unwrap_or(0).min(used));
+        machine.gflops.unwrap_or(0).saturating_mul(gpus)
     }
 
     /// All placements that no other beats in cost, time and management at once, cheapest first.
     pub fn pareto(&self) -> Vec<&Ranked> {
-        rank::pareto(&self.ranked)
+        rank::pareto(self.ranked())
     }
 
     /// The rejections that come nearest to fitting, one for each size, nearest first.
@@ -145,6 +184,12 @@ impl Plan<'_> {
             })
             .collect()
     }
+}
+
+fn best_regions(ranked: &[Ranked]) -> Vec<&Ranked> {
+    let mut seen = std::collections::HashSet::new();
+    let key = |entry: &Ranked| (entry.offer.service, entry.offer.size, entry.offer.priority);
+    ranked.iter().filter(|entry| seen.insert(key(entry))).collect()
 }
 
 #[cfg(test)]

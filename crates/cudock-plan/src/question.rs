@@ -155,7 +155,7 @@ impl<'a> Terms<'a> {
                 lifetime: firm(BoundKey::JobLifetime),
                 lifetime_spot: firm(BoundKey::JobLifetimeSpot),
                 image: firm(BoundKey::ImageSize),
-                instances: firm(BoundKey::Instances),
+                instances: firm(BoundKey::Instances).or_else(|| figure(BoundKey::InstancesMost)),
                 instances_by_default: figure(BoundKey::Instances),
                 together: firm(BoundKey::InstancesTogether),
                 gpus: firm(BoundKey::GpusPerInstance),

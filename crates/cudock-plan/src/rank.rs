@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
+use crate::availability::Proof;
 use crate::money::Money;
 use crate::offer::Offer;
 use crate::question::Way;
@@ -16,10 +17,16 @@ pub struct Ranked {
     pub total: Money,
     /// From the order to the end; for serving, the longest wait of a request that finds nothing running.
     pub time: Duration,
+    /// What proves that the service has the size in the region.
+    pub proof: Proof,
+    /// What of the total rests on assumptions.
+    pub uncertainty: Money,
+    /// Whether another service or size costs the same within that.
+    pub tied: bool,
     pub(crate) way: Way,
 }
 
-/// The placements to choose from first. None of them is beaten in cost, time and management at once.
+/// The placements to choose from first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choices<'a> {
     /// The cheapest.
@@ -30,13 +37,47 @@ pub struct Choices<'a> {
     pub least_management: Option<&'a Ranked>,
 }
 
-/// Cheapest first. Nothing but the offer itself decides between equals, so an order is the same every time.
-pub(crate) fn sort(ranked: &mut [Ranked]) {
-    ranked.sort_unstable_by_key(|entry| {
-        let offer = &entry.offer;
-        let place = (offer.service.place(), offer.size, offer.region, offer.priority);
-        (entry.total, entry.time, place, offer.rate, offer.date, offer.source)
-    });
+/// Cheapest first, and gives how many come before those that no source lists. Regions with access on request come
+/// after all others, and what no source lists after those.
+///
+/// Costs that differ by less than what of the cheapest is assumed, and by no more than a tenth of it, are the same: such offers are ordered by what
+/// proves them, by how much the service does, by time and only then by cost. Nothing but the offer itself decides between
+/// equals, so an order is the same every time.
+pub(crate) fn sort(ranked: &mut [Ranked]) -> usize {
+    ranked.sort_unstable_by_key(|entry| (tier(entry), entry.total, entry.time, place(entry)));
+    let mut rest = &mut *ranked;
+    while let Some(cheapest) = rest.first().copied() {
+        let limit = cheapest.total + cheapest.uncertainty.min(cheapest.total.share(1, 10));
+        let alike = |entry: &Ranked| tier(entry) == tier(&cheapest) && entry.total <= limit;
+        let (tied, others) = rest.split_at_mut(rest.partition_point(alike).max(1));
+        let kind = |entry: &Ranked| (entry.offer.service, entry.offer.size, entry.offer.priority);
+        if tied.iter().any(|entry| kind(entry) != kind(&cheapest)) {
+            for entry in tied.iter_mut() {
+                entry.tied = true;
+            }
+            tied.sort_unstable_by_key(|entry| {
+                let management = Reverse(entry.offer.service.management());
+                (entry.proof, management, entry.time, entry.total, place(entry))
+            });
+        }
+        rest = others;
+    }
+    ranked.partition_point(|entry| entry.proof != Proof::NotListed)
+}
+
+/// What is orderable by everybody, what after a request, what perhaps.
+fn tier(entry: &Ranked) -> u8 {
+    match entry.proof {
+        Proof::Documented | Proof::Indirect => 0,
+        Proof::Restricted => 1,
+        Proof::NotListed => 2,
+    }
+}
+
+fn place(entry: &Ranked) -> impl Ord + use<> {
+    let offer = &entry.offer;
+    let place = (offer.service.place(), offer.size, offer.region, offer.priority);
+    (place, offer.rate, offer.date, offer.source)
 }
 
 /// Those that no other beats: none costs as little, takes as little time and leaves as little to do.
@@ -62,11 +103,11 @@ pub(crate) fn pareto(ranked: &[Ranked]) -> Vec<&Ranked> {
     kept
 }
 
-/// The ends of what no other beats.
+/// The ends of what no other beats; of equally cheap ones the first of the ranking.
 pub(crate) fn choices(ranked: &[Ranked]) -> Choices<'_> {
     let kept = pareto(ranked);
     Choices {
-        cheapest: kept.first().copied(),
+        cheapest: ranked.iter().min_by_key(|entry| entry.total),
         fastest: kept.iter().copied().min_by_key(|entry| (entry.time, entry.total)),
         least_management: kept
             .iter()
@@ -89,11 +130,13 @@ mod tests {
         let date = Date::new(2026, 11, 15).unwrap();
         let offer = Offer::new(service, SizeId(0), RegionId(0), Priority::Regular, Rate::default(), date);
         let time = Duration::from_secs(seconds);
-        Ranked { offer, total: Money::from_cents(cents), time, way: Way::Stream }
+        let (proof, uncertainty) = (Proof::Documented, Money::ZERO);
+        let total = Money::from_cents(cents);
+        Ranked { offer, total, time, proof, uncertainty, tied: false, way: Way::Stream }
     }
 
     #[test]
-    fn equal_cost_goes_by_time_and_then_by_service() {
+    fn equal_cost_goes_by_management_and_then_by_time() {
         let mut list = [
             entry(ServiceKind::Vm, 100, 10),
             entry(ServiceKind::Batch, 100, 10),
@@ -103,7 +146,36 @@ mod tests {
         sort(&mut list);
         let order = list.map(|entry| (entry.offer.service, entry.time.as_secs()));
         let (vm, batch) = (ServiceKind::Vm, ServiceKind::Batch);
-        assert_eq!(order, [(vm, 50), (vm, 5), (batch, 10), (vm, 10)]);
+        // Of those at a dollar Batch leaves less to do than a machine of one's own.
+        assert_eq!(order, [(vm, 50), (batch, 10), (vm, 5), (vm, 10)]);
+    }
+
+    #[test]
+    fn costs_within_what_is_assumed_are_equal_and_evidence_decides_before_management() {
+        let unsure = |mut entry: Ranked, cents| {
+            entry.uncertainty = Money::from_cents(cents);
+            entry
+        };
+        let indirect = Ranked { proof: Proof::Indirect, ..entry(ServiceKind::MlServerless, 100, 20) };
+        let mut list = [
+            unsure(indirect, 5),
+            entry(ServiceKind::Vm, 103, 10),
+            entry(ServiceKind::Batch, 105, 20),
+            entry(ServiceKind::Batch, 106, 5),
+        ];
+        let proven = sort(&mut list);
+        let order = list.map(|entry| (entry.total.cents(), entry.tied));
+        assert_eq!(order, [(105, true), (103, true), (100, true), (106, false)]);
+        assert_eq!(proven, 4);
+    }
+
+    #[test]
+    fn what_no_source_lists_comes_last_however_cheap() {
+        let unlisted = Ranked { proof: Proof::NotListed, ..entry(ServiceKind::Batch, 1, 1) };
+        let restricted = Ranked { proof: Proof::Restricted, ..entry(ServiceKind::Vm, 2, 1) };
+        let mut list = [unlisted, restricted, entry(ServiceKind::Vm, 900, 10)];
+        assert_eq!(sort(&mut list), 2);
+        assert_eq!(list.map(|entry| entry.total.cents()), [900, 2, 1]);
     }
 
     #[test]

@@ -42,6 +42,12 @@ pub(crate) enum Why {
     NoSpot,
     /// It does not work out at this priority.
     Unfit(Unfit),
+    /// The region is not on the list of public ones.
+    NotPublic,
+    /// The region gives access on request, and the workload does not name it.
+    RestrictedRegion,
+    /// Other regions have the size, this one does not.
+    NotSold,
     /// It is gone before the work begins.
     Retired(Date),
     /// It goes there before the work ends.
@@ -68,9 +74,16 @@ impl Why {
             Self::Unfit(Unfit::Evictions) => codes::EVICTIONS,
             Self::Unfit(Unfit::Deadline(_)) => codes::MISSES_DEADLINE,
             Self::Retired(_) => codes::SIZE_RETIRED,
+            Self::NotPublic | Self::NotSold => codes::NOT_IN_REGION,
+            Self::RestrictedRegion => codes::RESTRICTED_REGION,
             Self::Ends(_) => codes::ENDS_TOO_SOON,
             Self::Budget(_) => codes::OVER_BUDGET,
         }
+    }
+
+    /// Whether it is the same for every region it is about, so that one rejection tells of all.
+    pub(crate) const fn is_of_regions(self) -> bool {
+        matches!(self, Self::NotPublic | Self::RestrictedRegion | Self::NotSold)
     }
 
     /// How far such a one is from fitting. What is only too dear or too slow is nearer than what misses a need.

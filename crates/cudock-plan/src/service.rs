@@ -67,16 +67,21 @@ impl ServiceKind {
         matches!(self, Self::Vm | Self::Aks | Self::Batch | Self::MlCluster | Self::MlServerless)
     }
 
-    /// Whether it runs work that ends.
+    /// Whether it runs work that ends; Container Instances do with the restart policy Never or `OnFailure`.
     pub const fn runs_jobs(self) -> bool {
-        !matches!(self, Self::MlEndpoint | Self::Aci)
+        !matches!(self, Self::MlEndpoint)
     }
 
     /// Whether it answers requests for months.
     pub const fn serves(self) -> bool {
         matches!(
             self,
-            Self::Vm | Self::Aks | Self::MlEndpoint | Self::ContainerApps | Self::ContainerAppsDedicated
+            Self::Vm
+                | Self::Aks
+                | Self::MlEndpoint
+                | Self::ContainerApps
+                | Self::ContainerAppsDedicated
+                | Self::Aci
         )
     }
 

@@ -2,6 +2,7 @@
 
 use cudock_facts::version::Date;
 
+use crate::availability::{barred, proof};
 use crate::catalog::belongs;
 use crate::cost::{self, Usage};
 use crate::feasible::{SERVICE_RULES, SIZE_RULES, judge};
@@ -50,13 +51,17 @@ impl Sorter<'_, '_> {
         }
         let begins = case.workload().begins;
         let end = |offer: &Offer| case.machine.ends_on(offer.region).filter(|day| *day <= begins);
-        let (gone, there): (Vec<Offer>, Vec<Offer>) =
-            allowed.into_iter().partition(|offer| end(offer).is_some());
-        let mut gone: Vec<(RegionId, Why)> =
-            gone.iter().filter_map(|offer| Some((offer.region, Why::Retired(end(offer)?)))).collect();
-        gone.sort_unstable_by_key(|(region, _)| *region);
-        gone.dedup_by_key(|(region, _)| *region);
-        self.refuse_regions(&case, None, &gone, there.is_empty());
+        let mut out: Vec<(RegionId, Why)> = Vec::new();
+        let mut there: Vec<Offer> = Vec::with_capacity(allowed.len());
+        for offer in allowed {
+            match end(&offer).map(Why::Retired).or_else(|| barred(&case, offer.region)) {
+                Some(why) => out.push((offer.region, why)),
+                None => there.push(offer),
+            }
+        }
+        out.sort_unstable_by_key(|(region, _)| *region);
+        out.dedup_by_key(|(region, _)| *region);
+        self.refuse_regions(&case, None, &out, there.is_empty());
         let (regular, spot): (Vec<Offer>, Vec<Offer>) =
             there.into_iter().partition(|offer| offer.priority == Priority::Regular);
         let both = !regular.is_empty() && !spot.is_empty();
@@ -117,8 +122,13 @@ impl Sorter<'_, '_> {
             self.refuse(case, None, named, nearest, distance);
             return;
         }
-        for (region, why) in out {
-            self.refuse(case, Some(*region), named, *why, why.distance(self.question));
+        for (index, (region, why)) in out.iter().enumerate() {
+            let alike = |other: &(RegionId, Why)| why.is_of_regions() && other.1 == *why;
+            if out.iter().take(index).any(alike) {
+                continue;
+            }
+            let only = !out.iter().skip(index + 1).any(alike);
+            self.refuse(case, only.then_some(*region), named, *why, why.distance(self.question));
         }
     }
 
@@ -147,7 +157,9 @@ fn best(case: &Case, offer: &Offer, usages: &[Usage]) -> Result<Ranked, Why> {
             Ok(parts) => {
                 let (total, time, way) = (parts.total(), usage.time(), usage.way);
                 if best.is_none_or(|best| (total, time) < (best.total, best.time)) {
-                    best = Some(Ranked { offer: *offer, total, time, way });
+                    let (proof, uncertainty) = (proof(case, offer.region), parts.uncertainty());
+                    let tied = false;
+                    best = Some(Ranked { offer: *offer, total, time, proof, uncertainty, tied, way });
                 }
             }
             Err(missing) => unpriced = Some(Why::Unpriced(missing)),

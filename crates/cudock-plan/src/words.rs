@@ -1,11 +1,14 @@
 //! Figures and reasons in words, made when somebody reads them.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
+use crate::availability::barred;
 use crate::cost::Unfit;
 use crate::cost::price::Unpriced;
 use crate::machine::{GB, GIB, Machine};
 use crate::money::Money;
+use crate::offer::RegionId;
 use crate::question::Case;
 use crate::refusal::Why;
 use crate::workload::Priority;
@@ -113,8 +116,33 @@ pub(crate) fn refusal(case: &Case, why: Why) -> String {
             let what = if case.question.serves() { " a month" } else { "" };
             format!("costs {}{what} at least, the budget is {budget}", usd(total))
         }
+        Why::NotPublic => format!("not on the list of public regions: {}", regions_with(case, why)),
+        Why::RestrictedRegion => {
+            format!("access only on request, name the region to include it: {}", regions_with(case, why))
+        }
+        Why::NotSold => {
+            let sold: Vec<&str> = case
+                .machine
+                .sold_in
+                .iter()
+                .flat_map(|sold| &sold.regions)
+                .copied()
+                .map(|region| case.question.catalog.region_name(region))
+                .collect();
+            format!("available in {} only, not in {}", sold.join(" and "), regions_with(case, why))
+        }
         Why::Service(_) | Why::Size(_) => String::new(),
     }
+}
+
+/// The regions of a size's offers that are out for a reason, among those allowed.
+fn regions_with(case: &Case, why: Why) -> String {
+    let question = case.question;
+    let offers = question.catalog.offers_of(case.terms.kind, case.size).iter();
+    let regions = offers.map(|offer| offer.region).filter(|region| question.allows(*region));
+    let out: BTreeSet<RegionId> = regions.filter(|region| barred(case, *region) == Some(why)).collect();
+    let names: Vec<&str> = out.into_iter().map(|region| question.catalog.region_name(region)).collect();
+    one_of(&names)
 }
 
 fn unfit_words(case: &Case, unfit: Unfit) -> String {

@@ -7,6 +7,7 @@
     reason = "a test may fail loudly"
 )]
 
+mod acceptance;
 mod properties;
 mod scenarios;
 mod skypilot;

@@ -19,6 +19,14 @@ pub enum QuantityError {
         /// How that is written.
         example: &'static str,
     },
+    /// It is a number alone.
+    #[error("`{text}` has no unit; write {suggestion}")]
+    NoUnit {
+        /// What was written.
+        text: String,
+        /// The same with units.
+        suggestion: String,
+    },
     /// It is less than nothing.
     #[error("`{text}` is negative, and negative {what} make no sense")]
     Negative {
@@ -34,16 +42,27 @@ impl QuantityError {
         Self::Unreadable { text: text.to_owned(), what, example }
     }
 
+    /// Of a number alone, with units that may be meant.
+    fn no_unit(text: &str, units: &[&str]) -> Option<Self> {
+        let number = text.trim();
+        let digits = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+        if !number.bytes().all(digits) || number.parse::<f64>().is_err() {
+            return None;
+        }
+        let written: Vec<String> = units.iter().map(|unit| format!("{number}{unit}")).collect();
+        Some(Self::NoUnit { text: text.to_owned(), suggestion: written.join(" or ") })
+    }
+
     pub(crate) fn negative(text: &str, what: &'static str) -> Self {
         Self::Negative { text: text.to_owned(), what }
     }
 }
 
-/// A length of time, as `50ms`, `1.5s`, `10m`, `2h`, `7d`.
+/// A length of time, as `50ms`, `1.5s`, `10m`, `2h`, `7d`, or of several units, as `5h30m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
-/// A number of bytes, as `512`, `64KiB`, `1.5GiB`, `2GB`.
+/// A number of bytes, as `512B`, `64KiB`, `1.5GiB`, `2GB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ByteSize(pub u64);
 
@@ -55,7 +74,6 @@ const TIMES: &[(&str, f64)] =
     &[("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86400.0)];
 
 const SIZES: &[(&str, f64)] = &[
-    ("", 1.0),
     ("B", 1.0),
     ("KiB", 1024.0),
     ("MiB", 1_048_576.0),
@@ -79,20 +97,42 @@ fn measured(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
+/// Several numbers with their units, the largest unit first and each once: `5h30m`, `1d 12h`.
+fn compound(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let mut rest = text.trim();
+    let (mut sum, mut before) = (0.0, f64::INFINITY);
+    while !rest.is_empty() {
+        let is_number = |character: char| character.is_ascii_digit() || character == '.';
+        let number = rest.find(|character| !is_number(character)).unwrap_or(rest.len());
+        let unit = rest.get(number..)?.find(is_number).map_or(rest.len(), |unit| number + unit);
+        let (part, more) = rest.split_at(unit);
+        let factor = units.iter().find(|(name, _)| Some(*name) == part.get(number..).map(str::trim))?.1;
+        if factor >= before {
+            return None;
+        }
+        sum += measured(part, units)?;
+        (rest, before) = (more.trim_start(), factor);
+    }
+    (sum.is_finite() && before.is_finite()).then_some(sum)
+}
+
 /// Whether it would be a quantity, were it not for the sign before it.
 fn is_negative(text: &str, units: &[(&str, f64)]) -> bool {
-    text.trim().strip_prefix(['-', '\u{2212}']).is_some_and(|rest| measured(rest, units).is_some())
+    text.trim().strip_prefix(['-', '\u{2212}']).is_some_and(|rest| compound(rest, units).is_some())
 }
 
 impl FromStr for Span {
     type Err = QuantityError;
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
-        const EXAMPLE: &str = "a number and a unit, as 50ms, 1.5s or 2h";
+        const EXAMPLE: &str = "a number and a unit, as 50ms, 1.5s, 2h or 5h30m";
         if is_negative(text, TIMES) {
             return Err(QuantityError::negative(text, "times"));
         }
-        measured(text, TIMES)
+        if let Some(error) = QuantityError::no_unit(text, &["s", "m", "h"]) {
+            return Err(error);
+        }
+        compound(text, TIMES)
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .map(Self)
             .ok_or_else(|| QuantityError::unreadable(text, "time", EXAMPLE))
@@ -107,6 +147,9 @@ impl FromStr for ByteSize {
         if is_negative(text, SIZES) {
             return Err(QuantityError::negative(text, "sizes"));
         }
+        if let Some(error) = QuantityError::no_unit(text, &["GB", "GiB"]) {
+            return Err(error);
+        }
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
         measured(text, SIZES)
             .filter(|bytes| *bytes < 1e18)
@@ -120,11 +163,15 @@ impl FromStr for ByteRate {
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         let wrong = || QuantityError::unreadable(text, "rate", "a size a second, as 200MB/s");
+        let bare = text.trim().strip_suffix("/s").unwrap_or(text);
+        if let Some(error) = QuantityError::no_unit(bare, &["MB/s", "GB/s"]) {
+            return Err(error);
+        }
         let size = text.trim().strip_suffix("/s").ok_or_else(wrong)?;
         match size.parse::<ByteSize>() {
             Ok(size) => Ok(Self(size.0)),
             Err(QuantityError::Negative { .. }) => Err(QuantityError::negative(text, "rates")),
-            Err(QuantityError::Unreadable { .. }) => Err(wrong()),
+            Err(QuantityError::Unreadable { .. } | QuantityError::NoUnit { .. }) => Err(wrong()),
         }
     }
 }
@@ -143,19 +190,46 @@ impl fmt::Display for ByteSize {
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+        deserializer.deserialize_any(Quantity(std::marker::PhantomData))
     }
 }
 
 impl<'de> Deserialize<'de> for ByteRate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+        deserializer.deserialize_any(Quantity(std::marker::PhantomData))
     }
 }
 
 impl<'de> Deserialize<'de> for ByteSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+        deserializer.deserialize_any(Quantity(std::marker::PhantomData))
+    }
+}
+
+/// Reads a quantity from a string; a number is told which unit it lacks, as on the command line.
+struct Quantity<T>(std::marker::PhantomData<T>);
+
+impl<T: FromStr<Err = QuantityError>> de::Visitor<'_> for Quantity<T> {
+    type Value = T;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a string")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
     }
 }
 
@@ -165,13 +239,20 @@ mod tests {
 
     #[test]
     fn times_and_sizes_are_read_as_people_write_them() {
-        for (text, seconds) in
-            [("50ms", 0.05), ("1.5s", 1.5), ("2h", 7200.0), ("250us", 0.000_25), ("3 m", 180.0)]
-        {
+        for (text, seconds) in [
+            ("50ms", 0.05),
+            ("1.5s", 1.5),
+            ("2h", 7200.0),
+            ("250us", 0.000_25),
+            ("3 m", 180.0),
+            ("5h30m", 19_800.0),
+            ("1d 12h", 129_600.0),
+            ("1m1s500ms", 61.5),
+        ] {
             assert_eq!(text.parse(), Ok(Span(Duration::from_secs_f64(seconds))), "{text}");
         }
         for (text, bytes) in
-            [("512", 512), ("64KiB", 65536), ("1.5GiB", 1_610_612_736), ("2GB", 2_000_000_000)]
+            [("512B", 512), ("64KiB", 65536), ("1.5GiB", 1_610_612_736), ("2GB", 2_000_000_000)]
         {
             assert_eq!(text.parse(), Ok(ByteSize(bytes)), "{text}");
         }
@@ -179,7 +260,7 @@ mod tests {
 
     #[test]
     fn what_has_no_unit_or_no_number_is_refused_with_an_example() {
-        for text in ["50", "", "ms", "-1s", "1e400d", "5 parsecs", "1..5s"] {
+        for text in ["50", "", "ms", "-1s", "1e400d", "5 parsecs", "1..5s", "30m5h", "5h5h", "5h30", "h5"] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
         let wrong = "4 gigs".parse::<ByteSize>();
@@ -187,6 +268,20 @@ mod tests {
             wrong.map_err(|error| error.to_string()),
             Err("`4 gigs` is no size; write a number and a unit, as 512MiB or 4GiB".to_owned())
         );
+    }
+
+    #[test]
+    fn a_bare_number_is_refused_with_the_same_number_in_units() {
+        for number in ["40", "0", "1.5", " 16 ", "18446744073709551616"] {
+            let bare = number.trim();
+            let told = |error: QuantityError| error.to_string();
+            let size = number.parse::<ByteSize>().map_err(told);
+            assert_eq!(size, Err(format!("`{number}` has no unit; write {bare}GB or {bare}GiB")));
+            let time = number.parse::<Span>().map_err(told);
+            assert_eq!(time, Err(format!("`{number}` has no unit; write {bare}s or {bare}m or {bare}h")));
+            let rate = number.parse::<ByteRate>().map_err(told);
+            assert_eq!(rate, Err(format!("`{number}` has no unit; write {bare}MB/s or {bare}GB/s")));
+        }
     }
 
     #[test]

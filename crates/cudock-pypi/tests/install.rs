@@ -487,7 +487,7 @@ fn the_real_index_has_what_the_tables_pin() {
     let none = Environment::of(folder.path(), [("HOME", folder.path())]);
     let machine =
         Machine { root: cudock_host::Root::tree(folder.path()).unwrap(), ..Machine::this(none, None, None) };
-    let done = ensure(Package::Onnxruntime, &machine, &Facts::embedded(), &installer).unwrap();
+    let done = ensure(Package::Onnxruntime, &machine, &Facts::embedded(), || Ok(installer)).unwrap();
     assert!(done.fresh && done.found.usable && done.found.library.is_file());
 }
 

@@ -41,6 +41,8 @@ pub struct Options {
     pub progress: Option<Arc<dyn Progress>>,
     /// Never ask the network.
     pub offline: bool,
+    /// Take what a tag stood for when it was last fetched, and ask the registry only where it never was.
+    pub prefer_kept_tags: bool,
     /// How failures are repeated.
     pub retries: Retries,
     /// How long a registry may say nothing before it counts as failed.
@@ -57,6 +59,7 @@ impl Options {
             certificates: None,
             progress: None,
             offline: false,
+            prefer_kept_tags: false,
             retries: Retries::default(),
             patience: Duration::from_secs(60),
         }
@@ -91,6 +94,7 @@ pub struct Client {
     mirrors: Mirrors,
     pub(crate) progress: Arc<dyn Progress>,
     offline: bool,
+    prefer_kept_tags: bool,
     retries: Retries,
 }
 
@@ -107,6 +111,7 @@ impl Client {
             mirrors: options.mirrors,
             progress: options.progress.unwrap_or_else(|| Arc::new(Silent)),
             offline: options.offline,
+            prefer_kept_tags: options.prefer_kept_tags,
             retries: options.retries,
         })
     }
@@ -116,9 +121,12 @@ impl Client {
         &self.store
     }
 
-    /// The document an image's name stands for. One asked for by digest is verified against it and kept; one asked
-    /// for by tag is asked for anew each time, since tags move.
+    /// The document an image's name stands for, which is kept. One asked for by digest is verified against it; one asked
+    /// for by tag is asked for anew each time, since tags move, unless the options prefer what was kept.
     pub fn manifest(&self, reference: &Reference) -> Result<Document, RegistryError> {
+        let kept = (self.offline || self.prefer_kept_tags).then(|| self.store.tag(reference)).flatten();
+        let kept = kept.map(|tag| Reference { digest: Some(tag.digest), ..reference.clone() });
+        let reference = kept.as_ref().unwrap_or(reference);
         if let Some(digest) = &reference.digest
             && let Some((media_type, bytes)) = self.store.document(digest, LARGEST_DOCUMENT)
         {
@@ -131,6 +139,10 @@ impl Client {
             })?;
         if reference.digest.is_some() {
             self.store.keep_document(&document.digest, &document.media_type, &document.bytes)?;
+        } else {
+            // For later calls that prefer what is here; without a place to keep it, this one works all the same.
+            let kept = self.store.keep_document(&document.digest, &document.media_type, &document.bytes);
+            let _ = kept.and_then(|()| self.store.keep_tag(reference, &document.digest));
         }
         Ok(document)
     }

@@ -250,9 +250,7 @@ impl RegistryError {
             Self::WrongDigest { .. } | Self::WrongSize { .. } => {
                 Some("a mirror or proxy on the way may alter what it passes on".to_owned())
             }
-            Self::Offline { .. } => {
-                Some("fetch it once with the network; name it by digest to have it found offline".to_owned())
-            }
+            Self::Offline { .. } => Some("fetch it once with the network: `cudock pull IMAGE`".to_owned()),
             Self::Insecure { registry, .. } => {
                 Some(format!("give {registry} a certificate, or reach it through a tunnel on localhost"))
             }

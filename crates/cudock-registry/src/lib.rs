@@ -50,7 +50,7 @@ pub use progress::Progress;
 pub use reference::{Reference, ReferenceError};
 pub use retry::Retries;
 pub use secret::Secret;
-pub use store::BlobStore;
+pub use store::{BlobStore, KeptTag};
 
 /// What fetching is made of, for crates that fetch from elsewhere: requests, partial files, transfers that go on.
 pub mod parts {

@@ -3,6 +3,7 @@
 //! ```text
 //! blobs/sha256/<hex>        complete, verified
 //! media-types/sha256/<hex>  what the registry called a document
+//! tags/<hex>                what a tag stood for when it was last fetched: name, digest, seconds since 1970
 //! partial/<hex>             being written, by whoever holds its lock
 //! ```
 
@@ -11,6 +12,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -18,6 +20,7 @@ use rustix::io::Errno;
 use crate::digest::{Digest, Hasher};
 use crate::env::{CUDOCK_CACHE, Environment};
 use crate::error::RegistryError;
+use crate::reference::Reference;
 
 /// A folder of blobs that any number of processes may share.
 ///
@@ -32,7 +35,9 @@ impl BlobStore {
     /// Opens a store, making its folders where they are missing.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, RegistryError> {
         let folder = folder.into();
-        for below in ["blobs/sha256", "blobs/sha512", "media-types/sha256", "media-types/sha512", "partial"] {
+        let folders =
+            ["blobs/sha256", "blobs/sha512", "media-types/sha256", "media-types/sha512", "tags", "partial"];
+        for below in folders {
             let path = folder.join(below);
             fs::create_dir_all(&path).map_err(failed("make folder", &path))?;
         }
@@ -46,11 +51,12 @@ impl BlobStore {
 
     /// The same in a given environment.
     pub fn user_cache_in(environment: &Environment) -> Result<Self, RegistryError> {
-        let folder = environment
-            .path(CUDOCK_CACHE)
-            .or_else(|| Some(environment.cache_home()?.join("cudock")))
-            .ok_or(RegistryError::NoCache)?;
-        Self::open(folder)
+        Self::open(Self::user_cache_path(environment).ok_or(RegistryError::NoCache)?)
+    }
+
+    /// Where the user's own is, or would be; nothing is made.
+    pub fn user_cache_path(environment: &Environment) -> Option<PathBuf> {
+        environment.path(CUDOCK_CACHE).or_else(|| Some(environment.cache_home()?.join("cudock")))
     }
 
     /// Where the store lies.
@@ -149,6 +155,63 @@ impl BlobStore {
             }
         }
     }
+}
+
+/// What a tag stood for when it was last fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptTag {
+    /// The image's name, with its registry and its tag.
+    pub reference: Reference,
+    /// The document it stood for.
+    pub digest: Digest,
+    /// When that was, in seconds since 1970.
+    pub fetched: u64,
+}
+
+impl KeptTag {
+    fn read(path: &Path) -> Option<Self> {
+        let mut text = String::new();
+        File::open(path).ok()?.take(4096).read_to_string(&mut text).ok()?;
+        let mut lines = text.lines();
+        let reference = lines.next()?.parse().ok()?;
+        let digest = lines.next()?.parse().ok()?;
+        Some(Self { reference, digest, fetched: lines.next()?.parse().ok()? })
+    }
+}
+
+impl BlobStore {
+    fn tag_path(&self, reference: &Reference) -> PathBuf {
+        self.folder.join("tags").join(Digest::sha256_of(tagged(reference).as_bytes()).hex())
+    }
+
+    /// What a tag stood for when it was last fetched; none for a name with a digest, which needs no asking.
+    pub fn tag(&self, reference: &Reference) -> Option<KeptTag> {
+        if reference.digest.is_some() {
+            return None;
+        }
+        KeptTag::read(&self.tag_path(reference)).filter(|kept| tagged(&kept.reference) == tagged(reference))
+    }
+
+    /// Keeps what a tag stands for now.
+    pub(crate) fn keep_tag(&self, reference: &Reference, digest: &Digest) -> Result<(), RegistryError> {
+        let path = self.tag_path(reference);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let text = format!("{}\n{digest}\n{now}\n", tagged(reference));
+        write_whole(&path, text.as_bytes()).map_err(failed("write", &path))
+    }
+
+    /// All tags that were ever fetched, by name.
+    pub fn tags(&self) -> Vec<KeptTag> {
+        let entries = fs::read_dir(self.folder.join("tags")).into_iter().flatten().flatten();
+        let mut all: Vec<KeptTag> = entries.filter_map(|entry| KeptTag::read(&entry.path())).collect();
+        all.sort_by(|a, b| a.reference.cmp(&b.reference));
+        all
+    }
+}
+
+/// A name with its tag, `latest` where none was given.
+fn tagged(reference: &Reference) -> String {
+    format!("{}/{}:{}", reference.registry, reference.repository, reference.tag_or_latest())
 }
 
 /// What [`BlobStore::begin`] found.

@@ -74,3 +74,22 @@ fn a_folder_that_cannot_be_made_is_named() {
     let error = BlobStore::open(&file).unwrap_err();
     assert!(error.to_string().contains(&file.display().to_string()), "{error}");
 }
+
+#[test]
+fn a_tag_is_kept_under_its_whole_name_and_one_that_cannot_be_read_is_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = BlobStore::open(folder.path()).unwrap();
+    let name = |text: &str| text.parse::<Reference>().unwrap();
+    let digest = Digest::sha256_of(b"manifest");
+    store.keep_tag(&name("example.com/team/app:1"), &digest).unwrap();
+    store.keep_tag(&name("example.com/team/app"), &digest).unwrap();
+    assert_eq!(store.tag(&name("example.com/team/app:1")).unwrap().digest, digest);
+    assert_eq!(store.tag(&name("example.com/team/app:latest")).unwrap().digest, digest);
+    assert_eq!(store.tag(&name("example.com/team/app:2")), None);
+    assert_eq!(store.tag(&name("other.example.com/team/app:1")), None);
+    let names: Vec<String> = store.tags().iter().map(|tag| tag.reference.to_string()).collect();
+    assert_eq!(names, ["example.com/team/app:1", "example.com/team/app:latest"]);
+    fs::write(store.tag_path(&name("example.com/team/app:1")), "example.com/team/app:1\nsha256:x").unwrap();
+    assert_eq!(store.tag(&name("example.com/team/app:1")), None);
+    assert_eq!(store.tags().len(), 1);
+}

@@ -55,6 +55,11 @@ impl Cgroup {
         })
     }
 
+    /// A file of the group, in whichever hierarchy it is.
+    pub(crate) fn read(&self, file: &str) -> Option<String> {
+        self.folders.iter().find_map(|folder| fs::read_to_string(folder.join(file)).ok())
+    }
+
     /// Every process in it.
     pub(crate) fn processes(&self) -> BTreeSet<i32> {
         let listed =
@@ -75,6 +80,10 @@ impl Cgroup {
                 limits.cpu_millis.map(|millis| (millis * period / 1000).max(1000).to_string()),
             ),
             ("cpuset.cpus", limits.cpuset.clone()),
+            ("cpuset.mems", limits.cpuset_mems.clone()),
+            ("cpu.shares", limits.cpu_shares.map(|shares| shares.to_string())),
+            ("memory.soft_limit_in_bytes", limits.memory_reservation.map(|bytes| bytes.to_string())),
+            ("memory.memsw.limit_in_bytes", limits.memory_swap.map(|bytes| bytes.to_string())),
         ];
         for (file, value) in settings {
             let (Some(value), Some(folder)) =
@@ -157,6 +166,45 @@ fn remove_folder(folder: &Path) -> io::Result<()> {
         }
         other => other,
     }
+}
+
+/// How old a group without processes is at least before it counts as left behind: one that is just made has none yet.
+const LEFT_BEHIND: Duration = Duration::from_secs(2);
+
+/// Removes the groups of containers below `parent` that have no process and no container; how many containers they
+/// belonged to.
+pub(crate) fn prune(parent: &str, is_known: &dyn Fn(&str) -> bool) -> usize {
+    let (first, second) = machine();
+    let parents = first.iter().chain(second).map(|mount| mount.join(parent.trim_start_matches('/')));
+    let mut removed = BTreeSet::new();
+    for entry in parents.filter_map(|parent| fs::read_dir(parent).ok()).flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(id) = name.strip_prefix("cudock-").filter(|id| is_id(id) && !is_known(id)) else { continue };
+        let age =
+            entry.metadata().and_then(|about| about.modified()).ok().and_then(|then| then.elapsed().ok());
+        let left = age.is_some_and(|age| age >= LEFT_BEHIND);
+        if left
+            && Cgroup::at(&format!("{parent}/{name}")).processes().is_empty()
+            && remove_folder(&entry.path()).is_ok()
+        {
+            removed.insert(id.to_owned());
+        }
+    }
+    removed.len()
+}
+
+/// Whether a text is what containers are called: sixteen hexadecimal digits.
+fn is_id(text: &str) -> bool {
+    text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether this machine's control groups can limit swap.
+pub(crate) fn counts_swap() -> bool {
+    let (first, _) = machine();
+    if first.is_empty() {
+        return Path::new("/proc/swaps").exists();
+    }
+    first.iter().any(|hierarchy| hierarchy.join("memory.memsw.limit_in_bytes").exists())
 }
 
 /// Where version 1's hierarchies are mounted, in this machine as in containers.

@@ -1,20 +1,30 @@
 //! The end of containers: asked for, forced, or found to have come.
 
+use std::collections::HashSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
-use crate::cgroup::Cgroup;
+use crate::cgroup::{self, Cgroup};
 use crate::error::{OnFile, RuntimeError};
 use crate::home::{ContainerDir, Home};
 use crate::launch::cgroup_path;
 use crate::plan::Plan;
+use crate::rootless;
+use crate::signal::{SignalNumber, send};
 use crate::status::{State, Status, now, process_began};
 
 /// How often we look whether a container has ended.
 const LOOK: Duration = Duration::from_millis(5);
+
+/// That a container was asked to end.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    at: Instant,
+    /// Whether its process was told.
+    told: bool,
+}
 
 impl ContainerDir {
     /// How the container is now. Where its watcher died, what was left behind is cleared away first, and written down.
@@ -35,7 +45,8 @@ impl ContainerDir {
         status.pid_began = None;
         status.finished = Some(now());
         status.error = Some("its watcher was killed, and it ended with it".to_owned());
-        self.set_status(&status)?;
+        // On a full disk the next look finds the same.
+        let _ = self.set_status(&status);
         Ok(status)
     }
 
@@ -49,7 +60,7 @@ impl ContainerDir {
     }
 
     /// Sends a signal to the container's first process.
-    pub fn signal(&self, plan: &Plan, signal: Signal) -> Result<(), RuntimeError> {
+    pub fn signal(&self, plan: &Plan, signal: impl Into<SignalNumber>) -> Result<(), RuntimeError> {
         let status = self.current(plan)?;
         let state = || RuntimeError::State {
             name: plan.name.clone(),
@@ -60,50 +71,92 @@ impl ContainerDir {
         if process_began(pid) != status.pid_began {
             return Err(state());
         }
-        kill(Pid::from_raw(pid), signal)
-            .map_err(|error| RuntimeError::system("cannot send the signal", error))
+        send(pid, signal.into()).map_err(|error| RuntimeError::system("cannot send the signal", error))
     }
 
     /// Asks the container to end, and ends it where it does not within `limit`.
-    pub fn stop(&self, plan: &Plan, signal: Signal, limit: Duration) -> Result<Status, RuntimeError> {
-        let status = self.current(plan)?;
-        if !matches!(status.state, State::Running | State::Restarting) {
-            return Ok(status);
+    pub fn stop(
+        &self,
+        plan: &Plan,
+        signal: impl Into<SignalNumber>,
+        limit: Duration,
+    ) -> Result<Status, RuntimeError> {
+        let signal = signal.into();
+        let asked = self.ask(plan, signal)?;
+        self.wait_stopped(plan, signal, asked, limit)
+    }
+
+    /// Asks the container to end; when that was, and whether it was told. One that has ended is not told.
+    pub fn ask(&self, plan: &Plan, signal: SignalNumber) -> Result<Asked, RuntimeError> {
+        let at = Instant::now();
+        if !self.goes_on(&self.current(plan)?)? {
+            return Ok(Asked { at, told: true });
         }
         self.ask_to_stop()?;
-        // One that waits to be started again has no process to tell.
-        let _ = self.signal(plan, signal);
-        let asked = Instant::now();
+        // One that is being started, or waits to be started again, has no process to tell.
+        Ok(Asked { at, told: self.signal(plan, signal).is_ok() })
+    }
+
+    /// Waits for a container that was asked to end, and ends it after `limit`.
+    pub fn wait_stopped(
+        &self,
+        plan: &Plan,
+        signal: SignalNumber,
+        asked: Asked,
+        limit: Duration,
+    ) -> Result<Status, RuntimeError> {
+        let Asked { at, mut told } = asked;
         let mut forced = false;
         loop {
-            let status = self.current(plan)?;
-            if !matches!(status.state, State::Running | State::Restarting) || !self.path().exists() {
+            let status = match self.current(plan) {
+                // It removes itself at its end.
+                Err(_) if !self.plan_file().exists() => return Ok(Status::default()),
+                other => other?,
+            };
+            if !self.goes_on(&status)? || !self.path().exists() {
                 self.wait_unwatched()?;
                 return Ok(status);
             }
-            if asked.elapsed() >= limit && !forced {
-                forced = true;
-                let _ = self.signal(plan, Signal::SIGKILL);
+            told = told || self.signal(plan, signal).is_ok();
+            if at.elapsed() >= limit && !forced {
+                forced = self.signal(plan, Signal::SIGKILL).is_ok();
+                if status.state == State::Created {
+                    // Its watcher finds that out, and clears away.
+                    Cgroup::at(&cgroup_path(&plan.id)).kill();
+                }
             }
             std::thread::sleep(LOOK);
         }
     }
 
+    /// Whether a container runs, will run again, or is being started.
+    fn goes_on(&self, status: &Status) -> Result<bool, RuntimeError> {
+        Ok(match status.state {
+            State::Running | State::Restarting => true,
+            State::Created => self.is_watched()?,
+            State::Exited | State::Lost => false,
+        })
+    }
+
     /// Removes the container and everything of it. One that runs is ended first where `force` says so.
     pub fn delete(&self, plan: &Plan, force: bool) -> Result<(), RuntimeError> {
         let status = self.current(plan)?;
-        let watched = self.is_watched()?;
-        if watched && !force && matches!(status.state, State::Running | State::Restarting | State::Created) {
+        if !force && self.goes_on(&status)? && self.is_watched()? {
             return Err(RuntimeError::State {
                 name: plan.name.clone(),
                 is: status.state.word().to_owned(),
                 needed: "stopped",
             });
         }
-        if watched {
-            self.stop(plan, Signal::SIGKILL, Duration::ZERO)?;
-        }
-        Cgroup::at(&cgroup_path(&plan.id)).remove()?;
+        self.stop(plan, Signal::SIGKILL, Duration::ZERO)?;
+        // Whoever still watches it may be about to make control groups, or to remove them.
+        self.wait_unwatched()?;
+        self.clear()
+    }
+
+    /// Removes everything of a container that nobody watches, and of one whose plan cannot be read.
+    pub fn clear(&self) -> Result<(), RuntimeError> {
+        Cgroup::at(&cgroup_path(&self.id())).remove()?;
         self.remove()
     }
 
@@ -132,40 +185,31 @@ impl ContainerDir {
 }
 
 impl Home {
-    /// Removes what killed processes left: control groups whose container is gone, folders that were never made whole.
-    pub fn clear_leftovers(&self) -> Result<(), RuntimeError> {
-        self.sweep()?;
-        for (dir, plan) in self.all()? {
-            dir.current(&plan)?;
-        }
-        Ok(())
+    /// Removes control groups of containers that are gone, as a killed process may leave them; how many. Those of
+    /// containers that are kept elsewhere have processes in them, or are just being made.
+    pub fn prune_groups(&self) -> Result<usize, RuntimeError> {
+        let mut known: HashSet<String> = self.all()?.into_iter().map(|(_, plan)| plan.id).collect();
+        known.extend(self.damaged()?.iter().map(ContainerDir::id));
+        Ok(cgroup::prune(&rootless::cgroup_parent(), &|id| known.contains(id)))
     }
-}
-
-/// A signal by its name or number: TERM, SIGTERM, 15.
-pub fn parse_signal(word: &str) -> Result<Signal, RuntimeError> {
-    let wrong = || RuntimeError::Request(format!("there is no signal `{word}`"));
-    if let Ok(number) = word.parse::<i32>() {
-        return Signal::try_from(number).map_err(|_| wrong());
-    }
-    let upper = word.to_uppercase();
-    let name = if upper.starts_with("SIG") { upper } else { format!("SIG{upper}") };
-    name.parse().map_err(|_| wrong())
 }
 
 /// Bytes that a container wrote above its image.
 pub fn written(dir: &ContainerDir) -> Result<u64, RuntimeError> {
-    fn below(folder: &std::path::Path) -> std::io::Result<u64> {
-        use std::os::unix::fs::MetadataExt;
-        let mut sum = 0;
-        for entry in fs::read_dir(folder)?.flatten() {
-            let about = entry.metadata()?;
+    use std::os::unix::fs::MetadataExt;
+    let upper = dir.upper();
+    upper.metadata().on("cannot read", &upper)?;
+    let mut left = vec![upper];
+    let mut sum = 0;
+    while let Some(directory) = left.pop() {
+        // What goes meanwhile, or lies deeper than a path can say, is not counted.
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let Ok(about) = entry.metadata() else { continue };
             sum += about.blocks() * 512;
             if about.is_dir() {
-                sum += below(&entry.path())?;
+                left.push(entry.path());
             }
         }
-        Ok(sum)
     }
-    below(&dir.upper()).on("cannot read", &dir.upper())
+    Ok(sum)
 }

@@ -1,26 +1,24 @@
 //! A further process in a container that runs.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-use libcontainer::container::builder::ContainerBuilder;
-use libcontainer::syscall::syscall::SyscallType;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::error::{OnFile, OnSystem, RuntimeError};
 use crate::executor::Become;
-use crate::home::{ContainerDir, write_json};
+use crate::home::ContainerDir;
 use crate::in_root::InRoot;
-use crate::last_words;
-use crate::launch::{explained, filter, text};
-use crate::plan::Plan;
-use crate::pump::{Ends, Signals, stay};
-use crate::status::State;
-use crate::terminal::{ConsoleSocket, own_size};
+use crate::join::Joining;
+use crate::launch::filter;
+use crate::plan::{Plan, Private};
+use crate::pump::{self, Ends, Signals, stay};
+use crate::reexec::{self, Sealed};
+use crate::started::Started;
+use crate::status::{State, Status};
 use crate::user::identify;
+use crate::{limits, terminal};
 
 /// What is to run beside the container's own process.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -39,28 +37,38 @@ pub struct ExecRequest {
     pub stdin: bool,
 }
 
+/// What a joining process is told. It is handed over in memory: its command line and environment can be read inside the
+/// container for a moment.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Handover {
+    /// The container's directory.
+    pub container: PathBuf,
+    /// What is to run.
+    pub request: ExecRequest,
+}
+
+/// The command that joins a container: this program started over, with nothing about this machine on its command line
+/// or in its environment.
+pub fn joiner(dir: &ContainerDir, request: &ExecRequest) -> Result<Sealed, RuntimeError> {
+    let handover = Handover { container: dir.path().to_owned(), request: request.clone() };
+    Ok(reexec::sealed_command(&["join".into()], &handover)?.anonymous())
+}
+
 /// Runs a process in a container, connected to our own input and outputs. What it ended with.
 ///
 /// As [`crate::watch`], this must run in a process with one thread.
 pub fn exec(dir: &ContainerDir, plan: &Plan, request: &ExecRequest) -> Result<i32, RuntimeError> {
-    let pid = running(dir, plan)?;
-    join(dir, plan, request, pid, None)
+    let status = running(dir, plan)?;
+    join(dir, plan, request, &status)
 }
 
-/// Runs a function of ours inside a container, as a program of it would run.
-pub fn inside(dir: &ContainerDir, plan: &Plan, function: fn() -> i32) -> Result<i32, RuntimeError> {
-    let pid = running(dir, plan)?;
-    let request = ExecRequest { args: vec!["cudock".to_owned()], ..ExecRequest::default() };
-    join(dir, plan, &request, pid, Some(function))
-}
-
-/// The first process of a container that runs. From here on this process sees what its watcher sees.
-fn running(dir: &ContainerDir, plan: &Plan) -> Result<i32, RuntimeError> {
+/// The status of a container that runs.
+fn running(dir: &ContainerDir, plan: &Plan) -> Result<Status, RuntimeError> {
     let status = dir.current(plan)?;
-    if let Some(watcher) = status.watcher.filter(|_| status.state == State::Running) {
-        crate::visit::stay_with(watcher)?;
+    if status.state == State::Running && status.pid.is_some() {
+        return Ok(status);
     }
-    status.pid.filter(|_| status.state == State::Running).ok_or_else(|| RuntimeError::State {
+    Err(RuntimeError::State {
         name: plan.name.clone(),
         is: status.state.word().to_owned(),
         needed: "running",
@@ -71,82 +79,73 @@ fn join(
     dir: &ContainerDir,
     plan: &Plan,
     request: &ExecRequest,
-    pid: i32,
-    instead: Option<fn() -> i32>,
+    status: &Status,
 ) -> Result<i32, RuntimeError> {
+    let pid = status.pid.unwrap_or_default();
     let root = PathBuf::from(format!("/proc/{pid}/root"));
-    let user = request.user.as_ref().unwrap_or(&plan.process.user);
     let opened = InRoot::open(&root).on("cannot open the container's root", &root)?;
-    let identity = identify(&opened, user, &plan.process.groups)?;
-    drop(opened);
-    let mut environment = environment(pid, request);
-    environment.entry("HOME".to_owned()).or_insert_with(|| identity.home.clone());
-    let executor = Become {
+    let started = Started::read(dir)?;
+    let identity = match (&request.user, &started) {
+        (None, Some(started)) => started.identity(),
+        (user, _) => {
+            let user = user.as_ref().unwrap_or(&plan.process.user);
+            let mut identity = identify(&opened, user, &plan.process.groups)?;
+            identity.groups.extend(started.iter().flat_map(|started| &started.gpu_groups));
+            identity
+        }
+    };
+    let started =
+        started.map_or_else(|| plan.environment(&Private::default()), |started| started.environment);
+    let mut environment = environment(plan, &started, request);
+    if environment.get("HOME").is_none_or(String::is_empty) {
+        environment.insert("HOME".to_owned(), identity.home.clone());
+    }
+    let program = Become {
         environment: environment.into_iter().collect(),
         cwd: request.cwd.clone().unwrap_or_else(|| plan.process.cwd.clone()),
         filter: filter(&plan.security)?,
-        size: request.tty.then(own_size).flatten(),
+        size: None,
         late: false,
-        instead,
+        instead: None,
+        init: false,
     };
-    let capabilities = &plan.security.capabilities;
-    let process = json!({
-        "terminal": request.tty,
-        "user": {"uid": identity.uid, "gid": identity.gid, "additionalGids": identity.groups},
-        "args": request.args,
-        "env": [format!("HOME={}", identity.home)],
-        "cwd": "/",
-        "capabilities": {
-            "bounding": capabilities, "effective": capabilities, "permitted": capabilities,
-            "inheritable": [], "ambient": [],
-        },
-        "noNewPrivileges": plan.security.no_new_privileges,
-    });
-    let described = dir.run().join(format!("exec-{}.json", std::process::id()));
-    write_json(&described, &process)?;
+    let (streams, ends) = if request.tty {
+        let (ours, theirs) = terminal::open_in(&opened)?;
+        // Before the program can ask for it.
+        terminal::copy_size(ours.as_fd());
+        let copy = || rustix::io::fcntl_dupfd_cloexec(&theirs, 3).when("cannot make a terminal");
+        ([copy()?, copy()?, theirs], Ends::of_terminal(ours, true, request.stdin))
+    } else {
+        pump::pipes(request.stdin, true)?
+    };
+    drop(opened);
+    pump::give_to(&streams, &identity);
+    let joining = Joining {
+        pid,
+        began: status.pid_began,
+        program: &program,
+        args: &request.args,
+        identity: &identity,
+        security: &plan.security,
+        rlimits: &limits::rlimits(&plan.limits)?,
+        streams,
+        tty: request.tty,
+    };
+    // Not before: a container that holds the joining process up must not keep anyone from interrupting us.
+    let began = joining.start()?;
     let mut signals = Signals::hold()?;
-    let console = request.tty.then(|| ConsoleSocket::bind(&dir.run())).transpose()?;
-    let mut builder = ContainerBuilder::new(plan.id.clone(), SyscallType::default())
-        .with_executor(executor)
-        .with_root_path(dir.oci())
-        .map_err(|error| RuntimeError::Create(text(&error)))?
-        .with_console_socket(console.as_ref().map(ConsoleSocket::path));
-    if console.is_none() {
-        let stdin = if request.stdin {
-            rustix::io::dup(io::stdin()).when("cannot pass standard input on")?
-        } else {
-            fs::File::open("/dev/null").when("cannot open /dev/null")?.into()
-        };
-        builder = builder
-            .with_stdin(stdin)
-            .with_stdout(rustix::io::dup(io::stdout()).when("cannot pass standard output on")?)
-            .with_stderr(rustix::io::dup(io::stderr()).when("cannot pass standard error on")?);
-    }
-    last_words::listen();
-    let outcome = builder
-        .as_tenant()
-        .with_detach(console.is_some())
-        .with_process(Some(&described))
-        .build()
-        .map_err(|error| explained(&text(&error)));
-    let _ = fs::remove_file(&described);
-    let began = outcome?.as_raw();
-    let ends = match console {
-        Some(console) => Ends::of_terminal(console.receive()?, true, request.stdin),
-        None => Ends::default(),
-    };
-    Ok(stay(began, ends, &mut signals, None)?.code)
+    Ok(stay(began, ends, &mut signals, None, &mut || {})?.code)
 }
 
-/// The container's own environment, from its first process, with what was asked for over it. It is not in any file.
-fn environment(pid: i32, request: &ExecRequest) -> BTreeMap<String, String> {
-    let bytes = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let own = bytes.split(|&byte| byte == 0).filter_map(|line| {
-        let line = String::from_utf8_lossy(line).into_owned();
-        line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))
-    });
-    let mut whole: BTreeMap<String, String> = own.collect();
-    if request.user.is_some() {
+/// The environment the container was started with, and what was asked for over it.
+fn environment(plan: &Plan, started: &[(String, String)], request: &ExecRequest) -> BTreeMap<String, String> {
+    let mut whole: BTreeMap<String, String> = started.iter().cloned().collect();
+    let chosen = |name: &str| {
+        plan.process.environment.iter().any(|(known, _)| known == name)
+            || plan.process.given.iter().any(|known| known == name)
+    };
+    // A home that nobody chose is that of the container's user, not of another one.
+    if request.user.is_some() && !chosen("HOME") {
         whole.remove("HOME");
     }
     if request.tty {

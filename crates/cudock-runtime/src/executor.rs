@@ -32,6 +32,8 @@ pub(crate) struct Become {
     pub(crate) filter: Option<Filter>,
     /// What is done in place of a program: it runs in our own process, inside the container, and ends it.
     pub(crate) instead: Option<fn() -> i32>,
+    /// Whether this process stays as PID 1 and the program is its child.
+    pub(crate) init: bool,
 }
 
 /// Between these, an error tells our other side which exit code it stands for.
@@ -52,6 +54,8 @@ impl Executor for Become {
             eprintln!("cudock: the container cannot start in {}: {error}", self.cwd);
             std::process::exit(126);
         }
+        // Not the caller's: what it makes must not depend on who started it.
+        nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o022));
         // What is closed when a program is executed must be closed for our own code as well: the image's libraries may
         // run in it.
         sys::close_all_but_standard();
@@ -64,10 +68,10 @@ impl Executor for Become {
         }
         let args = arguments(spec).map_err(ExecutorError::Other)?;
         let program = args.first().ok_or(ExecutorError::InvalidArg)?;
-        let (error, code) = self.run(program, &args);
-        // Nobody listens for errors any more: say it where the program's own would be said.
-        eprintln!("cudock: {program}: {}", error.desc());
-        std::process::exit(code)
+        if self.init {
+            crate::init::run(|| self.become_program(program, &args));
+        }
+        self.become_program(program, &args)
     }
 
     fn validate(&self, spec: &Spec) -> Result<(), ExecutorValidationError> {
@@ -92,8 +96,13 @@ impl Become {
     /// Looks for the folder to start in and the program, from a process that sees the container's root as its own. What
     /// is wrong, in words that [`understood`] reads.
     pub(crate) fn look(&self, args: &[String]) -> Result<(), String> {
-        enter(&self.cwd).map_err(|error| self.cannot_start_there(error))?;
+        self.enter_cwd()?;
         self.find(args)
+    }
+
+    /// Goes to the directory to start in.
+    pub(crate) fn enter_cwd(&self) -> Result<(), String> {
+        enter(&self.cwd).map_err(|error| self.cannot_start_there(error))
     }
 
     fn cannot_start_there(&self, error: rustix::io::Errno) -> String {
@@ -105,7 +114,8 @@ impl Become {
         marked(2, &format!("the container cannot start in {}: {why}", self.cwd))
     }
 
-    fn find(&self, args: &[String]) -> Result<(), String> {
+    /// Looks for the program.
+    pub(crate) fn find(&self, args: &[String]) -> Result<(), String> {
         let Some(program) = args.first() else {
             return Err(marked(127, "no command to run: the image names none, and none was given"));
         };
@@ -124,7 +134,14 @@ impl Become {
         })
     }
 
-    fn run(&self, program: &str, args: &[String]) -> (Errno, i32) {
+    fn become_program(&self, program: &str, args: &[String]) -> ! {
+        let (error, code) = self.run(program, args);
+        // Nobody listens for errors any more: say it where the program's own would be said.
+        eprintln!("cudock: {program}: {}", error.desc());
+        std::process::exit(code)
+    }
+
+    pub(crate) fn run(&self, program: &str, args: &[String]) -> (Errno, i32) {
         let args: Vec<CString> = args.iter().filter_map(|arg| CString::new(arg.as_str()).ok()).collect();
         let environment: Vec<CString> = self
             .environment
@@ -155,7 +172,7 @@ impl Become {
 }
 
 /// An error with the exit code it stands for.
-fn marked(code: u8, text: &str) -> String {
+pub(crate) fn marked(code: i32, text: &str) -> String {
     format!("{MARK}{code}{MARK}{text}{MARK}")
 }
 

@@ -11,7 +11,7 @@ use cudock_compat::gate::GateHost;
 use cudock_facts::Facts;
 use cudock_host::Root;
 use cudock_inject::{
-    Driver, Edits, GpuRequest, Placement, Places, edits as edits_for, library_folder, requirements,
+    Devices, Driver, Edits, GpuRequest, Placement, Places, edits as edits_for, library_folder, requirements,
 };
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
@@ -46,7 +46,11 @@ pub fn find_at(
         None => gpus.devices.clone(),
     };
     let request = GpuRequest::resolve(Some(&flag), environment, false)?.unwrap_or_default();
-    let driver = Driver::find(&places(gpus)?)?;
+    let driver = match Driver::find(&places(gpus)?) {
+        // Who wants no GPU need not have a driver.
+        Err(_) if request.devices == Devices::None => return Ok(Edits::default()),
+        found => found?,
+    };
     let unknown = if requirements::are_any(environment) {
         requirements::check(environment, &gate_host(gpus, &driver))?
     } else {

@@ -27,7 +27,7 @@ pub fn begin() {
 }
 
 /// The folders of the groups that a process is in, from its `/proc/self/cgroup` and `/proc/self/mountinfo`.
-fn own_folders(membership: &str, mountinfo: &str) -> Vec<PathBuf> {
+pub(crate) fn own_folders(membership: &str, mountinfo: &str) -> Vec<PathBuf> {
     let mounts = mountinfo.lines().filter_map(|line| {
         let (before, after) = line.split_once(" - ")?;
         let mut fields = before.split(' ');

@@ -5,8 +5,9 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::{OnFile, RuntimeError};
 use crate::plan::Plan;
@@ -24,6 +25,14 @@ pub struct Home {
 #[derive(Debug, Clone)]
 pub struct ContainerDir {
     path: PathBuf,
+}
+
+/// What was read of all containers.
+#[derive(Default)]
+struct Read {
+    whole: Vec<(ContainerDir, Plan)>,
+    /// Those whose plan cannot be read.
+    damaged: Vec<ContainerDir>,
 }
 
 impl Home {
@@ -62,7 +71,8 @@ impl Home {
         }
         let dir = ContainerDir { path: containers.join(&plan.id) };
         fs::create_dir(&dir.path).on("cannot make", &dir.path)?;
-        for folder in [dir.upper(), dir.work(), dir.run()] {
+        // Made now, so that removing the container later does not need to write.
+        for folder in [dir.upper(), dir.work(), dir.run(), self.root.join(TRASH)] {
             fs::create_dir_all(&folder).on("cannot make", &folder)?;
         }
         // The container's root has this folder's mode, whatever mask this process has.
@@ -76,24 +86,36 @@ impl Home {
 
     /// All containers with their plans, the oldest first.
     pub fn all(&self) -> Result<Vec<(ContainerDir, Plan)>, RuntimeError> {
+        Ok(self.read_all()?.whole)
+    }
+
+    /// The directories of containers whose plan cannot be read, such as after a power cut. Each is named by the id.
+    pub fn damaged(&self) -> Result<Vec<ContainerDir>, RuntimeError> {
+        Ok(self.read_all()?.damaged)
+    }
+
+    fn read_all(&self) -> Result<Read, RuntimeError> {
         let containers = self.containers();
         let entries = match fs::read_dir(&containers) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Read::default());
+            }
             Err(error) => return Err(RuntimeError::file("cannot read", containers, error)),
         };
-        let mut all = Vec::new();
+        let (mut all, mut damaged) = (Vec::new(), Vec::new());
         for entry in entries {
             let dir = ContainerDir { path: entry.on("cannot read", &containers)?.path() };
             match read_json::<Plan>(&dir.plan_file()) {
                 Ok(plan) => all.push((dir, plan)),
                 // Being made, being removed, or left by a process that was killed between the two.
                 Err(RuntimeError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
+                Err(RuntimeError::File { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {}
+                Err(_) => damaged.push(dir),
             }
         }
         all.sort_by(|(_, a), (_, b)| (a.created, &a.id).cmp(&(b.created, &b.id)));
-        Ok(all)
+        Ok(Read { whole: all, damaged })
     }
 
     /// The container with that name, id, or beginning of an id.
@@ -110,7 +132,25 @@ impl Home {
             all.into_iter().filter(|(_, plan)| !word.is_empty() && plan.id.starts_with(word)).collect();
         match begins.len() {
             1 => begins.pop().ok_or_else(|| RuntimeError::Unknown(word.to_owned())),
-            0 => Err(RuntimeError::Unknown(word.to_owned())),
+            0 => match self.find_damaged(word)? {
+                // Says what is wrong with it.
+                Some(dir) => dir.plan().map(|plan| (dir, plan)),
+                None => Err(RuntimeError::Unknown(word.to_owned())),
+            },
+            _ => Err(RuntimeError::Ambiguous(word.to_owned())),
+        }
+    }
+
+    /// The container with a damaged plan that has that id, or beginning of an id.
+    pub fn find_damaged(&self, word: &str) -> Result<Option<ContainerDir>, RuntimeError> {
+        let mut begins: Vec<_> = self
+            .damaged()?
+            .into_iter()
+            .filter(|dir| !word.is_empty() && dir.id().starts_with(word))
+            .collect();
+        match begins.len() {
+            0 => Ok(None),
+            1 => Ok(begins.pop()),
             _ => Err(RuntimeError::Ambiguous(word.to_owned())),
         }
     }
@@ -124,18 +164,19 @@ impl Home {
         for entry in fs::read_dir(self.containers()).into_iter().flatten().flatten() {
             let dir = ContainerDir { path: entry.path() };
             if !dir.plan_file().exists() {
-                remove_tree(&dir.path)?;
+                // One that cannot be removed must not be in the way of the others.
+                let _ = remove_tree(&dir.path);
             }
         }
         for entry in fs::read_dir(self.root.join(TRASH)).into_iter().flatten().flatten() {
-            remove_tree(&entry.path())?;
+            let _ = remove_tree(&entry.path());
         }
         drop(lock);
         Ok(())
     }
 
     /// Held while names are compared and folders come and go.
-    fn lock(&self) -> Result<fs::File, RuntimeError> {
+    pub(crate) fn lock(&self) -> Result<fs::File, RuntimeError> {
         let path = self.root.join("lock");
         let file = fs::File::options().create(true).append(true).open(&path).on("cannot open", &path)?;
         file.lock().on("cannot lock", &path)?;
@@ -152,6 +193,11 @@ impl ContainerDir {
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The container's id, by which its folder is named.
+    pub fn id(&self) -> String {
+        self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
     pub(crate) fn plan_file(&self) -> PathBuf {
@@ -224,12 +270,17 @@ impl ContainerDir {
             return Ok(None);
         };
         let folder = root.join(TRASH);
-        fs::create_dir_all(&folder).on("cannot make", &folder)?;
         let trash = folder.join(name);
-        match fs::rename(&self.path, &trash) {
+        match fs::create_dir_all(&folder).and_then(|()| fs::rename(&self.path, &trash)) {
             Ok(()) => Ok(Some(trash)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(RuntimeError::file("cannot remove", &self.path, error)),
+            Err(_) if !self.path.exists() => Ok(None),
+            // On a full disk nothing may be moved. Without its plan it is in no list, either.
+            Err(_) => match fs::remove_file(self.plan_file()) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(RuntimeError::file("cannot remove", &self.path, error))
+                }
+                _ => Ok(Some(self.path.clone())),
+            },
         }
     }
 }
@@ -253,12 +304,7 @@ fn private(root: &Path) -> Result<(), RuntimeError> {
 }
 
 pub(crate) fn remove_tree(path: &Path) -> Result<(), RuntimeError> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(RuntimeError::file("cannot remove", path, error))
-        }
-        _ => Ok(()),
-    }
+    crate::remove::remove_tree(path).on("cannot remove", path)
 }
 
 /// Writes a file so that it is there whole, the old one or the new one.
@@ -266,11 +312,60 @@ pub(crate) fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<
     let text = serde_json::to_vec(value)
         .map_err(|source| RuntimeError::Damaged { path: path.to_owned(), source })?;
     let fresh = path.with_extension("new");
-    fs::write(&fresh, text).on("cannot write", &fresh)?;
-    fs::rename(&fresh, path).on("cannot write", path)
+    match fs::write(&fresh, &text) {
+        Ok(()) => fs::rename(&fresh, path).on("cannot write", path),
+        Err(error) if is_full(&error) => {
+            let _ = fs::remove_file(&fresh);
+            overwrite(path, text).on("cannot write", path)
+        }
+        Err(error) => Err(RuntimeError::file("cannot write", fresh, error)),
+    }
+}
+
+/// Whether a disk, or what a user may have of it, is full.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Writes over a file that exists, in the space that it has. Readers may see a half of it ([`read_json`] looks again).
+fn overwrite(path: &Path, mut text: Vec<u8>) -> io::Result<()> {
+    let file = fs::File::options().write(true).open(path)?;
+    let about = file.metadata()?;
+    let old = usize::try_from(about.len()).unwrap_or(usize::MAX);
+    if text.len() as u64 > about.blocks().saturating_mul(512).max(about.len()) {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
+    // Blanks in place of the rest of the old text: shortening the file afterwards would leave a moment between the two.
+    text.resize(text.len().max(old), b' ');
+    file.write_all_at(&text, 0)
+}
+
+/// Has the disk keep what was written, even through a power cut. Done behind the caller's back, since it may take long
+/// and nothing of this run depends on it.
+pub(crate) fn persist(dir: &ContainerDir) {
+    let path = dir.path.clone();
+    crate::sys::orphaned(move || {
+        let files = [path.join("plan.json"), path.join("status.json"), path.clone()];
+        for file in files.iter().chain(path.parent().map(Path::to_owned).iter()) {
+            if let Ok(file) = fs::File::open(file) {
+                let _ = file.sync_all();
+            }
+        }
+    });
 }
 
 pub(crate) fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, RuntimeError> {
-    let text = fs::read(path).on("cannot read", path)?;
-    serde_json::from_slice(&text).map_err(|source| RuntimeError::Damaged { path: path.to_owned(), source })
+    let mut tries = 0;
+    loop {
+        let text = fs::read(path).on("cannot read", path)?;
+        match serde_json::from_slice(&text) {
+            Ok(value) => return Ok(value),
+            // On a full disk it may be half written at this moment.
+            Err(_) if tries < 3 => {
+                tries += 1;
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(source) => return Err(RuntimeError::Damaged { path: path.to_owned(), source }),
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -20,12 +20,13 @@ use crate::home::{ContainerDir, write_json};
 use crate::in_root::InRoot;
 use crate::last_words;
 use crate::network::{self, Network};
-use crate::plan::{Plan, Private, Seccomp, Security};
+use crate::plan::{DevicePlan, Plan, Private, Seccomp, Security};
 use crate::spec::{Device, Facts, all_devices, specification};
+use crate::started::Started;
 use crate::terminal::{ConsoleSocket, own_size};
-use crate::user::identify;
+use crate::user::{Identity, identify};
 use crate::volumes::{self, Volume};
-use crate::{gpu, limits};
+use crate::{gpu, limits, pump, terminal};
 
 /// The one device that libcontainer allows in version 1 of control groups and no container needs unasked.
 const TUNNEL: (u32, u32) = (10, 200);
@@ -78,12 +79,15 @@ pub(crate) fn create(
         environment.retain(|(name, _)| !edits.environment.iter().any(|(ours, _)| ours == name));
         environment.extend(edits.environment.iter().cloned());
     }
+    // An empty one counts as none, as in docker.
+    environment.retain(|(name, value)| name != "HOME" || !value.is_empty());
     if !environment.iter().any(|(name, _)| name == "HOME") {
         environment.push(("HOME".to_owned(), identity.home.clone()));
     }
     if !environment.iter().any(|(name, _)| name == "HOSTNAME") {
         environment.push(("HOSTNAME".to_owned(), plan.hostname()));
     }
+    remember(dir, private, &identity, edits.as_ref(), &environment)?;
     let cgroup_path = cgroup_path(&plan.id);
     let cgroup = Cgroup::at(&cgroup_path);
     if cgroup.exists() {
@@ -101,6 +105,7 @@ pub(crate) fn create(
         rlimits: &limits::rlimits(&plan.limits)?,
         hierarchies: crate::cgroup::first_version(),
         processors: processors(),
+        swap: counts_swap(&plan.limits),
         user_namespace: crate::rootless::in_user_namespace(),
     };
     write_json(&dir.bundle().join("config.json"), &specification(plan, &facts))?;
@@ -113,6 +118,7 @@ pub(crate) fn create(
         // Its program and its folder may be in what is mounted last.
         late: !plan.mounts.is_empty() || edits.is_some(),
         instead,
+        init: plan.process.init,
     };
     let looker = executor.clone();
     let console =
@@ -123,6 +129,9 @@ pub(crate) fn create(
         .map_err(|error| RuntimeError::Create(text(&error)))?
         .with_console_socket(console.as_ref().map(ConsoleSocket::path));
     if let Streams::Pipes { stdin, stdout, stderr } = streams {
+        let streams = [stdin, stdout, stderr];
+        pump::give_to(&streams, &identity);
+        let [stdin, stdout, stderr] = streams;
         builder = builder.with_stdin(stdin).with_stdout(stdout).with_stderr(stderr);
     }
     last_words::listen();
@@ -135,6 +144,11 @@ pub(crate) fn create(
     let pid = container.pid().ok_or_else(|| RuntimeError::Create("it has no process".to_owned()))?.as_raw();
     if facts.sets_own_limits() {
         cgroup.limit(&plan.limits)?;
+    }
+    if let Some(score) = plan.limits.oom_score_adj {
+        // Not by the specification: libcontainer would set it for this process, too, and keep it.
+        let file = PathBuf::from(format!("/proc/{pid}/oom_score_adj"));
+        fs::write(&file, score.to_string()).on("cannot set the OOM score in", &file)?;
     }
     if !facts.devices.iter().any(|device| (device.major, device.minor) == TUNNEL) {
         cgroup.deny(TUNNEL)?;
@@ -150,6 +164,9 @@ pub(crate) fn create(
         return Err(error);
     }
     let terminal = console.map(ConsoleSocket::receive).transpose()?;
+    if let Some(terminal) = &terminal {
+        pump::give_to(&[terminal::other_end(terminal.as_fd())?], &identity);
+    }
     Ok(Created { container, pid, terminal })
 }
 
@@ -234,29 +251,106 @@ fn confine_devices(cgroup: &Cgroup, facts: &Facts<'_>) -> Result<(), RuntimeErro
     let mut rules = standard_rules();
     for device in all_devices(facts) {
         let kind = if device.block { Kind::Block } else { Kind::Char };
-        rules.push(Rule::allow(kind, device.major, device.minor, Access::READ | Access::WRITE));
+        rules.push(Rule::allow(kind, device.major, device.minor, access(&device.access)));
     }
     Ok(attach(folder, &Program::new(&rules)?)?)
 }
 
-fn asked_devices(plan: &Plan) -> Result<Vec<Device>, RuntimeError> {
-    let node = |path: &PathBuf| {
-        let about = fs::metadata(path).on("cannot read the device", path)?;
-        let kind = about.file_type();
-        if !kind.is_char_device() && !kind.is_block_device() {
-            return Err(RuntimeError::Request(format!("{} is not a device node", path.display())));
-        }
-        let (major, minor) = (rustix::fs::major(about.rdev()), rustix::fs::minor(about.rdev()));
-        Ok(Device {
-            path: path.display().to_string(),
-            block: kind.is_block_device(),
-            major,
-            minor,
-            mode: about.mode(),
-            gid: about.gid(),
-        })
+/// Whether a limit on swap can be set; says so where one was asked for and cannot.
+fn counts_swap(limits: &crate::plan::Limits) -> bool {
+    let counts = crate::cgroup::counts_swap();
+    if limits.memory_swap.is_some() && !counts {
+        eprintln!("warning: --memory-swap has no effect: this kernel does not count swap");
+    }
+    counts
+}
+
+/// What a device may be used for, by the letters docker has for it.
+fn access(letters: &str) -> Access {
+    let known = [('r', Access::READ), ('w', Access::WRITE), ('m', Access::MAKE)];
+    let given = known.into_iter().filter(|(letter, _)| letters.contains(*letter)).map(|(_, access)| access);
+    given.fold(Access::from_bits(0), std::ops::BitOr::bitor)
+}
+
+/// Keeps what the first process is started with for those who join it.
+fn remember(
+    dir: &ContainerDir,
+    private: &Private,
+    identity: &Identity,
+    edits: Option<&cudock_inject::Edits>,
+    environment: &[(String, String)],
+) -> Result<(), RuntimeError> {
+    let gpu_groups: Vec<u32> = edits.iter().flat_map(|edits| edits.additional_gids.iter().copied()).collect();
+    let mut groups = identity.groups.clone();
+    groups.extend(&gpu_groups);
+    groups.sort_unstable();
+    groups.dedup();
+    let started = Started {
+        environment: environment.to_vec(),
+        given: private.environment.clone(),
+        uid: identity.uid,
+        gid: identity.gid,
+        groups,
+        gpu_groups,
+        home: identity.home.clone(),
     };
-    plan.security.devices.iter().map(node).collect()
+    started.write(dir)
+}
+
+/// How deep below a directory of devices nodes are looked for.
+const DEVICE_LEVELS: usize = 8;
+
+fn asked_devices(plan: &Plan) -> Result<Vec<Device>, RuntimeError> {
+    let mut found = Vec::new();
+    for asked in &plan.security.devices {
+        let renamed = asked.host != asked.container;
+        if renamed && crate::rootless::in_user_namespace() {
+            return Err(RuntimeError::Request(format!(
+                "--device {}: without root, a device keeps its path in the container",
+                asked.host.display()
+            )));
+        }
+        add_devices(asked, &mut found, DEVICE_LEVELS)?;
+    }
+    Ok(found)
+}
+
+/// Adds a node, or those in a directory, as docker does for `/dev/dri`.
+fn add_devices(asked: &DevicePlan, found: &mut Vec<Device>, levels: usize) -> Result<(), RuntimeError> {
+    let path = &asked.host;
+    let about = fs::metadata(path).map_err(|error| {
+        RuntimeError::Request(format!("--device: cannot read {}: {error}", path.display()))
+    })?;
+    let kind = about.file_type();
+    if kind.is_dir() && levels > 0 {
+        let mut entries: Vec<_> = fs::read_dir(path).on("cannot read", path)?.flatten().collect();
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let (host, container) = (entry.path(), asked.container.join(entry.file_name()));
+            let node = entry
+                .file_type()
+                .is_ok_and(|kind| kind.is_dir() || kind.is_char_device() || kind.is_block_device());
+            if node {
+                let below = DevicePlan { host, container, access: asked.access.clone() };
+                add_devices(&below, found, levels - 1)?;
+            }
+        }
+        return Ok(());
+    }
+    if !kind.is_char_device() && !kind.is_block_device() {
+        return Err(RuntimeError::Request(format!("{} is not a device node", path.display())));
+    }
+    let (major, minor) = (rustix::fs::major(about.rdev()), rustix::fs::minor(about.rdev()));
+    found.push(Device {
+        path: asked.container.display().to_string(),
+        block: kind.is_block_device(),
+        major,
+        minor,
+        mode: about.mode(),
+        gid: about.gid(),
+        access: asked.access.clone(),
+    });
+    Ok(())
 }
 
 fn processors() -> u32 {
@@ -266,7 +360,7 @@ fn processors() -> u32 {
 /// Empties a folder.
 fn clear(folder: &Path) -> Result<(), RuntimeError> {
     for entry in fs::read_dir(folder).on("cannot read", folder)?.flatten() {
-        fs::remove_dir_all(entry.path()).on("cannot remove", &entry.path())?;
+        crate::home::remove_tree(&entry.path())?;
     }
     Ok(())
 }

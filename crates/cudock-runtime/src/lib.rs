@@ -8,6 +8,7 @@
 
 mod cgroup;
 pub mod clock;
+pub mod copy;
 pub mod end;
 pub mod engine;
 mod error;
@@ -18,6 +19,8 @@ pub mod group;
 pub mod headstart;
 pub mod home;
 mod in_root;
+mod init;
+mod join;
 mod last_words;
 mod launch;
 pub mod limits;
@@ -27,13 +30,20 @@ mod overlay;
 pub mod plan;
 mod pump;
 pub mod reexec;
+mod remove;
 pub mod rootless;
+pub mod signal;
 mod spec;
+mod started;
 pub mod status;
 mod sys;
+pub mod sysctl;
 mod terminal;
+mod tree;
+pub mod usage;
 mod user;
 mod visit;
+pub mod volume_store;
 mod volumes;
 mod watch;
 

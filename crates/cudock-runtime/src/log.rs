@@ -36,6 +36,8 @@ pub(crate) struct Writer {
     file: File,
     written: u64,
     unfinished: [Vec<u8>; 2],
+    /// Entries that were made and not written yet: those of one call go to the file together.
+    entries: Vec<u8>,
 }
 
 /// Which of its two outputs a container wrote to.
@@ -58,25 +60,36 @@ impl Writer {
     pub(crate) fn open(path: &Path) -> Result<Self, RuntimeError> {
         let file = File::options().create(true).append(true).open(path).on("cannot open the log", path)?;
         let written = file.metadata().on("cannot read", path)?.len();
-        Ok(Self { path: path.to_owned(), file, written, unfinished: [Vec::new(), Vec::new()] })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            written,
+            unfinished: [Vec::new(), Vec::new()],
+            entries: Vec::new(),
+        })
     }
 
     /// Takes in what was written. A full disk must not stop the container, so failures are for the caller to count.
     pub(crate) fn write(&mut self, stream: Stream, mut bytes: &[u8]) -> io::Result<()> {
+        let tail = tail(stream);
         while !bytes.is_empty() {
             let [out, err] = &mut self.unfinished;
             let pending = if stream == Stream::Out { out } else { err };
             let room = LONGEST - pending.len().min(LONGEST);
             let end = bytes.iter().take(room).position(|&byte| byte == b'\n').map(|at| at + 1);
             let (now, later) = bytes.split_at(end.unwrap_or(room.min(bytes.len())));
-            pending.extend_from_slice(now);
             bytes = later;
+            if pending.is_empty() && end.is_some() {
+                self.entry(now, &tail)?;
+                continue;
+            }
+            pending.extend_from_slice(now);
             if end.is_some() || pending.len() >= LONGEST {
                 let line = std::mem::take(pending);
-                self.entry(stream, &line)?;
+                self.entry(&line, &tail)?;
             }
         }
-        Ok(())
+        self.flush()
     }
 
     /// Writes what is left of lines without an end.
@@ -85,25 +98,42 @@ impl Writer {
             let [out, err] = &mut self.unfinished;
             let line = std::mem::take(if stream == Stream::Out { out } else { err });
             if !line.is_empty() {
-                self.entry(stream, &line)?;
+                self.entry(&line, &tail(stream))?;
             }
         }
+        self.flush()
+    }
+
+    fn entry(&mut self, line: &[u8], tail: &str) -> io::Result<()> {
+        let before = self.entries.len();
+        self.entries.extend_from_slice(br#"{"log":"#);
+        serde_json::to_writer(&mut self.entries, &*String::from_utf8_lossy(line))?;
+        self.entries.extend_from_slice(tail.as_bytes());
+        if self.written + self.entries.len() as u64 <= FULL {
+            return Ok(());
+        }
+        // The file is full without this one, which goes to the next.
+        let next = self.entries.split_off(before);
+        self.flush()?;
+        self.entries = next;
+        fs::rename(&self.path, aside(&self.path))?;
+        self.file = File::options().create(true).append(true).open(&self.path)?;
+        self.written = 0;
         Ok(())
     }
 
-    fn entry(&mut self, stream: Stream, line: &[u8]) -> io::Result<()> {
-        let log = String::from_utf8_lossy(line).into_owned();
-        let mut text = serde_json::to_vec(&Line { log, stream: stream.word().to_owned(), time: stamp() })?;
-        text.push(b'\n');
-        if self.written + text.len() as u64 > FULL {
-            fs::rename(&self.path, aside(&self.path))?;
-            self.file = File::options().create(true).append(true).open(&self.path)?;
-            self.written = 0;
-        }
-        self.file.write_all(&text)?;
-        self.written += text.len() as u64;
-        Ok(())
+    fn flush(&mut self) -> io::Result<()> {
+        let outcome = self.file.write_all(&self.entries);
+        // What could not be written is lost: kept, it would grow without bound on a full disk.
+        self.written += self.entries.len() as u64;
+        self.entries.clear();
+        outcome
     }
+}
+
+/// How the entries end that are made at this moment: the rest of a [`Line`] as JSON.
+fn tail(stream: Stream) -> String {
+    format!(",\"stream\":\"{}\",\"time\":\"{}\"}}\n", stream.word(), stamp())
 }
 
 fn aside(path: &Path) -> PathBuf {

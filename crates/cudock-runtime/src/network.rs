@@ -6,6 +6,7 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use cudock_netns::Namespace;
 use cudock_netns::files::{AddHost, Dns, Hosts, host_resolv_conf, hostname, hosts, resolv_conf};
@@ -23,9 +24,17 @@ pub const FORWARD_VERB: &str = "forward";
 #[derive(Debug, Default)]
 pub struct Network {
     path: Option<PathBuf>,
+    namespace: Option<Namespace>,
     forwarder: Option<Forwarder>,
     outbound: Option<Outbound>,
+    /// When processes of it were started again.
+    restarts: Vec<Instant>,
+    complaint: Option<String>,
 }
+
+/// A process that ends more often than this within [`RESTART_WINDOW`] is not started again.
+const MOST_RESTARTS: usize = 5;
+const RESTART_WINDOW: Duration = Duration::from_secs(60);
 
 impl Network {
     /// Sets a container's network up. The namespace is bound to a file in `folder`, which only this process and those
@@ -48,20 +57,38 @@ impl Network {
         let path = folder.join("netns");
         namespace.bind_to(&path)?;
         let outbound = match plan.mode {
-            NetworkMode::Pasta => {
-                let found = Found::search(std::env::var_os("PATH").as_deref())?;
-                Some(Outbound::start(&found, &namespace, OutboundOptions::default())?)
-            }
+            NetworkMode::Pasta => Some(start_outbound(&namespace)?),
             _ => None,
         };
-        let forwarder = if listeners.is_empty() {
-            None
-        } else {
-            let mut command = Command::new("/proc/self/exe");
-            command.arg(FORWARD_VERB);
-            Some(Forwarder::start(command, listeners, &namespace, ForwardOptions::default())?)
-        };
-        Ok(Self { path: Some(path), forwarder, outbound })
+        let forwarder =
+            if listeners.is_empty() { None } else { Some(start_forwarder(listeners, &namespace)?) };
+        Ok(Self { path: Some(path), namespace: Some(namespace), forwarder, outbound, ..Self::default() })
+    }
+
+    /// Starts again what has ended though it should not; whether anything about the network changed. To be called when a
+    /// child of this process has ended.
+    pub fn tend(&mut self) -> bool {
+        let Some(namespace) = &self.namespace else { return false };
+        let mut changed = false;
+        if let Some(dead) = self.forwarder.take_if(|forwarder| forwarder.ends_within(Duration::ZERO)) {
+            changed = true;
+            let publications = dead.publications().to_vec();
+            drop(dead);
+            let again = may_restart(&mut self.restarts)
+                .and_then(|()| start_forwarder(Listeners::bind(&publications)?, namespace));
+            self.forwarder = kept(again, "the port forwarder ended", &mut self.complaint);
+        }
+        if self.outbound.take_if(|outbound| outbound.ends_within(Duration::ZERO)).is_some() {
+            changed = true;
+            let again = may_restart(&mut self.restarts).and_then(|()| start_outbound(namespace));
+            self.outbound = kept(again, "the way out of the network ended", &mut self.complaint);
+        }
+        changed
+    }
+
+    /// What of the network has ended and could not be started again.
+    pub fn complaint(&self) -> Option<String> {
+        self.complaint.clone()
     }
 
     /// The namespace, by a path it can be joined by; none for this machine's own.
@@ -79,6 +106,31 @@ impl Network {
     pub fn name_server(&self) -> Option<IpAddr> {
         self.outbound.as_ref().map(Outbound::name_server)
     }
+}
+
+fn start_outbound(namespace: &Namespace) -> Result<Outbound, RuntimeError> {
+    let found = Found::search(std::env::var_os("PATH").as_deref())?;
+    Ok(Outbound::start(&found, namespace, OutboundOptions::default())?)
+}
+
+fn start_forwarder(listeners: Listeners, namespace: &Namespace) -> Result<Forwarder, RuntimeError> {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg(FORWARD_VERB);
+    Ok(Forwarder::start(command, listeners, namespace, ForwardOptions::default())?)
+}
+
+fn may_restart(restarts: &mut Vec<Instant>) -> Result<(), RuntimeError> {
+    restarts.retain(|then| then.elapsed() < RESTART_WINDOW);
+    restarts.push(Instant::now());
+    if restarts.len() <= MOST_RESTARTS {
+        return Ok(());
+    }
+    Err(RuntimeError::said(format!("it ended {MOST_RESTARTS} times within a minute")))
+}
+
+/// What was started again; where it was not, why.
+fn kept<T>(again: Result<T, RuntimeError>, what: &str, complaint: &mut Option<String>) -> Option<T> {
+    again.inspect_err(|error| *complaint = Some(format!("{what}: {}", crate::launch::text(error)))).ok()
 }
 
 /// All ports of the words of `-p`.

@@ -49,6 +49,23 @@ pub struct Plan {
     pub labels: BTreeMap<String, String>,
     /// The group it belongs to.
     pub group: Option<String>,
+    /// Whose System V IPC, POSIX queues and `/dev/shm` it uses.
+    #[serde(default)]
+    pub ipc: Ipc,
+    /// Kernel parameters of its namespaces, as in `net.core.somaxconn`.
+    #[serde(default)]
+    pub sysctls: BTreeMap<String, String>,
+}
+
+/// Whose IPC objects and shared memory a container uses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ipc {
+    /// Its own.
+    #[default]
+    Private,
+    /// The host's.
+    Host,
 }
 
 /// What runs.
@@ -70,6 +87,9 @@ pub struct ProcessPlan {
     pub tty: bool,
     /// Whether it reads our standard input.
     pub stdin: bool,
+    /// Whether an init process is PID 1, which forwards signals and reaps, and the program is its child.
+    #[serde(default)]
+    pub init: bool,
 }
 
 /// Something mounted.
@@ -84,6 +104,19 @@ pub enum MountPlan {
         target: PathBuf,
         /// Whether it may only be read.
         read_only: bool,
+    },
+    /// A named volume, which outlives the containers that use it.
+    Volume {
+        /// Its name.
+        name: String,
+        /// Where its files are on this machine.
+        source: PathBuf,
+        /// In the container.
+        target: PathBuf,
+        /// Whether it may only be read.
+        read_only: bool,
+        /// Whether an empty volume is first filled with what the image has at the target.
+        copy: bool,
     },
     /// Memory.
     Tmpfs {
@@ -100,7 +133,7 @@ impl MountPlan {
     /// Where it is in the container.
     pub fn target(&self) -> &std::path::Path {
         match self {
-            Self::Bind { target, .. } | Self::Tmpfs { target, .. } => target,
+            Self::Bind { target, .. } | Self::Volume { target, .. } | Self::Tmpfs { target, .. } => target,
         }
     }
 }
@@ -133,6 +166,21 @@ pub struct Limits {
     pub shm: Option<u64>,
     /// Resource limits of the process, as in nofile: soft, hard.
     pub rlimits: Vec<Rlimit>,
+    /// Bytes of memory and swap together; -1 for no limit.
+    #[serde(default)]
+    pub memory_swap: Option<i64>,
+    /// Bytes of memory the kernel tries to leave it under pressure.
+    #[serde(default)]
+    pub memory_reservation: Option<u64>,
+    /// Its share of busy processors, of 1024.
+    #[serde(default)]
+    pub cpu_shares: Option<u64>,
+    /// Which NUMA nodes, as in 0-1.
+    #[serde(default)]
+    pub cpuset_mems: Option<String>,
+    /// How readily the kernel kills it when the host runs out of memory: -1000 to 1000.
+    #[serde(default)]
+    pub oom_score_adj: Option<i32>,
 }
 
 /// A resource limit of the process.
@@ -188,7 +236,44 @@ pub struct Security {
     /// Whether its root may only be read.
     pub read_only: bool,
     /// Device nodes of this machine beside the GPUs'.
-    pub devices: Vec<PathBuf>,
+    pub devices: Vec<DevicePlan>,
+}
+
+/// A device node of this machine, or a directory of them, in the container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "DeviceForm")]
+pub struct DevicePlan {
+    /// On this machine.
+    pub host: PathBuf,
+    /// In the container.
+    pub container: PathBuf,
+    /// Of `r`, `w` and `m`: read, write, make the node.
+    pub access: String,
+}
+
+impl DevicePlan {
+    /// The same node at the same path, to read and to write.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        let host = path.into();
+        Self { container: host.clone(), host, access: "rw".to_owned() }
+    }
+}
+
+/// How a device is written in a plan: earlier versions kept the path alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum DeviceForm {
+    Path(PathBuf),
+    Whole { host: PathBuf, container: PathBuf, access: String },
+}
+
+impl From<DeviceForm> for DevicePlan {
+    fn from(form: DeviceForm) -> Self {
+        match form {
+            DeviceForm::Path(path) => Self::at(path),
+            DeviceForm::Whole { host, container, access } => Self { host, container, access },
+        }
+    }
 }
 
 /// Which system calls a container may make.

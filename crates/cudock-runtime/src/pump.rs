@@ -7,14 +7,17 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use rustix::fs::FileType;
+use rustix::io::Errno;
 
 use crate::error::{OnSystem, RuntimeError};
 use crate::log::{Stream, Writer, read_some};
 use crate::terminal::{Raw, copy_size};
+use crate::user::Identity;
 
 /// The signals that are passed on to the container.
 const PASSED: [Signal; 6] =
@@ -107,27 +110,99 @@ pub(crate) struct Ends {
     pub(crate) attached: bool,
     /// Whether our standard input goes to its terminal.
     pub(crate) typed: bool,
+    /// Where our standard input goes without a terminal.
+    pub(crate) input: Option<Input>,
+}
+
+/// The pipe that a process reads as its standard input. It never makes us wait: a process that writes while nobody
+/// reads it, because we write to it, would wait for ever.
+#[derive(Debug)]
+pub(crate) struct Input {
+    pipe: File,
+    pending: Vec<u8>,
+    ended: bool,
+}
+
+impl Input {
+    /// Reads what is on our standard input.
+    fn fill(&mut self, buffer: &mut [u8]) {
+        match read_some(io::stdin().lock(), buffer) {
+            Ok(count @ 1..) => self.pending.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+            _ => self.ended = true,
+        }
+    }
+
+    /// Passes on as much as the process takes; false when that was all there will ever be.
+    fn flush(&mut self) -> bool {
+        if !self.pending.is_empty() {
+            match (&self.pipe).write(&self.pending) {
+                Ok(count) => drop(self.pending.drain(..count)),
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                // The process reads no more.
+                Err(_) => return false,
+            }
+        }
+        !(self.ended && self.pending.is_empty())
+    }
+}
+
+/// Pipes for a process, and our ends of them. No file or terminal of the caller becomes the process's own: it could be
+/// opened anew by it, or typed into.
+pub(crate) fn pipes(stdin: bool, attached: bool) -> Result<([OwnedFd; 3], Ends), RuntimeError> {
+    let pipe = || io::pipe().when("cannot make a pipe");
+    let (input, stdin) = if stdin {
+        let (theirs, ours) = pipe()?;
+        let ours = OwnedFd::from(ours);
+        rustix::fs::fcntl_setfl(&ours, rustix::fs::OFlags::NONBLOCK).when("cannot make a pipe")?;
+        let input = Input { pipe: ours.into(), pending: Vec::new(), ended: false };
+        (Some(input), OwnedFd::from(theirs))
+    } else {
+        (None, File::open("/dev/null").when("cannot open /dev/null")?.into())
+    };
+    let ((out_reader, stdout), (err_reader, stderr)) = (pipe()?, pipe()?);
+    let outputs = vec![
+        (File::from(OwnedFd::from(out_reader)), Stream::Out),
+        (File::from(OwnedFd::from(err_reader)), Stream::Err),
+    ];
+    let ends = Ends { outputs, terminal: None, attached, typed: false, input };
+    Ok(([stdin, stdout.into(), stderr.into()], ends))
+}
+
+/// Gives pipes and terminals to the user of a process, so that it can open `/dev/stdout` and its like.
+pub(crate) fn give_to(streams: &[OwnedFd], identity: &Identity) {
+    for stream in streams {
+        let Ok(about) = rustix::fs::fstat(stream) else { continue };
+        let pipe = FileType::from_raw_mode(about.st_mode) == FileType::Fifo;
+        if identity.uid != 0 && (pipe || rustix::termios::isatty(stream)) {
+            // A user that does not exist outside cannot be given anything, and does without.
+            let _ = rustix::fs::fchown(stream, Some(rustix::fs::Uid::from_raw(identity.uid)), None);
+        }
+    }
 }
 
 impl Ends {
     /// Of a terminal that a container sent.
     pub(crate) fn of_terminal(terminal: OwnedFd, attached: bool, typed: bool) -> Self {
-        Self { outputs: Vec::new(), terminal: Some(File::from(terminal)), attached, typed }
+        Self { outputs: Vec::new(), terminal: Some(File::from(terminal)), attached, typed, input: None }
     }
 }
 
-/// Stays with a process until it ended and all it wrote was taken in.
+/// Stays with a process until it ended and all it wrote was taken in. `on_child` is called when any child of ours has
+/// ended.
 pub(crate) fn stay(
     pid: i32,
     mut ends: Ends,
     signals: &mut Signals,
     mut log: Option<&mut Writer>,
+    on_child: &mut dyn FnMut(),
 ) -> Result<Ended, RuntimeError> {
     let raw = if ends.attached && ends.typed && ends.terminal.is_some() { Raw::enter() } else { None };
     if let Some(terminal) = ends.terminal.as_ref().filter(|_| ends.attached) {
         copy_size(terminal.as_fd());
     }
-    let mut ended: Option<(Ended, Instant)> = None;
+    // It may have ended before signals were held back.
+    let mut ended = reap(pid).map(|ended| (ended, Instant::now()));
     let mut told = false;
     let mut interrupts = 0;
     let mut buffer = vec![0_u8; 64 << 10];
@@ -144,13 +219,13 @@ pub(crate) fn stay(
         if ready.signal {
             while let Some(heard) = signals.next() {
                 match heard {
-                    Heard::Child => {}
+                    Heard::Child => on_child(),
                     Heard::Resized => ends.terminal.iter().for_each(|terminal| copy_size(terminal.as_fd())),
                     Heard::Passed(signal) => {
                         told |= !matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2);
                         interrupts += u32::from(signal == Signal::SIGINT);
                         let signal = if interrupts >= ENOUGH { Signal::SIGKILL } else { signal };
-                        let _ = kill(Pid::from_raw(pid), signal);
+                        crate::signal::deliver(pid, signal);
                     }
                 }
             }
@@ -158,10 +233,23 @@ pub(crate) fn stay(
                 ended = reap(pid).map(|ended| (ended, Instant::now()));
             }
         }
-        if ready.typed && !pass_keys(&mut ends, &mut buffer) {
+        if ready.typed && ends.input.is_none() && !pass_keys(&mut ends, &mut buffer) {
             ends.typed = false;
         }
+        if let Some(input) = &mut ends.input {
+            if ready.typed {
+                input.fill(&mut buffer);
+            }
+            if !input.flush() {
+                ends.input = None;
+            }
+        }
+        let before = Instant::now();
         take_in(&mut ends, &ready, &mut buffer, &mut log);
+        if let Some((_, at)) = &mut ended {
+            // A slow reader of ours takes nothing from the time in which the last output may come.
+            *at += before.elapsed();
+        }
     }
 }
 
@@ -185,6 +273,14 @@ fn wait(ends: &Ends, signals: &Signals, over: bool) -> Result<Ready, RuntimeErro
         polled.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
         polled.len() - 1
     });
+    let reads = |input: &Input| input.pending.is_empty() && !input.ended && !over;
+    let piped = ends.input.as_ref().filter(|input| reads(input)).map(|_| {
+        polled.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
+        polled.len() - 1
+    });
+    if let Some(input) = ends.input.as_ref().filter(|input| !input.pending.is_empty()) {
+        polled.push(PollFd::new(input.pipe.as_fd(), PollFlags::POLLOUT));
+    }
     let limit = if over { timeout(LAST_WORDS) } else { PollTimeout::NONE };
     match poll(&mut polled, limit) {
         Ok(_) | Err(nix::errno::Errno::EINTR) => {}
@@ -195,7 +291,7 @@ fn wait(ends: &Ends, signals: &Signals, over: bool) -> Result<Ready, RuntimeErro
     };
     Ok(Ready {
         signal: has(0),
-        typed: typed.is_some_and(has),
+        typed: typed.or(piped).is_some_and(has),
         terminal: terminal.is_some_and(has),
         outputs: (1..=ends.outputs.len()).map(has).collect(),
     })
@@ -232,16 +328,34 @@ fn pass(
     // A terminal whose other side is closed gives an error in place of an end.
     let Ok(count @ 1..) = read_some(file, buffer) else { return false };
     let bytes = buffer.get(..count).unwrap_or_default();
-    if attached {
-        // Whoever read our output may be gone; the container goes on, and its log is kept.
-        let _ = match stream {
-            Stream::Out => io::stdout().lock().write_all(bytes).and_then(|()| io::stdout().flush()),
-            Stream::Err => io::stderr().lock().write_all(bytes),
-        };
-    }
     if let Some(log) = log {
         // Out of space: the container goes on without a log rather than not at all.
         let _ = log.write(stream, bytes);
+    }
+    // With nobody left to read it, the process learns so from its own next write, as in a pipeline without us.
+    !attached || forward(stream, bytes)
+}
+
+/// Writes to our own output; false when nobody will ever read it.
+fn forward(stream: Stream, mut bytes: &[u8]) -> bool {
+    while !bytes.is_empty() {
+        let written = match stream {
+            Stream::Out => rustix::io::write(rustix::stdio::stdout(), bytes),
+            Stream::Err => rustix::io::write(rustix::stdio::stderr(), bytes),
+        };
+        match written {
+            Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                // Someone we share it with made it so.
+                let output =
+                    if stream == Stream::Out { rustix::stdio::stdout() } else { rustix::stdio::stderr() };
+                let _ = poll(&mut [PollFd::new(output, PollFlags::POLLOUT)], PollTimeout::NONE);
+            }
+            Err(Errno::PIPE) => return false,
+            // A file on a full disk, say: the container goes on, and its log is kept.
+            Err(_) => return true,
+        }
     }
     true
 }

@@ -51,8 +51,7 @@ fn sealed_executable() -> std::io::Result<OwnedFd> {
 
 /// Starts this program over with other words, in this process. Comes back only with the reason why not.
 pub fn become_sealed(words: &[OsString], handed: &impl Serialize) -> Result<RuntimeError, RuntimeError> {
-    let mut sealed = sealed_command(words, handed)?;
-    Ok(RuntimeError::system("cannot start our own program over", sealed.command.exec()))
+    Ok(sealed_command(words, handed)?.replace_this_process())
 }
 
 impl Sealed {
@@ -68,6 +67,18 @@ impl Sealed {
     pub fn apart(mut self) -> Self {
         self.command.process_group(0);
         self
+    }
+
+    /// Takes the environment and the path of the program away from it.
+    #[must_use]
+    pub(crate) fn anonymous(mut self) -> Self {
+        self.command.env_clear().arg0("cudock");
+        self
+    }
+
+    /// Starts it in this process. Comes back only with the reason why not.
+    pub(crate) fn replace_this_process(mut self) -> RuntimeError {
+        RuntimeError::system("cannot start our own program over", self.command.exec())
     }
 
     /// Starts it as a child of ours, with an input and outputs that are ours to choose.
@@ -105,6 +116,11 @@ pub fn leave_session() {
 /// may not listen, and nobody would be left to insist.
 pub fn end_with_parent() {
     let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL);
+}
+
+/// Lets signals reach this process that whoever started it has blocked.
+pub fn unblock_signals() {
+    let _ = nix::sys::signal::SigSet::empty().thread_set_mask();
 }
 
 /// What was handed over by a descriptor.

@@ -9,7 +9,7 @@ use cudock_confine::defaults::{READ_ONLY_PATHS, masked_paths};
 use cudock_inject::Edits;
 use serde_json::{Value, json};
 
-use crate::plan::{Limits, NetworkMode, Plan};
+use crate::plan::{Ipc, Limits, NetworkMode, Plan};
 use crate::user::Identity;
 
 /// What is known at the start of a container beside its plan.
@@ -31,6 +31,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) hierarchies: &'a [PathBuf],
     /// How many processors this machine has.
     pub(crate) processors: u32,
+    /// Whether the kernel counts swap.
+    pub(crate) swap: bool,
     /// In a user namespace, some things are mounted otherwise.
     pub(crate) user_namespace: bool,
 }
@@ -44,6 +46,8 @@ pub(crate) struct Device {
     pub(crate) minor: u32,
     pub(crate) mode: u32,
     pub(crate) gid: u32,
+    /// Of `r`, `w` and `m`.
+    pub(crate) access: String,
 }
 
 /// The container as a specification.
@@ -92,6 +96,7 @@ pub(crate) fn specification(plan: &Plan, facts: &Facts<'_>) -> Value {
             "resources": resources(&plan.limits, facts),
             "maskedPaths": masked_paths(0..facts.processors),
             "readonlyPaths": read_only_paths(facts),
+            "sysctl": plan.sysctls,
         },
     });
     if facts.sets_own_limits()
@@ -119,6 +124,9 @@ fn read_only_paths(facts: &Facts<'_>) -> Vec<&'static str> {
 fn namespaces(plan: &Plan, facts: &Facts<'_>) -> Vec<Value> {
     let mut namespaces: Vec<Value> =
         ["pid", "ipc", "uts", "mount", "cgroup"].iter().map(|kind| json!({"type": kind})).collect();
+    if plan.ipc == Ipc::Host {
+        namespaces.retain(|namespace| namespace.get("type") != Some(&json!("ipc")));
+    }
     match (&plan.network.mode, facts.network) {
         (NetworkMode::Host, _) => {}
         (_, Some(path)) => namespaces.push(json!({"type": "network", "path": path})),
@@ -128,7 +136,6 @@ fn namespaces(plan: &Plan, facts: &Facts<'_>) -> Vec<Value> {
 }
 
 fn usual_mounts(plan: &Plan, facts: &Facts<'_>) -> Vec<Value> {
-    let shm = format!("size={}", plan.limits.shm.unwrap_or(64 << 20));
     // Only who owns a network namespace may mount its view of /sys.
     let bind_sys = facts.user_namespace && plan.network.mode == NetworkMode::Host;
     let sys = if bind_sys {
@@ -150,13 +157,26 @@ fn usual_mounts(plan: &Plan, facts: &Facts<'_>) -> Vec<Value> {
                "options": ["nosuid", "strictatime", "mode=755", "size=65536k"]}),
         json!({"destination": "/dev/pts", "type": "devpts", "source": "devpts", "options": pts}),
         sys,
-        json!({"destination": "/dev/mqueue", "type": "mqueue", "source": "mqueue",
-               "options": ["nosuid", "noexec", "nodev"]}),
-        json!({"destination": "/dev/shm", "type": "tmpfs", "source": "shm",
-               "options": ["nosuid", "noexec", "nodev", "mode=1777", shm]}),
     ];
+    mounts.extend(ipc_mounts(plan, facts));
     mounts.extend(group_mounts(facts, bind_sys));
     mounts
+}
+
+/// POSIX queues and shared memory: the container's own, or the host's.
+fn ipc_mounts(plan: &Plan, facts: &Facts<'_>) -> Vec<Value> {
+    let queues = json!({"destination": "/dev/mqueue", "type": "mqueue", "source": "mqueue",
+                        "options": ["nosuid", "noexec", "nodev"]});
+    if plan.ipc == Ipc::Host {
+        let shared = json!({"destination": "/dev/shm", "type": "bind", "source": "/dev/shm",
+                            "options": ["rbind", "nosuid", "noexec", "nodev"]});
+        // Only who owns an IPC namespace may mount its queues.
+        return if facts.user_namespace { vec![shared] } else { vec![queues, shared] };
+    }
+    let size = format!("size={}", plan.limits.shm.unwrap_or(64 << 20));
+    let shared = json!({"destination": "/dev/shm", "type": "tmpfs", "source": "shm",
+                        "options": ["nosuid", "noexec", "nodev", "mode=1777", size]});
+    vec![queues, shared]
 }
 
 /// The container's own control groups, to be read. Programs look there for how much they may use.
@@ -195,6 +215,7 @@ pub(crate) fn all_devices(facts: &Facts<'_>) -> Vec<Device> {
         minor: node.minor,
         mode: node.mode,
         gid: node.gid,
+        access: "rw".to_owned(),
     });
     of_gpus.chain(facts.devices.iter().cloned()).collect()
 }
@@ -222,7 +243,7 @@ fn resources(limits: &Limits, facts: &Facts<'_>) -> Value {
             "type": if device.block { "b" } else { "c" },
             "major": device.major,
             "minor": device.minor,
-            "access": "rw",
+            "access": device.access,
         }));
     }
     let mut resources = json!({"devices": rules});
@@ -231,8 +252,12 @@ fn resources(limits: &Limits, facts: &Facts<'_>) -> Value {
             map.insert(name.to_owned(), value);
         }
     };
-    if let Some(memory) = limits.memory {
-        set("memory", json!({"limit": memory}));
+    let mut memory = serde_json::Map::new();
+    memory.extend(limits.memory.map(|limit| ("limit".to_owned(), json!(limit))));
+    memory.extend(limits.memory_swap.filter(|_| facts.swap).map(|swap| ("swap".to_owned(), json!(swap))));
+    memory.extend(limits.memory_reservation.map(|bytes| ("reservation".to_owned(), json!(bytes))));
+    if !memory.is_empty() {
+        set("memory", Value::Object(memory));
     }
     if let Some(pids) = limits.pids {
         set("pids", json!({"limit": pids}));
@@ -246,6 +271,8 @@ fn resources(limits: &Limits, facts: &Facts<'_>) -> Value {
     if let Some(cpuset) = &limits.cpuset {
         cpu.insert("cpus".to_owned(), json!(cpuset));
     }
+    cpu.extend(limits.cpuset_mems.as_ref().map(|nodes| ("mems".to_owned(), json!(nodes))));
+    cpu.extend(limits.cpu_shares.map(|shares| ("shares".to_owned(), json!(shares))));
     if !cpu.is_empty() {
         set("cpu", Value::Object(cpu));
     }

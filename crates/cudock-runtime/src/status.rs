@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{OnFile, RuntimeError};
-use crate::home::{ContainerDir, read_json, write_json};
+use crate::home::{ContainerDir, is_full, read_json, write_json};
 
 /// How a container is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,7 +83,11 @@ impl ContainerDir {
     /// Takes hold of the container; none where someone has it.
     pub fn watch(&self) -> Result<Option<Watch>, RuntimeError> {
         let path = self.watch_lock();
-        let file = fs::File::options().create(true).append(true).open(&path).on("cannot open", &path)?;
+        // A lock needs no right to write, and no space.
+        let file = match fs::File::open(&path) {
+            Ok(file) => file,
+            Err(_) => fs::File::options().create(true).append(true).open(&path).on("cannot open", &path)?,
+        };
         match file.try_lock() {
             Ok(()) => Ok(Some(Watch { _file: file })),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
@@ -99,7 +103,7 @@ impl ContainerDir {
     /// Waits until nobody watches it.
     pub fn wait_unwatched(&self) -> Result<(), RuntimeError> {
         let path = self.watch_lock();
-        match fs::File::options().append(true).open(&path) {
+        match fs::File::open(&path) {
             Ok(file) => file.lock_shared().on("cannot lock", &path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(RuntimeError::file("cannot open", path, error)),
@@ -112,6 +116,12 @@ impl ContainerDir {
             Err(RuntimeError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 Ok(Status::default())
             }
+            // Half written when the power went: the container went with it.
+            Err(RuntimeError::Damaged { .. }) => Ok(Status {
+                state: State::Lost,
+                error: Some("its status file is damaged".to_owned()),
+                ..Status::default()
+            }),
             other => other,
         }
     }
@@ -124,7 +134,22 @@ impl ContainerDir {
     /// Notes that the container is meant to end, so that its watcher does not start it again.
     pub fn ask_to_stop(&self) -> Result<(), RuntimeError> {
         let path = self.stop_mark();
-        fs::write(&path, []).on("cannot write", &path)
+        match fs::write(&path, []) {
+            // Without room for the mark the container is still told to end.
+            Err(error) if is_full(&error) => Ok(()),
+            other => other.on("cannot write", &path),
+        }
+    }
+
+    /// Forgets that the container was meant to end, so that it can be started again.
+    pub(crate) fn allow_to_start(&self) -> Result<(), RuntimeError> {
+        let path = self.stop_mark();
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(RuntimeError::file("cannot remove", path, error))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn is_asked_to_stop(&self) -> bool {

@@ -58,6 +58,52 @@ pub(crate) fn orphaned(task: impl FnOnce()) {
     }
 }
 
+/// Whose child a new process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parent {
+    /// This process.
+    Us,
+    /// The parent of this process.
+    Ours,
+}
+
+/// Runs a task in a new process, which exits with what the task returns. Returns the number of the process, as seen
+/// from this one's pid namespace. Must be called with one thread.
+pub(crate) fn spawn(parent: Parent, task: impl FnOnce() -> i32) -> io::Result<i32> {
+    let sibling = if parent == Parent::Ours { nix::libc::CLONE_PARENT } else { 0 };
+    let flags = nix::libc::c_long::from(sibling | nix::libc::SIGCHLD);
+    // SAFETY: without CLONE_VM and with a null stack this is fork(2) with another parent; this process has one thread, so
+    // its memory is whole in the child. All pointers are null in every order of arguments that architectures have.
+    let pid = unsafe { nix::libc::syscall(nix::libc::SYS_clone, flags, 0_usize, 0_usize, 0_usize, 0_usize) };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(task)).unwrap_or(101);
+            // SAFETY: ends the process without running what the parent has registered for its own end.
+            unsafe { nix::libc::_exit(code) };
+        }
+        pid => i32::try_from(pid).map_err(io::Error::other),
+    }
+}
+
+/// Moves a descriptor to number 3, closed on exec, and closes all others but the three standard ones.
+pub(crate) fn keep_as_third(descriptor: BorrowedFd<'_>) -> io::Result<BorrowedFd<'static>> {
+    if descriptor.as_raw_fd() != 3 {
+        // SAFETY: duplicates one descriptor over another; what owned number 3 is not used after it.
+        let moved = unsafe { nix::libc::dup3(descriptor.as_raw_fd(), 3, nix::libc::O_CLOEXEC) };
+        if moved < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    // SAFETY: called in a process that uses no object that owns a descriptor from here on.
+    let closed = unsafe { nix::libc::syscall(nix::libc::SYS_close_range, 4_u32, u32::MAX, 0_u32) };
+    if closed != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it was opened above, and stays open until the process becomes another program or closes everything.
+    Ok(unsafe { BorrowedFd::borrow_raw(3) })
+}
+
 /// Takes a descriptor that was just received over.
 pub(crate) fn own(descriptor: RawFd) -> OwnedFd {
     // SAFETY: the kernel made it for this process in the message it came with, and nothing else knows its number.
@@ -102,4 +148,43 @@ pub(crate) fn set_mount_attributes(mount: BorrowedFd<'_>, attributes: u64) -> io
         )
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Sends a signal by its number, which may be one of the real-time ones that `nix` does not name.
+pub(crate) fn kill(pid: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: takes two numbers and touches no memory of this process.
+    if unsafe { nix::libc::kill(pid, signal) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Makes a copy of this process, which must have one thread.
+pub(crate) fn fork() -> nix::Result<nix::unistd::ForkResult> {
+    // SAFETY: libcontainer's init process has one thread, so its memory is whole in the child.
+    unsafe { nix::unistd::fork() }
+}
+
+/// Overwrites the environment and the arguments that this process was started with, which others see in `/proc`, and
+/// leaves `title` in place of the arguments.
+pub(crate) fn forget_host(title: &str) {
+    // The fields after the name in parentheses, from the third on.
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<usize> = stat
+        .rsplit_once(") ")
+        .map(|(_, rest)| rest.split(' ').map(|field| field.trim().parse().unwrap_or(0)).collect())
+        .unwrap_or_default();
+    let field = |number: usize| fields.get(number - 3).copied().unwrap_or(0);
+    let regions = [(field(48), field(49), title), (field(50), field(51), "")];
+    for (start, end, text) in regions {
+        if start == 0 || end <= start {
+            continue;
+        }
+        let kept = text.len().min(end - start - 1);
+        // SAFETY: the kernel put the arguments and the environment between these addresses, on this process's own stack,
+        // which is writable. This process has one thread and reads neither of them again.
+        unsafe {
+            std::ptr::write_bytes(start as *mut u8, 0, end - start);
+            std::ptr::copy_nonoverlapping(text.as_ptr(), start as *mut u8, kept);
+        }
+    }
+    let name = std::ffi::CString::new(title).unwrap_or_default();
+    let _ = nix::sys::prctl::set_name(&name);
 }

@@ -8,9 +8,15 @@ use std::path::Path;
 
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, UnixAddr, recvmsg};
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::OpenptFlags;
 use rustix::termios::{Winsize, tcgetwinsize, tcsetwinsize};
 
 use crate::error::{OnFile, OnSystem, RuntimeError};
+use crate::in_root::InRoot;
+
+/// The magic number of devpts, from linux/magic.h.
+const DEVPTS: rustix::fs::FsWord = 0x1cd1;
 
 /// Where libcontainer sends the container's terminal to.
 #[derive(Debug)]
@@ -56,6 +62,31 @@ impl ConsoleSocket {
         let _ = std::fs::remove_file(&self.path);
         Ok(crate::sys::own(raw))
     }
+}
+
+/// A new terminal of a running container: our end and the container's. Both are made from outside, so that nothing the
+/// container put in the place of its devices is opened.
+pub(crate) fn open_in(root: &InRoot) -> Result<(OwnedFd, OwnedFd), RuntimeError> {
+    use std::os::fd::AsRawFd;
+    let path = Path::new("/dev/pts/ptmx");
+    let multiplexer = root.open_place(path).on("cannot open the container's", path)?;
+    let about = rustix::fs::fstat(&multiplexer).on("cannot read the container's", path)?;
+    let system = rustix::fs::fstatfs(&multiplexer).on("cannot read the container's", path)?;
+    if about.st_rdev != rustix::fs::makedev(5, 2) || system.f_type != DEVPTS {
+        return Err(RuntimeError::Request("the container's /dev/pts has no terminals".to_owned()));
+    }
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let by_number = format!("/proc/self/fd/{}", multiplexer.as_raw_fd());
+    let ours = rustix::fs::open(by_number, flags, Mode::empty()).on("cannot open the container's", path)?;
+    rustix::pty::unlockpt(&ours).when("cannot make a terminal")?;
+    let theirs = other_end(ours.as_fd())?;
+    Ok((ours, theirs))
+}
+
+/// The container's end of a terminal, by ours.
+pub(crate) fn other_end(ours: BorrowedFd<'_>) -> Result<OwnedFd, RuntimeError> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    rustix::pty::ioctl_tiocgptpeer(ours, flags).when("cannot open the other end of the terminal")
 }
 
 /// Our own terminal, passing every key on until this is dropped.

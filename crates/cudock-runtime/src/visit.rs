@@ -29,11 +29,6 @@ pub(crate) fn in_mounts_of<T>(
     outcome
 }
 
-/// Goes to the mount namespace of a container's watcher, where the container's own files are.
-pub(crate) fn stay_with(watcher: u32) -> Result<(), RuntimeError> {
-    enter(&namespace(&format!("/proc/{watcher}/ns/mnt"))?)
-}
-
 fn namespace(path: &str) -> Result<OwnedFd, RuntimeError> {
     let path = Path::new(path);
     openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).on("cannot open", path)

@@ -34,7 +34,8 @@ impl<'a> Volume<'a> {
     /// What the user mounts.
     pub(crate) fn asked(mount: &'a MountPlan) -> Self {
         match mount {
-            MountPlan::Bind { source, target, read_only } => {
+            MountPlan::Bind { source, target, read_only }
+            | MountPlan::Volume { source, target, read_only, .. } => {
                 let attributes = if *read_only { libc::MOUNT_ATTR_RDONLY } else { 0 };
                 Self { content: Content::Bind(source, attributes), target }
             }

@@ -16,13 +16,13 @@ use nix::unistd::Pid;
 use crate::cgroup::Cgroup;
 use crate::error::{OnFile, OnSystem, RuntimeError};
 use crate::gpu;
-use crate::home::{ContainerDir, remove_tree};
+use crate::home::{ContainerDir, persist, remove_tree};
 use crate::launch::{self, Streams};
 use crate::log::{Stream, Writer, read_some};
 use crate::network::Network;
 use crate::overlay::{Overlay, leave_mount_namespace};
 use crate::plan::{Plan, Private, ProcessPlan, Restart};
-use crate::pump::{Ended, Ends, Signals, stay};
+use crate::pump::{self, Ended, Ends, Signals, stay};
 use crate::reexec;
 use crate::status::{State, Status, now, process_began};
 use crate::sys;
@@ -67,7 +67,7 @@ pub fn watch(dir: &ContainerDir, private: &Private, connection: Connection) -> R
         watcher.status.exit_code = Some(exit_code(error));
         watcher.status.finished = Some(now());
         watcher.status.error = Some(launch::text(error));
-        dir.set_status(&watcher.status)?;
+        watcher.write_status();
         Cgroup::at(&launch::cgroup_path(&plan.id)).remove()?;
     }
     if plan.remove {
@@ -126,7 +126,10 @@ impl Watcher<'_> {
         leave_mount_namespace()?;
         self.make_run_folder()?;
         self.mount_root()?;
-        let network = Network::set_up(&self.dir.run(), &self.plan.network)?;
+        // Groups of whoever started us are not the container's; in a user namespace they cannot be left.
+        let _ = nix::unistd::setgroups(&[]);
+        crate::volume_store::fill(&self.dir.rootfs(), &self.plan.mounts)?;
+        let mut network = Network::set_up(&self.dir.run(), &self.plan.network)?;
         self.status.ports = network.ports();
         let mut signals = Signals::hold()?;
         let mut log = Writer::open(&self.dir.log())?;
@@ -135,22 +138,22 @@ impl Watcher<'_> {
         }
         let mut pause = FIRST_PAUSE;
         loop {
-            let (ended, ran) = self.run_once(&network, &mut signals, &mut log)?;
+            let (ended, ran) = self.run_once(&mut network, &mut signals, &mut log)?;
             let told = ended.told || self.dir.is_asked_to_stop();
             let again = !told && restarts(self.plan.restart, ended.code, self.status.restarts);
             if !again {
                 self.status.state = State::Exited;
-                self.dir.set_status(&self.status)?;
+                self.write_status();
                 return Ok(ended.code);
             }
             if ran >= RAN_WELL {
                 pause = FIRST_PAUSE;
             }
             self.status.state = State::Restarting;
-            self.dir.set_status(&self.status)?;
+            self.write_status();
             if self.pause(&mut signals, pause) {
                 self.status.state = State::Exited;
-                self.dir.set_status(&self.status)?;
+                self.write_status();
                 return Ok(ended.code);
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -161,7 +164,7 @@ impl Watcher<'_> {
     /// One start to one end.
     fn run_once(
         &mut self,
-        network: &Network,
+        network: &mut Network,
         signals: &mut Signals,
         log: &mut Writer,
     ) -> Result<(Ended, Duration), RuntimeError> {
@@ -169,6 +172,16 @@ impl Watcher<'_> {
         let mut created = launch::create(self.dir, self.plan, self.private, network, streams, None)?;
         if let Some(terminal) = created.terminal.take() {
             ends = Ends::of_terminal(terminal, self.attached, self.attached && self.plan.process.stdin);
+        }
+        let cgroup = Cgroup::at(&launch::cgroup_path(&self.plan.id));
+        if self.dir.is_asked_to_stop() {
+            // Before it began.
+            cgroup.kill();
+            let ended = stay(created.pid, Ends::default(), signals, None, &mut || {})?;
+            self.status.exit_code = Some(ended.code);
+            self.status.finished = Some(now());
+            cgroup.remove()?;
+            return Ok((Ended { told: true, ..ended }, Duration::ZERO));
         }
         let started = now();
         self.status.state = State::Running;
@@ -180,8 +193,16 @@ impl Watcher<'_> {
         self.dir.set_status(&self.status)?;
         created.start()?;
         self.say("running");
-        let ended = stay(created.pid, ends, signals, Some(log))?;
-        let cgroup = Cgroup::at(&launch::cgroup_path(&self.plan.id));
+        if !self.plan.remove {
+            persist(self.dir);
+        }
+        let ended = stay(created.pid, ends, signals, Some(log), &mut || {
+            if network.tend() {
+                self.status.ports = network.ports();
+                self.status.error = network.complaint();
+                self.write_status();
+            }
+        })?;
         self.status.out_of_memory = cgroup.ran_out_of_memory();
         self.status.pid = None;
         self.status.pid_began = None;
@@ -209,7 +230,7 @@ impl Watcher<'_> {
         let mut created = launch::create(self.dir, &plan, &private, network, streams, Some(gpu::verify))?;
         created.start()?;
         let said = short_output(&File::from(OwnedFd::from(reader)), created.pid)?;
-        let ended = stay(created.pid, Ends::default(), signals, None)?;
+        let ended = stay(created.pid, Ends::default(), signals, None, &mut || {})?;
         Cgroup::at(&launch::cgroup_path(&self.plan.id)).remove()?;
         if ended.code != 0 {
             return Err(RuntimeError::said(format!(
@@ -251,19 +272,20 @@ impl Watcher<'_> {
         if self.plan.process.tty {
             return Ok((Streams::Terminal, Ends::default()));
         }
-        let stdin: OwnedFd = if self.attached && self.plan.process.stdin {
-            rustix::io::dup(io::stdin()).when("cannot pass standard input on")?
-        } else {
-            File::open("/dev/null").when("cannot open /dev/null")?.into()
-        };
-        let (out_reader, stdout) = io::pipe().when("cannot make a pipe")?;
-        let (err_reader, stderr) = io::pipe().when("cannot make a pipe")?;
-        let outputs = vec![
-            (File::from(OwnedFd::from(out_reader)), Stream::Out),
-            (File::from(OwnedFd::from(err_reader)), Stream::Err),
-        ];
-        let streams = Streams::Pipes { stdin, stdout: stdout.into(), stderr: stderr.into() };
-        Ok((streams, Ends { outputs, terminal: None, attached: self.attached, typed: false }))
+        let ([stdin, stdout, stderr], ends) =
+            pump::pipes(self.attached && self.plan.process.stdin, self.attached)?;
+        Ok((Streams::Pipes { stdin, stdout, stderr }, ends))
+    }
+
+    /// Writes down how the container is. A disk so full that not even that fits must neither end the container nor hide
+    /// what it ended with.
+    fn write_status(&self) {
+        if let Err(error) = self.dir.set_status(&self.status) {
+            eprintln!("cudock: {}", launch::text(&error));
+        }
+        if self.status.state == State::Exited && !self.plan.remove {
+            persist(self.dir);
+        }
     }
 
     /// Waits before the next start; whether we were asked to end meanwhile.

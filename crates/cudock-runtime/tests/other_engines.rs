@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use cudock_runtime::copy::{CopyRequest, Direction};
 use cudock_runtime::engine::other::{find, holding};
 use cudock_runtime::engine::{LogRequest, Request};
 use cudock_runtime::exec::ExecRequest;
@@ -58,7 +59,15 @@ fn perform(act: &Value) -> Value {
             let tail = act["tail"].as_u64().map(|lines| usize::try_from(lines).unwrap());
             let follow = act["follow"] == true;
             engine
-                .logs(name, LogRequest { follow, tail, timestamps: act["timestamps"] == true })
+                .logs(
+                    name,
+                    LogRequest {
+                        follow,
+                        tail,
+                        timestamps: act["timestamps"] == true,
+                        ..LogRequest::default()
+                    },
+                )
                 .map(|()| Value::Null)
         }
         "exec" => {
@@ -69,6 +78,20 @@ fn perform(act: &Value) -> Value {
         "remove" => engine.remove(name, act["force"] == true).map(|()| Value::Null),
         "wait" => engine.wait(name).map(Value::from),
         "inspect" => engine.inspect(name),
+        "kill" => engine.kill(name, word("signal")).map(|()| Value::Null),
+        "start" => engine.start(name, &[], false).map(Value::from),
+        "restart" => engine.restart(name, Some(0)).map(|()| Value::Null),
+        "copy" => {
+            let direction = if act["in"] == true { Direction::In } else { Direction::Out };
+            let request = CopyRequest {
+                direction,
+                inside: word("inside").to_owned(),
+                outside: word("outside").to_owned(),
+                archive: false,
+                follow_link: false,
+            };
+            engine.copy(name, &request).map(|_| Value::Null)
+        }
         other => panic!("no verb {other}"),
     };
     match done {
@@ -91,6 +114,9 @@ fn request(act: &Value) -> Request {
         cwd: act["cwd"].as_str().map(str::to_owned),
         user: act["user"].as_str().map(str::to_owned),
         detach: act["detach"] == true,
+        cidfile: None,
+        pull: None,
+        platform: None,
     }
 }
 
@@ -654,4 +680,38 @@ fn a_container_of_podmans_has_the_gpus_it_was_given() {
     engines.import("localhost/picky:1", &busybox, &["ENV NVIDIA_REQUIRE_DRIVER=driver>=999"]).unwrap();
     let done = engines.run("podman", "true", &[gpus("all"), ("/image", json!("localhost/picky:1"))]);
     assert!(done.error().contains("driver>=999"), "{done:?}");
+}
+
+#[test]
+fn podman_kills_starts_restarts_and_copies_for_us() {
+    let Some(engines) = Engines::set_up() else { return };
+    let script = "trap 'exit 43' USR1; echo begun >> /tmp/begun; while true; do sleep 0.05; done";
+    let changes = [("/name", json!("lively"))];
+    let run = json!({
+        "verb": "run", "engine": "podman", "plan": plan("lively", &changes), "command": shell(script), "detach": true,
+    });
+    engines.act(&run).ok();
+    let act = |more: Value| {
+        let mut act = json!({"engine": "podman", "name": "lively"});
+        act.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        engines.act(&act)
+    };
+    let copied = engines.at("copied");
+    let out = json!({"verb": "copy", "inside": "/tmp/begun", "outside": copied});
+    until("the container has begun", || act(out.clone()).result.get("ok").is_some());
+    assert_eq!(fs::read_to_string(&copied).unwrap(), "begun\n");
+    let own = engines.at("own");
+    fs::write(&own, "from outside\n").unwrap();
+    act(json!({"verb": "copy", "in": true, "inside": "/tmp/own", "outside": own})).ok();
+    let exec = json!({"args": ["/bin/cat", "/tmp/own"], "environment": [], "tty": false, "stdin": false});
+    let done = act(json!({"verb": "exec", "exec": exec}));
+    assert!(done.out.contains("from outside"), "{done:?}");
+    act(json!({"verb": "kill", "signal": "usr1"})).ok();
+    assert_eq!(act(json!({"verb": "wait"})).ok(), 43);
+    assert_eq!(act(json!({"verb": "start"})).ok(), 0);
+    act(json!({"verb": "restart"})).ok();
+    until("it began three times", || {
+        act(out.clone()).ok();
+        fs::read_to_string(&copied).unwrap().lines().count() == 3
+    });
 }

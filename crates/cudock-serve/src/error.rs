@@ -55,6 +55,14 @@ pub enum ServeError {
         /// The most that is taken.
         limit: usize,
     },
+    /// The request and what is made of it are more than the server may ever hold.
+    #[error("the request needs {needed} bytes of memory, more than the server may hold ({limit})")]
+    OverBudget {
+        /// What it needs.
+        needed: usize,
+        /// The server's budget.
+        limit: usize,
+    },
     /// The body did not come in time.
     #[error("the body did not arrive in time")]
     BodyTooSlow,

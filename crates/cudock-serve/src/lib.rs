@@ -6,12 +6,16 @@
 //! engine run it. A request that cannot be answered in time is refused while that still helps its client; one whose
 //! client left is not run; an engine that dies is replaced.
 
+mod aside;
 mod error;
 mod grpc;
 mod http;
+mod inflate;
 mod log;
+mod memory;
 mod metrics;
 mod model;
+mod pace;
 mod page;
 mod quiet;
 mod reply;
@@ -19,12 +23,13 @@ mod service;
 mod settings;
 
 pub use error::ServeError;
-pub use http::{ApiKeys, Server, ServerError, TlsError};
+pub use http::{ApiKeys, KeysError, Server, ServerError, TlsError};
 pub use log::{Log, LogFormat};
 pub use model::{Model, RepositoryError};
 pub use service::{LoadError, Service};
 pub use settings::{
-    DeviceReading, ModelSettings, ModelSource, ReadDevices, ServeSettings, StartEngine, TlsFiles,
+    DeviceReading, ModelSettings, ModelSettingsFor, ModelSource, ReadDevices, ServeSettings, StartEngine,
+    TlsFiles,
 };
 
 /// A model of the server, loaded or not.

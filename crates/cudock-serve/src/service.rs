@@ -1,15 +1,18 @@
 //! All models of a server, and how the server is doing.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use cudock_tensor::Limits;
+use tokio::sync::Notify;
 
-use crate::model::{self, FoundModel, Model, RepositoryError, Stamp};
+use crate::aside::Aside;
+use crate::memory::Budget;
+use crate::model::{self, FileStamps, FoundModel, Model, RepositoryError};
 use crate::reply::lock;
-use crate::settings::ServeSettings;
+use crate::settings::{ModelSource, ServeSettings};
 use crate::{ModelEntry, ServeError};
 
 /// All models of a server.
@@ -20,7 +23,9 @@ pub struct Service {
     failures: Mutex<BTreeMap<(String, String), Failure>>,
     loading: AtomicBool,
     draining: AtomicBool,
-    held: AtomicUsize,
+    drained: Notify,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) aside: Aside,
     started: Instant,
     /// Two reloads at once would load everything twice.
     reloading: Mutex<()>,
@@ -29,31 +34,22 @@ pub struct Service {
 /// A file that is no model.
 struct Failure {
     reason: String,
-    stamp: Option<Stamp>,
-}
-
-/// Bytes of a request that count against the server's memory.
-pub(crate) struct Held<'service> {
-    service: &'service Service,
-    bytes: usize,
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.service.held.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
+    files: FileStamps,
 }
 
 impl Service {
     /// A server without models yet.
     pub fn new(settings: ServeSettings) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
+            budget: Arc::new(Budget::new(settings.memory)),
+            aside: Aside::new((processors / 2).clamp(1, 8)),
             settings,
             models: RwLock::default(),
             failures: Mutex::default(),
             loading: AtomicBool::new(true),
             draining: AtomicBool::new(false),
-            held: AtomicUsize::new(0),
+            drained: Notify::new(),
             started: Instant::now(),
             reloading: Mutex::new(()),
         }
@@ -62,7 +58,10 @@ impl Service {
     /// Loads every model there is. One that cannot be loaded is remembered and the others go on; an error if none
     /// can.
     pub fn load(&self) -> Result<(), LoadError> {
-        let found = model::find(&self.settings.models)?;
+        let found = self.find()?;
+        if let (true, ModelSource::Folder(path)) = (found.is_empty(), &self.settings.models) {
+            return Err(RepositoryError::Empty { path: path.clone() }.into());
+        }
         for entry in &found {
             // The reason is kept for `/health`, and below.
             let _ = self.load_one(entry);
@@ -76,11 +75,24 @@ impl Service {
         Ok(())
     }
 
+    /// The models there are. What cannot be read is logged and passed over.
+    fn find(&self) -> Result<Vec<FoundModel>, RepositoryError> {
+        let found = model::find(&self.settings.models)?;
+        for error in &found.unreadable {
+            let source = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+            self.settings.log.event("models_not_read", &[("error", &format!("{error}: {source}"))]);
+        }
+        Ok(found.models)
+    }
+
     fn load_one(&self, found: &FoundModel) -> Result<Arc<Model>, ServeError> {
         let key = (found.name.clone(), found.version.clone());
         let begun = Instant::now();
         let settings = &self.settings;
-        match Model::load(found, &settings.model, &settings.start_engine, &settings.log) {
+        let loaded = (settings.model_settings)(found.settings_file().as_deref())
+            .map_err(|reason| ServeError::NotReady { name: found.name.clone(), reason })
+            .and_then(|model| Model::load(found, &model, &settings.start_engine, &settings.log));
+        match loaded {
             Ok(model) => {
                 let model = Arc::new(model);
                 let took = begun.elapsed().as_millis().to_string();
@@ -110,8 +122,8 @@ impl Service {
                     "model_not_loaded",
                     &[("model", &found.name), ("version", &found.version), ("error", &reason)],
                 );
-                let stamp = Stamp::of(&found.file);
-                lock(&self.failures).insert(key, Failure { reason: reason.clone(), stamp });
+                let failure = Failure { reason: reason.clone(), files: FileStamps::of(found) };
+                lock(&self.failures).insert(key, failure);
                 Err(ServeError::Reload { name: found.name.clone(), reason })
             }
         }
@@ -138,31 +150,33 @@ impl Service {
         }
     }
 
-    /// Loads a model again from what is in the folder now: new versions come, versions whose file is gone end. Blocks.
-    pub fn reload_blocking(&self, name: &str) -> Result<(), ServeError> {
+    /// Loads a model again, or all of them if none is named, from what is in the folder now: new versions come, versions
+    /// whose file is gone end. A version that cannot be loaded does not keep the others from it; the first such is the
+    /// error. Blocks.
+    pub fn reload_blocking(&self, name: Option<&str>) -> Result<(), ServeError> {
         let _one_at_a_time = lock(&self.reloading);
-        let found = model::find(&self.settings.models)
-            .map_err(|error| ServeError::Reload { name: name.to_owned(), reason: error.to_string() })?;
-        let here: Vec<_> = found.iter().filter(|found| found.name == name).collect();
-        if here.is_empty() {
+        let is_meant = |other: &str| name.is_none_or(|name| name == other);
+        let found = self.find().map_err(|error| ServeError::Reload {
+            name: name.unwrap_or("all models").to_owned(),
+            reason: error.to_string(),
+        })?;
+        let here: Vec<_> = found.iter().filter(|found| is_meant(&found.name)).collect();
+        if let (true, Some(name)) = (here.is_empty(), name) {
             return Err(self.no_model(name));
         }
-        self.forget_failures(|failed, version| {
-            failed != name || here.iter().any(|found| found.version == version)
-        });
-        for found in &here {
-            self.load_one(found)?;
-        }
-        self.retire(|model| {
-            model.name() == name && !here.iter().any(|found| found.version == model.version())
-        });
-        Ok(())
+        let is_here = |name: &str, version: &str| {
+            here.iter().any(|found| found.name == name && found.version == version)
+        };
+        self.forget_failures(|name, version| !is_meant(name) || is_here(name, version));
+        let outcomes: Vec<_> = here.iter().map(|found| self.load_one(found).map(drop)).collect();
+        self.retire(|model| is_meant(model.name()) && !is_here(model.name(), model.version()));
+        outcomes.into_iter().collect()
     }
 
     /// Loads what changed on disk since it was loaded, and ends what is gone. Blocks.
     pub(crate) fn follow_folder(&self) {
         let _one_at_a_time = lock(&self.reloading);
-        let Ok(found) = model::find(&self.settings.models) else { return };
+        let Ok(found) = model::find(&self.settings.models).map(|found| found.models) else { return };
         self.forget_failures(|name, version| {
             found.iter().any(|found| found.name == name && found.version == version)
         });
@@ -172,7 +186,7 @@ impl Service {
                 model.name() == entry.name
                     && model.version() == entry.version
                     && model.file() == entry.file
-                    && !model.file_changed()
+                    && !model.files_changed()
             });
             if !same && !self.failed_as_it_is(entry) {
                 let _ = self.load_one(entry);
@@ -192,7 +206,7 @@ impl Service {
     fn failed_as_it_is(&self, found: &FoundModel) -> bool {
         let failures = lock(&self.failures);
         let failure = failures.get(&(found.name.clone(), found.version.clone()));
-        failure.is_some_and(|failure| failure.stamp == Stamp::of(&found.file))
+        failure.is_some_and(|failure| failure.files == FileStamps::of(found))
     }
 
     fn retire(&self, is_gone: impl Fn(&Model) -> bool) {
@@ -213,10 +227,10 @@ impl Service {
         }
     }
 
-    /// Loads a model again without holding up the thread that asks.
-    pub async fn reload(self: &Arc<Self>, name: &str) -> Result<(), ServeError> {
-        let (service, name) = (Arc::clone(self), name.to_owned());
-        let reload = tokio::task::spawn_blocking(move || service.reload_blocking(&name));
+    /// Loads a model, or all if none is named, again without holding up the thread that asks.
+    pub async fn reload(self: &Arc<Self>, name: Option<&str>) -> Result<(), ServeError> {
+        let (service, name) = (Arc::clone(self), name.map(ToOwned::to_owned));
+        let reload = tokio::task::spawn_blocking(move || service.reload_blocking(name.as_deref()));
         reload.await.unwrap_or_else(|error| Err(ServeError::Engine(error.to_string())))
     }
 
@@ -322,11 +336,13 @@ impl Service {
         true
     }
 
-    /// Whether requests can be answered: models are loaded, each has an engine, and the server is not about to end.
+    /// Whether requests can be answered: models are loaded, each has an engine, there is memory for a small request, and
+    /// the server is not about to end.
     pub fn is_ready(&self) -> bool {
         let models = self.loaded();
         !self.is_loading()
             && !self.is_draining()
+            && !self.budget.is_exhausted()
             && !models.is_empty()
             && models.iter().all(|model| model.is_ready())
     }
@@ -341,24 +357,19 @@ impl Service {
 
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Release);
+        self.drained.notify_waiters();
+    }
+
+    /// Waits until the server is told to end.
+    pub(crate) async fn drained(&self) {
+        let drained = self.drained.notified();
+        if !self.is_draining() {
+            drained.await;
+        }
     }
 
     pub(crate) fn uptime(&self) -> std::time::Duration {
         self.started.elapsed()
-    }
-
-    /// Counts the bytes of a request until it is done with; refused if the server holds too many.
-    pub(crate) fn hold(&self, bytes: usize) -> Result<Held<'_>, ServeError> {
-        let before = self.held.fetch_add(bytes, Ordering::Relaxed);
-        let held = Held { service: self, bytes };
-        if before.saturating_add(bytes) > self.settings.memory {
-            return Err(ServeError::Full { retry_after: std::time::Duration::from_millis(200) });
-        }
-        Ok(held)
-    }
-
-    pub(crate) fn held(&self) -> usize {
-        self.held.load(Ordering::Relaxed)
     }
 
     /// Ends all models once their requests are answered. Blocks.

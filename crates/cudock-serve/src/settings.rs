@@ -1,7 +1,7 @@
 //! What a server is told, with every default resolved.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,9 @@ use crate::log::Log;
 
 /// Starts an engine; called again whenever one has died.
 pub type StartEngine = Arc<dyn Fn(&EngineSettings) -> Result<Box<dyn Engine>, EngineError> + Send + Sync>;
+
+/// How a model is run: as for all, and as its own settings file says where there is one. The error is shown to users.
+pub type ModelSettingsFor = Arc<dyn Fn(Option<&Path>) -> Result<ModelSettings, String> + Send + Sync>;
 
 /// Reads memory and use of the GPUs.
 pub type ReadDevices = Arc<dyn Fn() -> Vec<DeviceReading> + Send + Sync>;
@@ -40,7 +43,7 @@ pub struct ServeSettings {
     pub io_threads: usize,
     /// What is looked at of one request.
     pub limits: Limits,
-    /// Most bytes of requests held at once, being read, waiting or running.
+    /// Most bytes that requests and answers may hold at once, from the first byte read to the last one written.
     pub memory: usize,
     /// Most connections at once.
     pub connections: usize,
@@ -55,7 +58,7 @@ pub struct ServeSettings {
     /// Where models are.
     pub models: ModelSource,
     /// How each of them is run.
-    pub model: ModelSettings,
+    pub model_settings: ModelSettingsFor,
     /// Whether changed model files are loaded by themselves.
     pub watch: bool,
     /// Starts engines.

@@ -41,7 +41,7 @@ pub fn check<'a>(
 pub(crate) fn check_one(tensor: &Tensor, spec: &TensorSpec, place: &str) -> Result<(), Malformed> {
     check_dtype(tensor.dtype(), spec, place)?;
     if !fits(tensor, spec) {
-        let (given, taken) = (show_shape(tensor.shape()), show_spec(&spec.shape));
+        let (given, taken) = (show_shape(tensor.shape()), show_spec(spec));
         return Err(Malformed::Unfit(format!("{place}: shape {given} where the model takes {taken}")));
     }
     // An engine may take a boolean that is neither for anything.
@@ -73,7 +73,7 @@ pub(crate) fn as_rows(
         if fits(&tensor, spec) {
             return error;
         }
-        let row = show_spec(spec.shape.get(1..).unwrap_or_default());
+        let row = show_sizes(spec.shape.get(1..).unwrap_or_default());
         Malformed::Unfit(format!("{place}: shape {given} where a row of the model has {row}"))
     })?;
     Ok((tensor, true))
@@ -86,6 +86,9 @@ pub(crate) fn row_elements(spec: &TensorSpec) -> usize {
 }
 
 fn fits(tensor: &Tensor, spec: &TensorSpec) -> bool {
+    if spec.any_rank {
+        return true;
+    }
     tensor.shape().len() == spec.shape.len()
         && tensor
             .shape()
@@ -197,7 +200,11 @@ pub(crate) fn show_shape(shape: &[usize]) -> String {
     format!("[{}]", sizes.join(", "))
 }
 
-pub(crate) fn show_spec(shape: &[Option<usize>]) -> String {
+pub(crate) fn show_spec(spec: &TensorSpec) -> String {
+    if spec.any_rank { "any shape".to_owned() } else { show_sizes(&spec.shape) }
+}
+
+fn show_sizes(shape: &[Option<usize>]) -> String {
     let sizes: Vec<String> =
         shape.iter().map(|size| size.map_or_else(|| "any".to_owned(), |size| size.to_string())).collect();
     format!("[{}]", sizes.join(", "))

@@ -19,7 +19,7 @@ pub fn read(body: &Bytes, signature: &Signature, limits: &Limits) -> Result<Infe
         return Err(Malformed::Unfit(problem));
     };
     let unsized_input = || {
-        let (name, shape) = (&spec.name, show_spec(&spec.shape));
+        let (name, shape) = (&spec.name, show_spec(spec));
         Malformed::Unfit(format!(
             "{name}: raw bytes do not tell the shape, and the model takes {} {shape}; send .npy or the Open Inference \
              Protocol",
@@ -28,7 +28,7 @@ pub fn read(body: &Bytes, signature: &Signature, limits: &Limits) -> Result<Infe
     };
     let counted = usize::from(signature.batched);
     let row: Option<Vec<usize>> = spec.shape.iter().skip(counted).copied().collect();
-    let row = row.ok_or_else(unsized_input)?;
+    let row = row.filter(|_| !spec.any_rank).ok_or_else(unsized_input)?;
     let size = spec.dtype.size().zip(elements(&row)).and_then(|(size, count)| size.checked_mul(count));
     let size = size.filter(|size| *size > 0).ok_or_else(unsized_input)?;
     let shape = if signature.batched {

@@ -11,11 +11,17 @@ pub struct TensorSpec {
     pub dtype: DType,
     /// Its dimensions; none where the model takes any size.
     pub shape: Vec<Option<usize>>,
+    /// Whether the model gives no shape at all: any rank is taken, and `shape` is empty.
+    #[serde(default)]
+    pub any_rank: bool,
 }
 
 impl TensorSpec {
     /// The shape as the Open Inference Protocol writes it, with -1 for any size.
     pub fn protocol_shape(&self) -> Vec<i64> {
+        if self.any_rank {
+            return vec![-1];
+        }
         self.shape
             .iter()
             .map(|dimension| dimension.map_or(-1, |size| i64::try_from(size).unwrap_or(i64::MAX)))

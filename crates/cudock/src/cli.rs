@@ -8,9 +8,10 @@ use cudock_facts::version::DriverVersion;
 use crate::env;
 use crate::output::Format;
 use crate::verbs::{
-    BenchArgs, CdiArgs, CdiHookArgs, DownArgs, ExecArgs, GroupsArgs, InspectContainerArgs, JoinArgs,
-    LogsArgs, MigrateArgs, MonitorArgs, PlanArgs, PricesArgs, PruneArgs, PsArgs, RmArgs, RunArgs,
-    RuntimeArgs, ServeArgs, StopArgs, SuperviseArgs, UpArgs, WaitArgs,
+    BenchArgs, CdiArgs, CdiHookArgs, CpArgs, DownArgs, ExecArgs, GroupsArgs, ImagesArgs,
+    InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, MigrateArgs, MonitorArgs, PlanArgs, PricesArgs,
+    PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, RuntimeArgs, ServeArgs, StartArgs, StatsArgs,
+    StopArgs, SuperviseArgs, TopArgs, UpArgs, VolumeArgs, WaitArgs,
 };
 
 /// Takes a CUDA workload to a container that is proven to run on a given GPU.
@@ -80,7 +81,16 @@ pub(crate) enum Verb {
     Logs(LogsArgs),
     Exec(ExecArgs),
     Stop(StopArgs),
+    Kill(KillArgs),
+    Start(StartArgs),
+    Restart(RestartArgs),
     Rm(RmArgs),
+    Cp(CpArgs),
+    Stats(StatsArgs),
+    Top(TopArgs),
+    Images(ImagesArgs),
+    Pull(PullArgs),
+    Volume(VolumeArgs),
     Prune(PruneArgs),
     Wait(WaitArgs),
     InspectContainer(InspectContainerArgs),
@@ -108,6 +118,9 @@ pub(crate) enum Verb {
     #[command(hide = true)]
     Nvml {
         library: Option<PathBuf>,
+        /// The processes on the GPUs in place of the GPUs.
+        #[arg(long)]
+        processes: bool,
     },
 }
 
@@ -121,8 +134,8 @@ pub(crate) enum Verb {
 #[command(after_help = "Examples:
   cudock check build/app --host
   cudock check registry.example/team/app:1.4 --gpu T4 --gpu H100 --driver 535.161.08
-  cudock check oci:./layout --sku Standard_NC24ads_A100_v4
-  cudock check app.tar --all-skus
+  cudock check oci:./layout --size Standard_NC24ads_A100_v4
+  cudock check app.tar --all-sizes
   cudock check torch-2.15.0-cp312-cp312-manylinux_2_28_x86_64.whl --gpu V100
   cudock check requirements.txt --gpu B200
   cudock check Dockerfile --gpu \"RTX 4090\" --driver 535 --format sarif > check.sarif
@@ -136,19 +149,19 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) gpu: Vec<String>,
 
-    /// An Azure size to check for; may be given several times
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) sku: Vec<String>,
+    /// Check for this Azure size (repeatable)
+    #[arg(long, alias = "sku", value_name = "SIZE")]
+    pub(crate) size: Vec<String>,
 
-    /// Every Azure size on sale
-    #[arg(long)]
-    pub(crate) all_skus: bool,
+    /// Check for every Azure size on sale
+    #[arg(long, alias = "all-skus")]
+    pub(crate) all_sizes: bool,
 
     /// This machine
     #[arg(long)]
     pub(crate) host: bool,
 
-    /// The driver there: 535.161.08, or a branch: 580
+    /// Assume this driver: 535.161.08, or the last release of a branch: 580, R580
     #[arg(long, value_name = "VERSION")]
     pub(crate) driver: Option<DriverVersion>,
 
@@ -191,6 +204,7 @@ pub(crate) enum Start {
   cudock facts cuda 12.4
   cudock facts image 12.4.1-cudnn-runtime-ubuntu22.04
   cudock facts torch 2.5.1
+  cudock facts package cupy-cuda12x
   cudock facts size Standard_NC4as_T4_v3
   cudock facts size --gpu A100 --region westeurope
   cudock facts size --lifecycle
@@ -249,6 +263,8 @@ pub(crate) enum Kind {
     Jax,
     /// A TensorRT release
     Tensorrt,
+    /// A Python or conda package: xgboost, cupy-cuda12x
+    Package,
     /// An Azure virtual machine size
     Size,
     /// An Azure service: aci, container-apps, ml, batch, vm, aks

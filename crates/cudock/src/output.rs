@@ -1,6 +1,7 @@
 //! What is printed: data on standard output, talk on standard error, meaning never by colour alone.
 
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 use cudock_facts::version::Date;
@@ -51,13 +52,28 @@ pub(crate) fn wrapped(first: &str, text: &str) -> String {
     textwrap::fill(text, options)
 }
 
-/// Prints a line. A reader that has gone (`| head`) ends the program quietly.
+/// Whether the reader of standard output has gone.
+static READER_GONE: AtomicBool = AtomicBool::new(false);
+
+/// Prints a line. Once the reader has gone (`| head`), lines are dropped and the verb runs to its end, so that the
+/// exit code is that of the answer.
 pub(crate) fn line(text: impl AsRef<str>) {
-    use std::io::Write;
-    let mut out = anstream::stdout();
-    if writeln!(out, "{}", text.as_ref()).is_err() {
-        std::process::exit(0);
+    if reader_gone() {
+        return;
     }
+    let mut out = anstream::stdout();
+    match writeln!(out, "{}", text.as_ref()) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => READER_GONE.store(true, Ordering::Relaxed),
+        Err(error) => {
+            anstream::eprintln!("{}: cannot write to standard output: {error}", styled(RED, "error"));
+            std::process::exit(3);
+        }
+    }
+}
+
+fn reader_gone() -> bool {
+    READER_GONE.load(Ordering::Relaxed)
 }
 
 /// Prints one object.

@@ -289,3 +289,33 @@ fn a_model_that_is_not_there_is_a_bad_call() {
     assert_eq!(code(&output), 2);
     assert!(shown(&output).contains("nowhere.onnx is not there"), "{}", shown(&output));
 }
+
+#[test]
+fn a_model_without_a_batch_dimension_is_measured_by_its_whole_input() {
+    let seen: Arc<Mutex<Vec<Asked>>> = Arc::default();
+    let asked = Arc::clone(&seen);
+    let url = server(move |request| {
+        let said = match request.path.as_str() {
+            "/v2/repository/index" => Said::json(200, r#"[{"name": "m", "state": "READY"}]"#),
+            "/v2/models/m" => Said::json(
+                200,
+                r#"{"name": "m", "inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 3]}],
+                    "outputs": [{"name": "y", "datatype": "FP32", "shape": [1]}]}"#,
+            ),
+            "/v2/models/m/infer" => Said::json(200, r#"{"outputs": []}"#),
+            _ => Said::json(404, "{}"),
+        };
+        asked.lock().unwrap().push(request);
+        said
+    });
+    let output = bench(&[&url, "--protocol", "oip", "-c", "1"]);
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    let shape = seen.lock().unwrap().iter().any(|request| {
+        request.path == "/v2/models/m/infer"
+            && String::from_utf8_lossy(&request.body).contains("\"shape\":[1,3]")
+    });
+    assert!(shape, "the request has the model's own shape");
+    let output = bench(&[&url, "--rows", "4"]);
+    assert_eq!(code(&output), 2);
+    assert!(shown(&output).contains("no batch dimension"), "{}", shown(&output));
+}

@@ -108,6 +108,20 @@ fn a_stale_file_is_found_and_a_fresh_one_is_not() {
 }
 
 #[test]
+fn a_file_that_is_not_a_regular_one_is_reported_and_not_waited_for() {
+    if !can_make_devices() {
+        return;
+    }
+    let tree = debian().file("/etc/cdi/other.yaml", "");
+    let root = tree.path().to_str().unwrap().to_owned();
+    let fifo = tree.at("/etc/cdi/pipe.yaml");
+    assert!(std::process::Command::new("mkfifo").arg(fifo).status().unwrap().success());
+    let output = run(&["cdi", "check", "--root", &root]);
+    assert_eq!(code(&output), 1, "{}", shown(&output));
+    assert!(text(&output.stdout).contains("cannot be read: not a regular file"), "{}", shown(&output));
+}
+
+#[test]
 fn the_hook_reads_the_containers_state_from_standard_input() {
     let bundle = Tree::new()
         .file("/config.json", r#"{"root": {"path": "rootfs"}}"#)

@@ -16,6 +16,8 @@ mod declared;
 mod images;
 #[path = "check_support/libcuda.rs"]
 mod libcuda;
+#[path = "check_support/packages.rs"]
+mod packages;
 #[path = "check_support/programs.rs"]
 mod programs;
 #[path = "check_support/real.rs"]
@@ -45,6 +47,82 @@ fn gpu_code_on_two_cards() {
         "--driver",
         "580.95.05"
     ]));
+}
+
+#[test]
+fn several_targets_are_a_table_with_each_reason_once() {
+    let folder = Folder::with("requirements.txt", "torch==2.5.1\ntorchvision==0.20.1\nacme-tools\n");
+    insta::assert_snapshot!(folder.told(&[
+        "requirements.txt",
+        "--gpu",
+        "A100",
+        "--gpu",
+        "T4",
+        "--gpu",
+        "RTX 5090",
+        "--gpu",
+        "B200",
+        "--driver",
+        "580.95.05"
+    ]));
+}
+
+#[test]
+fn several_targets_with_an_assumed_driver() {
+    let folder = Folder::with("requirements.txt", "torch==2.15.0\n");
+    insta::assert_snapshot!(folder.told(&[
+        "requirements.txt",
+        "--size",
+        "Standard_NC4as_T4_v3",
+        "--gpu",
+        "A100",
+        "--gpu",
+        "V100"
+    ]));
+}
+
+#[test]
+fn packages_that_cannot_be_installed_together() {
+    let folder = Folder::with("requirements.txt", "torch==2.0.1+cu118\ntorchvision==0.16.0+cu121\n");
+    insta::assert_snapshot!(folder.told(&["requirements.txt", "--gpu", "A100", "--driver", "R525"]));
+}
+
+#[test]
+fn a_driver_branch_whose_releases_differ() {
+    let folder = Folder::with("requirements.txt", "torch==2.1.0\n");
+    insta::assert_snapshot!(folder.told(&["requirements.txt", "--gpu", "A100", "--driver", "R525"]));
+}
+
+#[test]
+fn a_container_group_points_to_the_verb_that_runs_it() {
+    let group =
+        "name: g\nproperties:\n  containers:\n  - name: a\n    properties:\n      image: team/app:1\n";
+    let folder = Folder::with("group.yaml", group);
+    let shown = folder.refused(&["group.yaml", "--gpu", "T4"]);
+    assert!(shown.contains("hint: this is a container group: `cudock up -f group.yaml`"), "{shown}");
+    folder.write("train.py", "vm_size = 'Standard_NC6s_v3'\n");
+    let shown = folder.refused(&["train.py", "--gpu", "T4"]);
+    assert!(shown.contains("`cudock migrate train.py`"), "{shown}");
+    for file in ["group.yaml", "train.py"] {
+        let output = support::cudock(&["plan", file]).current_dir(folder.path()).output().unwrap();
+        let shown = support::shown(&output);
+        assert_eq!(code(&output), 2, "{shown}");
+        assert!(shown.contains("not a project file (cudock.toml)"), "{shown}");
+        assert!(shown.contains("cudock up -f") || shown.contains("cudock migrate"), "{shown}");
+    }
+}
+
+#[test]
+fn a_size_is_named_by_one_word_in_check_and_plan() {
+    let folder = Folder::with("requirements.txt", "torch==2.5.1\n");
+    let words = |flag| ["requirements.txt", flag, "Standard_NC4as_T4_v3", "--driver", "580.95.05"];
+    assert_eq!(folder.result(&words("--size"))["target"], folder.result(&words("--sku"))["target"]);
+    let plan = |flag| {
+        let words =
+            ["plan", "--gpu", "T4", "--duration", "1h", flag, "Standard_NC4as_T4_v3", "--format", "json"];
+        run(&words).stdout
+    };
+    assert_eq!(plan("--size"), plan("--sku"));
 }
 
 #[test]

@@ -70,6 +70,63 @@ fn a_log_on_standard_input_ranks_the_cause_before_the_symptom() {
 }
 
 #[test]
+fn a_driver_that_is_too_old_is_advised_what_it_starts() {
+    let text =
+        "The NVIDIA driver on your system is too old (found version 11040). Please update your GPU driver";
+    let report = json(&run(&["explain", text, "--format", "json"]));
+    let fixes = report["messages"][0]["fix"].as_array().unwrap();
+    assert!(fixes[0].as_str().unwrap().contains("/whl/cu118"), "{fixes:?}");
+    assert!(!fixes.iter().any(|fix| fix.as_str().unwrap().contains("cu126")), "{fixes:?}");
+    let shown = String::from_utf8(run(&["explain", text]).stdout).unwrap();
+    assert!(shown.contains("cu118") && !shown.contains("cu126"), "{shown}");
+}
+
+#[test]
+fn a_table_of_nvidia_smi_is_read() {
+    let table = "\
++-----------------------------------------------------------------------------+
+| NVIDIA-SMI 470.57.02    Driver Version: 470.57.02    CUDA Version: 11.4     |
+|-------------------------------+----------------------+----------------------+
+|   0  Tesla V100-SXM2...  On   | 00000000:00:1B.0 Off |                    0 |
++-------------------------------+----------------------+----------------------+
+";
+    insta::assert_snapshot!(shown(&run_with_input(&["explain"], table.as_bytes())));
+    let report = json(&run_with_input(&["explain", "--format", "json"], table.as_bytes()));
+    assert_eq!(report["nvidia_smi"]["driver"], "470.57.02");
+    assert_eq!(report["nvidia_smi"]["gpus"][0], "Tesla V100-SXM2...");
+}
+
+#[test]
+fn what_people_quote_without_its_surroundings_is_known() {
+    for text in [
+        "unspecified launch failure",
+        "misaligned address",
+        "an illegal instruction was encountered",
+        "invalid argument",
+        "hardware stack error",
+        "Xid 94",
+        "xid: 119",
+        "CUDA Setup failed",
+        "no supported devices found",
+        "manifest unknown",
+        "nvidia-smi: command not found",
+    ] {
+        assert_eq!(code(&run(&["explain", text])), 0, "{text}");
+    }
+    assert_eq!(code(&run(&["explain", "Xid 9999"])), 1);
+}
+
+#[test]
+fn a_cuda_error_without_a_message_of_its_own_has_a_fix() {
+    insta::assert_snapshot!(shown(&run(&["explain", "719"])));
+}
+
+#[test]
+fn a_driver_error_name_is_the_runtime_error_of_its_number() {
+    assert_eq!(run(&["explain", "CUDA_ERROR_LAUNCH_FAILED"]).stdout, run(&["explain", "719"]).stdout);
+}
+
+#[test]
 fn a_log_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("train.log");

@@ -53,6 +53,12 @@ answers! {
     a_tensorflow_release: "tensorflow" "2.17.0";
     an_onnxruntime_release: "onnxruntime" "1.31.1";
     a_jax_release: "jax" "0.11.0";
+    a_jax_release_that_another_row_answers_says_so: "jax" "0.12.0";
+    a_jax_release_newer_than_the_table: "jax" "0.13.0";
+    a_tensorrt_release_newer_than_the_readme: "tensorrt" "11.4.0.106";
+    a_gpu_known_by_its_chip: "gpu" "NVIDIA RTX A4000";
+    a_name_that_gpus_of_different_capability_share: "gpu" "RTX 4000";
+    a_driver_branch_past_its_end: "driver" "610.57.04";
     a_tensorrt_build: "tensorrt" "10.13.2.6";
     an_azure_size: "size" "Standard_NC4as_T4_v3";
     an_azure_size_without_its_prefix: "size" "nd96isr_h200_v5" "--region" "eastus";

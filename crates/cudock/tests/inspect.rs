@@ -20,6 +20,13 @@ fn a_library() {
 }
 
 #[test]
+fn ptx_of_device_linked_parts_is_in_the_summary() {
+    insta::assert_snapshot!(told(&["inspect", &fixture("device-linked-ptx.so")]));
+    let report = json(&run(&["inspect", &fixture("device-linked-ptx.so"), "--format", "json"]));
+    assert_eq!(report["files"][0]["gpu_code"]["device_link_ptx"], serde_json::json!(["compute_75"]));
+}
+
+#[test]
 fn kernels() {
     insta::assert_snapshot!(told(&["inspect", "--kernels", &fixture("sm_90a.cubin")]));
 }
@@ -28,7 +35,7 @@ fn kernels() {
 fn a_directory() {
     let report = json(&run(&["inspect", &fixture(""), "--format", "json"]));
     assert_eq!(report["schema"], 1);
-    assert_eq!(report["files"].as_array().unwrap().len(), 16, "the text file is passed over");
+    assert_eq!(report["files"].as_array().unwrap().len(), 18, "the text file is passed over");
     assert!(report["errors"].as_array().unwrap().is_empty());
 }
 
@@ -159,4 +166,62 @@ fn a_card_of_another_maker() {
     let output = run(&["slim", &fixture("default.fatbin"), "--dry-run", "--for", "MI300X"]);
     assert_eq!(code(&output), 2);
     assert!(shown(&output).contains("not an NVIDIA GPU"));
+}
+
+#[test]
+fn slim_for_a_card_the_file_has_no_code_for_is_refused_and_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("code.fatbin");
+    std::fs::copy(fixture("default.fatbin"), &path).unwrap();
+    let output = run(&["slim", path.to_str().unwrap(), "--in-place", "--for", "T4,K80"]);
+    assert_eq!(code(&output), 2);
+    assert!(shown(&output).contains("runs on K80 (3.7): no file was changed"), "{}", shown(&output));
+    assert!(std::fs::read(&path).unwrap() == std::fs::read(fixture("default.fatbin")).unwrap());
+}
+
+#[test]
+fn slim_for_a_target_that_no_gpu_has_is_refused() {
+    for target in ["sm_999", "sm_74"] {
+        let output = run(&["slim", &fixture("default.fatbin"), "--dry-run", "--for", target]);
+        assert_eq!(code(&output), 2);
+        assert!(shown(&output).contains(&format!("unknown target `{target}`")), "{}", shown(&output));
+    }
+}
+
+#[test]
+fn slim_drops_machine_code_that_a_closer_target_dominates() {
+    let report = json(&run(&[
+        "slim",
+        &fixture("variants.fatbin"),
+        "--dry-run",
+        "--for",
+        "sm_103",
+        "--format",
+        "json",
+    ]));
+    let removed = report["files"][0]["removed"].as_object().unwrap();
+    assert!(removed.contains_key("sm_100f"), "sm_103 code is closer: {report:#}");
+    assert!(!removed.keys().any(|target| target.starts_with("sm_103")), "{report:#}");
+}
+
+#[test]
+fn slim_reports_a_full_disk_as_such() {
+    // A file system of its own, smaller than the result.
+    let directory = tempfile::tempdir().unwrap();
+    let wheel = directory.path().join("code-1.0-py3-none-any.whl");
+    let noise: Vec<u8> = (0..900_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let library = std::fs::read(fixture("library.so")).unwrap();
+    std::fs::write(&wheel, zip(&[("code/lib.so", &library), ("code/data.bin", &noise)])).unwrap();
+    let script = format!(
+        "mkdir {0}/small && mount -t tmpfs -o size=256k none {0}/small && exec {1} slim {2} -o {0}/small/out.whl --for T4",
+        directory.path().display(),
+        env!("CARGO_BIN_EXE_cudock"),
+        wheel.display(),
+    );
+    let output =
+        std::process::Command::new("unshare").args(["-m", "-r", "sh", "-c", &script]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("No space left on device"), "{text}");
+    assert!(!text.contains("ZipWriter") && !text.contains("StorageFull"), "{text}");
 }

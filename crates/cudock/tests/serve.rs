@@ -17,12 +17,18 @@ mod support;
 mod answers;
 #[path = "serve_support/deadlines.rs"]
 mod deadlines;
+#[path = "serve_support/directories.rs"]
+mod directories;
 #[path = "serve_support/ending.rs"]
 mod ending;
 #[path = "serve_support/engine_loss.rs"]
 mod engine_loss;
+#[path = "serve_support/keys.rs"]
+mod keys;
 #[path = "serve_support/leaving.rs"]
 mod leaving;
+#[path = "serve_support/limits.rs"]
+mod limits;
 #[path = "serve_support/manners.rs"]
 mod manners;
 #[path = "serve_support/mates.rs"]
@@ -35,8 +41,12 @@ mod models;
 mod operations;
 #[path = "serve_support/overload.rs"]
 mod overload;
+#[path = "serve_support/protocol.rs"]
+mod protocol;
 #[path = "serve_support/random.rs"]
 mod random;
+#[path = "serve_support/rows.rs"]
+mod rows;
 #[path = "serve_support/starting.rs"]
 mod starting;
 #[path = "serve_support/target.rs"]

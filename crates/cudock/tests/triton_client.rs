@@ -1,8 +1,8 @@
-//! The official clients of Triton against the server. What is promised stands in `triton/talk.py` and
-//! `triton/end.py`; this starts the server and them.
+//! The official clients of Triton and gRPC against the server. What is promised stands in the scripts in `triton/`;
+//! this starts the server and them.
 //!
 //! Needs `CUDOCK_ONNXRUNTIME` (path of libonnxruntime) and `CUDOCK_TRITON_PYTHON` (a Python with
-//! `tritonclient[http,grpc]`); says what is missing and passes otherwise.
+//! `tritonclient[http,grpc]` and `grpcio-reflection`); says what is missing and passes otherwise.
 #![allow(missing_docs, reason = "a test")]
 #![allow(
     clippy::unwrap_used,
@@ -12,14 +12,14 @@
     reason = "a test may fail loudly"
 )]
 
-use std::env;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{self, Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
+use std::{env, fs};
 
 const START_PATIENCE: Duration = Duration::from_secs(120);
 
@@ -53,10 +53,15 @@ struct Server {
 
 impl Server {
     fn start(library: &OsString) -> Self {
+        Self::start_with(library, &[])
+    }
+
+    fn start_with(library: &OsString, settings: &[&str]) -> Self {
         let process = Command::new(env!("CARGO_BIN_EXE_cudock"))
             .arg("serve")
             .arg(script("models"))
             .args(["--port", "0", "--device", "cpu", "--threads", "1"])
+            .args(settings)
             .env("CUDOCK_ONNXRUNTIME", library)
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
@@ -129,4 +134,29 @@ fn a_server_that_is_told_to_end_answers_its_streams_and_tells_them() {
     let server = Server::start(&library);
     run(&python, "end.py", &[&server.address, &server.process.id().to_string()]);
     assert!(server.ended().success());
+}
+
+#[test]
+fn streams_live_as_long_as_their_client_does() {
+    let Some(Needed { library, python }) = needed() else { return };
+    let server = Server::start_with(&library, &["--client-timeout", "1s"]);
+    run(&python, "streams.py", &[&server.address]);
+}
+
+#[test]
+fn probes_need_no_key_and_all_else_does() {
+    let Some(Needed { library, python }) = needed() else { return };
+    let key = format!("{:x}", process::id());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys");
+    fs::write(&file, &key).unwrap();
+    let server = Server::start_with(&library, &["--api-keys", file.to_str().unwrap()]);
+    run(&python, "keys.py", &[&server.address, &key]);
+}
+
+#[test]
+fn reflection_describes_every_call() {
+    let Some(Needed { library, python }) = needed() else { return };
+    let server = Server::start(&library);
+    run(&python, "reflect.py", &[&server.address]);
 }

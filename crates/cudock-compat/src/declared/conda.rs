@@ -65,7 +65,8 @@ fn read_pip(
     let mut words = Vec::new();
     for (line, option) in lines.iter().filter(|(_, written)| is_option(written)) {
         let option = pip::split(option);
-        for (_, note) in pip::arguments(&option).notes {
+        let found = pip::arguments(&option);
+        for (_, note) in found.unfollowed().into_iter().chain(found.notes) {
             declared.note(*line, note);
         }
         words.extend(option);
@@ -210,6 +211,8 @@ pub(super) fn declare(declared: &mut Declared, written: &str, line: usize) -> Re
         tag: spec.build.and_then(tag::of_conda_build),
         manager: Manager::Conda,
         group: None,
+        exclusive: false,
+        file: None,
         line,
     });
     Ok(())

@@ -5,23 +5,33 @@
 //! line, never a guess. Files come from anybody: they are bounded in size, and reading takes time and memory in
 //! proportion to it.
 
+mod compile;
 mod conda;
 mod dockerfile;
+mod files;
 mod marker;
 mod pip;
+mod poetry_lock;
 mod pyproject;
 mod requirement;
 mod requirements;
+mod select;
+mod sources;
 mod system;
 mod tag;
 mod toml_tree;
 mod uv_lock;
 mod yaml_tree;
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cudock_facts::version::CudaVersion;
 use pep440_rs::Version;
+
+pub use compile::{Compiled, Targets};
+pub use files::{Files, NoFiles};
+pub use sources::{is_build_file, read_sources};
 
 /// The largest file that is read.
 pub const LARGEST_FILE: usize = 16 << 20;
@@ -128,6 +138,14 @@ pub struct Declared {
     pub command: Option<Vec<String>>,
     /// conda's channels, first the one that wins.
     pub channels: Vec<String>,
+    /// Whether the file is a lock: one resolution, in which a package may have several versions.
+    pub is_lock: bool,
+    /// Programs and extensions that are compiled.
+    pub compiled: Vec<Compiled>,
+    /// Packages that are brought to their newest release, whatever was installed before.
+    pub upgraded: BTreeSet<String>,
+    /// The extras and groups of a project, as far as installers choose among them.
+    groups: select::Groups,
     /// What could not be told from the text.
     pub notes: Vec<Note>,
 }
@@ -149,6 +167,10 @@ pub struct DeclaredPackage {
     pub manager: Manager,
     /// The extra or group it belongs to, if it is not always installed.
     pub group: Option<String>,
+    /// Whether the index of its tag is the only one that is asked.
+    pub exclusive: bool,
+    /// The file it is named in, where that is not the file that was read.
+    pub file: Option<String>,
     /// Where, from 1.
     pub line: usize,
 }
@@ -191,10 +213,14 @@ pub struct DeclaredImage {
 /// What could not be told from the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
+    /// The file, where that is not the file that was read.
+    pub file: Option<String>,
     /// Where, from 1.
     pub line: usize,
     /// What it is.
     pub text: String,
+    /// Whether what is not known could use a GPU or bring a library.
+    pub decides: bool,
 }
 
 /// Why a file cannot be read.
@@ -226,24 +252,67 @@ pub fn read(kind: FileKind, name: &str, text: &str) -> Result<Declared, Declared
 
 /// What the file `name` says, for a Linux machine with a processor of the kind `machine`.
 pub fn read_for(kind: FileKind, name: &str, text: &str, machine: Machine) -> Result<Declared, DeclaredError> {
+    read_beside(kind, name, text, machine, "", &NoFiles)
+}
+
+/// What the file `name` says, with the files it names: `path` is its own path among them.
+pub fn read_beside(
+    kind: FileKind,
+    name: &str,
+    text: &str,
+    machine: Machine,
+    path: &str,
+    files: &dyn Files,
+) -> Result<Declared, DeclaredError> {
     if text.len() > LARGEST_FILE {
         let message = format!("larger than {} MiB", LARGEST_FILE >> 20);
         return Err(Fault { line: 1, column: 1, message }.in_file(name));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let included = Cell::new(0);
     let declared = match kind {
-        FileKind::Requirements => requirements::read(text, machine),
+        FileKind::Requirements => {
+            requirements::read_in(text, machine, requirements::Beside::new(path, files, &included))
+        }
         FileKind::Pyproject => pyproject::read(text, machine),
-        FileKind::UvLock => uv_lock::read(text, machine),
+        FileKind::UvLock => uv_lock::read(text, machine, None),
         FileKind::CondaEnvironment => conda::read(text, machine),
-        FileKind::Dockerfile => dockerfile::read(text, machine),
+        FileKind::Dockerfile => dockerfile::read(text, machine, files),
     };
     declared.map_err(|fault| fault.in_file(name))
 }
 
 impl Declared {
+    /// Notes something that could decide what is judged.
     fn note(&mut self, line: usize, text: impl Into<String>) {
-        self.notes.push(Note { line, text: text.into() });
+        self.notes.push(Note { file: None, line, text: text.into(), decides: true });
+    }
+
+    /// Notes something that is worth knowing and decides nothing by itself.
+    fn remark(&mut self, line: usize, text: impl Into<String>) {
+        self.notes.push(Note { file: None, line, text: text.into(), decides: false });
+    }
+
+    /// Takes over what another file says.
+    fn absorb(&mut self, other: Self, file: &str) {
+        let named = |own: Option<String>| own.or_else(|| Some(file.to_owned()));
+        let packages = other.packages.into_iter();
+        self.packages
+            .extend(packages.map(|package| DeclaredPackage { file: named(package.file.clone()), ..package }));
+        let notes = other.notes.into_iter();
+        self.notes.extend(notes.map(|note| Note { file: named(note.file.clone()), ..note }));
+        let compiled = other.compiled.into_iter();
+        self.compiled
+            .extend(compiled.map(|compiled| Compiled { file: named(compiled.file.clone()), ..compiled }));
+        self.cuda_packages.extend(other.cuda_packages);
+        self.channels.extend(other.channels);
+        self.upgraded.extend(other.upgraded);
+        self.python = self.python.take().or(other.python);
+    }
+
+    /// Takes over the packages of a file that is installed together with this one.
+    pub fn merge(&mut self, other: Self, file: &str) {
+        self.absorb(other, file);
     }
 }
 

@@ -21,6 +21,18 @@ pub(super) type NoteAt = (usize, String);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Arguments {
     pub(super) requirements: Vec<Word>,
+    /// Requirements files.
+    pub(super) files: Vec<Word>,
+    /// Files of constraints.
+    pub(super) constraints: Vec<Word>,
+    /// Projects that are installed as they stand.
+    pub(super) editable: Vec<Word>,
+    /// Extras of a project that is installed by its `pyproject.toml`.
+    pub(super) extras: Vec<String>,
+    /// Dependency groups.
+    pub(super) groups: Vec<String>,
+    /// Whether what is installed already is replaced by the newest.
+    pub(super) upgrades: bool,
     pub(super) indexes: Indexes,
     pub(super) notes: Vec<NoteAt>,
 }
@@ -54,6 +66,11 @@ impl Indexes {
             (None, [tag]) => Some(tag),
             _ => None,
         }
+    }
+
+    /// Whether packages come from the index of the tag alone.
+    pub(super) fn is_exclusive(&self) -> bool {
+        self.main.is_some() && self.further.is_empty() && self.backend.is_none()
     }
 
     /// What to say if they do not agree.
@@ -152,6 +169,10 @@ pub(super) fn arguments(words: &[Word]) -> Arguments {
                 None => words.next().cloned(),
             };
             found.option(meaning, &value.unwrap_or_default());
+        } else if matches!(name, "-U" | "--upgrade") {
+            found.upgrades = true;
+        } else if name == "--all-extras" {
+            found.extras.push("*".to_owned());
         } else if glued.is_none()
             && (OTHERS_WITH_VALUE.binary_search(&name).is_ok() || SHORT_OTHERS_WITH_VALUE.contains(&name))
         {
@@ -174,7 +195,10 @@ fn split_option(word: &str) -> (&str, Option<&str>) {
 
 #[derive(Clone, Copy)]
 enum Meaning {
-    OtherFile,
+    File,
+    Constraint,
+    Extra,
+    Group,
     Editable,
     MainIndex,
     FurtherIndex,
@@ -185,9 +209,10 @@ enum Meaning {
 impl Meaning {
     fn of(option: &str) -> Option<Self> {
         Some(match option {
-            "-r" | "--requirement" | "--requirements" | "-c" | "--constraint" | "--constraints" => {
-                Self::OtherFile
-            }
+            "-r" | "--requirement" | "--requirements" => Self::File,
+            "-c" | "--constraint" | "--constraints" => Self::Constraint,
+            "--extra" => Self::Extra,
+            "--group" => Self::Group,
             "-e" | "--editable" => Self::Editable,
             "-i" | "--index-url" | "--pypi-url" | "--default-index" => Self::MainIndex,
             "--extra-index-url" | "-f" | "--find-links" => Self::FurtherIndex,
@@ -202,8 +227,11 @@ impl Arguments {
     fn option(&mut self, meaning: Meaning, value: &Word) {
         let text = value.text.as_str();
         let note = match meaning {
-            Meaning::OtherFile => format!("what `{}` asks for is not read here", excerpt(text)),
-            Meaning::Editable => format!("`{}` is installed from source", excerpt(text)),
+            Meaning::File => return self.files.push(value.clone()),
+            Meaning::Constraint => return self.constraints.push(value.clone()),
+            Meaning::Editable => return self.editable.push(value.clone()),
+            Meaning::Extra => return self.extras.push(text.to_owned()),
+            Meaning::Group => return self.groups.push(text.to_owned()),
             _ if value.is_open => format!("the index `{}` is not known here", excerpt(text)),
             Meaning::Backend if text == "auto" => {
                 "the build is chosen by the machine that installs".to_owned()
@@ -219,6 +247,13 @@ impl Arguments {
         self.notes.push((value.at, note));
     }
 
+    /// What to say where files and projects that are named cannot be followed.
+    pub(super) fn unfollowed(&self) -> Vec<NoteAt> {
+        let files =
+            self.files.iter().chain(&self.constraints).map(|word| (word.at, not_followed(&word.text)));
+        files.chain(self.editable.iter().map(|word| (word.at, from_source(&word.text)))).collect()
+    }
+
     fn positional(&mut self, word: &Word) {
         if word.is_open {
             self.notes.push((word.at, format!("`{}` is not known here", excerpt(&word.text))));
@@ -226,6 +261,16 @@ impl Arguments {
             self.requirements.push(word.clone());
         }
     }
+}
+
+/// What to say of a file that is named and cannot be read.
+pub(super) fn not_followed(file: &str) -> String {
+    format!("what `{}` asks for is not read here", excerpt(file))
+}
+
+/// What to say of a project whose files cannot be read.
+pub(super) fn from_source(project: &str) -> String {
+    format!("`{}` is installed from source", excerpt(project))
 }
 
 /// The words of an option line, as pip splits them: by space, with quotes.
@@ -267,7 +312,7 @@ mod tests {
         let names: Vec<&str> = found.requirements.iter().map(|word| word.text.as_str()).collect();
         assert_eq!(names, ["torch", "numpy<2"]);
         assert_eq!(found.indexes.tag(), Some("cu124"));
-        assert_eq!(found.notes, [(80, "what `file.txt` asks for is not read here".to_owned())]);
+        assert_eq!(found.unfollowed(), [(80, "what `file.txt` asks for is not read here".to_owned())]);
     }
 
     #[test]

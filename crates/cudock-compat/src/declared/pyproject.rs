@@ -51,6 +51,8 @@ struct Reader<'t> {
     named: HashMap<&'t str, &'t str>,
     /// What holds for packages without a source.
     general: Indexes,
+    /// Poetry's extras, by the packages they bring.
+    extras_of: HashMap<String, String>,
 }
 
 impl<'t> Reader<'t> {
@@ -87,12 +89,24 @@ impl<'t> Reader<'t> {
         }
         let sources = uv.and_then(|uv| table(uv, &["sources"])).into_iter().flatten();
         let sources = sources.map(|(name, value)| (normalise(name.get_ref()), sources_of(value))).collect();
-        Self { declared: Declared::default(), lines, machine, sources, named, general }
+        Self {
+            declared: Declared::default(),
+            lines,
+            machine,
+            sources,
+            named,
+            general,
+            extras_of: HashMap::new(),
+        }
     }
 
     fn standard(&mut self, root: &DeTable<'_>) -> Result<(), Fault> {
         if let Some(project) = table(root, &["project"]) {
             self.declared.python = text(project, "requires-python").map(str::to_owned);
+            self.declared.groups.project = text(project, "name").map(normalise);
+            self.declared.groups.default.insert("dev".to_owned());
+            let extras = table(project, &["optional-dependencies"]).into_iter().flatten();
+            self.declared.groups.extras.extend(extras.map(|(name, _)| name.get_ref().to_string()));
             for value in list(project, "dependencies") {
                 self.requirement(value, None)?;
             }
@@ -109,12 +123,29 @@ impl<'t> Reader<'t> {
             for value in list(uv, "dev-dependencies") {
                 self.requirement(value, Some("dev"))?;
             }
-            for key in ["override-dependencies", "constraint-dependencies"] {
-                if let Some(value) = uv.get(key) {
-                    let line = self.lines.line(value.span().start);
-                    self.declared.note(line, format!("{key} are not applied"));
-                }
+            if let Some(groups) = uv.get("default-groups").and_then(|groups| groups.get_ref().as_array()) {
+                let names = groups.iter().filter_map(|name| name.get_ref().as_str());
+                self.declared.groups.default = names.map(str::to_owned).collect();
             }
+            self.overrides(uv, "override-dependencies", true)?;
+            self.overrides(uv, "constraint-dependencies", false)?;
+        }
+        Ok(())
+    }
+
+    /// Versions that hold in place of what is asked, or beside it.
+    fn overrides(&mut self, uv: &DeTable<'_>, key: &str, replaces: bool) -> Result<(), Fault> {
+        let asked = std::mem::take(&mut self.declared.packages);
+        for value in list(uv, key) {
+            self.requirement(value, None)?;
+        }
+        let rules = std::mem::replace(&mut self.declared.packages, asked);
+        for package in &mut self.declared.packages {
+            let rule = rules.iter().find(|rule| rule.name == package.name);
+            let Some(rule) = rule.filter(|_| replaces || package.exact.is_none()) else { continue };
+            package.exact = rule.exact.clone().or_else(|| package.exact.take().filter(|_| !replaces));
+            package.range = rule.range.clone().or_else(|| package.range.take().filter(|_| !replaces));
+            package.tag = rule.tag.clone().or_else(|| package.tag.take());
         }
         Ok(())
     }
@@ -124,9 +155,28 @@ impl<'t> Reader<'t> {
             let Some(members) = group.get_ref().as_array() else {
                 return Err(self.lines.fault(group.span().start, "expected a list of requirements"));
             };
-            // An included group stands in the same file, where it is read under its own name.
-            for member in members.iter().filter(|member| !member.get_ref().is_table()) {
+            for member in members {
+                // An included group stands in the same file, where it is read under its own name.
+                if let Some(table) = member.get_ref().as_table() {
+                    let included = text(table, "include-group")
+                        .map(|group| (name.get_ref().to_string(), group.to_owned()));
+                    self.declared.groups.includes.extend(included);
+                    continue;
+                }
+                let before = self.declared.packages.len();
                 self.requirement(member, Some(name.get_ref()))?;
+                // `all = ["app[gpu,web]"]` asks for extras of the project itself.
+                let own = self
+                    .declared
+                    .packages
+                    .get(before)
+                    .filter(|package| self.declared.groups.project.as_ref() == Some(&package.name));
+                let included: Vec<_> = own
+                    .into_iter()
+                    .flat_map(|own| own.extras.clone())
+                    .map(|extra| (name.get_ref().to_string(), extra))
+                    .collect();
+                self.declared.groups.includes.extend(included);
             }
         }
         Ok(())
@@ -171,6 +221,13 @@ impl<'t> Reader<'t> {
 
     fn poetry(&mut self, root: &DeTable<'_>) {
         let Some(poetry) = table(root, &["tool", "poetry"]) else { return };
+        for (extra, members) in table(poetry, &["extras"]).into_iter().flatten() {
+            self.declared.groups.extras.insert(extra.get_ref().to_string());
+            let members = members.get_ref().as_array().into_iter().flatten();
+            for member in members.filter_map(|member| member.get_ref().as_str()) {
+                self.extras_of.entry(normalise(member)).or_insert_with(|| extra.get_ref().to_string());
+            }
+        }
         if let Some(dependencies) = table(poetry, &["dependencies"]) {
             self.poetry_table(dependencies, None);
         }
@@ -179,6 +236,10 @@ impl<'t> Reader<'t> {
         }
         for (name, group) in table(poetry, &["group"]).into_iter().flatten() {
             let dependencies = group.get_ref().as_table().and_then(|group| table(group, &["dependencies"]));
+            let optional = group.get_ref().as_table().and_then(|group| group.get("optional"));
+            if optional.and_then(|optional| optional.get_ref().as_bool()) != Some(true) {
+                self.declared.groups.default.insert(name.get_ref().to_string());
+            }
             if let Some(dependencies) = dependencies {
                 self.poetry_table(dependencies, Some(name.get_ref()));
             }
@@ -212,6 +273,8 @@ impl<'t> Reader<'t> {
             tag: None,
             manager: Manager::Pip,
             group: group.map(str::to_owned),
+            exclusive: false,
+            file: None,
             line,
         };
         let mut index = None;
@@ -220,6 +283,9 @@ impl<'t> Reader<'t> {
             (None, Some(details)) => {
                 if !self.poetry_applies(name, details, line) {
                     return;
+                }
+                if is_optional(details) {
+                    package.group = self.extras_of.get(name).cloned().or(package.group.take());
                 }
                 if let Some(address) = text(details, "url") {
                     let place = Place { line, machine: self.machine, group, tag: None };
@@ -262,11 +328,15 @@ impl<'t> Reader<'t> {
                 }
             }
         }
-        if details.get("optional").and_then(|value| value.get_ref().as_bool()) == Some(true) {
+        if is_optional(details) && !self.extras_of.contains_key(name) {
             self.declared.note(line, format!("{name} is installed only with an extra"));
         }
         true
     }
+}
+
+fn is_optional(details: &DeTable<'_>) -> bool {
+    details.get("optional").and_then(|value| value.get_ref().as_bool()) == Some(true)
 }
 
 fn sources_of<'t>(value: &'t Value<'_>) -> Vec<Source<'t>> {
@@ -296,6 +366,24 @@ fn poetry_version(written: &str) -> (Option<Version>, Option<String>) {
     }
     match VersionSpecifiers::from_str(written) {
         Ok(specifiers) => exact_and_range(&specifiers),
-        Err(_) => (None, Some(written.to_owned())),
+        Err(_) => (None, Some(caret(written).unwrap_or_else(|| written.to_owned()))),
     }
+}
+
+/// `^1.2.3` allows what does not change the first number that is not zero; `~1.2` the last number but one.
+fn caret(written: &str) -> Option<String> {
+    let is_caret = written.starts_with('^');
+    let bare = written.strip_prefix(['^', '~'])?.trim();
+    let version = Version::from_str(bare).ok()?;
+    let numbers: Vec<u64> = version.release().to_vec();
+    let kept = if is_caret {
+        numbers.iter().position(|number| *number != 0).map_or(numbers.len(), |at| at + 1)
+    } else {
+        numbers.len().min(2)
+    };
+    let mut upper: Vec<u64> = numbers.into_iter().take(kept).collect();
+    let last = upper.last_mut()?;
+    *last = last.checked_add(1)?;
+    let upper: Vec<String> = upper.iter().map(ToString::to_string).collect();
+    Some(format!(">={bare},<{}", upper.join(".")))
 }

@@ -141,6 +141,8 @@ pub(super) fn declare(declared: &mut Declared, text: &str, place: Place<'_>) -> 
         tag: None,
         manager: Manager::Pip,
         group: place.group.map(str::to_owned),
+        exclusive: false,
+        file: None,
         line: place.line,
     };
     match requirement.asked {
@@ -216,6 +218,8 @@ fn declare_address(declared: &mut Declared, text: &str, place: Place<'_>) {
         range: None,
         manager: Manager::Pip,
         group: place.group.map(str::to_owned),
+        exclusive: false,
+        file: None,
         line: place.line,
     });
 }

@@ -1,8 +1,37 @@
 //! pip's requirements files.
 
-use super::pip::{self, Indexes};
+use std::cell::Cell;
+
+use super::files::{Files, join, parent};
+use super::pip::{self, Indexes, Word};
 use super::requirement::{Mistake, Place, declare};
-use super::{Declared, Fault, Machine, excerpt};
+use super::{Declared, DeclaredPackage, Fault, Machine, excerpt, tag};
+
+/// Files that include files that include files.
+const DEEPEST: usize = 6;
+/// More files than a project has, however they include each other.
+const MOST_FILES: usize = 64;
+
+/// Where a file stands among others, and the indexes of the command that installs it.
+#[derive(Clone, Copy)]
+pub(super) struct Beside<'a> {
+    path: &'a str,
+    files: &'a dyn Files,
+    indexes: Option<&'a Indexes>,
+    /// How many files were included so far, by whomever.
+    included: &'a Cell<usize>,
+    depth: usize,
+}
+
+impl<'a> Beside<'a> {
+    pub(super) fn new(path: &'a str, files: &'a dyn Files, included: &'a Cell<usize>) -> Self {
+        Self { path, files, indexes: None, included, depth: 0 }
+    }
+
+    pub(super) fn with_indexes(self, indexes: &'a Indexes) -> Self {
+        Self { indexes: Some(indexes), ..self }
+    }
+}
 
 /// A line with those that continue it, without comments.
 struct Logical {
@@ -10,7 +39,7 @@ struct Logical {
     text: String,
 }
 
-pub(super) fn read(text: &str, machine: Machine) -> Result<Declared, Fault> {
+pub(super) fn read_in(text: &str, machine: Machine, beside: Beside<'_>) -> Result<Declared, Fault> {
     let mut declared = Declared::default();
     let lines: Vec<Logical> = logical_lines(text);
     let mut options = Vec::new();
@@ -24,6 +53,16 @@ pub(super) fn read(text: &str, machine: Machine) -> Result<Declared, Fault> {
     }
     // Options hold for the whole file, whichever line they are on.
     let indexes = pip::arguments(&options).indexes;
+    let indexes = beside.indexes.map_or_else(|| indexes.clone(), |outer| indexes.clone().or(outer));
+    for Logical { line, text } in lines.iter().filter(|logical| is_option(&logical.text)) {
+        let found = pip::arguments(&pip::split(text));
+        for (_, note) in found.editable.iter().map(|word| (word.at, pip::from_source(&word.text))) {
+            declared.note(*line, note);
+        }
+        for file in &found.files {
+            include(&mut declared, file, *line, machine, beside, &indexes);
+        }
+    }
     for logical in lines.iter().filter(|logical| !is_option(&logical.text)) {
         read_requirement(&mut declared, &logical.text, logical.line, &indexes, machine).map_err(
             |mistake| {
@@ -32,11 +71,60 @@ pub(super) fn read(text: &str, machine: Machine) -> Result<Declared, Fault> {
             },
         )?;
     }
+    for Logical { line, text } in lines.iter().filter(|logical| is_option(&logical.text)) {
+        for file in &pip::arguments(&pip::split(text)).constraints {
+            let path = join(parent(beside.path), &file.text);
+            match beside.files.text(&path) {
+                Some(text) => constrain(&mut declared.packages, &text, machine),
+                None => declared.note(*line, pip::not_followed(&file.text)),
+            }
+        }
+    }
     if let Some(conflict) = indexes.conflict() {
         declared.note(1, conflict);
     }
     declared.notes.sort_by_key(|note| note.line);
     Ok(declared)
+}
+
+/// Reads a file that another names, or notes that it cannot be read.
+fn include(
+    declared: &mut Declared,
+    file: &Word,
+    line: usize,
+    machine: Machine,
+    beside: Beside<'_>,
+    indexes: &Indexes,
+) {
+    let path = join(parent(beside.path), &file.text);
+    let is_bounded = beside.depth < DEEPEST && beside.included.get() < MOST_FILES && path != beside.path;
+    let text = if is_bounded { beside.files.text(&path) } else { None };
+    beside.included.set(beside.included.get() + 1);
+    let (files, included) = (beside.files, beside.included);
+    let inner = Beside { path: &path, files, indexes: Some(indexes), included, depth: beside.depth + 1 };
+    match text.and_then(|text| read_in(&text, machine, inner).ok()) {
+        Some(included) => declared.absorb(included, &path),
+        None => declared.note(line, pip::not_followed(&file.text)),
+    }
+}
+
+/// Pins packages whose version is open to the version a file of constraints names.
+pub(super) fn constrain(packages: &mut [DeclaredPackage], text: &str, machine: Machine) {
+    let included = Cell::new(MOST_FILES);
+    let beside = Beside::new("", &super::NoFiles, &included);
+    let Ok(constraints) = read_in(text, machine, beside) else { return };
+    pin(packages, &constraints.packages);
+}
+
+/// Pins packages whose version is open to versions known otherwise.
+pub(super) fn pin(packages: &mut [DeclaredPackage], known: &[DeclaredPackage]) {
+    for package in packages.iter_mut().filter(|package| package.exact.is_none()) {
+        let pinned = known.iter().find(|known| known.name == package.name && known.exact.is_some());
+        if let Some(pinned) = pinned {
+            package.exact.clone_from(&pinned.exact);
+            package.tag = pinned.tag.clone().or_else(|| package.tag.clone());
+        }
+    }
 }
 
 /// Reads one line that is not an option; the list under `pip:` of a conda environment has such lines, too.
@@ -52,7 +140,17 @@ pub(super) fn read_requirement(
         declared.note(line, format!("{} depends on {variable}", excerpt(requirement.trim())));
         return Ok(());
     }
-    declare(declared, requirement, Place { line, machine, group: None, tag: indexes.tag() })
+    let before = declared.packages.len();
+    declare(declared, requirement, Place { line, machine, group: None, tag: indexes.tag() })?;
+    mark_exclusive(declared, before, indexes);
+    Ok(())
+}
+
+/// Marks packages that can come from one index alone.
+pub(super) fn mark_exclusive(declared: &mut Declared, from: usize, indexes: &Indexes) {
+    for package in declared.packages.iter_mut().skip(from) {
+        package.exclusive = indexes.is_exclusive() && tag::is_built_per_index(&package.name);
+    }
 }
 
 /// Whether a line holds options and no requirement.

@@ -1,12 +1,13 @@
 //! `uv.lock`: one resolution for all platforms at once, of which the Linux part is wanted.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 
 use pep440_rs::Version;
 use toml::de::DeTable;
 
 use super::requirement::{index_tag, normalise, tag_of_version};
+use super::select::{Groups, Selection};
 use super::toml_tree::{self, Lines, Value, list, text};
 use super::{Declared, DeclaredPackage, Fault, Machine, Manager, excerpt, marker, tag};
 
@@ -22,16 +23,20 @@ struct Locked<'t> {
     is_reached: bool,
 }
 
-pub(super) fn read(input: &str, machine: Machine) -> Result<Declared, Fault> {
+pub(super) fn read(
+    input: &str,
+    machine: Machine,
+    selection: Option<(&Selection, &Groups)>,
+) -> Result<Declared, Fault> {
     let lines = Lines::of(input);
     let root = toml_tree::parse(input, &lines)?;
     let python = text(&root, "requires-python").map(str::to_owned);
-    let mut declared = Declared { python, ..Declared::default() };
+    let mut declared = Declared { python, is_lock: true, ..Declared::default() };
     let mut packages = Vec::new();
     for value in list(&root, "package") {
         packages.push(locked(value, &lines)?);
     }
-    reach(&mut packages, machine);
+    reach(&mut packages, machine, selection);
     for package in packages.iter().filter(|package| package.is_reached && !package.is_root) {
         add(&mut declared, package, machine, &lines)?;
     }
@@ -52,7 +57,7 @@ fn locked<'t>(value: &'t Value<'t>, lines: &Lines<'_>) -> Result<Locked<'t>, Fau
 }
 
 /// Marks what the roots need on Linux, over dependencies whose markers do not rule it out.
-fn reach(packages: &mut [Locked<'_>], machine: Machine) {
+fn reach(packages: &mut [Locked<'_>], machine: Machine, selection: Option<(&Selection, &Groups)>) {
     // By name, and by name and version: a fork has several versions of a package, and names the one it means.
     let mut meant: HashMap<(String, Option<&str>), Vec<usize>> = HashMap::new();
     for (index, package) in packages.iter().enumerate() {
@@ -67,8 +72,10 @@ fn reach(packages: &mut [Locked<'_>], machine: Machine) {
     for package in packages.iter_mut() {
         package.is_reached = package.is_root || !has_roots;
     }
-    while let Some(table) = queue.pop().and_then(|index| packages.get(index)).map(|package| package.table) {
-        for dependency in dependencies(table) {
+    while let Some(found) =
+        queue.pop().and_then(|index| packages.get(index)).map(|package| needed(package, selection))
+    {
+        for dependency in found {
             let Some(name) = text(dependency, "name").map(normalise) else { continue };
             let ruled_out = text(dependency, "marker")
                 .is_some_and(|condition| marker::evaluate(condition, machine, None) == Ok(Some(false)));
@@ -86,14 +93,32 @@ fn reach(packages: &mut [Locked<'_>], machine: Machine) {
     }
 }
 
+/// What a package needs. Only of the project itself are groups chosen: of others the lock lists what is needed.
+fn needed<'t>(package: &Locked<'t>, selection: Option<(&Selection, &Groups)>) -> Vec<&'t DeTable<'t>> {
+    let chosen = selection.filter(|_| package.is_root).map(|(selection, groups)| {
+        let names = |key: &str| toml_tree::table(package.table, &[key]).into_iter().flatten();
+        let all = names("optional-dependencies").chain(names("dev-dependencies"));
+        let all = all.map(|(name, _)| name.get_ref().to_string()).collect();
+        (selection.chosen(groups, &all), selection.only_groups)
+    });
+    dependencies(package.table, chosen.as_ref())
+}
+
 /// All dependencies of a package: its own, those of its extras and those of its groups.
-fn dependencies<'t>(table: &'t DeTable<'t>) -> impl Iterator<Item = &'t DeTable<'t>> {
+fn dependencies<'t>(
+    table: &'t DeTable<'t>,
+    chosen: Option<&(BTreeSet<String>, bool)>,
+) -> Vec<&'t DeTable<'t>> {
+    let takes = |name: &str| chosen.is_none_or(|(chosen, _)| chosen.contains(name));
+    let own = list(table, "dependencies").filter(|_| chosen.is_none_or(|(_, only_groups)| !only_groups));
     let grouped = ["optional-dependencies", "dev-dependencies"]
         .into_iter()
         .filter_map(|key| toml_tree::table(table, &[key]))
-        .flat_map(|groups| groups.iter().filter_map(|(_, group)| group.get_ref().as_array()))
+        .flat_map(|groups| groups.iter())
+        .filter(|(name, _)| takes(name.get_ref()))
+        .filter_map(|(_, group)| group.get_ref().as_array())
         .flat_map(|group| group.iter());
-    list(table, "dependencies").chain(grouped).filter_map(|dependency| dependency.get_ref().as_table())
+    own.chain(grouped).filter_map(|dependency| dependency.get_ref().as_table()).collect()
 }
 
 fn add(
@@ -149,6 +174,8 @@ fn add(
         tag,
         manager: Manager::Pip,
         group: None,
+        exclusive: false,
+        file: None,
         line: package.line,
     });
     Ok(())

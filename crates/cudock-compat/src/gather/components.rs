@@ -5,7 +5,7 @@ use cudock_host::host::PythonEnvironment;
 use crate::evidence::Component;
 
 /// Libraries of NVIDIA that choose among their modules by the card.
-const LIBRARIES: [(&str, &str); 27] = [
+const LIBRARIES: [(&str, &str); 28] = [
     ("libcudart", "cudart"),
     ("libcublasLt", "cublasLt"),
     ("libcublas", "cublas"),
@@ -26,6 +26,7 @@ const LIBRARIES: [(&str, &str); 27] = [
     ("libnvcomp", "nvcomp"),
     ("libnvinfer", "tensorrt"),
     ("libnvonnxparser", "tensorrt"),
+    ("libtensorrt_rtx", "tensorrt-rtx"),
     ("libnvjpeg", "nvjpeg"),
     ("libnvperf", "nvperf"),
     ("libnvptxcompiler", "nvptxcompiler"),

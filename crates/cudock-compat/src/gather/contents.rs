@@ -24,7 +24,7 @@ impl Files for TreeFiles<'_> {
     fn text(&self, path: &str) -> Option<String> {
         match self.0.resolve(path)?.1.kept()? {
             Kept::Text(text) => Some(text.to_string()),
-            Kept::Elf(_) => None,
+            Kept::Elf(_) | Kept::OpensDriver => None,
         }
     }
 
@@ -50,7 +50,7 @@ impl Contents for TreeFiles<'_> {
     fn elf(&self, path: &str) -> Option<Arc<ElfFacts>> {
         match self.0.resolve(path)?.1.kept()? {
             Kept::Elf(facts) => Some(facts.clone()),
-            Kept::Text(_) => None,
+            Kept::Text(_) | Kept::OpensDriver => None,
         }
     }
 

@@ -1,18 +1,19 @@
 //! Python environments and their frameworks as units.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use cudock_facts::Facts;
 use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
-use cudock_facts::version::CudaVersion;
 use cudock_host::frameworks::{Build, Support, Without, builds};
 use cudock_host::host::PythonEnvironment;
 
 use super::components::vendor_library;
 use super::contents::Contents;
 use super::linking::Search;
+use super::packages;
+use super::survey::Survey;
 use crate::codes;
-use crate::evidence::{Code, CodeFile, Effect, Missing, Role, Runtime, Unit, UnitKind};
+use crate::evidence::{Code, CodeFile, Effect, Missing, Role, Unit};
 
 /// How whole the subject is: whether a library that is not in it is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub(crate) struct CodeAt {
 }
 
 /// The units of a Python environment: its frameworks, and the extensions beside them. Takes the files it uses out of
-/// `code`.
+/// the survey.
 pub(crate) fn units(
     facts: &Facts,
     files: &dyn Contents,
@@ -38,7 +39,7 @@ pub(crate) fn units(
     python: &PythonEnvironment,
     cpu_arch: &str,
     wholeness: Wholeness,
-    code: &mut Vec<CodeAt>,
+    survey: &mut Survey,
 ) -> (Vec<Unit>, Vec<Finding>) {
     let wheel_folders: Vec<String> = python
         .site_packages
@@ -49,10 +50,12 @@ pub(crate) fn units(
         })
         .collect();
     let found = Found { files, search, python, wheel_folders: &wheel_folders, wholeness };
-    let mut units: Vec<Unit> =
-        builds(facts, python, cpu_arch).into_iter().map(|build| framework(&found, build, code)).collect();
+    let mut units: Vec<Unit> = builds(facts, python, cpu_arch)
+        .into_iter()
+        .map(|build| framework(&found, build, &mut survey.code))
+        .collect();
     let late = units.iter().filter_map(|unit| late(&found, unit)).collect();
-    units.extend(extensions(&found, code));
+    units.extend(packages::extensions(facts, files, &python.site_packages, survey));
     (units, late)
 }
 
@@ -219,54 +222,6 @@ fn by_distribution(python: &PythonEnvironment, soname: &str) -> bool {
     })
 }
 
-/// Other libraries with GPU code in site-packages, by the folder they are in.
-fn extensions(found: &Found<'_>, code: &mut Vec<CodeAt>) -> Vec<Unit> {
-    let mut groups: BTreeMap<String, Vec<CodeAt>> = BTreeMap::new();
-    let mut rest = Vec::new();
-    for at in code.drain(..) {
-        let inside =
-            found.python.site_packages.iter().find_map(|site| at.path.strip_prefix(&format!("{site}/")));
-        let Some(inside) = inside.filter(|_| vendor_library(&at.path).is_none()) else {
-            rest.push(at);
-            continue;
-        };
-        let top = inside.split('/').next().unwrap_or(inside);
-        // NVIDIA's wheels, and what tests and tools bring, are nobody's extension.
-        if matches!(
-            top,
-            "nvidia" | "tensorrt_libs" | "tensorrt" | "triton" | "nvidia_cutlass_dsl" | "cutlass"
-        ) {
-            continue;
-        }
-        let name = top.split(".cpython").next().unwrap_or(top).trim_end_matches(".so").to_owned();
-        groups.entry(name).or_default().push(at);
-    }
-    *code = rest;
-    let unit = |(name, files): (String, Vec<CodeAt>)| {
-        let path = files.first().map(|at| at.path.clone()).unwrap_or_default();
-        let toolkit: Option<CudaVersion> = files.iter().find_map(|at| at.code.toolkit);
-        Unit {
-            name,
-            kind: UnitKind::Extension,
-            path: path.clone(),
-            support: Support::Cuda,
-            runtime: toolkit.map(|version| Runtime {
-                major: version.major(),
-                version: Some(version),
-                linked_in: false,
-                path,
-            }),
-            links_driver: false,
-            own_floor: None,
-            code: Code::Files(files.into_iter().map(|at| code_file(at, Role::Framework)).collect()),
-            missing: Vec::new(),
-            barred: None,
-            build: None,
-        }
-    };
-    groups.into_iter().map(unit).collect()
-}
-
 fn taken(code: &mut Vec<CodeAt>, prefix: &str) -> Vec<CodeAt> {
     let (own, rest) = code.drain(..).partition(|at| at.path.starts_with(prefix));
     *code = rest;
@@ -283,5 +238,7 @@ pub(crate) fn code_file(at: CodeAt, role: Role) -> CodeFile {
         device_linked: at.code.device_linked,
         loose: at.code.loose,
         toolkit: at.code.toolkit,
+        embeds: if role == Role::Vendor { Vec::new() } else { at.code.embeds },
+        needed: at.code.needed,
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn of_tree(
     evidence.driver_copies = driver_copies::find(&files, search.directories());
     for python in python_environments(tree, &files, &environment) {
         let (units, late) =
-            frameworks::units(facts, &files, &search, &python, arch, Wholeness::Whole, &mut survey.code);
+            frameworks::units(facts, &files, &search, &python, arch, Wholeness::Whole, &mut survey);
         evidence.units.extend(units);
         evidence.findings.extend(late);
         evidence.components.extend(components::distributions(&python));
@@ -79,7 +79,8 @@ pub(super) fn python_environments(
     }
     let mut sites: Vec<String> = Vec::new();
     for (path, _) in tree.iter().filter(|(_, node)| node.kept().is_some()) {
-        let Some(folder) = path.strip_suffix("/METADATA") else { continue };
+        let known = path.strip_suffix("/METADATA").or_else(|| path.strip_suffix(".dist-info/RECORD"));
+        let Some(folder) = known else { continue };
         // The tree itself may be a directory of packages.
         let site = folder.rsplit_once('/').map_or_else(String::new, |(site, _)| format!("/{site}"));
         if !sites.contains(&site) {

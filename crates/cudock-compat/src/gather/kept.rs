@@ -4,12 +4,12 @@ use std::io;
 use std::sync::Arc;
 
 use cudock_facts::version::{Capability, CudaVersion, PtxArch, PtxIsa, SmArch, Variant};
-use cudock_fatbin::{Arch, EntryKind, FileKind, Linkage, Module};
+use cudock_fatbin::{Arch, FileKind, Linkage, Module, PtxTarget, Targets};
 use cudock_host::python::{is_watched, normalised};
 use cudock_image::{Content, Header};
 
 use super::loose;
-use super::words::Words;
+use super::words::{Words, source_opens_driver};
 use crate::evidence::{CompatNote, Pattern};
 
 /// No text that is read is larger.
@@ -23,6 +23,8 @@ const MODULES_OPENED: usize = 256;
 pub(crate) enum Kept {
     Elf(Arc<ElfFacts>),
     Text(Arc<str>),
+    /// Python source that opens libcuda.
+    OpensDriver,
 }
 
 /// What an ELF file says.
@@ -44,6 +46,8 @@ pub(crate) struct FileCode {
     pub(crate) device_linked: bool,
     pub(crate) loose: bool,
     pub(crate) toolkit: Option<CudaVersion>,
+    pub(crate) embeds: Vec<&'static str>,
+    pub(crate) needed: Vec<String>,
 }
 
 /// Looks at a file of an image.
@@ -53,6 +57,13 @@ pub(crate) fn look(header: &Header, content: &mut Content<'_, '_>) -> io::Result
             return Ok(None);
         }
         return Ok(Some(Kept::Text(text(content.all()?))));
+    }
+    if is_record(&header.path) {
+        return Ok((header.size <= MAX_TEXT).then_some(Kept::Text(libraries_of(content.all()?))));
+    }
+    if is_source(&header.path) {
+        let opens = header.size <= MAX_TEXT && source_opens_driver(content.all()?);
+        return Ok(opens.then_some(Kept::OpensDriver));
     }
     if header.size < 64 || !is_wanted_code(content.start()?) {
         return Ok(None);
@@ -69,6 +80,23 @@ fn text(bytes: &[u8]) -> Arc<str> {
     // A distribution's description is after the first empty line, and long.
     let text = String::from_utf8_lossy(bytes);
     Arc::from(text.as_ref())
+}
+
+/// The list of a distribution's files.
+pub(crate) fn is_record(path: &str) -> bool {
+    path.ends_with(".dist-info/RECORD")
+}
+
+/// Python source.
+pub(crate) fn is_source(path: &str) -> bool {
+    path.rsplit_once('.').is_some_and(|(_, extension)| extension == "py")
+}
+
+/// The lines of a RECORD that name shared libraries: the rest is of no use, and long.
+fn libraries_of(record: &[u8]) -> Arc<str> {
+    let record = String::from_utf8_lossy(record);
+    let lines: Vec<&str> = record.lines().filter(|line| line.contains(".so")).collect();
+    Arc::from(lines.join("\n"))
 }
 
 fn is_wanted_text(path: &str) -> bool {
@@ -98,36 +126,29 @@ pub(crate) fn read(bytes: &[u8]) -> ElfFacts {
         Err(error) => return ElfFacts { damage: Some(error.to_string()), ..ElfFacts::default() },
     };
     let mut patterns: Vec<Pattern> = Vec::new();
-    let mut linked_by = None;
+    let mut linked_by = binary.cubin.as_ref().and_then(|cubin| cubin.toolkit);
     let few = binary.modules.len() <= MODULES_OPENED;
-    for module in &binary.modules {
-        let small = module.smallest_entry().is_some_and(|entry| entry.bytes <= SMALL_CUBIN);
-        if few
-            && small
-            && let Some(cubin) = module.smallest_cubin(bytes).filter(|cubin| cubin.kernels.is_empty())
-        {
+    // Targets beyond the modules are those of a bare cubin.
+    let modules = binary.modules.iter().map(Some).chain(std::iter::repeat(None));
+    for (module, targets) in modules.zip(binary.targets()) {
+        let small =
+            |module: &&Module| module.smallest_entry().is_some_and(|entry| entry.bytes <= SMALL_CUBIN);
+        let cubin =
+            module.filter(|module| few && small(module)).and_then(|module| module.smallest_cubin(bytes));
+        if let Some(cubin) = cubin.filter(|cubin| cubin.kernels.is_empty()) {
             // The linker's own module: it runs nothing, and says which toolkit linked the program.
             linked_by = linked_by.or(cubin.toolkit);
             continue;
         }
-        add(&mut patterns, pattern(module));
+        add(&mut patterns, targets.as_ref().map(pattern));
     }
-    if let Some(cubin) = &binary.cubin {
-        let sass = sm(cubin.arch).into_iter().collect();
-        add(&mut patterns, Some(Pattern { sass, modules: 1, ..Pattern::default() }));
-        linked_by = linked_by.or(cubin.toolkit);
+    // Where the linker left no kernel in its module, all there is are the parts.
+    if patterns.is_empty() && !binary.linked_ptx().is_empty() {
+        patterns.push(Pattern { ptx: isas(&binary.linked_ptx()), modules: 1, ..Pattern::default() });
     }
-    let relinked = relinked(&binary.relocatable);
-    let device_linked =
-        cudock_fatbin::section(bytes, "__nv_relfatbin").is_some() && binary.kind == FileKind::Elf;
-    if patterns.is_empty() && !relinked.is_empty() {
-        patterns.push(Pattern { modules: 1, ..Pattern::default() });
-    }
-    for pattern in &mut patterns {
-        pattern.ptx.extend(&relinked);
-        pattern.ptx.sort();
-        pattern.ptx.dedup();
-    }
+    let device_linked = binary.kind == FileKind::Elf
+        && !binary.relocatable.is_empty()
+        && binary.modules.iter().all(|module| module.device_linked);
     let starts = Words::of(bytes, &binary.linkage);
     let mut loose = false;
     if patterns.is_empty() && starts.opens_driver {
@@ -143,6 +164,8 @@ pub(crate) fn read(bytes: &[u8]) -> ElfFacts {
         device_linked,
         loose,
         toolkit: toolkit.map(|(major, minor)| CudaVersion::new(major, minor)),
+        embeds: starts.embeds.clone(),
+        needed: binary.linkage.needed.clone(),
     });
     let is_driver = binary.linkage.soname.as_deref() == Some("libcuda.so.1");
     let note = if is_driver {
@@ -152,11 +175,6 @@ pub(crate) fn read(bytes: &[u8]) -> ElfFacts {
     };
     let damage = binary.damage.first().map(ToString::to_string);
     ElfFacts { linkage: binary.linkage, code, words: starts, note, damage }
-}
-
-/// PTX that the driver links anew where the linked code has nothing for a card.
-fn relinked(modules: &[Module]) -> Vec<(PtxArch, PtxIsa)> {
-    modules.iter().filter_map(pattern).flat_map(|pattern| pattern.ptx).collect()
 }
 
 fn add(patterns: &mut Vec<Pattern>, new: Option<Pattern>) {
@@ -170,32 +188,20 @@ fn add(patterns: &mut Vec<Pattern>, new: Option<Pattern>) {
     }
 }
 
-/// The targets of a module; none if all it holds is linked later.
-fn pattern(module: &Module) -> Option<Pattern> {
-    let mut pattern = Pattern { modules: 1, ..Pattern::default() };
-    for entry in module.entries.iter().filter(|entry| !entry.is_lto() && !entry.is_stand_in()) {
-        match entry.kind {
-            EntryKind::Cubin => pattern.sass.extend(entry.arch.and_then(sm)),
-            EntryKind::Group => {
-                pattern.grouped.extend(entry.members.iter().filter_map(|member| sm(member.arch)));
-            }
-            EntryKind::Ptx => {
-                let isa = u8::try_from(entry.version.0).ok().zip(u8::try_from(entry.version.1).ok());
-                let arch = entry.arch.and_then(compute);
-                pattern.ptx.extend(arch.zip(isa.map(|(major, minor)| PtxIsa::new(major, minor))));
-            }
-            EntryKind::Ir | EntryKind::Unknown(_) => {}
-        }
+/// A module's targets, as the tables name them.
+fn pattern(targets: &Targets) -> Pattern {
+    Pattern {
+        sass: targets.sass.iter().copied().filter_map(sm).collect(),
+        grouped: targets.grouped.iter().copied().filter_map(sm).collect(),
+        ptx: isas(&targets.ptx),
+        modules: 1,
     }
-    for list in [&mut pattern.sass, &mut pattern.grouped] {
-        list.sort();
-        list.dedup();
-    }
-    pattern.ptx.sort();
-    pattern.ptx.dedup();
-    let emptied = module.entries.iter().any(cudock_fatbin::Entry::is_stand_in);
-    (emptied || !pattern.sass.is_empty() || !pattern.grouped.is_empty() || !pattern.ptx.is_empty())
-        .then_some(pattern)
+}
+
+fn isas(ptx: &[PtxTarget]) -> Vec<(PtxArch, PtxIsa)> {
+    let isa =
+        |(major, minor): (u16, u16)| Some(PtxIsa::new(u8::try_from(major).ok()?, u8::try_from(minor).ok()?));
+    ptx.iter().filter_map(|(arch, version)| compute(*arch).zip(isa(*version))).collect()
 }
 
 fn parts(arch: Arch) -> Option<(Capability, Variant)> {

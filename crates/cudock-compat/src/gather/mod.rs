@@ -1,6 +1,9 @@
 //! Evidence from what is there: an image, a folder, a program, a wheel, a file of requirements.
 
+mod beside;
 mod components;
+mod conda;
+mod conflicts;
 mod contents;
 mod declared;
 mod driver_copies;
@@ -10,6 +13,8 @@ mod image;
 mod kept;
 mod linking;
 mod loose;
+mod package_names;
+mod packages;
 mod program;
 mod programs;
 mod subject;
@@ -28,7 +33,7 @@ pub use image::{image, image_start};
 pub use kept::{compute, sm};
 pub use subject::{Subject, subject};
 
-use crate::declared::{DeclaredError, FileKind};
+use crate::declared::{DeclaredError, FileKind, Machine};
 use crate::evidence::Evidence;
 
 /// Why there is no evidence.
@@ -108,12 +113,25 @@ fn environment(
 ) -> Result<Evidence, GatherError> {
     let text = std::fs::read(path).map_err(|source| GatherError::Io { path: path.to_owned(), source })?;
     let wrong = |error| GatherError::Declared { file: name.to_owned(), error };
-    let declared = crate::declared::read(kind, name, &String::from_utf8_lossy(&text)).map_err(wrong)?;
+    let text = String::from_utf8_lossy(&text);
+    let directory =
+        beside::Directory::of_dockerfile(path, if kind == FileKind::Dockerfile { &text } else { "" });
+    let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut declared = crate::declared::read_beside(kind, name, &text, Machine::default(), &own, &directory)
+        .map_err(wrong)?;
+    if kind == FileKind::Pyproject {
+        declared.keep_default_groups();
+    }
+    Ok(of_declared(&declared, name, context))
+}
+
+/// Evidence of what files say.
+fn of_declared(declared: &crate::declared::Declared, name: &str, context: &Context<'_>) -> Evidence {
     let arm = declared.platform.as_deref().is_some_and(|platform| platform.contains("arm64"));
     let mut evidence =
-        declared::evidence(context.facts, name, &declared, if arm { "aarch64" } else { "x86_64" });
+        declared::evidence(context.facts, name, declared, if arm { "aarch64" } else { "x86_64" });
     evidence.environment.extend(context.environment.clone());
-    Ok(evidence)
+    evidence
 }
 
 /// What a program that is started on this machine is started with.

@@ -25,10 +25,11 @@ pub(crate) fn unit(
     let elf = files.elf(path)?;
     let closure = search.closure(path, &[]);
     let runtime = runtime(facts, files, &elf, path, &closure);
-    if elf.code.is_none() && runtime.is_none() && !closure.links_driver && !elf.words.opens_driver {
+    let is_program = elf.linkage.interpreter.is_some();
+    let reaches = if is_program { elf.words.opens_driver } else { elf.words.reaches_driver };
+    if elf.code.is_none() && runtime.is_none() && !closure.links_driver && !reaches {
         return None;
     }
-    let is_program = elf.linkage.interpreter.is_some();
     let mut code: Vec<CodeFile> = Vec::new();
     if let Some(own) = &elf.code {
         code.push(code_file(CodeAt { path: path.to_owned(), code: own.clone() }, Role::Program));
@@ -71,6 +72,10 @@ fn told(code: Vec<CodeFile>, elf: &ElfFacts) -> Code {
         return Code::Unknown(
             "it loads GPU code through the driver, and holds none that could be read".to_owned(),
         );
+    }
+    let links_runtime = elf.linkage.needed.iter().any(|name| name.starts_with("libcudart."));
+    if code.is_empty() && elf.linkage.interpreter.is_none() && elf.words.reaches_driver && !links_runtime {
+        return Code::AtRunTime("it loads the NVIDIA driver, and holds no GPU code".to_owned());
     }
     if code.is_empty() { Code::None } else { Code::Files(code) }
 }
@@ -125,7 +130,7 @@ fn runtime(
     Some(Runtime { major: version.major(), version: Some(version), linked_in: true, path: path.to_owned() })
 }
 
-fn toolkit_of(facts: &Facts, isa: PtxIsa) -> Option<CudaVersion> {
+pub(crate) fn toolkit_of(facts: &Facts, isa: PtxIsa) -> Option<CudaVersion> {
     facts.toolkits().toolkit.iter().filter(|toolkit| toolkit.ptx_isa == isa).map(|toolkit| toolkit.cuda).min()
 }
 

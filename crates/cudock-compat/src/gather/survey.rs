@@ -9,9 +9,9 @@ use cudock_image::Tree;
 use super::frameworks::{CodeAt, Wholeness};
 use super::kept::{ElfFacts, Kept};
 use super::linking::Search;
-use super::{architecture, components, programs};
+use super::{architecture, components, packages, programs};
 use crate::codes;
-use crate::evidence::{Code, Component, Evidence};
+use crate::evidence::{Code, Component, Evidence, Role, SubjectKind, Unit};
 
 use super::contents::Contents;
 
@@ -25,18 +25,33 @@ pub(crate) struct Survey {
     pub(crate) components: Vec<Component>,
     /// What is damaged.
     pub(crate) findings: Vec<Finding>,
+    /// Files that can come to the driver and hold no GPU code.
+    pub(crate) reaching: Vec<String>,
+    /// NVIDIA's packages, which count where nothing else was found.
+    pub(crate) nvidias: Vec<Unit>,
+    /// Packages that make their GPU code when they run, which count where nothing else was found.
+    pub(crate) compiling: Vec<Unit>,
 }
 
 /// Looks through a tree. `prefix` leads to it in the file system that is searched for libraries.
 pub(crate) fn survey(tree: &Tree<Kept>, prefix: &str) -> Survey {
     let mut survey = Survey::default();
     for (path, node) in tree.iter() {
-        let Some(Kept::Elf(facts)) = node.kept() else { continue };
         let path = format!("{prefix}/{path}");
+        let facts = match node.kept() {
+            Some(Kept::Elf(facts)) => facts,
+            Some(Kept::OpensDriver) => {
+                survey.reaching.push(path);
+                continue;
+            }
+            Some(Kept::Text(_)) | None => continue,
+        };
         survey.components.extend(components::component(&path));
         survey.findings.extend(damage(&path, facts));
         if let Some(code) = &facts.code {
             survey.code.push(CodeAt { path: path.clone(), code: code.clone() });
+        } else if facts.words.reaches_driver {
+            survey.reaching.push(path.clone());
         }
         if facts.linkage.interpreter.is_some() && uses_cuda(facts) && !belongs_to_others(&path) {
             survey.programs.push(path);
@@ -79,7 +94,7 @@ pub(crate) fn programs_and_rest(
     wholeness: Wholeness,
     evidence: &mut Evidence,
 ) {
-    let Survey { mut code, programs, components, findings } = survey;
+    let Survey { mut code, programs, components, findings, nvidias, compiling, reaching: _ } = survey;
     evidence.components.extend(components);
     evidence.findings.extend(findings);
     for path in &programs {
@@ -89,8 +104,23 @@ pub(crate) fn programs_and_rest(
         }
         evidence.units.push(unit);
     }
-    for at in code.into_iter().filter(|at| !programs::is_toolkit_file(&at.path)) {
+    let (toolkit, rest): (Vec<CodeAt>, Vec<CodeAt>) =
+        code.into_iter().partition(|at| programs::is_toolkit_file(&at.path));
+    for at in rest {
         evidence.units.extend(programs::unit(facts, files, search, &at.path, Wholeness::Part));
+    }
+    // A framework's CPU build beside NVIDIA's libraries does not use them.
+    if !evidence.units.is_empty() {
+        return;
+    }
+    evidence.units.extend(nvidias);
+    // In an image, NVIDIA's libraries wait for a program; in a directory that was named, they are what is asked about.
+    if evidence.kind == SubjectKind::Folder && !toolkit.is_empty() {
+        let name = "NVIDIA's libraries".to_owned();
+        evidence.units.push(packages::package(facts, files, name, toolkit, Role::Vendor));
+    }
+    if evidence.units.is_empty() {
+        evidence.units.extend(compiling);
     }
 }
 

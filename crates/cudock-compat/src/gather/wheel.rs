@@ -29,7 +29,7 @@ pub(super) fn evidence(path: &Path, name: &str, context: &Context<'_>) -> Result
     let mut survey = survey(&tree, "");
     let python = python::at(&files, SITE.to_owned(), "wheel", vec![SITE.to_owned()]);
     let (units, _) =
-        frameworks::units(context.facts, &files, &search, &python, arch, Wholeness::Part, &mut survey.code);
+        frameworks::units(context.facts, &files, &search, &python, arch, Wholeness::Part, &mut survey);
     let mut evidence =
         Evidence { subject: name.to_owned(), kind: SubjectKind::Wheel, cpu, units, ..Evidence::default() };
     programs_and_rest(context.facts, &files, &search, survey, Wholeness::Part, &mut evidence);
@@ -75,7 +75,8 @@ fn tree(path: &Path) -> Result<Tree<Kept>, GatherError> {
 fn opened(member: &mut impl Read, header: &Header) -> io::Result<Option<Kept>> {
     let mut bytes = Vec::new();
     member.by_ref().take(512).read_to_end(&mut bytes)?;
-    let text = header.path.ends_with("/METADATA") || header.path.ends_with("/version.py");
+    let path = &header.path;
+    let text = path.ends_with("/METADATA") || kept::is_record(path) || kept::is_source(path);
     if !text && !cudock_fatbin::is_candidate(&bytes) {
         return Ok(None);
     }

@@ -10,6 +10,7 @@ const MAX_SECTION: usize = 64 << 20;
 
 /// What the texts in an ELF file tell.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an observation of its own")]
 pub(crate) struct Words {
     /// Whether a CUDA runtime is linked into it.
     pub(crate) runtime_inside: bool,
@@ -19,23 +20,48 @@ pub(crate) struct Words {
     pub(crate) compiles: bool,
     /// Libraries it may open by itself.
     pub(crate) opens: Vec<String>,
+    /// Whether it can come to the driver at all: it links or names libcuda, NVRTC or the CUDA runtime, or has the runtime
+    /// inside. Libraries too, and so a wider net than `opens_driver`.
+    pub(crate) reaches_driver: bool,
+    /// NVIDIA's libraries that are linked into it statically and choose kernels by the card.
+    pub(crate) embeds: Vec<&'static str>,
 }
+
+/// Variables that switch on the logs of NVIDIA's libraries: only the libraries themselves name them.
+const EMBEDDED: [(&str, &str); 2] = [("cuBLAS", "CUBLAS_LOGDEST_DBG"), ("cuDNN", "CUDNN_LOGDEST_DBG")];
+/// What only those name that load the driver or compile for it.
+const DRIVER_NAMES: [&str; 2] = ["libcuda.so", "libnvrtc.so"];
 
 impl Words {
     pub(crate) fn of(bytes: &[u8], linkage: &Linkage) -> Self {
         let needs = |prefix: &str| linkage.needed.iter().any(|name| name.starts_with(prefix));
-        let texts = cudock_fatbin::section(bytes, ".rodata").unwrap_or_default();
-        let has = |words: &str| memmem::find(texts, words.as_bytes()).is_some();
+        let texts = cudock_fatbin::sections(bytes, ".rodata");
+        let has = |words: &str| texts.iter().any(|text| memmem::find(text, words.as_bytes()).is_some());
         let runtime_inside =
             !needs("libcudart.") && has("CUDA driver version is insufficient for CUDA runtime version");
-        let is_program = linkage.interpreter.is_some() && texts.len() <= MAX_SECTION;
+        let is_program = linkage.interpreter.is_some()
+            && texts.iter().map(|text| text.len()).sum::<usize>() <= MAX_SECTION;
+        let links = ["libcuda.so", "libcudart.so", "libnvrtc.so"].into_iter().any(needs);
+        let embedded = EMBEDDED.iter().filter(|(_, variable)| has(variable)).map(|(library, _)| *library);
         Self {
+            reaches_driver: runtime_inside || links || DRIVER_NAMES.iter().any(|name| has(name)),
+            embeds: embedded.collect(),
             runtime_inside,
             opens_driver: needs("libcuda.so") || (is_program && has("libcuda.so")),
             compiles: needs("libnvrtc.") || (is_program && has("libnvrtc.so")),
-            opens: if is_program { library_names(texts) } else { Vec::new() },
+            opens: texts
+                .iter()
+                .filter(|_| is_program)
+                .flat_map(|text| library_names(text))
+                .take(MAX_NAMES)
+                .collect(),
         }
     }
+}
+
+/// Whether Python source opens the driver by its name.
+pub(crate) fn source_opens_driver(source: &[u8]) -> bool {
+    memmem::find(source, b"libcuda.so").is_some()
 }
 
 /// Texts that are names of libraries.

@@ -8,12 +8,15 @@ mod code;
 mod devices;
 mod libcuda;
 mod place;
+mod range;
 mod rules;
 mod start;
 mod unit;
+mod unread;
 
 use cudock_facts::Facts;
 use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
+use cudock_facts::version::DriverVersion;
 use cudock_host::Verdict;
 use cudock_host::frameworks::Support;
 use serde::Serialize;
@@ -132,19 +135,49 @@ fn fails(error: Failure, reason: impl Into<String>) -> Stop {
     Stop { verdict: Verdict::Fails, error: Some(error), reason: reason.into() }
 }
 
-/// Judges a subject on a target.
+/// Judges a subject on a target. A driver that is named by its branch is judged by the branch's last release, and a
+/// finding says so where the first release answers differently.
 pub fn judge(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgement {
+    let mut judgement = judge_release(evidence, target, facts);
+    let Some(branch) = target.traits.branch_only else { return judgement };
+    let mut first = target.clone();
+    first.driver = Some(DriverVersion::of_branch(branch));
+    let first = judge_release(evidence, &first, facts);
+    if first.verdict != judgement.verdict {
+        let last = target.driver.map_or_else(String::new, |driver| format!(" ({driver})"));
+        let verdict = first.verdict.name();
+        let message = format!(
+            "R{branch} is judged by its last release{last}; with its first releases the verdict is `{verdict}`: {}",
+            first.reason
+        );
+        judgement.findings.push(Finding {
+            code: codes::BRANCH_RELEASES_DIFFER,
+            severity: Severity::Warning,
+            message,
+            evidence: vec![Seen::new("--driver", format!("R{branch}"))],
+            fix: "pass the full driver version (`nvidia-smi` prints it) to --driver".to_owned(),
+        });
+        judgement.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    }
+    judgement
+}
+
+fn judge_release(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgement {
     let mut case = Case { evidence, target, facts, findings: Vec::new(), rules: Vec::new() };
     case.findings.extend(target.traits.notes.iter().cloned());
     case.findings.extend(evidence.findings.iter().cloned());
     let (outcome, units) = match questions(&mut case) {
         Ok((libcuda, stop)) => {
-            let units: Vec<UnitJudgement> = evidence
+            let mut units: Vec<UnitJudgement> = evidence
                 .units
                 .iter()
                 .map(|unit| unit::judge(&mut case, unit, &libcuda, stop.as_ref()))
                 .collect();
-            (combined(&mut case, &units, stop), units)
+            for range in &evidence.ranges {
+                units.push(range::judge(&mut case, range, &libcuda, stop.as_ref()));
+            }
+            let outcome = combined(&mut case, &units, stop);
+            (unread::weigh(&mut case, outcome), units)
         }
         Err(stop) => (stop, Vec::new()),
     };
@@ -194,6 +227,7 @@ pub fn judge_start(evidence: &Evidence, target: &Target, facts: &Facts) -> Optio
 /// The questions before any unit: an error ends them; what stops only programs that use the GPU comes back beside the
 /// driver library.
 fn questions(case: &mut Case<'_>) -> Result<(libcuda::Libcuda, Option<Stop>), Stop> {
+    built(case)?;
     place::check(case)?;
     start::check(case)?;
     let libcuda = libcuda::choose(case);
@@ -201,10 +235,24 @@ fn questions(case: &mut Case<'_>) -> Result<(libcuda::Libcuda, Option<Stop>), St
     Ok((libcuda, stop))
 }
 
+/// Whether there will be anything to start.
+fn built(case: &mut Case<'_>) -> Result<(), Stop> {
+    let Some(failure) = &case.evidence.build_failure else { return Ok(()) };
+    case.applies("B1", failure.reason.clone());
+    let (reason, seen) = (failure.reason.clone(), failure.evidence.clone());
+    case.find(Severity::Error, failure.code, reason.clone(), seen, failure.fix.clone());
+    Err(fails(other_error(&failure.error, failure.message.clone()), reason))
+}
+
 /// What the subject as a whole will do: the worst of what can use the GPU. A unit that was never meant to use one
 /// decides only where there is nothing else.
 fn combined(case: &mut Case<'_>, units: &[UnitJudgement], stop: Option<Stop>) -> Stop {
     let counts = |index: usize, verdict: Verdict| {
+        // Ranges come behind the units.
+        if index >= case.evidence.units.len() {
+            let mut ranges = case.evidence.ranges.iter().skip(index - case.evidence.units.len());
+            return ranges.next().is_some_and(range::is_meant_for_gpu);
+        }
         case.evidence.units.get(index).is_some_and(|unit| {
             let meant_for_gpu = !matches!(unit.support, Support::Cpu { .. });
             // What an extension does is a question of its own, where the framework's answer is known.
@@ -217,27 +265,24 @@ fn combined(case: &mut Case<'_>, units: &[UnitJudgement], stop: Option<Stop>) ->
         let judged = units.iter().enumerate().rev().filter(|(index, unit)| wanted(*index, unit.verdict));
         judged.max_by_key(|(_, unit)| unit.verdict)
     };
-    let chosen = worst_of(&counts).or_else(|| worst_of(&|_, _| true));
+    // A CPU build decides only where nothing else could use the GPU.
+    let could_use_gpu = |index: usize, _: Verdict| {
+        case.evidence.units.get(index).is_some_and(|unit| !matches!(unit.support, Support::Cpu { .. }))
+    };
+    let chosen = worst_of(&counts).or_else(|| worst_of(&could_use_gpu)).or_else(|| worst_of(&|_, _| true));
     if let Some((_, unit)) = chosen {
         let is_itself = units.len() == 1 && case.evidence.kind == SubjectKind::Program;
         let reason = if is_itself { unit.reason.clone() } else { format!("{}: {}", unit.name, unit.reason) };
         return Stop { verdict: unit.verdict, error: unit.error.clone(), reason };
     }
-    if let Some(why) = &case.evidence.partial {
-        let reason = format!("nothing that uses a GPU was found, and {why}");
-        case.find(
-            Severity::Warning,
-            codes::NOT_READ,
-            reason.clone(),
-            Vec::new(),
-            "check the built image instead",
-        );
-        return Stop { verdict: Verdict::Unknown, error: None, reason };
-    }
     if let Some(stop) = stop.filter(|_| case.evidence.kind == SubjectKind::Program) {
         return stop;
     }
+    // Only what was read entirely is known not to use a GPU; the caller says what is missing.
     let reason = "nothing in it can use a GPU".to_owned();
+    if !case.evidence.unread.is_empty() {
+        return Stop { verdict: Verdict::Cpu, error: None, reason };
+    }
     let looked = "no GPU code, no program that loads CUDA, no framework with CUDA support was found";
     case.find(
         Severity::Warning,

@@ -17,6 +17,7 @@ macro_rules! rules {
 }
 
 rules! {
+    "B1": "A base image, a package version or a compiler target that does not exist ends the build: there is nothing to start.",
     "Q1": "An image or program runs on processors of its own architecture only; otherwise the kernel says `exec format error`.",
     "Q2": "A driver branch drives the generations between the oldest it kept and the newest it knew; a card outside is not seen (error 100).",
     "V1": "NVIDIA_VISIBLE_DEVICES decides whether the runtime injects anything: void, empty or unset nothing, none the driver without a card.",
@@ -46,6 +47,8 @@ rules! {
     "P4": "PTX needs the driver's compiler library (error 221) and compiling must not be switched off (error 223).",
     "P5": "PTX never helps an older card.",
     "R1": "A module without machine code or PTX for the card fails at its first launch: error 209, or 500 where the device side was linked.",
+    "R2": "A package is judged library by library: one without code for the card is optional if others cover it.",
+    "R3": "cuBLAS and cuDNN support the cards of their own toolkit: PTX does not carry an older one to a newer card.",
     "M1": "NVSwitch machines need a running fabric manager (802); MIG needs an instance (100); compute mode may keep programs out (46).",
     "N1": "CUDA runs on NVIDIA's cards only.",
 }

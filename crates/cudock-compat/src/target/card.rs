@@ -24,7 +24,9 @@ impl Target {
         let driver_assumed = assumed.map(|driver| {
             format!("no driver was named: {driver} is the newest in the tables that drives it")
         });
+        let branch_only = driver.filter(|driver| !driver.is_exact()).map(DriverVersion::branch);
         let driver = if row.vendor == Vendor::Nvidia { driver.or(assumed) } else { None };
+        let driver = driver.map(|driver| facts.drivers().last_release(driver));
         let branch = driver.and_then(|driver| facts.drivers().branch_of(driver));
         Self {
             gpu: Some(row.id.clone()),
@@ -32,6 +34,7 @@ impl Target {
             driver,
             cuda: branch.map(|branch| branch.cuda),
             sku: None,
+            service: None,
             traits: Traits {
                 vendor: row.vendor,
                 forward_compat: row.forward_compat,
@@ -41,6 +44,7 @@ impl Target {
                 cpu: own_processor(row).map(str::to_owned),
                 ptx_isa: branch.map(|branch| branch.ptx_isa),
                 wsl: false,
+                branch_only,
                 driver_assumed,
                 start: StartPath::default(),
                 machine: None,
@@ -58,6 +62,7 @@ impl Target {
             driver,
             cuda: branch.map(|branch| branch.cuda),
             sku: None,
+            service: None,
             traits: Traits {
                 vendor: Vendor::Nvidia,
                 forward_compat: ForwardCompatClass::BrandDependent,
@@ -67,6 +72,7 @@ impl Target {
                 cpu: None,
                 ptx_isa: branch.map(|branch| branch.ptx_isa),
                 wsl: false,
+                branch_only: None,
                 driver_assumed: None,
                 start: StartPath::default(),
                 machine: None,
@@ -111,7 +117,7 @@ fn newest_driver(facts: &Facts, row: &Gpu) -> Option<DriverVersion> {
     let branches =
         facts.drivers().branch.iter().filter(|branch| last.is_none_or(|last| branch.branch <= last));
     let newest = branches.max_by_key(|branch| branch.branch)?;
-    Some(newest.latest_linux.unwrap_or(DriverVersion::of_branch(newest.branch)))
+    Some(facts.drivers().last_release(DriverVersion::of_branch(newest.branch)))
 }
 
 /// The processor of cards that are sold with one.

@@ -23,6 +23,9 @@ pub struct Target {
     pub cuda: Option<CudaVersion>,
     /// The Azure size.
     pub sku: Option<String>,
+    /// The Azure service that the driver is taken from, where there is a size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
     /// What else decides.
     #[serde(skip)]
     pub traits: Traits,
@@ -47,6 +50,8 @@ pub struct Traits {
     pub ptx_isa: Option<PtxIsa>,
     /// Whether the driver is Windows', under WSL2.
     pub wsl: bool,
+    /// The branch, where the driver was named by its branch alone: its last release is judged.
+    pub branch_only: Option<u16>,
     /// Why this driver: none if it was given.
     pub driver_assumed: Option<String>,
     /// How containers are started.

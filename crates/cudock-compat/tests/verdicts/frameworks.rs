@@ -59,15 +59,15 @@ case!(
 case!(
     a_wheel_whose_code_is_not_in_the_tables_is_not_known,
     "2.4",
-    torch("2.9.1", "cu130"),
+    torch("2.11.0", "cu129"),
     gpu("A100", "580.95.05"),
     unknown().finding("CD0408")
 );
 case!(
     a_wheel_whose_code_is_not_in_the_tables_still_needs_its_driver,
     "D2",
-    torch("2.9.1", "cu130"),
-    gpu("A100", "570.124.06"),
+    torch("2.11.0", "cu129"),
+    gpu("A100", "470.256.02"),
     fails(35)
 );
 

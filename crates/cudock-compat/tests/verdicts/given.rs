@@ -2,7 +2,7 @@
 
 use cudock_compat::evidence::{
     Code, CodeFile, CompatNote, CopyKind, DriverCopy, Effect, Evidence, Missing, Pattern, Reach, Role,
-    Runtime, SubjectKind, Unit, UnitKind,
+    Runtime, SubjectKind, Unit, UnitKind, Unread,
 };
 use cudock_facts::version::{CudaVersion, PtxArch, PtxIsa, SmArch};
 use cudock_host::frameworks::Support;
@@ -75,6 +75,8 @@ impl Part {
             device_linked: false,
             loose: false,
             toolkit: None,
+            embeds: Vec::new(),
+            needed: Vec::new(),
         };
         match &mut self.0.code {
             Code::Files(files) => files.push(file),
@@ -118,6 +120,18 @@ impl Part {
         let (broken, needed_by) = (Some(format!("/opt/first/{library}")), self.0.path.clone());
         let library = library.to_owned();
         self.0.missing.push(Missing { library, needed_by, version: None, broken, effect: Effect::Fails });
+        self
+    }
+
+    /// NVIDIA's libraries that are linked into the last file.
+    pub(crate) fn embeds(mut self, libraries: &[&'static str]) -> Self {
+        self.last_file().embeds = libraries.to_vec();
+        self
+    }
+
+    /// A library that the last file cannot be loaded without.
+    pub(crate) fn needs(mut self, library: &str) -> Self {
+        self.last_file().needed.push(library.to_owned());
         self
     }
 
@@ -216,7 +230,8 @@ impl Given {
     }
 
     pub(crate) fn partly_read(mut self) -> Self {
-        self.0.partial = Some("a layer was not read".to_owned());
+        let [what, at, why, fix] = ["a layer", "/image", "was not read", "pull it"].map(str::to_owned);
+        self.0.unread.push(Unread { what, at, why, fix });
         self
     }
 

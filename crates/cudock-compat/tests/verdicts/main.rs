@@ -27,6 +27,7 @@ mod injection;
 mod libraries;
 mod measured;
 mod order;
+mod packages;
 mod ptx;
 mod system;
 mod worked_examples;

@@ -162,3 +162,24 @@ case!(
     gpu("H100", "550.54.15"),
     unknown().finding("CD0610")
 );
+case!(
+    a_cpu_build_beside_something_unread_is_unknown,
+    "2.4",
+    image().with(cpu_build("onnxruntime 1.22.0", Alarm::Note)).partly_read(),
+    gpu("H100", "550.54.15"),
+    unknown().finding("CD0610")
+);
+case!(
+    a_library_that_something_unread_may_bring_is_not_known_to_be_missing,
+    "2.4",
+    image().with(onnxruntime("1.22.0").missing("libcublasLt.so.12", Effect::UsesCpu)).partly_read(),
+    gpu("H100", "550.54.15"),
+    unknown().finding("CD0403").finding("CD0610")
+);
+case!(
+    code_that_does_not_fit_fails_whatever_was_not_read,
+    "2.4",
+    image().with(sass(&["sm_80"])).partly_read(),
+    gpu("V100", "550.54.15"),
+    fails(209).finding("CD0501").finding("CD0610")
+);

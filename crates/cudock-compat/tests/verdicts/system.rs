@@ -159,3 +159,41 @@ case!(
     Target::of_gpu(facts(), "V100", None).unwrap(),
     works().finding("CD0218")
 );
+
+fn on_service(name: &str) -> Target {
+    Target::of_size(facts(), name, None, Date::new(2026, 11, 15).unwrap()).unwrap()
+}
+
+#[test]
+fn a_size_brings_the_driver_of_the_services_image_and_says_which() {
+    for (name, driver, said) in [
+        (
+            "Standard_NC4as_T4_v3",
+            "580.126.16",
+            "ubuntu-hpc:2204 (2026-07-17) brings; a virtual machine is assumed",
+        ),
+        ("vm/Standard_ND40rs_v2", "580.126.16", "ubuntu-hpc:2204-v100"),
+        ("batch/Standard_NC4as_T4_v3", "580.126.16", "Azure Batch with microsoft-dsvm:ubuntu-hpc:2204"),
+        ("aks/Standard_NC4as_T4_v3", "580.159.04", "Azure Kubernetes Service with Ubuntu node image"),
+        ("AKS/nv36ads_a10_v5", "570.211.01", "node image 202606.08.1 or later"),
+        ("Standard_NC72ds_xl_RTXPRO6000BSE_v6", "595.58.03", "NvidiaGpuDriverLinux"),
+    ] {
+        let target = on_service(name);
+        assert_eq!(target.driver.unwrap().to_string(), driver, "{name}");
+        let assumed = target.traits.driver_assumed.unwrap();
+        assert!(assumed.contains(said), "{name}: {assumed}");
+    }
+    let unknown = on_service("ml-cluster/Standard_NC4as_T4_v3");
+    let assumed = unknown.traits.driver_assumed.unwrap();
+    assert!(assumed.contains("no source gives the driver of Azure Machine Learning"), "{assumed}");
+    let wrong = Target::of_size(facts(), "aksx/Standard_NC4as_T4_v3", None, Date::new(2026, 11, 15).unwrap());
+    assert_eq!(wrong.unwrap_err().near, ["aks"]);
+}
+
+case!(
+    a_program_for_a_newer_toolkit_than_the_services_driver_fails_on_that_size,
+    "A19",
+    ptx(&[("compute_90", "9.2")]),
+    on_service("Standard_NC40ads_H100_v5"),
+    answers(222)
+);

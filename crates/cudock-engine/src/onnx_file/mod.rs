@@ -57,6 +57,15 @@ impl OnnxModel {
         self
     }
 
+    /// Adds an input without a shape: it takes tensors of any rank.
+    #[must_use]
+    pub fn unranked_input(mut self, name: &str, dtype: DType) -> Self {
+        let tensor_type = Some(proto::TensorType { elem_type: onnx_type(dtype), shape: None });
+        let value = proto::ValueInfo { name: name.to_owned(), r#type: Some(proto::Type { tensor_type }) };
+        self.graph.input.push(value);
+        self
+    }
+
     /// Adds an output.
     #[must_use]
     pub fn output(mut self, name: &str, dtype: DType, shape: &[Option<usize>]) -> Self {
@@ -72,6 +81,21 @@ impl OnnxModel {
             data_type: onnx_type(dtype),
             name: name.to_owned(),
             raw_data: data,
+            ..proto::Tensor::default()
+        });
+        self
+    }
+
+    /// Adds a constant whose data is in a file beside the model.
+    #[must_use]
+    pub fn external(mut self, name: &str, dtype: DType, shape: &[usize], file: &str) -> Self {
+        self.graph.initializer.push(proto::Tensor {
+            dims: shape.iter().map(|&size| as_i64(size)).collect(),
+            data_type: onnx_type(dtype),
+            name: name.to_owned(),
+            external_data: vec![proto::Entry { key: "location".to_owned(), value: file.to_owned() }],
+            data_location: 1,
+            ..proto::Tensor::default()
         });
         self
     }

@@ -76,6 +76,18 @@ pub(super) struct Tensor {
     pub(super) name: String,
     #[prost(bytes = "vec", tag = "9")]
     pub(super) raw_data: Vec<u8>,
+    #[prost(message, repeated, tag = "13")]
+    pub(super) external_data: Vec<Entry>,
+    #[prost(int32, tag = "14")]
+    pub(super) data_location: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Entry {
+    #[prost(string, tag = "1")]
+    pub(super) key: String,
+    #[prost(string, tag = "2")]
+    pub(super) value: String,
 }
 
 #[derive(Clone, PartialEq, Message)]

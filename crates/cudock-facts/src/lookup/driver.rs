@@ -36,6 +36,19 @@ impl Drivers {
         self.minor_compat.iter().map(answer).collect()
     }
 
+    /// Whether a program built with a toolkit starts on a driver. True for a driver newer than all rows.
+    pub fn runs_toolkit(&self, driver: DriverVersion, cuda: CudaVersion) -> bool {
+        let oldest = self.branch.iter().map(|row| row.branch).min();
+        let runs = self.runs(driver);
+        let of_major = runs.iter().find(|(major, _)| *major == cuda.major()).map(|(_, runs)| *runs);
+        match of_major {
+            Some(Runs::All | Runs::AllButPtxAfter(_)) => true,
+            Some(Runs::UpTo(own, _)) => cuda <= own,
+            Some(Runs::None(_)) => false,
+            None => oldest.is_none_or(|oldest| driver.branch() >= oldest),
+        }
+    }
+
     /// The branch a driver belongs to: the newest that begins at or below it. None for a driver older than all
     /// rows, or newer than the newest branch by ten or more, of which nothing is known.
     pub fn branch_of(&self, driver: DriverVersion) -> Option<&Branch> {
@@ -43,6 +56,15 @@ impl Drivers {
             self.branch.iter().filter(|row| row.branch <= driver.branch()).max_by_key(|row| row.branch)?;
         let newest = self.branch.iter().map(|row| row.branch).max()?;
         (branch.branch != newest || driver.branch() < newest + 10).then_some(branch)
+    }
+
+    /// The release that a driver named by a user stands for: itself, or the last release of a branch.
+    pub fn last_release(&self, driver: DriverVersion) -> DriverVersion {
+        if driver.is_exact() {
+            return driver;
+        }
+        let row = self.branch.iter().find(|row| row.branch == driver.branch());
+        row.and_then(|row| row.latest_linux).unwrap_or(DriverVersion::end_of_branch(driver.branch()))
     }
 
     /// The branch that carries a CUDA version by itself.

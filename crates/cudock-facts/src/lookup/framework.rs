@@ -1,6 +1,10 @@
 use pep440_rs::Version;
 
-use crate::tables::{Frameworks, JaxPlugin, OnnxruntimeGpu, TensorflowRelease, TorchBuild, TorchRelease};
+use crate::tables::{
+    Drivers, Frameworks, JaxPlugin, OnnxruntimeGpu, TensorflowRelease, TorchBuild, TorchRelease,
+};
+
+use crate::version::{Capability, DriverVersion};
 
 /// Which wheel of a PyTorch release is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +41,21 @@ impl Frameworks {
         })
     }
 
+    /// The newest PyTorch build that starts on a driver and has code for all of some GPUs.
+    pub fn newest_torch<'a>(
+        &'a self,
+        drivers: &Drivers,
+        driver: Option<DriverVersion>,
+        cards: &[Capability],
+    ) -> Option<(&'a Version, &'a TorchBuild)> {
+        let fits = |build: &&TorchBuild| {
+            driver.is_none_or(|driver| drivers.runs_toolkit(driver, build.cuda)) && build.has_code_for(cards)
+        };
+        let newest = |build: &'a TorchBuild| Some((build.versions.iter().max()?, build));
+        let builds = self.torch_build.iter().filter(fits).filter_map(newest);
+        builds.max_by(|(a, one), (b, other)| a.cmp(b).then(one.cuda.cmp(&other.cuda)))
+    }
+
     /// The PyTorch releases a torchvision release goes with.
     pub fn torch_with_torchvision(&self, version: &Version) -> impl Iterator<Item = &TorchRelease> {
         let version = without_local(version);
@@ -58,11 +77,26 @@ impl Frameworks {
             .or_else(|| self.onnxruntime_gpu.iter().find(|row| minor(&row.version) == minor(version)))
     }
 
-    /// A JAX plugin release: the row of that version, or the newest before it.
+    /// A JAX plugin release: the row of that version, of a rebuild of it (0.12.0.1 for 0.12.0), or else the newest
+    /// before it of the same minor. Not every patch release was read.
     pub fn jax_plugin(&self, package: &str, version: &Version) -> Option<&JaxPlugin> {
-        self.jax_plugin
-            .iter()
-            .filter(|row| row.package == package && row.version <= *version)
-            .max_by(|a, b| a.version.cmp(&b.version))
+        let rows = || self.jax_plugin.iter().filter(|row| row.package == package);
+        let minor = |version: &Version| version.release().iter().take(2).copied().collect::<Vec<_>>();
+        rows()
+            .find(|row| row.version == *version)
+            .or_else(|| rows().find(|row| row.version.release().starts_with(version.release())))
+            .or_else(|| {
+                rows()
+                    .filter(|row| row.version < *version && minor(&row.version) == minor(version))
+                    .max_by(|a, b| a.version.cmp(&b.version))
+            })
+    }
+}
+
+impl TorchBuild {
+    /// Whether it has machine code for each of some GPUs. False where its code is not known.
+    pub fn has_code_for(&self, cards: &[Capability]) -> bool {
+        let code = self.sass.as_deref().unwrap_or_default();
+        cards.iter().all(|card| code.iter().any(|code| code.runs_on(*card)))
     }
 }

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use crate::suggest;
-use crate::tables::{Images, LibraryPath, Requirement, TagStatus, Tags};
+use crate::tables::{FrameworkImage, Images, LibraryPath, Requirement, TagStatus, Tags};
 use crate::version::CudaRelease;
 
 /// A tag of nvidia/cuda, taken apart: `12.4.1-cudnn-runtime-ubuntu22.04`.
@@ -29,6 +29,26 @@ pub enum TagVerdict<'a> {
         /// Tags that exist.
         near: Vec<String>,
     },
+}
+
+/// A framework's image, by its tag.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundFramework<'a> {
+    /// The row that its tag fits.
+    pub row: &'a FrameworkImage,
+    /// The framework's version.
+    pub version: &'a str,
+    /// The CUDA version, where the tag names it.
+    pub cuda: Option<&'a str>,
+    /// The flavour, where the tag names one.
+    pub flavour: &'a str,
+}
+
+impl FrameworkImage {
+    /// Whether a flavour rests on an nvidia/cuda image.
+    pub fn is_on_cuda_image(&self, flavour: &str) -> bool {
+        self.on_cuda_image.iter().any(|known| known == "*" || known == flavour)
+    }
 }
 
 impl ImageTag {
@@ -108,6 +128,68 @@ impl Images {
         })
     }
 
+    /// The image of a framework that a tag names.
+    pub fn framework_image<'a>(&'a self, repository: &str, tag: &'a str) -> Option<FoundFramework<'a>> {
+        self.framework.iter().filter(|row| row.repository == repository).find_map(|row| {
+            let found = captures(&row.tag, tag)?;
+            let value = |name: &str| found.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
+            let version =
+                value("version").filter(|version| version.starts_with(|c: char| c.is_ascii_digit()))?;
+            let flavour = value("flavour").unwrap_or_default();
+            Some(FoundFramework { row, version, cuda: value("cuda"), flavour })
+        })
+    }
+
+    /// Tags that exist and are most like what was written, whatever that was.
+    pub fn nearest(&self, written: &str) -> Vec<String> {
+        let end = written.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(written.len());
+        let version = written.get(..end).unwrap_or_default().trim_end_matches('.');
+        let minor: Vec<&str> = version.split('.').take(2).collect();
+        let of_minor = |cuda: &CudaRelease| {
+            let known = cuda.to_string();
+            let known: Vec<&str> = known.split('.').take(minor.len()).collect();
+            known == minor
+        };
+        let kind = |text: &str| ["devel", "runtime", "base"].into_iter().find(|kind| text.contains(kind));
+        let os = written.rsplit('-').next().unwrap_or_default();
+        let is_whole = |tags: &&Tags| tags.status == TagStatus::Supported;
+        let newest = self.tag.iter().filter(is_whole).map(|tags| tags.cuda).max();
+        let known = |tag: &ImageTag| {
+            let cuda = tag.cuda.parse::<CudaRelease>().ok();
+            if self.tag.iter().any(|row| of_minor(&row.cuda)) {
+                cuda.is_some_and(|cuda| of_minor(&cuda))
+            } else {
+                cuda == newest
+            }
+        };
+        let mut tags: Vec<ImageTag> = self.all_tags().filter(known).collect();
+        let wanted = kind(written).unwrap_or("base");
+        let has_cudnn = written.contains("cudnn");
+        tags.sort_by_key(|tag| {
+            let misses = u8::from(kind(&tag.flavour) != Some(wanted)) * 4
+                + u8::from(tag.flavour.contains("cudnn") != has_cudnn) * 2
+                + u8::from(tag.os != os);
+            let ubuntu = tag.os.strip_prefix("ubuntu").map(str::to_owned);
+            (misses, std::cmp::Reverse((ubuntu, tag.cuda.parse::<CudaRelease>().ok())))
+        });
+        tags.iter().take(3).map(ToString::to_string).collect()
+    }
+
+    /// The tag of a supported release to use in place of one that ended: the same flavour and system, nearest above.
+    pub fn successor(&self, tag: &ImageTag) -> Option<ImageTag> {
+        let own = tag.cuda.parse::<CudaRelease>().ok()?;
+        let supported = |cuda: &CudaRelease| {
+            self.tag.iter().any(|row| row.cuda == *cuda && row.status == TagStatus::Supported)
+        };
+        let plain = |flavour: &str| flavour.replace("cudnn8", "cudnn").replace("cudnn9", "cudnn");
+        let fits = |known: &ImageTag| {
+            known.os == tag.os
+                && plain(&known.flavour) == plain(&tag.flavour)
+                && known.cuda.parse::<CudaRelease>().is_ok_and(|cuda| cuda > own && supported(&cuda))
+        };
+        self.all_tags().filter(fits).min_by_key(|known| known.cuda.parse::<CudaRelease>().ok())
+    }
+
     fn near(&self, tag: &ImageTag) -> Vec<String> {
         let among = |fits: &dyn Fn(&ImageTag) -> bool| -> Vec<String> {
             let tags: Vec<String> = self.all_tags().filter(fits).map(|tag| tag.to_string()).collect();
@@ -118,4 +200,23 @@ impl Images {
         let near = among(&|known| known.cuda.starts_with(&tag.cuda));
         if near.is_empty() { among(&|_| true) } else { near }
     }
+}
+
+/// The parts of a text that stand where a template has names in braces.
+fn captures<'a>(template: &'a str, text: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
+    let mut found = Vec::new();
+    let (mut template, mut text) = (template, text);
+    while let Some((literal, rest)) = template.split_once('{') {
+        text = text.strip_prefix(literal)?;
+        let (name, rest) = rest.split_once('}')?;
+        let next = rest.split('{').next().unwrap_or_default();
+        let end = if next.is_empty() { text.len() } else { text.find(next)? };
+        let (value, behind) = text.split_at_checked(end)?;
+        if value.is_empty() {
+            return None;
+        }
+        found.push((name, value));
+        (template, text) = (rest, behind);
+    }
+    (template == text).then_some(found)
 }

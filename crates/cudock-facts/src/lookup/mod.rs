@@ -6,12 +6,15 @@ mod gpu;
 mod image;
 mod message;
 mod meter;
+mod package;
 mod runtime;
 mod size;
+mod support;
 
 pub use driver::Runs;
 pub use framework::{TorchWheel, without_local};
-pub use image::{ImageTag, TagVerdict};
+pub use image::{FoundFramework, ImageTag, TagVerdict};
+pub use package::{NamedCuda, PackageIndex, PackageUse};
 
 /// What a look-up by name found.
 #[derive(Debug, Clone, PartialEq)]

@@ -64,6 +64,9 @@ pub struct Size {
     pub infiniband_gbps: Option<u32>,
     /// `NVLink` between its GPUs.
     pub nvlink: Option<String>,
+    /// Whether it is made as a confidential VM only.
+    #[serde(default)]
+    pub confidential: bool,
     /// `x86_64` or aarch64.
     pub cpu_arch: String,
     /// Hypervisor generations it boots.
@@ -185,6 +188,15 @@ pub struct Services {
     /// Published start-up times.
     #[serde(default)]
     pub startup: Vec<Startup>,
+    /// Which service takes which series.
+    #[serde(default)]
+    pub support: Vec<Support>,
+    /// Azure's regions.
+    #[serde(default)]
+    pub region: Vec<Region>,
+    /// Series that only some regions have.
+    #[serde(default)]
+    pub series_region: Vec<SeriesRegions>,
 }
 
 /// A service.
@@ -288,18 +300,110 @@ pub struct Profile {
 pub struct AzureDriver {
     /// The service's id.
     pub service: String,
-    /// Which sizes.
+    /// Which sizes, for people.
     pub applies_to: String,
+    /// The series it is for; empty if for every size of this kind that no other row of the service names.
+    #[serde(default)]
+    pub series: Vec<String>,
     /// Its kind.
     pub kind: SizeDriver,
     /// Its version, where known.
     pub version: Option<DriverVersion>,
+    /// Its branch, where no more than that is known.
+    pub branch: Option<u16>,
+    /// The image or extension that brings it.
+    pub image: Option<String>,
     /// How old that is.
     pub as_of: Option<Date>,
     /// What else to know.
     pub note: Option<String>,
     /// Where it was read.
     pub source: Vec<String>,
+}
+
+/// Whether a service takes the sizes of a series.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Support {
+    /// The service, or a part of it: `ml-cluster`.
+    pub service: String,
+    /// The series.
+    pub series: String,
+    /// What the sources say.
+    pub value: SupportValue,
+    /// Whether the source speaks of a sibling of the service.
+    #[serde(default)]
+    pub inferred: bool,
+    /// Whether the user installs the driver.
+    #[serde(default)]
+    pub own_driver: bool,
+    /// The day of the source.
+    pub as_of: Date,
+    /// What else to know.
+    pub note: Option<String>,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+/// What sources say about a series on a service, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SupportValue {
+    /// A page says that it is taken.
+    Documented,
+    /// No page does, but it is known to have run.
+    InUse,
+    /// No page names it.
+    NotListed,
+    /// A page says that it is not taken.
+    Refused,
+}
+
+/// A region.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Region {
+    /// `westeurope`
+    pub name: String,
+    /// Whether it is on the list of public regions.
+    #[serde(default = "yes")]
+    pub listed: bool,
+    /// The cloud it belongs to, if not the public one.
+    pub cloud: Option<String>,
+    /// Whether access has to be requested.
+    #[serde(default)]
+    pub restricted: bool,
+    /// Whether it has availability zones.
+    #[serde(default = "yes")]
+    pub zones: bool,
+    /// What else to know.
+    pub note: Option<String>,
+    /// The day of the source.
+    pub as_of: Date,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+/// The regions that have a series.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeriesRegions {
+    /// The series.
+    pub series: String,
+    /// Its regions.
+    pub regions: Vec<String>,
+    /// Whether the source gives these as all there are.
+    pub complete: bool,
+    /// The day of the source.
+    pub as_of: Date,
+    /// What else to know.
+    pub note: Option<String>,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// How a service behaves where one would not expect it.
@@ -433,9 +537,16 @@ row!(AzureDriver, |row| {
 });
 row!(Behaviour, |row| format!("{}/{}", row.service, row.id));
 row!(Startup, |row| format!("{}/{}", row.service, row.figure));
+row!(Support, |row| format!("{}/{}", row.service, row.series));
+row!(Region, |row| row.name.clone());
+row!(SeriesRegions, |row| row.series.clone());
 row!(Storage, |row| row.id.clone());
 row!(StoragePrice, |row| format!("{}/{}/{}", row.storage, row.meter, row.region));
 row!(StorageLimit, |row| format!("{}/{}", row.storage, row.key));
 table_file!(Sizes, "azure_sizes", [size, outdated, discrepancy]);
-table_file!(Services, "azure_services", [service, limit, profile, driver, behaviour, startup]);
+table_file!(
+    Services,
+    "azure_services",
+    [service, limit, profile, driver, behaviour, startup, support, region, series_region]
+);
 table_file!(StorageTable, "azure_storage", [storage, price, limit]);

@@ -1,3 +1,5 @@
+use std::sync::OnceLock;
+
 use serde::{Deserialize, Serialize};
 
 use super::header::{Header, row, table_file};
@@ -12,6 +14,47 @@ pub struct Gpus {
     /// The cards.
     #[serde(default)]
     pub gpu: Vec<Gpu>,
+    /// Chips with the PCI ids of their boards, for cards without a row of their own.
+    #[serde(default)]
+    pub chip: Vec<Chip>,
+    /// Rows made from `chip` when a look-up first needs them.
+    #[serde(skip)]
+    pub(crate) of_chips: OnceLock<OfChips>,
+}
+
+/// What the chip table adds to the rows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct OfChips {
+    /// Rows for boards that have none of their own.
+    pub(crate) rows: Vec<Gpu>,
+    /// Other product names of boards that have one, with the number of their row.
+    pub(crate) aliases: Vec<(String, usize)>,
+}
+
+/// A chip: every board with it has its compute capability.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Chip {
+    /// GK210
+    pub id: String,
+    /// Compute capability.
+    pub capability: Capability,
+    /// The generation.
+    pub architecture: String,
+    /// One line per device: its PCI id, then the product names it stands for, separated by `|`.
+    pub devices: String,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+impl Chip {
+    /// The devices: PCI id and product names.
+    pub fn devices(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        self.devices.lines().filter(|line| !line.is_empty()).map(|line| match line.split_once(' ') {
+            Some((id, names)) => (id, names.split('|').collect()),
+            None => (line, Vec::new()),
+        })
+    }
 }
 
 /// A GPU model, as far as software can tell models apart.
@@ -100,4 +143,5 @@ pub enum KernelModule {
 }
 
 row!(Gpu, |row| row.id.clone());
-table_file!(Gpus, "gpus", [gpu]);
+row!(Chip, |row| row.id.clone());
+table_file!(Gpus, "gpus", [gpu, chip]);

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::header::{Header, Rule, row, table_file};
 use crate::version::{CudaRelease, CudaVersion};
 
-/// `images.toml`: the nvidia/cuda images.
+/// `images.toml`: the nvidia/cuda images, and others that Dockerfiles start from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Images {
@@ -24,9 +24,59 @@ pub struct Images {
     /// The images' `LD_LIBRARY_PATH`.
     #[serde(default)]
     pub library_path: Vec<LibraryPath>,
+    /// Repositories of NVIDIA's that are gone.
+    #[serde(default)]
+    pub renamed: Vec<RenamedImage>,
+    /// Images without anything that uses a GPU.
+    #[serde(default)]
+    pub plain: Vec<PlainImage>,
+    /// Images that hold a framework.
+    #[serde(default)]
+    pub framework: Vec<FrameworkImage>,
     /// What holds for all of them.
     #[serde(default)]
     pub rule: Vec<Rule>,
+}
+
+/// A repository that is no longer filled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RenamedImage {
+    /// "nvidia/cuda-arm64"
+    pub repository: String,
+    /// What became of it.
+    pub text: String,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+/// An image without CUDA and without a framework.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlainImage {
+    /// "python", "debian" …
+    pub repository: String,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+/// Images of a framework, whose tags tell its version.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FrameworkImage {
+    /// "pytorch/pytorch"
+    pub repository: String,
+    /// How tags are written: "{version}-cuda{cuda}-cudnn{cudnn}-{flavour}".
+    pub tag: String,
+    /// The Python package in it.
+    pub package: String,
+    /// Whether the CUDA libraries that the framework needs are in it.
+    pub gpu: bool,
+    /// Flavours that rest on an nvidia/cuda image and have its start condition; "*" for all.
+    #[serde(default)]
+    pub on_cuda_image: Vec<String>,
+    /// Where it was read.
+    pub source: Vec<String>,
 }
 
 /// The tags of one CUDA release.
@@ -192,8 +242,15 @@ row!(Tags, |row| row.cuda.to_string());
 row!(DeletedTag, |row| row.cuda.clone());
 row!(Requirement, |row| row.cuda.to_string());
 row!(BrandSet, |row| row.name.clone());
+row!(RenamedImage, |row| row.repository.clone());
+row!(PlainImage, |row| row.repository.clone());
+row!(FrameworkImage, |row| format!("{}:{}", row.repository, row.tag));
 row!(LibraryPath, |row| row.from.to_string());
 row!(CompatPackage, |row| row.cuda.to_string());
 row!(ElfNote, |row| row.file.clone());
-table_file!(Images, "images", [tag, deleted, require, brand_set, library_path, rule]);
+table_file!(
+    Images,
+    "images",
+    [tag, deleted, require, brand_set, library_path, renamed, plain, framework, rule]
+);
 table_file!(ForwardCompat, "forward_compat", [package, elf_note, rule]);

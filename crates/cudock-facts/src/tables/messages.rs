@@ -11,6 +11,9 @@ pub struct Messages {
     /// Messages.
     #[serde(default)]
     pub message: Vec<Message>,
+    /// Messages that share a shape. A look-up sees each member as a message of its own.
+    #[serde(default)]
+    pub family: Vec<Family>,
     /// CUDA's error numbers.
     #[serde(default)]
     pub cuda_error: Vec<CudaError>,
@@ -51,8 +54,71 @@ pub struct Message {
     pub symptom: bool,
     /// What else to know.
     pub note: Option<String>,
+    /// Set where the fix depends on a number in the message and is computed from the tables.
+    pub advice: Option<Advice>,
     /// Where it was read.
     pub source: Vec<String>,
+}
+
+/// How a fix is computed from what a message says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Advice {
+    /// The first group is the driver's CUDA version as `cudaDriverGetVersion` writes it (12020): name what runs on it.
+    DriverCuda,
+}
+
+/// Messages that differ in one word: a status, a number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Family {
+    /// What the ids of its members begin with.
+    pub id: String,
+    /// The pattern, with `{key}` for the word.
+    pub pattern: String,
+    /// A message, with `{key}` for the word.
+    pub sample: String,
+    /// Which part of the stack it comes from.
+    pub layer: Layer,
+    /// When it appears.
+    pub phase: Phase,
+    /// The title, with `{key}` for the word and `{title}` for the member's own.
+    pub title: String,
+    /// What to do, for members that do not say.
+    #[serde(default)]
+    pub fix: Vec<String>,
+    /// Messages that are not worth reporting where a member is found.
+    #[serde(default)]
+    pub wins_over: Vec<String>,
+    /// Where it was read.
+    pub source: Vec<String>,
+    /// The messages.
+    pub member: Vec<Member>,
+}
+
+/// One message of a family.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Member {
+    /// The word; a regular expression where several words mean the same.
+    pub key: String,
+    /// The word in the id and in the sample, where the key is an expression.
+    pub name: Option<String>,
+    /// What went wrong, in a few words.
+    pub title: String,
+    /// Why.
+    pub cause: String,
+    /// What to do; the family's where empty.
+    #[serde(default)]
+    pub fix: Vec<String>,
+    /// Other wordings, which the family's pattern finds as well.
+    #[serde(default)]
+    pub samples: Vec<String>,
+    /// A further pattern that finds it.
+    pub also: Option<String>,
+    /// Set where it only shows that something failed before.
+    #[serde(default)]
+    pub symptom: bool,
 }
 
 /// Which part of the stack a message comes from, lowest first.
@@ -101,8 +167,13 @@ pub struct CudaError {
     pub name: String,
     /// CUDA's own words.
     pub text: String,
+    /// What the driver API calls it: `CUDA_ERROR_NO_BINARY_FOR_GPU`.
+    pub driver_name: Option<String>,
     /// What it comes down to.
     pub meaning: Option<String>,
+    /// What to do, where no message says it.
+    #[serde(default)]
+    pub fix: Vec<String>,
     /// Since when it exists.
     pub since: Option<String>,
     /// Where it was read.
@@ -110,5 +181,6 @@ pub struct CudaError {
 }
 
 row!(Message, |row| row.id.clone());
+row!(Family, |row| row.id.clone());
 row!(CudaError, |row| row.code.to_string());
-table_file!(Messages, "messages", [message, cuda_error]);
+table_file!(Messages, "messages", [message, family, cuda_error]);

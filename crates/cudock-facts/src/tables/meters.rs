@@ -101,6 +101,10 @@ pub enum MeterKind {
     LoadBalancerHour,
     /// An hour of a public address.
     PublicIpHour,
+    /// A day of the load balancer that each 50 nodes of a cluster share.
+    NodeBalancerDay,
+    /// A day of the container registry that comes with a workspace.
+    RegistryDay,
     /// A GB that leaves Azure.
     EgressGb,
     /// A GB that goes to another region of the same area.
@@ -291,6 +295,8 @@ pub enum BoundKey {
     ImageSize,
     /// Instances or nodes at once.
     Instances,
+    /// Instances or nodes at once after support has raised the figure.
+    InstancesMost,
     /// Instances that work together and talk to each other.
     InstancesTogether,
     /// GPUs of one instance.
@@ -348,6 +354,7 @@ impl BoundKey {
             Self::RequestsPerSecond => BoundUnit::PerSecond,
             Self::QuotaReserve => BoundUnit::Percent,
             Self::Instances
+            | Self::InstancesMost
             | Self::InstancesTogether
             | Self::GpusPerInstance
             | Self::Trials

@@ -13,32 +13,35 @@ mod images;
 mod messages;
 mod meters;
 mod nano_usd;
+mod packages;
 mod prices;
 mod runtimes;
 mod toolkits;
 
 pub use azure::{
-    AzureDriver, Behaviour, Discrepancy, Lifecycle, Outdated, Profile, Service, ServiceGpu, ServiceLimit,
-    Services, Size, SizeDriver, Sizes, Startup, Storage, StorageKind, StorageLimit, StoragePrice,
-    StorageTable,
+    AzureDriver, Behaviour, Discrepancy, Lifecycle, Outdated, Profile, Region, SeriesRegions, Service,
+    ServiceGpu, ServiceLimit, Services, Size, SizeDriver, Sizes, Startup, Storage, StorageKind, StorageLimit,
+    StoragePrice, StorageTable, Support, SupportValue,
 };
 pub use findings::{FindingPage, FindingPages, Group};
 pub use frameworks::{
     Frameworks, JaxPlugin, OnnxruntimeGpu, TargetCount, TensorRt, TensorflowRelease, TorchBuild,
     TorchInventory, TorchRelease,
 };
-pub use gpus::{ForwardCompatClass, Gpu, GpuClass, Gpus, KernelModule, Vendor};
+pub(crate) use gpus::OfChips;
+pub use gpus::{Chip, ForwardCompatClass, Gpu, GpuClass, Gpus, KernelModule, Vendor};
 pub use header::{Header, Row, Rule, TableFile, merge};
 pub use images::{
-    BrandSet, CompatPackage, DeletedTag, ElfNote, ForwardCompat, Images, LibraryPath, Requirement, TagGrid,
-    TagStatus, Tags,
+    BrandSet, CompatPackage, DeletedTag, ElfNote, ForwardCompat, FrameworkImage, Images, LibraryPath,
+    PlainImage, RenamedImage, Requirement, TagGrid, TagStatus, Tags,
 };
-pub use messages::{CudaError, Layer, Message, Messages, Phase};
+pub use messages::{Advice, CudaError, Family, Layer, Member, Message, Messages, Phase};
 pub use meters::{
     Area, BilledFrom, Billing, Bound, BoundKey, BoundUnit, DiskTier, EndpointSize, Meter, MeterKind, Meters,
     Rounding, StartFigure, StartTimes, Throughput,
 };
 pub use nano_usd::{NanoUsd, NotAnAmount};
+pub use packages::{CondaBuild, CpuPackages, CudaFrom, GpuPackage, GpuUse, Packages, Pin, Pins};
 pub use prices::{PriceRow, PriceSource, Prices, PricesError, Usd};
 pub use runtimes::{CudaLibrary, RuntimeWheel, Runtimes, WheelMember};
 pub use toolkits::{

@@ -193,6 +193,14 @@ impl Prices {
         Ok(Self { as_of, sources, sizes: sizes.names, regions: regions.names, rows })
     }
 
+    /// The day the prices are of: that of the newest row, unless the table itself claims an earlier one. Checking a file
+    /// again does not make its prices any newer.
+    pub fn newest(&self) -> Date {
+        let dates =
+            self.rows.iter().flat_map(|row| [&row.price, &row.spot]).flatten().map(|price| price.date);
+        dates.max().map_or(self.as_of, |newest| newest.min(self.as_of))
+    }
+
     /// All rows, in the order of the file.
     pub fn rows(&self) -> impl Iterator<Item = PriceRow<'_>> {
         self.rows.iter().filter_map(|row| self.unpack(row))

@@ -106,6 +106,9 @@ pub struct Architecture {
     /// First toolkits of single capabilities.
     #[serde(default)]
     pub first_toolkit_of: BTreeMap<Capability, CudaVersion>,
+    /// Last toolkits of single capabilities.
+    #[serde(default)]
+    pub last_toolkit_of: BTreeMap<Capability, CudaVersion>,
     /// What else to know.
     pub note: Option<String>,
     /// Where it was read.

@@ -38,6 +38,12 @@ impl Capability {
         self.minor
     }
 
+    /// The number that the newest toolkits have for the same card: Thor was 10.1 up to CUDA 12.9 and is 11.0 since.
+    #[must_use]
+    pub fn current(self) -> Self {
+        if self == Self::new(10, 1) { Self::new(11, 0) } else { self }
+    }
+
     /// 90 of 9.0, as target names write it.
     pub fn number(self) -> u16 {
         u16::from(self.major) * 10 + u16::from(self.minor)

@@ -5,10 +5,11 @@ use std::str::FromStr;
 
 use super::{ParseError, as_text, number};
 
-/// An NVIDIA driver version: `535.161.08` on Linux, `552.22` on Windows, or a bare branch, `580`.
+/// An NVIDIA driver version: `535.161.08` on Linux, `552.22` on Windows, or a bare branch, `580` or `R580`.
 ///
 /// Parts compare as numbers and missing ones count as zero, so `580` is the floor of its branch and equal to
-/// `580.0`. What was written is kept for display: NVIDIA pads the later parts to two digits.
+/// `580.0`. What was written is kept for display: NVIDIA pads the later parts to two digits. Where a user names a
+/// branch, its last release is meant: `Drivers::last_release` finds it.
 #[derive(Debug, Clone, Copy)]
 pub struct DriverVersion {
     branch: u16,
@@ -21,6 +22,11 @@ impl DriverVersion {
     /// The floor of a branch.
     pub const fn of_branch(branch: u16) -> Self {
         Self { branch, minor: 0, patch: 0, parts: 1 }
+    }
+
+    /// A release of a branch that is newer than all others, where the last one is not known.
+    pub const fn end_of_branch(branch: u16) -> Self {
+        Self { branch, minor: u16::MAX, patch: u16::MAX, parts: 1 }
     }
 
     /// 535 of `535.161.08`.
@@ -80,7 +86,8 @@ impl FromStr for DriverVersion {
     /// Branches have three digits since 2013; requiring them keeps CUDA versions from passing as drivers.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let wrong = || ParseError::new("driver version", text, "535.161.08");
-        let mut parts = text.split('.').map(number::<u16>);
+        let bare = text.strip_prefix(['R', 'r']).unwrap_or(text);
+        let mut parts = bare.split('.').map(number::<u16>);
         let mut next = || parts.next().map(|part| part.ok_or_else(wrong));
         let branch = next().ok_or_else(wrong)??;
         let (minor, patch) = (next().transpose()?, next().transpose()?);

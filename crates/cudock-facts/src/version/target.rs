@@ -48,11 +48,6 @@ const INTEGRATED: [Capability; 5] = [
     Capability::new(10, 1),
 ];
 
-/// Thor was 10.1 up to CUDA 12.9 and is 11.0 since: one card under two numbers.
-fn renumbered(capability: Capability) -> Capability {
-    if capability == Capability::new(10, 1) { Capability::new(11, 0) } else { capability }
-}
-
 impl SmArch {
     /// `sm_…` for a capability.
     pub const fn new(capability: Capability, variant: Variant) -> Self {
@@ -75,7 +70,7 @@ impl SmArch {
     /// own number alone. (From CUDA 13.2 on, desktop code also runs on 7.2 and 8.7: whoever knows which toolkit
     /// wrote the code may relax this.)
     pub fn runs_on(self, card: Capability) -> bool {
-        let (code, card) = (renumbered(self.capability), renumbered(card));
+        let (code, card) = (self.capability.current(), card.current());
         if code == card {
             return true;
         }
@@ -106,7 +101,7 @@ impl PtxArch {
 
     /// Whether a driver that understands the PTX's language can compile it for a card with this capability.
     pub fn compiles_for(self, card: Capability) -> bool {
-        let (code, card) = (renumbered(self.capability), renumbered(card));
+        let (code, card) = (self.capability.current(), card.current());
         match self.variant {
             Variant::Plain => card >= code,
             Variant::Family => card.major() == code.major() && card.minor() >= code.minor(),

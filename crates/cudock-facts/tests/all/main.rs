@@ -12,8 +12,10 @@
     reason = "figures for people, and made-up bytes"
 )]
 
+mod gpu_names;
 mod meters;
 mod overlays;
+mod packages;
 mod sizes;
 mod tables;
 mod truths;

@@ -49,3 +49,78 @@ fn a_size_that_only_has_a_price_is_not_on_sale() {
     let ended = Size { lifecycle: Lifecycle::Retired, retired_on: None, ..unknown.clone() };
     assert!(!ended.is_on_sale_in("eastus", day("2026-11-15")), "retired without a day is retired");
 }
+
+#[test]
+fn rows_about_services_name_series_that_sizes_have() {
+    let facts = Facts::embedded();
+    let is_series = |name: &str| facts.sizes().size.iter().any(|size| size.series.as_deref() == Some(name));
+    let services = facts.services();
+    let support = services.support.iter().map(|row| &row.series);
+    let regions = services.series_region.iter().map(|row| &row.series);
+    let drivers = services.driver.iter().flat_map(|row| &row.series);
+    let unknown: Vec<&String> =
+        support.chain(regions).chain(drivers).filter(|name| !is_series(name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+#[test]
+fn every_series_on_sale_has_a_row_for_every_service_that_places_sizes() {
+    let facts = Facts::embedded();
+    let day = "2026-11-16".parse().unwrap();
+    let on_sale = |size: &&Size| size.lifecycle == Lifecycle::Available && facts.is_orderable(size, day);
+    for size in facts.sizes().size.iter().filter(on_sale) {
+        for service in ["vm", "aks", "batch", "ml-cluster", "ml-serverless", "ml-endpoint"] {
+            let series = size.series.as_deref().unwrap();
+            assert!(facts.services().support_of(service, series).is_some(), "{service} {series}");
+        }
+    }
+}
+
+#[test]
+fn a_size_that_only_regions_outside_of_the_public_list_keep_cannot_be_ordered() {
+    let facts = Facts::embedded();
+    let day = "2026-11-16".parse().unwrap();
+    let orderable = |name: &str| facts.is_orderable(facts.sizes().find(name).one().unwrap(), day);
+    assert!(
+        !orderable("Standard_NC6s_v3"),
+        "jioindiawest, chinanorth3 and usgovvirginia are not public regions"
+    );
+    assert!(orderable("Standard_NC4as_T4_v3"));
+    assert!(!orderable("Standard_ND96is_H100_v5"), "only a price is known of it");
+}
+
+#[test]
+fn a_size_is_never_priced_as_its_promotional_offer_and_the_table_is_as_old_as_its_rows() {
+    let facts = Facts::embedded();
+    let price = |size: &str, region: &str| {
+        facts.prices().of_size(size).find(|row| row.region == region).unwrap().price
+    };
+    assert_eq!(price("Standard_NC6", "westus2").unwrap().to_string(), "0.90");
+    assert_eq!(price("Standard_NC6_Promo", "westus2").unwrap().to_string(), "0.396");
+    let promo = cudock_facts::check::all(&facts);
+    assert!(promo.iter().all(|violation| !violation.message.contains("Promo")), "{promo:?}");
+    assert_eq!(facts.prices().newest().to_string(), "2026-08-22");
+    assert_eq!(facts.table("azure_prices").unwrap().as_of, facts.prices().newest());
+}
+
+#[test]
+fn a_driver_is_found_for_the_series_first_and_then_for_all() {
+    let facts = Facts::embedded();
+    let driver = |service: &str, size: &str| {
+        let size = facts.sizes().find(size).one().unwrap();
+        facts
+            .services()
+            .driver_on(service, size)
+            .and_then(|row| row.release(&facts))
+            .map(|driver| driver.to_string())
+    };
+    let said = |driver: &str| Some(driver.to_owned());
+    assert_eq!(driver("vm", "Standard_ND96isr_H100_v5"), said("580.126.16"));
+    assert_eq!(driver("vm", "Standard_NC4as_T4_v3"), said("580.126.16"));
+    assert_eq!(driver("vm", "Standard_NV36ads_A10_v5"), said("570.211.01"));
+    assert_eq!(driver("vm", "Standard_NC72ds_xl_RTXPRO6000BSE_v6"), said("595.58.03"));
+    assert_eq!(driver("vm", "Standard_ND128isr_NDR_GB200_v6"), said("580.126.20"));
+    assert_eq!(driver("aks", "Standard_NC4as_T4_v3"), said("580.159.04"));
+    assert_eq!(driver("batch", "Standard_NC4as_T4_v3"), said("580.126.16"));
+    assert_eq!(driver("ml", "Standard_NC4as_T4_v3"), None, "no source gives it");
+}

@@ -7,6 +7,7 @@
 mod compact;
 mod patch;
 mod tree;
+mod wheel;
 mod write;
 
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use crate::read::{Binary, read};
 
 pub use compact::CompactError;
 pub use patch::Patch;
-pub use tree::{Job, Slimmed, slim};
+pub use tree::{Job, Output, Slimmed, slim};
 pub use write::{SlimError, in_memory};
 
 /// A piece of code that a card may load.
@@ -41,6 +42,8 @@ pub struct Plan {
     pub patches: Vec<Patch>,
     /// Modules that no target can load.
     pub emptied: usize,
+    /// How many modules each target can load.
+    pub loadable: Vec<u64>,
     /// How many modules each of the other cards could load and cannot any more.
     pub lost: Vec<u64>,
     /// What must be listed afterwards, module by module.
@@ -73,11 +76,16 @@ impl Plan {
     }
 }
 
-/// Decides, module by module, what stays: everything one of the targets could load, which is all machine code that
-/// fits it, or PTX where none does; and what is neither, which this cannot judge. `fits` says whether a target, by its
-/// number, can load a piece of code.
-pub fn plan(binary: &Binary, bytes: &[u8], targets: usize, fits: &dyn Fn(usize, Code) -> bool) -> Plan {
-    plan_and_tell(binary, bytes, targets, fits, 0, &|_, _| false)
+/// Decides, module by module, what stays: what the driver would load on one of the targets, which is the machine code
+/// that ranks highest there, or all PTX that fits where there is none; and what is neither, which this cannot judge.
+/// `rank` says how well a target, by its number, loads a piece of code (see [`Job::rank`]).
+pub fn plan(
+    binary: &Binary,
+    bytes: &[u8],
+    targets: usize,
+    rank: &dyn Fn(usize, Code) -> Option<u32>,
+) -> Plan {
+    plan_and_tell(binary, bytes, targets, rank, 0, &|_, _| false)
 }
 
 /// The same, and tells for other cards how many modules they could load and cannot any more.
@@ -85,13 +93,17 @@ fn plan_and_tell(
     binary: &Binary,
     bytes: &[u8],
     targets: usize,
-    fits: &dyn Fn(usize, Code) -> bool,
+    rank: &dyn Fn(usize, Code) -> Option<u32>,
     cards: usize,
     loads: &dyn Fn(usize, Code) -> bool,
 ) -> Plan {
-    let mut plan = Plan { lost: vec![0; cards], ..Plan::default() };
+    let mut plan = Plan { lost: vec![0; cards], loadable: vec![0; targets], ..Plan::default() };
     for module in &binary.modules {
-        let kept = kept(module, targets, fits);
+        let kept = kept(module, targets, rank);
+        for (target, loadable) in plan.loadable.iter_mut().enumerate() {
+            let loads = |entry: &Entry| codes(entry).any(|code| rank(target, code).is_some());
+            *loadable += u64::from(module.entries.iter().any(loads));
+        }
         let size: u64 = module.entries.iter().map(Entry::size).sum();
         let stays: u64 =
             module.entries.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(entry, _)| entry.size()).sum();
@@ -141,12 +153,12 @@ fn name(entry: &Entry) -> String {
 }
 
 /// Which entries of a module stay.
-fn kept(module: &Module, targets: usize, fits: &dyn Fn(usize, Code) -> bool) -> Vec<bool> {
+fn kept(module: &Module, targets: usize, rank: &dyn Fn(usize, Code) -> Option<u32>) -> Vec<bool> {
     let sass = |entry: &Entry, target: usize| {
-        codes(entry).any(|code| matches!(code, Code::Sass(_)) && fits(target, code))
+        codes(entry).filter(|code| matches!(code, Code::Sass(_))).filter_map(|code| rank(target, code)).max()
     };
     let ptx = |entry: &Entry, target: usize| {
-        codes(entry).any(|code| matches!(code, Code::Ptx(_)) && fits(target, code))
+        codes(entry).any(|code| matches!(code, Code::Ptx(_)) && rank(target, code).is_some())
     };
     // What is neither machine code nor PTX has no substitute in the module; what stands in already costs nothing.
     let judged = |entry: &Entry| {
@@ -154,12 +166,16 @@ fn kept(module: &Module, targets: usize, fits: &dyn Fn(usize, Code) -> bool) -> 
             && !entry.is_lto()
             && !entry.is_stand_in()
     };
-    let compiles: Vec<usize> =
-        (0..targets).filter(|target| !module.entries.iter().any(|entry| sass(entry, *target))).collect();
+    // The driver takes the closest machine code: what ranks lower on every target is never loaded.
+    let best: Vec<Option<u32>> = (0..targets)
+        .map(|target| module.entries.iter().filter_map(|entry| sass(entry, target)).max())
+        .collect();
     let stays = |entry: &Entry| {
         !judged(entry)
-            || (0..targets).any(|target| sass(entry, target))
-            || compiles.iter().any(|target| ptx(entry, *target))
+            || best.iter().enumerate().any(|(target, best)| match best {
+                Some(best) => sass(entry, target) == Some(*best),
+                None => ptx(entry, target),
+            })
     };
     module.entries.iter().map(stays).collect()
 }

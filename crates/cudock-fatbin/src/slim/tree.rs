@@ -1,14 +1,16 @@
 //! Files, directories and wheels, slimmed.
+//!
+//! The input is surveyed before anything is written, so that a target without any code stops the run while all files
+//! are still as they were. A directory is written beside its place and renamed when it is whole.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, Cursor, Read, Write};
-use std::path::Path;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
-use base64::Engine;
-use sha2::{Digest, Sha256};
-
-use super::write::{self, SlimError};
-use super::{Code, Plan, plan_and_tell};
+use super::write::{self, SlimError, temp_path};
+use super::{Code, Plan, plan_and_tell, wheel};
 use crate::read::{Binary, is_candidate, read};
 use cudock_map::map;
 
@@ -16,16 +18,26 @@ use cudock_map::map;
 pub struct Job<'a> {
     /// How many targets there are.
     pub targets: usize,
-    /// Whether a target, by its number, can load a piece of code.
-    pub fits: &'a (dyn Fn(usize, Code) -> bool + Sync),
+    /// How well a target, by its number, loads a piece of code: `None` if it cannot, and of several pieces of machine
+    /// code the driver takes one of the highest rank.
+    pub rank: &'a (dyn Fn(usize, Code) -> Option<u32> + Sync),
     /// How many other cards to tell about.
     pub cards: usize,
     /// Whether such a card, by its number, can load a piece of code.
     pub loads: &'a (dyn Fn(usize, Code) -> bool + Sync),
     /// Whether to make files smaller, too.
     pub compact: bool,
-    /// Whether to write nothing and only tell.
-    pub dry_run: bool,
+}
+
+/// Where results go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output<'a> {
+    /// Nowhere: the report is all.
+    DryRun,
+    /// Over the input.
+    InPlace,
+    /// To a new file or directory.
+    To(&'a Path),
 }
 
 /// What became of a file.
@@ -41,81 +53,264 @@ pub struct Slimmed {
     pub written: u64,
     /// What was removed.
     pub plan: Plan,
-    /// Why it was left as it was.
+    /// Why it was left as it was, or what of it was.
     pub refused: Option<String>,
 }
 
-/// Slims `input` to `output`: a file to a file, a directory to a directory, a wheel to a wheel. `told` is called for
-/// each file that holds GPU code.
+/// Slims `input` to `output`: a file to a file, a directory to a directory, a wheel to a wheel. `report` is called for
+/// each file that holds GPU code, and for each that is not a regular file and could not be copied.
+///
+/// Links below a directory stay links, and names of one file stay names of one file.
 pub fn slim(
     input: &Path,
-    output: &Path,
+    output: Output<'_>,
     job: &Job<'_>,
-    told: &mut dyn FnMut(Slimmed),
+    report: &mut dyn FnMut(Slimmed),
 ) -> Result<(), SlimError> {
-    let wrong = |path: &Path, source| SlimError::Write { path: path.to_owned(), source };
-    let kind = fs::symlink_metadata(input).map_err(|source| wrong(input, source))?.file_type();
-    if kind.is_dir() {
-        if !job.dry_run {
-            fs::create_dir_all(output).map_err(|source| wrong(output, source))?;
-        }
-        let mut entries: Vec<_> =
-            fs::read_dir(input).map_err(|source| wrong(input, source))?.flatten().collect();
-        entries.sort_by_key(std::fs::DirEntry::file_name);
-        for entry in entries {
-            slim(&entry.path(), &output.join(entry.file_name()), job, told)?;
-        }
-        return Ok(());
+    // A link that was named stands for what it points to.
+    let is_link = fs::symlink_metadata(input).map_err(|source| read_error(input, source))?.is_symlink();
+    let real = if is_link {
+        input.canonicalize().map_err(|source| read_error(input, source))?
+    } else {
+        input.into()
+    };
+    let mut planned = Vec::new();
+    let mut survey =
+        Walk { job, report: &mut |file| planned.push(file), names: HashMap::new(), done: HashMap::new() };
+    survey.entry(&real, &Sink::None)?;
+    let names = survey.names;
+    let is_covered = |target: &usize| {
+        planned
+            .iter()
+            .any(|file: &Slimmed| file.plan.loadable.get(*target).is_some_and(|modules| *modules > 0))
+    };
+    let has_code = planned.iter().any(|file| file.plan.before > 0);
+    if let Some(target) = (0..job.targets).find(|target| has_code && !is_covered(target)) {
+        return Err(SlimError::NoCode { target });
     }
-    if kind.is_symlink() && output != input {
-        return if job.dry_run {
-            Ok(())
-        } else {
-            copy_link(input, output).map_err(|source| wrong(output, source))
+    let mut walk = Walk { job, report, names, done: HashMap::new() };
+    match output {
+        Output::DryRun => planned.into_iter().for_each(walk.report),
+        Output::InPlace => walk.entry(&real, &Sink::InPlace)?,
+        Output::To(output) if real.is_dir() => walk.staged(&real, output)?,
+        Output::To(output) => walk.entry(&real, &Sink::To(output.to_owned()))?,
+    }
+    Ok(())
+}
+
+fn read_error(path: &Path, source: io::Error) -> SlimError {
+    SlimError::Read { path: path.to_owned(), source }
+}
+
+fn write_error(path: &Path, source: io::Error) -> SlimError {
+    SlimError::Write { path: path.to_owned(), source }
+}
+
+/// Where the result of one entry goes.
+enum Sink {
+    None,
+    InPlace,
+    To(PathBuf),
+}
+
+impl Sink {
+    fn path<'a>(&'a self, input: &'a Path) -> Option<&'a Path> {
+        match self {
+            Sink::None => None,
+            Sink::InPlace => Some(input),
+            Sink::To(path) => Some(path),
+        }
+    }
+
+    fn below(&self, name: &std::ffi::OsStr) -> Sink {
+        match self {
+            Sink::None => Sink::None,
+            Sink::InPlace => Sink::InPlace,
+            Sink::To(path) => Sink::To(path.join(name)),
+        }
+    }
+}
+
+/// A file with several names, by device and inode.
+type FileId = (u64, u64);
+
+struct Walk<'a> {
+    job: &'a Job<'a>,
+    report: &'a mut dyn FnMut(Slimmed),
+    /// How many names below the input each file with several names has.
+    names: HashMap<FileId, u64>,
+    /// Where the result of such a file was written.
+    done: HashMap<FileId, PathBuf>,
+}
+
+impl Walk<'_> {
+    /// A directory goes to a place beside the output first: the output is there whole or not at all.
+    fn staged(&mut self, input: &Path, output: &Path) -> Result<(), SlimError> {
+        let inside = |path: &Path| {
+            let parent =
+                path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            matches!((parent.canonicalize(), input.canonicalize()), (Ok(parent), Ok(input)) if parent.starts_with(&input))
         };
+        if inside(output) {
+            return Err(SlimError::OutputInside { path: output.to_owned() });
+        }
+        match fs::read_dir(output).map(|mut entries| entries.next().is_none()) {
+            Ok(true) => {}
+            Ok(false) => return Err(SlimError::OutputNotEmpty { path: output.to_owned() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(write_error(output, source)),
+        }
+        let staging = temp_path(output);
+        let result = self
+            .entry(input, &Sink::To(staging.clone()))
+            .and_then(|()| fs::rename(&staging, output).map_err(|source| write_error(output, source)));
+        if result.is_err() {
+            fs::remove_dir_all(&staging).ok();
+        }
+        result
     }
-    file(input, output, job, told)
+
+    fn entry(&mut self, input: &Path, sink: &Sink) -> Result<(), SlimError> {
+        let metadata = fs::symlink_metadata(input).map_err(|source| read_error(input, source))?;
+        let kind = metadata.file_type();
+        if kind.is_dir() {
+            return self.directory(input, sink, metadata.permissions());
+        }
+        if kind.is_symlink() {
+            return match sink {
+                Sink::To(output) => copy_link(input, output).map_err(|source| write_error(output, source)),
+                Sink::None | Sink::InPlace => Ok(()),
+            };
+        }
+        if !kind.is_file() {
+            if matches!(sink, Sink::To(_)) {
+                (self.report)(skipped(input, kind));
+            }
+            return Ok(());
+        }
+        let id = id(&metadata);
+        // Of a file whose first name was replaced already, a single name may be left.
+        if metadata.nlink() < 2 && !self.names.contains_key(&id) {
+            return self.file(input, sink, &metadata).map(drop);
+        }
+        match (sink, self.done.get(&id)) {
+            (Sink::None, _) => {
+                let names = self.names.entry(id).or_default();
+                *names += 1;
+                if *names > 1 {
+                    return Ok(());
+                }
+            }
+            (_, Some(first)) => {
+                let output = sink.path(input).unwrap_or(input);
+                return link_again(first, output).map_err(|source| write_error(output, source));
+            }
+            (_, None) => {}
+        }
+        let written = self.file(input, sink, &metadata)?;
+        if let (true, Some(output)) = (written, sink.path(input)) {
+            self.done.insert(id, output.to_owned());
+        }
+        Ok(())
+    }
+
+    fn directory(&mut self, input: &Path, sink: &Sink, mode: fs::Permissions) -> Result<(), SlimError> {
+        if let Sink::To(output) = sink {
+            fs::create_dir(output).map_err(|source| write_error(output, source))?;
+        }
+        let entries = fs::read_dir(input).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let mut entries = entries.map_err(|source| read_error(input, source))?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            self.entry(&entry.path(), &sink.below(&entry.file_name()))?;
+        }
+        if let Sink::To(output) = sink {
+            fs::set_permissions(output, mode).map_err(|source| write_error(output, source))?;
+        }
+        Ok(())
+    }
+
+    /// Slims a regular file. Says whether anything was written.
+    fn file(&mut self, input: &Path, sink: &Sink, metadata: &fs::Metadata) -> Result<bool, SlimError> {
+        let mut start = Vec::new();
+        File::open(input)
+            .and_then(|file| file.take(16).read_to_end(&mut start))
+            .map_err(|source| read_error(input, source))?;
+        let is_zip = start.starts_with(b"PK\x03\x04");
+        let output = sink.path(input);
+        if is_candidate(&start) || is_zip {
+            let bytes = map(input).map_err(|error| read_error(input, error.source))?;
+            if is_zip {
+                return wheel::slim(input, &bytes, output, self.job, self.report);
+            }
+            if let Ok(binary) = read(&bytes)
+                && !binary.modules.is_empty()
+            {
+                let mut slimmed = planned(input.display().to_string(), &bytes, &binary, self.job);
+                let nothing = slimmed.plan.patches.is_empty();
+                let output = output.filter(|_| !(nothing && matches!(sink, Sink::InPlace)));
+                if let Some(output) = output {
+                    let (length, written, refused) = write_best(
+                        &bytes,
+                        &slimmed.plan,
+                        self.job.compact && !nothing,
+                        output,
+                        &metadata.permissions(),
+                    )?;
+                    (slimmed.bytes_after, slimmed.written) = (length, written);
+                    slimmed.refused = slimmed.refused.or(refused).or_else(|| self.split_from(metadata, sink));
+                }
+                (self.report)(slimmed);
+                return Ok(output.is_some());
+            }
+        }
+        match sink {
+            Sink::To(output) => write::copy_file(input, output).map(|()| true),
+            Sink::None | Sink::InPlace => Ok(false),
+        }
+    }
+
+    /// A warning where a file is replaced that has names outside of the input: those keep the old content.
+    fn split_from(&self, metadata: &fs::Metadata, sink: &Sink) -> Option<String> {
+        let inside = self.names.get(&id(metadata)).copied().unwrap_or(1);
+        let outside = metadata.nlink().saturating_sub(inside);
+        (outside > 0 && matches!(sink, Sink::InPlace))
+            .then(|| format!("{outside} hard link(s) to this file outside of the input keep the old content"))
+    }
+}
+
+fn id(metadata: &fs::Metadata) -> FileId {
+    (metadata.dev(), metadata.ino())
+}
+
+/// The report of an entry that cannot be copied.
+fn skipped(input: &Path, kind: fs::FileType) -> Slimmed {
+    let what = if kind.is_fifo() {
+        "a FIFO"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    };
+    Slimmed {
+        path: input.display().to_string(),
+        bytes_before: 0,
+        bytes_after: 0,
+        written: 0,
+        plan: Plan::default(),
+        refused: Some(format!("not copied: it is {what}, not a regular file")),
+    }
 }
 
 fn copy_link(input: &Path, output: &Path) -> io::Result<()> {
-    let target = fs::read_link(input)?;
-    if fs::symlink_metadata(output).is_ok() {
-        fs::remove_file(output)?;
-    }
-    std::os::unix::fs::symlink(target, output)
+    std::os::unix::fs::symlink(fs::read_link(input)?, output)
 }
 
-fn file(input: &Path, output: &Path, job: &Job<'_>, told: &mut dyn FnMut(Slimmed)) -> Result<(), SlimError> {
-    let wrong = |source| SlimError::Write { path: input.to_owned(), source };
-    let mut start = Vec::new();
-    File::open(input).map_err(wrong)?.take(16).read_to_end(&mut start).map_err(wrong)?;
-    let is_zip = start.starts_with(b"PK\x03\x04");
-    if is_candidate(&start) || is_zip {
-        let mode = fs::metadata(input).map_err(wrong)?.permissions();
-        let bytes = map(input).map_err(|error| wrong(error.source))?;
-        if is_zip {
-            return wheel(input, &bytes, output, job, told);
-        }
-        if let Ok(binary) = read(&bytes)
-            && !binary.modules.is_empty()
-        {
-            let mut slimmed = planned(input.display().to_string(), &bytes, &binary, job);
-            let nothing = slimmed.plan.patches.is_empty();
-            let in_place_already = nothing && input == output;
-            if !job.dry_run && !in_place_already {
-                let (length, written, refused) =
-                    write_best(&bytes, &slimmed.plan, job.compact && !nothing, output, &mode)?;
-                (slimmed.bytes_after, slimmed.written) = (length, written);
-                slimmed.refused = slimmed.refused.or(refused);
-            }
-            told(slimmed);
-            return Ok(());
-        }
-    }
-    if !job.dry_run && input != output {
-        fs::copy(input, output).map_err(|source| SlimError::Write { path: output.to_owned(), source })?;
-    }
-    Ok(())
+/// Makes `output` another name of a file that was written already, replacing what is there.
+fn link_again(first: &Path, output: &Path) -> io::Result<()> {
+    let temp = temp_path(output);
+    fs::hard_link(first, &temp)?;
+    fs::rename(&temp, output).inspect_err(|_| drop(fs::remove_file(&temp)))
 }
 
 /// Compacts if it may, zeroes where that cannot be, and copies what cannot be slimmed at all; with the reason.
@@ -139,13 +334,13 @@ fn write_best(
     Err(SlimError::Unproven)
 }
 
-fn planned(path: String, bytes: &[u8], binary: &Binary, job: &Job<'_>) -> Slimmed {
+pub(super) fn planned(path: String, bytes: &[u8], binary: &Binary, job: &Job<'_>) -> Slimmed {
     let refused = signed(bytes);
     // A signature covers every byte: such a file is left as it is.
     let plan = if refused.is_some() {
         Plan::default()
     } else {
-        plan_and_tell(binary, bytes, job.targets, job.fits, job.cards, job.loads)
+        plan_and_tell(binary, bytes, job.targets, job.rank, job.cards, job.loads)
     };
     let length = bytes.len() as u64;
     let written = length - plan.patches.iter().map(|patch| patch.zeros).sum::<u64>().min(length);
@@ -157,116 +352,4 @@ fn signed(bytes: &[u8]) -> Option<String> {
     let tail = bytes.get(bytes.len().saturating_sub(28)..).unwrap_or_default();
     tail.starts_with(b"~Module signature appended~")
         .then(|| "it is signed, and would not be valid any more".to_owned())
-}
-
-/// A wheel or another zip file: members with GPU code are slimmed, all others are copied as they are, and a wheel's
-/// RECORD gets the new hashes.
-fn wheel(
-    input: &Path,
-    bytes: &[u8],
-    output: &Path,
-    job: &Job<'_>,
-    told: &mut dyn FnMut(Slimmed),
-) -> Result<(), SlimError> {
-    let wrong = |source: io::Error| SlimError::Write { path: output.to_owned(), source };
-    let broken = |error: zip::result::ZipError| wrong(io::Error::new(io::ErrorKind::InvalidData, error));
-    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
-    let beside = write::beside(output);
-    let mut writer = None;
-    if !job.dry_run {
-        writer = Some(zip::ZipWriter::new(io::BufWriter::new(File::create(&beside).map_err(wrong)?)));
-    }
-    let result = (|| {
-        let mut changed: Vec<(String, String)> = Vec::new();
-        let mut record = None;
-        for index in 0..archive.len() {
-            let mut member = archive.by_index(index).map_err(broken)?;
-            let name = member.name().map_err(broken)?.into_owned();
-            if name.ends_with(".dist-info/RECORD") {
-                record = Some(index);
-                continue;
-            }
-            let options = zip::write::SimpleFileOptions::default()
-                .compression_method(zip::CompressionMethod::Deflated)
-                .large_file(member.size() > u64::from(u32::MAX))
-                .unix_permissions(member.unix_mode().unwrap_or(0o644));
-            let mut start = Vec::new();
-            member.by_ref().take(16).read_to_end(&mut start).map_err(wrong)?;
-            if is_candidate(&start) {
-                let rest = member.size();
-                member.by_ref().take(rest).read_to_end(&mut start).map_err(wrong)?;
-                if let Ok(binary) = read(&start)
-                    && !binary.modules.is_empty()
-                {
-                    let mut slimmed = planned(format!("{}!/{name}", input.display()), &start, &binary, job);
-                    if !slimmed.plan.patches.is_empty()
-                        && let Some(writer) = &mut writer
-                    {
-                        let mut content = write::in_memory(&start, &slimmed.plan, job.compact);
-                        if let (Err(error), true) = (&content, job.compact) {
-                            slimmed.refused = Some(error.to_string());
-                            content = write::in_memory(&start, &slimmed.plan, false);
-                        }
-                        let content = content.unwrap_or_else(|error| {
-                            slimmed.refused = Some(error.to_string());
-                            start.clone()
-                        });
-                        slimmed.bytes_after = content.len() as u64;
-                        writer.start_file(&name, options).map_err(broken)?;
-                        writer.write_all(&content).map_err(wrong)?;
-                        changed.push((name, record_fields(&content)));
-                        told(slimmed);
-                        continue;
-                    }
-                    told(slimmed);
-                }
-            }
-            drop(member);
-            if let Some(writer) = &mut writer {
-                let member = archive.by_index_raw(index).map_err(broken)?;
-                writer.raw_copy_file(member).map_err(broken)?;
-            }
-        }
-        if let (Some(index), Some(writer)) = (record, &mut writer) {
-            let mut text = String::new();
-            let mut member = archive.by_index(index).map_err(broken)?;
-            let name = member.name().map_err(broken)?.into_owned();
-            member.read_to_string(&mut text).map_err(wrong)?;
-            writer.start_file(&name, zip::write::SimpleFileOptions::default()).map_err(broken)?;
-            writer.write_all(renewed(&text, &changed).as_bytes()).map_err(wrong)?;
-        }
-        if let Some(writer) = writer {
-            writer
-                .finish()
-                .map_err(broken)?
-                .into_inner()
-                .map_err(|error| wrong(error.into_error()))?
-                .sync_all()
-                .map_err(wrong)?;
-            fs::rename(&beside, output).map_err(wrong)?;
-        }
-        Ok(())
-    })();
-    if result.is_err() {
-        fs::remove_file(&beside).ok();
-    }
-    result
-}
-
-/// `sha256=…,size`, as RECORD has it.
-fn record_fields(content: &[u8]) -> String {
-    let hash = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(Sha256::digest(content));
-    format!("sha256={hash},{}", content.len())
-}
-
-/// RECORD with the new fields of changed members. Names with commas are quoted there, and libraries have none.
-fn renewed(record: &str, changed: &[(String, String)]) -> String {
-    let line = |line: &str| {
-        let name = line.split(',').next().unwrap_or_default();
-        match changed.iter().find(|(known, _)| known == name) {
-            Some((name, fields)) => format!("{name},{fields}\n"),
-            None => format!("{line}\n"),
-        }
-    };
-    record.lines().map(line).collect()
 }

@@ -16,6 +16,32 @@ const CHUNK: usize = 256 * PAGE;
 /// Why a file could not be slimmed.
 #[derive(Debug, thiserror::Error)]
 pub enum SlimError {
+    /// It could not be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A target, by its number, can load none of the GPU code: nothing that runs there would be left.
+    #[error("target {target} can load none of the GPU code")]
+    NoCode {
+        /// The target.
+        target: usize,
+    },
+    /// The output directory has something in it.
+    #[error("{} is not empty", path.display())]
+    OutputNotEmpty {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The output would be a part of the input.
+    #[error("{} lies inside the input directory", path.display())]
+    OutputInside {
+        /// The output.
+        path: PathBuf,
+    },
     /// It could not be written.
     #[error("cannot write {}", path.display())]
     Write {
@@ -43,9 +69,9 @@ pub(super) fn write_slim(
 ) -> Result<(u64, u64), SlimError> {
     let wrong = |source| SlimError::Write { path: path.to_owned(), source };
     let layout = if compacted { Some(compact::layout(bytes, &plan.patches)?) } else { None };
-    let beside = beside(path);
+    let temp = temp_path(path);
     let result = (|| {
-        let mut file = File::create(&beside).map_err(wrong)?;
+        let mut file = File::create(&temp).map_err(wrong)?;
         let written = match &layout {
             Some(layout) => layout.write(bytes, &plan.patches, &mut file),
             None => copy(bytes, &plan.patches, 0..bytes.len() as u64, 0, &mut file),
@@ -55,15 +81,15 @@ pub(super) fn write_slim(
         file.set_len(length).map_err(wrong)?;
         file.set_permissions(mode).map_err(wrong)?;
         file.sync_all().map_err(wrong)?;
-        let result = map(&beside).map_err(|error| wrong(error.source))?;
+        let result = map(&temp).map_err(|error| wrong(error.source))?;
         if !plan.is_proven_by(&result) {
             return Err(SlimError::Unproven);
         }
-        fs::rename(&beside, path).map_err(wrong)?;
+        fs::rename(&temp, path).map_err(wrong)?;
         Ok((length, written))
     })();
     if result.is_err() {
-        fs::remove_file(&beside).ok();
+        fs::remove_file(&temp).ok();
     }
     result
 }
@@ -85,10 +111,20 @@ pub fn in_memory(bytes: &[u8], plan: &Plan, compacted: bool) -> Result<Vec<u8>, 
 }
 
 /// A name beside the target, on the same file system.
-pub(super) fn beside(path: &Path) -> PathBuf {
+pub(super) fn temp_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".slim-{}", std::process::id()));
     path.with_file_name(name)
+}
+
+/// Copies a file with its mode; the output is there whole or not at all.
+pub(super) fn copy_file(input: &Path, output: &Path) -> Result<(), SlimError> {
+    let temp = temp_path(output);
+    let copied = fs::copy(input, &temp).and_then(|_| fs::rename(&temp, output));
+    copied.map_err(|source| {
+        fs::remove_file(&temp).ok();
+        SlimError::Write { path: output.to_owned(), source }
+    })
 }
 
 /// Copies a range with its patches to a place in the file, leaving out pages of zeros. Says how much was written.

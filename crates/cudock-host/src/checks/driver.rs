@@ -1,8 +1,8 @@
 use cudock_facts::tables::{BranchKind, KernelModule};
 use cudock_facts::version::DriverVersion;
 
-use super::{Area, Check, Situation, Status, codes};
-use crate::host::{FoundBy, LibraryKind, NVIDIA, NvmlAnswer};
+use super::{Area, Check, KnownGpu, Situation, Status, codes, gpus};
+use crate::host::{FoundBy, LibraryKind, NVIDIA, NvmlAnswer, PciDevice};
 
 pub(super) fn check(situation: &Situation<'_>, checks: &mut Vec<Check>) {
     module(situation, checks);
@@ -120,7 +120,23 @@ fn agreement(situation: &Situation<'_>, checks: &mut Vec<Check>) {
 /// Whether the branch drives the cards, and with the right flavour of module.
 fn cards(situation: &Situation<'_>, checks: &mut Vec<Check>) {
     let Some(driver) = situation.driver else { return };
-    for gpu in &situation.gpus {
+    // Beside cards that the module has taken, one that it no longer drives is on the bus alone.
+    let kernel = &situation.host.kernel;
+    let is_left = |device: &&PciDevice| {
+        device.vendor == NVIDIA
+            && device.is_gpu()
+            && !kernel.gpus.is_empty()
+            && !situation.in_container()
+            && !kernel.gpus.iter().any(|gpu| gpu.address == device.address)
+    };
+    let left: Vec<KnownGpu<'_>> = situation
+        .host
+        .pci
+        .iter()
+        .filter(is_left)
+        .map(|device| gpus::by_pci_id(device, situation.facts))
+        .collect();
+    for gpu in situation.gpus.iter().chain(&left) {
         let architecture =
             gpu.capability.and_then(|capability| situation.facts.drivers().architecture_of(capability));
         if let Some(architecture) = architecture

@@ -2,7 +2,7 @@ use cudock_facts::Facts;
 use cudock_facts::tables::GpuClass;
 
 use super::{Area, Check, KnownGpu, Situation, Status, codes};
-use crate::host::{AMD, Host, NVIDIA, NvmlAnswer};
+use crate::host::{AMD, Host, NVIDIA, NvmlAnswer, PciDevice};
 
 /// The cards by the best witness: NVML, then the kernel module, then the PCI bus.
 pub(super) fn known<'a>(host: &Host, facts: &'a Facts) -> Vec<KnownGpu<'a>> {
@@ -17,28 +17,37 @@ pub(super) fn known<'a>(host: &Host, facts: &'a Facts) -> Vec<KnownGpu<'a>> {
         };
         return report.gpus.iter().map(gpu).collect();
     }
-    let models = host.kernel.gpus.iter().filter_map(|gpu| gpu.model.as_deref()).map(|model| {
-        let row = facts.gpus().by_product_name(model);
-        KnownGpu { name: model.to_owned(), capability: row.and_then(|row| row.capability), memory: None, row }
-    });
+    let models =
+        host.kernel.gpus.iter().filter_map(|gpu| Some((gpu, gpu.model.as_deref()?))).map(|(gpu, model)| {
+            let on_bus = || host.pci.iter().find(|device| device.address == gpu.address);
+            // A model the tables do not name, or a container without its name: the PCI id tells the chip.
+            let row = facts
+                .gpus()
+                .by_product_name(model)
+                .or_else(|| facts.gpus().by_pci_id(on_bus()?.device).first().copied());
+            KnownGpu {
+                name: model.to_owned(),
+                capability: row.and_then(|row| row.capability),
+                memory: None,
+                row,
+            }
+        });
     let models: Vec<KnownGpu<'_>> = models.collect();
     if !models.is_empty() {
         return models;
     }
     let on_bus = host.pci.iter().filter(|device| device.vendor == NVIDIA && device.is_gpu());
-    on_bus
-        .map(|device| {
-            let rows = facts.gpus().by_pci_id(device.device);
-            let row = rows.first().copied();
-            let names: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
-            let name = if names.is_empty() {
-                format!("NVIDIA device {:04x}", device.device)
-            } else {
-                names.join(" or ")
-            };
-            KnownGpu { name, capability: row.and_then(|row| row.capability), memory: None, row }
-        })
-        .collect()
+    on_bus.map(|device| by_pci_id(device, facts)).collect()
+}
+
+/// The card a PCI device is.
+pub(super) fn by_pci_id<'a>(device: &PciDevice, facts: &'a Facts) -> KnownGpu<'a> {
+    let rows = facts.gpus().by_pci_id(device.device);
+    let row = rows.first().copied();
+    let names: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+    let name =
+        if names.is_empty() { format!("NVIDIA device {:04x}", device.device) } else { names.join(" or ") };
+    KnownGpu { name, capability: row.and_then(|row| row.capability), memory: None, row }
 }
 
 pub(super) fn check(situation: &Situation<'_>, checks: &mut Vec<Check>) {

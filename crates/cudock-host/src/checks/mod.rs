@@ -121,6 +121,19 @@ pub enum Verdict {
     Fails,
 }
 
+impl Verdict {
+    /// As reports and JSON write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Works => "works",
+            Self::Jit => "jit",
+            Self::Unknown => "unknown",
+            Self::Cpu => "cpu",
+            Self::Fails => "fails",
+        }
+    }
+}
+
 /// A framework and what it will do.
 #[derive(Debug, Clone, Serialize)]
 pub struct FrameworkReport {

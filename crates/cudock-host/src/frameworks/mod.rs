@@ -131,9 +131,14 @@ impl Build {
     }
 
     /// What to do where it has no code for cards of these capabilities.
-    pub fn fix_for_no_code(&self, facts: &Facts, cards: &[Capability]) -> String {
+    pub fn fix_for_no_code(
+        &self,
+        facts: &Facts,
+        cards: &[Capability],
+        driver: Option<DriverVersion>,
+    ) -> String {
         match self.name.as_str() {
-            "torch" => torch::fix_for_no_code(facts, &self.version, cards),
+            "torch" => torch::fix_for_no_code(facts, &self.version, cards, driver),
             "tensorflow" => "take a newer TensorFlow, or NVIDIA's container of it".to_owned(),
             "onnxruntime-gpu" => {
                 "take a release with code for this GPU (`cudock facts onnxruntime`)".to_owned()
@@ -143,21 +148,34 @@ impl Build {
         }
     }
 
-    /// What to do where the driver is older than `needed`.
-    pub fn fix_for_old_driver(&self, needed: Option<DriverVersion>) -> String {
+    /// What to do where `driver` is older than `needed`.
+    pub fn fix_for_old_driver(
+        &self,
+        facts: &Facts,
+        needed: Option<DriverVersion>,
+        driver: Option<DriverVersion>,
+    ) -> String {
+        let starts =
+            |cuda: CudaVersion| driver.is_none_or(|driver| facts.drivers().runs_toolkit(driver, cuda));
         match self.name.as_str() {
             "torch" => {
                 let needed = needed.map_or_else(|| "a newer branch".to_owned(), |driver| driver.to_string());
-                let public = self.version.split('+').next().unwrap_or_default();
-                format!(
-                    "update the driver to {needed} or newer, or install a torch built for an older CUDA (`cudock facts torch {public}`)"
-                )
+                let other = match facts.frameworks().newest_torch(facts.drivers(), driver, &[]) {
+                    Some((version, build)) => format!(
+                        ", or install a build for an older CUDA: torch {version}+{} is the newest that this driver starts",
+                        build.tag
+                    ),
+                    None => String::new(),
+                };
+                format!("update the driver to {needed} or newer{other}")
             }
             "onnxruntime-gpu" => {
                 "update the driver, or take a release for an older CUDA (`cudock facts onnxruntime`)"
                     .to_owned()
             }
-            "jax" => "update the driver, or pip install 'jax[cuda12]'".to_owned(),
+            "jax" if self.cuda_major != Some(12) && starts(CudaVersion::new(12, 1)) => {
+                "update the driver, or pip install 'jax[cuda12]'".to_owned()
+            }
             _ => "update the driver".to_owned(),
         }
     }

@@ -2,7 +2,7 @@
 
 use cudock_facts::Facts;
 use cudock_facts::lookup::TorchWheel;
-use cudock_facts::version::{Capability, CudaVersion};
+use cudock_facts::version::{Capability, CudaVersion, DriverVersion};
 use pep440_rs::Version;
 
 use super::{Alarm, Build, Support, ptx_isa};
@@ -68,19 +68,34 @@ fn by_metadata(facts: &Facts, python: &PythonEnvironment) -> Option<TorchBuildIn
     Some(TorchBuildInfo { version, cuda, hip })
 }
 
-pub(super) fn fix_for_no_code(facts: &Facts, version: &str, cards: &[Capability]) -> String {
+/// Names builds with code for the GPUs that the driver also starts.
+pub(super) fn fix_for_no_code(
+    facts: &Facts,
+    version: &str,
+    cards: &[Capability],
+    driver: Option<DriverVersion>,
+) -> String {
     let Ok(parsed) = version.parse::<Version>() else { return "take another torch".to_owned() };
+    let public = parsed.clone().without_local();
     let runs = |build: &&cudock_facts::tables::TorchBuild| {
-        let code = build.sass.as_deref().unwrap_or_default();
-        !cards.is_empty() && cards.iter().all(|card| code.iter().any(|code| code.runs_on(*card)))
+        let starts = driver.is_none_or(|driver| facts.drivers().runs_toolkit(driver, build.cuda));
+        !cards.is_empty() && starts && build.has_code_for(cards)
     };
     let others: Vec<&str> =
         facts.frameworks().torch_builds(&parsed).filter(runs).map(|build| build.tag.as_str()).collect();
-    if others.is_empty() {
-        format!(
-            "no build of torch {version} has code for this GPU; take a newer torch (`cudock facts torch`)"
-        )
-    } else {
-        format!("install the {} build of this torch from PyTorch's index", others.join(" or "))
+    if !others.is_empty() {
+        return format!("install the {} build of this torch from PyTorch's index", others.join(" or "));
+    }
+    match facts.frameworks().newest_torch(facts.drivers(), driver, cards).filter(|_| !cards.is_empty()) {
+        Some((newest, build)) => {
+            let tag = &build.tag;
+            format!(
+                "no build of torch {public} fits this GPU and driver; torch {newest}+{tag} is the newest that does: \
+                 pip install torch=={newest} --index-url https://download.pytorch.org/whl/{tag}"
+            )
+        }
+        None => {
+            "no build of torch in the tables fits this GPU and driver; update the driver first".to_owned()
+        }
     }
 }

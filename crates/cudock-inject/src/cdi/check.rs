@@ -67,7 +67,16 @@ pub fn check_folders(machine: &Machine<'_>, folders: &[&str]) -> (Vec<String>, V
                 continue;
             }
             let path = format!("{folder}/{name}");
-            let text = Files::text(machine.root, &path).unwrap_or_default();
+            let Some(text) = Files::text(machine.root, &path) else {
+                findings.push(Finding {
+                    path: path.clone(),
+                    level: Level::Problem,
+                    message: "cannot be read: not a regular file, too large, or no permission".to_owned(),
+                    fix: "remove it, or run as a user who may read it".to_owned(),
+                });
+                paths.push(path);
+                continue;
+            };
             findings.extend(check(machine, &path, &text));
             for device in devices(&text) {
                 if let Some(other) = owners.insert(device.clone(), path.clone()) {

@@ -49,7 +49,7 @@ pub(super) fn make(
 }
 
 fn draw<'a>(input: &'a Input, rows: usize, rng: &mut Rng) -> Result<Drawn<'a>, LoadError> {
-    let shape = input.shape(rows);
+    let shape = input.with_rows(rows);
     let count = cudock_tensor::elements(&shape).filter(|count| *count <= MOST_ELEMENTS).ok_or_else(|| {
         LoadError::Payload(format!("a body of shape {shape:?} for `{}` is too large to be made", input.name))
     })?;
@@ -181,10 +181,11 @@ mod tests {
 
     use serde_json::Value;
 
+    use super::super::InputShape;
     use super::*;
 
     fn input(name: &str, dtype: DType, row: &[usize]) -> Input {
-        Input { name: name.to_owned(), dtype, row: Some(row.to_vec()) }
+        Input { name: name.to_owned(), dtype, shape: InputShape::Rows(row.to_vec()) }
     }
 
     fn body(protocol: Protocol, inputs: &[Input], rows: usize) -> Body {

@@ -13,8 +13,17 @@ pub struct Input {
     pub name: String,
     /// The type of its elements.
     pub dtype: DType,
-    /// The shape of one row; none if the input has no dimension that counts rows.
-    pub row: Option<Vec<usize>>,
+    /// The shape of one row, or of the whole input if it has no dimension that counts rows.
+    pub shape: InputShape,
+}
+
+/// How large an input is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputShape {
+    /// As many rows as a request has, each of this shape.
+    Rows(Vec<usize>),
+    /// This shape, whatever the request.
+    Fixed(Vec<usize>),
 }
 
 /// The shape of one row, in the words of the user: `3,224,224`, or `image=3,224,224` for one of several inputs. Empty
@@ -51,29 +60,39 @@ impl Input {
             .iter()
             .find(|shape| shape.name.as_deref() == Some(&spec.name))
             .or_else(|| shapes.iter().find(|shape| shape.name.is_none()));
-        let row = match (spec.shape.get(1..), given) {
-            (None, _) => None,
-            (Some(_), Some(given)) => Some(given.dimensions.clone()),
-            (Some(row), None) => {
-                let known: Option<Vec<usize>> = row.iter().copied().collect();
-                Some(known.ok_or_else(|| {
-                    LoadError::Payload(format!(
-                        "input `{}` has sizes that the model leaves open: {:?}",
-                        spec.name,
-                        spec.protocol_shape()
-                    ))
-                })?)
-            }
+        let counts_rows = spec.shape.first() == Some(&None);
+        let row = spec.shape.get(usize::from(counts_rows)..).unwrap_or_default();
+        let fits = |given: &[usize]| {
+            given.len() == row.len()
+                && given.iter().zip(row).all(|(given, size)| size.is_none_or(|size| size == *given))
         };
-        Ok(Self { name: spec.name.clone(), dtype: spec.dtype, row })
+        let known: Option<Vec<usize>> = row.iter().copied().collect();
+        let dimensions = match given {
+            Some(given) if counts_rows || fits(&given.dimensions) => given.dimensions.clone(),
+            _ => known.ok_or_else(|| {
+                LoadError::Payload(format!(
+                    "input `{}` has sizes that the model leaves open: {:?}",
+                    spec.name,
+                    spec.protocol_shape()
+                ))
+            })?,
+        };
+        let shape = if counts_rows { InputShape::Rows(dimensions) } else { InputShape::Fixed(dimensions) };
+        Ok(Self { name: spec.name.clone(), dtype: spec.dtype, shape })
     }
 
     /// The shape with so many rows.
-    pub fn shape(&self, rows: usize) -> Vec<usize> {
-        match &self.row {
-            Some(row) => std::iter::once(rows).chain(row.iter().copied()).collect(),
-            None => Vec::new(),
+    pub fn with_rows(&self, rows: usize) -> Vec<usize> {
+        match &self.shape {
+            InputShape::Rows(row) => std::iter::once(rows).chain(row.iter().copied()).collect(),
+            InputShape::Fixed(shape) => shape.clone(),
         }
+    }
+
+    /// The shape as people are told: that of a row, or of the whole input.
+    pub fn dimensions(&self) -> &[usize] {
+        let (InputShape::Rows(dimensions) | InputShape::Fixed(dimensions)) = &self.shape;
+        dimensions
     }
 }
 
@@ -84,7 +103,7 @@ mod tests {
     use super::*;
 
     fn spec(shape: &[Option<usize>]) -> TensorSpec {
-        TensorSpec { name: "x".to_owned(), dtype: DType::F32, shape: shape.to_vec() }
+        TensorSpec { name: "x".to_owned(), dtype: DType::F32, shape: shape.to_vec(), any_rank: false }
     }
 
     #[test]
@@ -94,16 +113,29 @@ mod tests {
         assert_eq!(fault, "input `x` has sizes that the model leaves open: [-1, 3, -1, -1]");
         let shape: ShapeOfRow = "3x224x224".parse().unwrap();
         let input = Input::resolve(&open, &[shape]).unwrap();
-        assert_eq!(input.shape(4), [4, 3, 224, 224]);
+        assert_eq!(input.with_rows(4), [4, 3, 224, 224]);
+    }
+
+    #[test]
+    fn an_input_without_a_batch_dimension_has_its_own_size_whatever_the_rows() {
+        let fixed = Input::resolve(&spec(&[Some(1), Some(3), Some(8)]), &[]).unwrap();
+        assert_eq!(fixed.with_rows(4), [1, 3, 8]);
+        assert_eq!(Input::resolve(&spec(&[]), &[]).unwrap().with_rows(4), Vec::<usize>::new());
+        let open = spec(&[Some(3), None]);
+        assert!(Input::resolve(&open, &[]).is_err());
+        let shape: ShapeOfRow = "3,5".parse().unwrap();
+        assert_eq!(Input::resolve(&open, &[shape]).unwrap().with_rows(1), [3, 5]);
+        let wrong: ShapeOfRow = "4,5".parse().unwrap();
+        assert!(Input::resolve(&open, &[wrong]).is_err());
     }
 
     #[test]
     fn a_shape_for_one_input_is_not_taken_for_another() {
         let shapes: Vec<ShapeOfRow> = vec!["y=7".parse().unwrap(), "x=5,6".parse().unwrap()];
         let input = Input::resolve(&spec(&[None, None, None]), &shapes).unwrap();
-        assert_eq!(input.row, Some(vec![5, 6]));
+        assert_eq!(input.shape, InputShape::Rows(vec![5, 6]));
         let closed = Input::resolve(&spec(&[None, Some(9)]), shapes.get(..1).unwrap()).unwrap();
-        assert_eq!(closed.row, Some(vec![9]));
+        assert_eq!(closed.shape, InputShape::Rows(vec![9]));
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod body;
 mod element;
 mod input;
 
-pub use input::{Input, ShapeOfRow};
+pub use input::{Input, InputShape, ShapeOfRow};
 
 use crate::rng::Rng;
 use crate::{LoadError, Request, Target};

@@ -161,34 +161,30 @@ fn no_such_size(facts: &Facts, day: Date, place: &Place<'_>, name: &str) -> Asse
     let meant = of_row(facts, day, place, likely, &likely.name);
     if meant.code.is_some() {
         assessment.notes.push(meant.message);
-        assessment.replacements = match row.and_then(|row| row.use_instead.as_deref()) {
-            Some(words) => {
-                let old = Old::of(facts, likely, place);
-                replacement::for_size(facts, day, place, (Some(likely), &old), Some(words))
-            }
-            None => meant.replacements,
-        };
+        assessment.replacements = meant.replacements;
     }
     assessment.old = meant.old;
     assessment
 }
 
-/// Any size with GPUs of a name: on sale as long as one of them is.
+/// Sizes with GPUs of a name. Schedulers match the number exactly: eight GPUs do not stand in for four.
 fn accelerator(facts: &Facts, day: Date, place: &Place<'_>, name: &str, count: u32) -> Option<Assessment> {
     let gpus = gpus_named(facts, name);
     let ids: Vec<&str> = gpus.iter().map(String::as_str).collect();
     let wanted = f64::from(count.max(1));
-    let enough = |size: &&Size| size.gpu_count.is_some_and(|has| has >= wanted);
+    let exact = |size: &&Size| size.gpu_count.is_some_and(|has| (has - wanted).abs() < 0.001);
     let sizes: Vec<&Size> = facts.sizes().with_gpu(&ids).filter(|size| size.documented).collect();
-    let by_count = |a: &&&Size, b: &&&Size| {
+    let by_count = |a: &&Size, b: &&Size| {
         (a.gpu_count, &a.name).partial_cmp(&(b.gpu_count, &b.name)).unwrap_or(std::cmp::Ordering::Equal)
     };
-    let on_sale = sizes.iter().filter(|size| size.is_on_sale(day) && enough(size)).min_by(by_count);
-    let row = on_sale
-        .or_else(|| sizes.iter().filter(|size| enough(size)).min_by(by_count))
-        .or_else(|| sizes.iter().max_by(by_count))?;
-    let mut assessment = of_row(facts, day, place, row, &row.name);
+    let all = || sizes.iter().copied();
+    let on_sale = || all().filter(|size| size.is_on_sale(day));
     let plural = format!("{count} x {name}");
+    let same = on_sale().filter(exact).min_by(by_count);
+    let Some(row) = same.or_else(|| all().filter(exact).max_by_key(|size| size.retired_on)) else {
+        return no_such_count(facts, place, &plural, on_sale().collect());
+    };
+    let mut assessment = of_row(facts, day, place, row, &row.name);
     assessment.message = match &assessment.status {
         Status::OnSale => format!("{plural} is on sale, as {}", row.name),
         Status::Retired { on, .. } => {
@@ -198,6 +194,33 @@ fn accelerator(facts: &Facts, day: Date, place: &Place<'_>, name: &str, count: u
         Status::Retiring { on } => format!("{plural} ends with {} on {on}", row.name),
         _ => format!("no page describes a size with {plural}"),
     };
+    let larger = on_sale().filter(|size| size.gpu_count.is_some_and(|has| has > wanted)).min_by(by_count);
+    if let (Status::Retired { .. }, Some(larger)) = (&assessment.status, larger) {
+        let has = larger.gpu_count.unwrap_or_default();
+        assessment
+            .notes
+            .push(format!("{} has {has} of them, which a request for {count} does not match.", larger.name));
+    }
+    Some(assessment)
+}
+
+/// A number of GPUs that no size ever had; none if the GPU itself is in no size.
+fn no_such_count(
+    facts: &Facts,
+    place: &Place<'_>,
+    plural: &str,
+    mut others: Vec<&Size>,
+) -> Option<Assessment> {
+    others.sort_by(|a, b| a.gpu_count.partial_cmp(&b.gpu_count).unwrap_or(std::cmp::Ordering::Equal));
+    let first = others.first()?;
+    let counts = others.iter().filter_map(|size| size.gpu_count.filter(|count| *count >= 1.0));
+    let mut counts: Vec<String> = counts.map(|count| count.to_string()).collect();
+    counts.dedup();
+    let message = format!("no Azure size has {plural}; sizes on sale have {}", counts.join(", "));
+    let near = others.iter().map(|size| size.name.clone()).collect();
+    let mut assessment =
+        Assessment::new(Status::NoSuchSize { near }, Some(codes::NO_SUCH_COUNT), Severity::Error, message);
+    assessment.old = Some(Old::of(facts, first, place));
     Some(assessment)
 }
 

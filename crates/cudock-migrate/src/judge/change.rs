@@ -31,7 +31,7 @@ pub(super) fn to_size(
 ) -> Vec<Change> {
     let mut changes = Vec::new();
     changes.extend(maker(facts, old.gpu.as_ref(), gpu));
-    changes.extend(machine_code(facts, old.gpu.as_ref(), gpu, &format!("--sku {}", new.name)));
+    changes.extend(machine_code(facts, old.gpu.as_ref(), gpu, &format!("--size {}", new.name)));
     changes.extend(driver(size, new));
     changes.extend(fewer_gpus(old.gpu.as_ref(), gpu));
     changes.extend(share(gpu));

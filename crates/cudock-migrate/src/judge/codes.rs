@@ -33,4 +33,6 @@ cudock_facts::codes! {
     OLD_INTERFACE = "CD0823";
     /// A machine image is not named in full.
     IMAGE_CUT_OFF = "CD0824";
+    /// No size has this number of GPUs.
+    NO_SUCH_COUNT = "CD0828";
 }

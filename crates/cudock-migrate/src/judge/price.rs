@@ -55,8 +55,13 @@ pub struct Against {
 
 /// The price of a size in the region that is meant, or where it is cheapest.
 pub(super) fn of_size(facts: &Facts, size: &str, place: &Place<'_>) -> Option<Priced> {
+    let known = facts.sizes().find(size).one();
     let rows = facts.prices().of_size(size).filter(|row| row.price.is_some());
-    let row = rows.min_by_key(|row| (Some(row.region) != place.region, row.price, row.region))?;
+    // A price in a region that not everybody can order in is no price to compare with, unless it is the one meant.
+    let row = rows.min_by_key(|row| {
+        let open = known.is_none_or(|size| facts.is_open(size, row.region));
+        (Some(row.region) != place.region, !open, row.price, row.region)
+    })?;
     priced(&row)
 }
 

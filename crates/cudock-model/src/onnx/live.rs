@@ -247,6 +247,22 @@ fn described(message: &[u8]) -> Result<Described<'_>, String> {
     Ok(value)
 }
 
+/// The name of a value that is a tensor without a shape.
+pub(super) fn unranked(message: &[u8]) -> Result<Option<&[u8]>, String> {
+    let mut has_shape = true;
+    for field in Fields::of(message) {
+        let (2, kind) = field? else { continue };
+        for field in Fields::of(kind.bytes()?) {
+            let (1, tensor) = field? else { continue };
+            has_shape = false;
+            for field in Fields::of(tensor.bytes()?) {
+                has_shape |= field?.0 == 2;
+            }
+        }
+    }
+    Ok(if has_shape { None } else { Some(described(message)?.name) })
+}
+
 fn tensor_type<'a>(message: &'a [u8], value: &mut Described<'a>) -> Result<(), String> {
     let (mut format, mut shape) = (None, None);
     for field in Fields::of(message) {

@@ -7,8 +7,8 @@ mod live;
 mod tensor;
 mod wire;
 
-use std::collections::BTreeMap;
-use std::path::{Component, Path};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
 
 pub use live::{Activations, Live};
 
@@ -30,6 +30,8 @@ pub struct Graph {
     pub activations: Activations,
     /// Files beside it that hold weights, and the place behind the last byte that is used of each.
     pub external: BTreeMap<String, u64>,
+    /// Inputs and outputs without a shape: not scalars, but tensors of any rank.
+    pub unranked: BTreeSet<String>,
 }
 
 /// Whether bytes are fields of a model, one of them its graph.
@@ -69,7 +71,23 @@ pub fn read(bytes: &[u8]) -> Result<Graph, String> {
         return Err("it has no graph, so it is no ONNX model".to_owned());
     }
     let activations = live::activations(&walk.parts)?;
-    Ok(Graph { tensors: walk.tensors, activations, external: walk.external })
+    let mut unranked = BTreeSet::new();
+    for value in walk.parts.inputs.iter().chain(&walk.parts.outputs) {
+        unranked.extend(live::unranked(value)?.map(|name| String::from_utf8_lossy(name).into_owned()));
+    }
+    Ok(Graph { tensors: walk.tensors, activations, external: walk.external, unranked })
+}
+
+/// What a model file says; `None` if it is not a readable ONNX file.
+pub fn open(path: &Path) -> Option<Graph> {
+    read(&cudock_map::map(path).ok()?).ok()
+}
+
+/// Files beside a model file that hold its weights.
+pub fn external_files(path: &Path) -> Vec<PathBuf> {
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let files = open(path).map(|graph| graph.external).unwrap_or_default();
+    files.into_keys().map(|location| directory.join(location)).collect()
 }
 
 #[derive(Default)]

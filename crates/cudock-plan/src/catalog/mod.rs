@@ -4,6 +4,7 @@ mod offers;
 
 use cudock_facts::Facts;
 
+use crate::availability::RegionStatus;
 use crate::machine::{Machine, ProfilePlan};
 use crate::offer::{Offer, RegionId, SizeId, SourceId};
 use crate::service::ServiceKind;
@@ -13,6 +14,7 @@ use crate::service::ServiceKind;
 pub struct Catalog {
     machines: Vec<Machine>,
     regions: Vec<String>,
+    statuses: Vec<RegionStatus>,
     sources: Vec<String>,
     offers: Vec<Offer>,
 }
@@ -20,9 +22,11 @@ pub struct Catalog {
 impl Catalog {
     /// The catalogue of the tables. A size without a price stays in it, so that its absence from a plan has a reason.
     pub fn of(facts: &Facts) -> Self {
+        let regions = region_names(facts);
         let mut catalog = Self {
             machines: Vec::new(),
-            regions: region_names(facts),
+            statuses: regions.iter().map(|name| RegionStatus::of(facts, name)).collect(),
+            regions,
             sources: Vec::new(),
             offers: Vec::new(),
         };
@@ -94,6 +98,11 @@ impl Catalog {
     /// The region with a name.
     pub fn region(&self, name: &str) -> Option<RegionId> {
         find(&self.regions, name).map(RegionId)
+    }
+
+    /// What the tables know of a region.
+    pub(crate) fn status(&self, region: RegionId) -> RegionStatus {
+        self.statuses.get(region.index()).copied().unwrap_or(RegionStatus::Unknown)
     }
 
     /// All sizes and profiles.

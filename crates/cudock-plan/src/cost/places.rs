@@ -62,6 +62,14 @@ pub(crate) struct Fees {
     pub(crate) hour: Money,
     /// An hour, if there are several instances to spread requests over.
     pub(crate) balancer_hour: Money,
+    /// A day, however many instances there are.
+    pub(crate) day: Money,
+    /// A day for each 50 instances.
+    pub(crate) nodes_day: Money,
+    /// Whether that is taken from a sibling of the service.
+    pub(crate) nodes_assumed: bool,
+    /// What of `hour` is worked out from others.
+    pub(crate) assumed_hour: Money,
     /// A million requests.
     pub(crate) requests: Money,
     /// Whether a price is worked out from others.
@@ -142,10 +150,10 @@ fn egress(facts: &Facts, region: &str, bytes: u64) -> Option<Money> {
 
 fn fees(facts: &Facts, kind: ServiceKind, region: &str, serves: bool) -> Fees {
     let mut assumed = false;
-    let mut find = |service: &str, meter: MeterKind| {
+    let mut priced = |service: &str, meter: MeterKind| {
         let row = facts.meters().price(service, meter, None, region);
         assumed |= row.is_some_and(|row| row.assumed);
-        row.map(|row| nanos(row.usd.nanos())).unwrap_or_default()
+        row.map_or((Money::ZERO, false), |row| (nanos(row.usd.nanos()), row.assumed))
     };
     let always = [
         MeterKind::ClusterHour,
@@ -153,7 +161,12 @@ fn fees(facts: &Facts, kind: ServiceKind, region: &str, serves: bool) -> Fees {
         MeterKind::LoadBalancerHour,
         MeterKind::ManagementHour,
     ];
-    let mut hour: Money = always.into_iter().map(|meter| find(kind.id(), meter)).sum();
+    let always = always.map(|meter| priced(kind.id(), meter));
+    let mut hour: Money = always.iter().map(|(money, _)| *money).sum();
+    let assumed_hour = always.iter().filter(|(_, assumed)| *assumed).map(|(money, _)| *money).sum();
+    let (nodes_day, nodes_assumed) = priced(kind.id(), MeterKind::NodeBalancerDay);
+    let (day, _) = priced(kind.id(), MeterKind::RegistryDay);
+    let mut find = |service: &str, meter: MeterKind| priced(service, meter).0;
     let (mut balancer_hour, mut requests) = (Money::ZERO, Money::ZERO);
     if serves {
         requests = find(kind.id(), MeterKind::RequestsMillion);
@@ -165,7 +178,7 @@ fn fees(facts: &Facts, kind: ServiceKind, region: &str, serves: bool) -> Fees {
             balancer_hour = find(ServiceKind::Aks.id(), MeterKind::LoadBalancerHour);
         }
     }
-    Fees { hour, balancer_hour, requests, assumed }
+    Fees { hour, balancer_hour, day, nodes_day, nodes_assumed, assumed_hour, requests, assumed }
 }
 
 fn nanos(nanos: u64) -> Money {

@@ -11,17 +11,27 @@ use crate::placement::PartKind;
 use crate::question::Case;
 
 const HOUR: u128 = 3_600_000;
+const DAY: u128 = 24 * HOUR;
 const GB: u128 = 1_000_000_000;
 
 /// The parts of a cost, in the order reports list them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Parts {
     money: [Money; 9],
+    /// What of the fee is assumed.
+    assumed_fee: Money,
 }
 
 impl Parts {
     pub(crate) fn total(&self) -> Money {
         self.money.into_iter().sum()
+    }
+
+    /// What of the total rests on assumptions: the start, whose rates no source gives, the disk, whose size is a guess, and
+    /// fees that were worked out from other prices. Totals that differ by less say nothing.
+    pub(crate) fn uncertainty(&self) -> Money {
+        let [_, start, _, _, _, _, disk, _, _] = self.money;
+        start + disk + self.assumed_fee
     }
 
     /// Each part that is something.
@@ -62,14 +72,16 @@ pub(crate) fn price(case: &Case, offer: &Offer, usage: &Usage) -> Result<Parts, 
         paid += part;
         part
     };
+    let (fee, assumed_fee) = fee(case, place, usage);
     Ok(Parts {
+        assumed_fee,
         money: [
             time(bill.work),
             time(bill.start),
             time(bill.idle),
             time(bill.lost),
             time(bill.rounding),
-            fee(case, place, usage),
+            fee,
             disk(case, place, usage),
             storage(case, place, usage),
             moved(case, place, usage)?,
@@ -77,15 +89,26 @@ pub(crate) fn price(case: &Case, offer: &Offer, usage: &Usage) -> Result<Parts, 
     })
 }
 
-fn fee(case: &Case, place: &Place, usage: &Usage) -> Money {
+/// What the service itself asks for, and what of it is assumed.
+fn fee(case: &Case, place: &Place, usage: &Usage) -> (Money, Money) {
     let fees = place.fees(case.terms.kind);
+    let share = |rate: Money, unit: u128| {
+        if rate == Money::ZERO { rate } else { rate.share(usage.lasts, unit) }
+    };
     let balancer = if usage.machines > 1 { fees.balancer_hour } else { Money::ZERO };
-    let hour = fees.hour + balancer;
-    let by_time = if hour == Money::ZERO { hour } else { hour.share(usage.lasts, HOUR) };
+    let nodes = fees.nodes_day.times(balancers(usage.machines));
+    let by_time = share(fees.hour + balancer, HOUR) + share(fees.day + nodes, DAY);
+    let assumed_nodes = if fees.nodes_assumed { nodes } else { Money::ZERO };
+    let assumed = share(fees.assumed_hour, HOUR) + share(assumed_nodes, DAY);
     if fees.requests == Money::ZERO {
-        return by_time;
+        return (by_time, assumed);
     }
-    by_time + fees.requests.share(usage.requests, 1_000_000 * 1000)
+    (by_time + fees.requests.share(usage.requests, 1_000_000 * 1000), assumed)
+}
+
+/// How many balancers so many nodes have: one for each 50.
+pub(crate) fn balancers(machines: u32) -> u64 {
+    u64::from(machines).div_ceil(50)
 }
 
 fn disk(case: &Case, place: &Place, usage: &Usage) -> Money {
@@ -163,7 +186,33 @@ mod tests {
         // 450 + 20 + 40 + 5 + 2400 = 2915 s.
         let parts = parts_at_a_dollar(&job(40), ServiceKind::Aks, T4);
         assert_eq!(nanos(parts.of(PartKind::Fee)), (221_000_000_u128 * 2915).div_ceil(3600));
-        assert_eq!(parts_at_a_dollar(&job(40), ServiceKind::MlCluster, T4).of(PartKind::Fee), Money::ZERO);
+    }
+
+    #[test]
+    fn machine_learning_pays_for_a_balancer_and_a_registry_and_batch_for_a_balancer() {
+        // 0.33 a day for a balancer and 0.167 a day for the registry, for 360 + 20 + 60 + 5 + 2400 = 2845 s of 86,400 s:
+        // 0.497 x 2845 / 86,400 = 0.0163653356.
+        let fee = |kind| parts_at_a_dollar(&job(40), kind, T4).of(PartKind::Fee);
+        assert_eq!(nanos(fee(ServiceKind::MlCluster)), 16_365_336);
+        assert_eq!(fee(ServiceKind::MlServerless), fee(ServiceKind::MlCluster));
+        // 0.030 an hour for 330 + 20 + 60 + 5 + 2400 = 2815 s: 0.030 x 2815 / 3600 = 0.0234583334.
+        assert_eq!(nanos(fee(ServiceKind::Batch)), 23_458_334);
+        // 51 nodes have two balancers: (2 x 0.33 + 0.167) x 2845 / 86,400 = 0.0272316551.
+        let mut many = job(40);
+        many.gpu.instances = 51;
+        let fee = parts_at_a_dollar(&many, ServiceKind::MlCluster, T4).of(PartKind::Fee);
+        assert_eq!(nanos(fee), 27_231_656);
+    }
+
+    #[test]
+    fn the_uncertainty_is_the_start_the_disk_and_what_is_assumed_of_fees() {
+        let parts = parts_at_a_dollar(&job(40), ServiceKind::Vm, T4);
+        assert_eq!(parts.uncertainty(), parts.of(PartKind::ColdStart) + parts.of(PartKind::Disk));
+        // The balancer of serverless compute is taken from clusters: 0.33 x 2845 / 86,400 = 0.0108663195.
+        let parts = parts_at_a_dollar(&job(40), ServiceKind::MlServerless, T4);
+        assert_eq!(nanos(parts.uncertainty()), nanos(parts.of(PartKind::ColdStart)) + 10_866_320);
+        let parts = parts_at_a_dollar(&job(40), ServiceKind::MlCluster, T4);
+        assert_eq!(parts.uncertainty(), parts.of(PartKind::ColdStart));
     }
 
     #[test]

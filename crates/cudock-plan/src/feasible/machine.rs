@@ -3,11 +3,11 @@
 use cudock_facts::tables::{Lifecycle, SizeDriver};
 
 use super::{NO_MEASURE, Rule, short, unless};
+use crate::availability::{Proof, Standing};
 use crate::catalog::bare;
 use crate::codes;
 use crate::machine::Machine;
 use crate::question::Case;
-use crate::service::ServiceKind;
 use crate::words::{bytes, gb, gpus, one_of};
 
 /// Whether it is wanted, can be had and is known.
@@ -133,17 +133,34 @@ fn offered(case: &Case) -> Option<u64> {
 }
 
 fn offered_words(case: &Case) -> String {
-    not_offered(case).unwrap_or_else(|| format!("{} takes it", case.terms.kind.name()))
+    not_offered(case).unwrap_or_else(|| taken(case))
+}
+
+/// What says that the service takes the size.
+fn taken(case: &Case) -> String {
+    let name = case.terms.kind.name();
+    let day = case.support().map(|row| format!(" (source of {})", row.as_of)).unwrap_or_default();
+    match case.standing() {
+        Standing::Proven(Proof::NotListed) => format!("no source says that {name} takes it{day}"),
+        Standing::Proven(Proof::Indirect) => format!("{name} takes it, by indirect evidence{day}"),
+        _ => format!("{name} takes it{day}"),
+    }
 }
 
 fn not_offered(case: &Case) -> Option<String> {
     let (machine, kind) = (case.machine, case.terms.kind);
     let architectures = case.terms.row.map(|row| row.cpu_arch.as_slice()).unwrap_or_default();
-    if kind == ServiceKind::MlEndpoint && machine.endpoint_exempt.is_none() {
-        return Some("not among the sizes that managed online endpoints take".to_owned());
+    let standing = case.standing();
+    if standing == Standing::Refused {
+        let row = case.support();
+        let note =
+            row.and_then(|row| row.note.as_deref()).map(|note| format!(": {note}")).unwrap_or_default();
+        let day = row.map(|row| format!(" (source of {})", row.as_of)).unwrap_or_default();
+        return Some(format!("{} does not take its series{day}{note}", kind.name()));
     }
-    if kind == ServiceKind::Aks && !machine.aks {
-        return Some("Kubernetes Service has no node image for it".to_owned());
+    if machine.confidential && standing == Standing::Proven(Proof::NotListed) {
+        let name = kind.name();
+        return Some(format!("a confidential VM, which {name} is not documented to make"));
     }
     if !machine.architecture.is_empty() && !architectures.iter().any(|known| known == &machine.architecture) {
         let offered = one_of(architectures);
@@ -208,7 +225,11 @@ fn memory_words(case: &Case) -> String {
     let machine = case.machine;
     let each = machine.gpu_memory.map_or_else(|| "unknown memory".to_owned(), gb);
     let of_each = if machine.gpus.is_some_and(|count| count > 1000) { "each of " } else { "" };
-    format!("{each} on {of_each}{}, {} needed", gpus(machine), gb(case.workload().gpu.memory))
+    let needed = match case.workload().gpu.memory {
+        0 => "any will do".to_owned(),
+        bytes => format!("{} needed", gb(bytes)),
+    };
+    format!("{each} on {of_each}{}, {needed}", gpus(machine))
 }
 
 fn count(case: &Case) -> Option<u64> {

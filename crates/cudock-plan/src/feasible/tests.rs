@@ -64,6 +64,16 @@ fn services_are_for_work_that_ends_or_for_requests() {
 }
 
 #[test]
+fn container_instances_run_work_that_ends_and_answer_requests() {
+    for workload in [job(60), serving(1000, 1000, 50)] {
+        on(&workload, ServiceKind::Aci, T4, |case| {
+            let rule = SERVICE_RULES.iter().find(|rule| rule.code == "CD0818").unwrap();
+            assert_eq!((rule.gap)(case), None, "{}", (rule.words)(case));
+        });
+    }
+}
+
+#[test]
 fn a_service_that_is_not_wanted_is_out() {
     let batch = with(|workload| workload.wishes.services = vec!["batch".into()]);
     out(&batch, VM, T4, "CD0817", "wanted are batch; this is vm");
@@ -125,16 +135,28 @@ fn a_gpu_of_another_maker_runs_no_cuda() {
 
 #[test]
 fn a_service_takes_its_own_sizes_only() {
-    let words = "not among the sizes that managed online endpoints take";
-    let serving = serving(1000, 1000, 50);
-    out(&serving, ServiceKind::MlEndpoint, "Standard_ND96isr_H200_v5", "CD0816", words);
-    let words = "Kubernetes Service has no node image for it";
-    out(&job(60), ServiceKind::Aks, "Standard_NCC40ads_H100_v5", "CD0816", words);
+    let words = "Batch does not take its series (source of 2021-07-20): \
+                 The table of 2021 says none; the page of 2025 has no table.";
+    out(&job(60), ServiceKind::Batch, "Standard_ND40rs_v2", "CD0816", words);
+    fits(&job(60), ServiceKind::Aks, "Standard_NCC40ads_H100_v5");
     let words = "Batch has x86_64 machines, this is aarch64";
     out(&job(60), ServiceKind::Batch, "Standard_ND128isr_NDR_GB200_v6", "CD0816", words);
     let nowhere = with(|workload| workload.wishes.regions = vec!["eastus2".into()]);
     let words = "not offered in the regions allowed";
     out(&nowhere, ServiceKind::ContainerApps, "Consumption-GPU-NC8as-T4", "CD0816", words);
+}
+
+#[test]
+fn a_confidential_vm_is_not_made_by_batch_or_machine_learning() {
+    for (kind, name) in [
+        (ServiceKind::Batch, "Batch"),
+        (ServiceKind::MlCluster, "Machine Learning cluster"),
+        (ServiceKind::MlServerless, "Machine Learning serverless"),
+    ] {
+        let words = format!("a confidential VM, which {name} is not documented to make");
+        out(&job(60), kind, "Standard_NCC40ads_H100_v5", "CD0816", &words);
+    }
+    fits(&job(60), VM, "Standard_NCC40ads_H100_v5");
 }
 
 #[test]

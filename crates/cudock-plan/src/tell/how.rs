@@ -4,6 +4,7 @@ use cudock_facts::tables::Rounding;
 
 use super::Told;
 use crate::cost::places::Transfer;
+use crate::cost::price::balancers;
 use crate::money::Money;
 use crate::placement::PartKind;
 use crate::question::Way;
@@ -96,9 +97,21 @@ impl Told<'_, '_, '_> {
             let what = match self.case.terms.kind.table_id() {
                 "aks" => "cluster, system node, balancer; nothing where a cluster is there already",
                 "vm" => "public address",
+                "batch" => "balancer and address of the pool",
                 _ => "the environment",
             };
             words.push(format!("{} h x ${}/h ({what})", hours(self.usage.lasts), amount(fees.hour)));
+        }
+        if fees.day > Money::ZERO {
+            words.push(format!("{} h x ${}/day (registry)", hours(self.usage.lasts), amount(fees.day)));
+        }
+        if fees.nodes_day > Money::ZERO && self.usage.machines > 0 {
+            let balancers = match balancers(self.usage.machines) {
+                1 => String::new(),
+                several => format!("{several} x "),
+            };
+            let (time, price) = (hours(self.usage.lasts), amount(fees.nodes_day));
+            words.push(format!("{balancers}{time} h x ${price}/day (balancer for each 50 nodes)"));
         }
         if fees.balancer_hour > Money::ZERO && self.usage.machines > 1 {
             words.push(format!(

@@ -44,6 +44,8 @@ pub(crate) fn placement(question: &Question, ranked: &Ranked) -> Placement {
         per_month: question.serves().then_some(ranked.total),
         per_million: None,
         quota: None,
+        proof: ranked.proof,
+        uncertainty: ranked.uncertainty,
         reasons: Vec::new(),
         warnings: Vec::new(),
     };
@@ -196,13 +198,6 @@ mod tests {
                 "1 of its 8 GPUs are used, all are paid for",
             ]
         );
-    }
-
-    #[test]
-    fn an_end_that_is_near_is_a_warning() {
-        let placement = regular(&job(60), ServiceKind::Vm, "Standard_NC6s_v3", "jioindiawest");
-        let finding = placement.warnings.iter().find(|finding| finding.code == "CD0813").unwrap();
-        assert!(finding.message.contains("2027-06-30"), "{}", finding.message);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use cudock_facts::finding::{Evidence, Finding, Severity};
 use cudock_facts::tables::{SizeDriver, StartFigure};
 
 use super::Told;
+use crate::availability::{Proof, RegionStatus};
 use crate::codes;
 use crate::cost::data;
 use crate::cost::places::Place;
@@ -18,6 +19,9 @@ use crate::workload::Priority;
 impl Told<'_, '_, '_> {
     pub(super) fn warnings(&self) -> Vec<Finding> {
         [
+            self.not_listed(),
+            self.restricted(),
+            self.own_driver(),
             self.ends(),
             self.grid(),
             self.quota_at_zero(),
@@ -27,6 +31,7 @@ impl Told<'_, '_, '_> {
             self.starved(),
             self.stale(),
             self.cold(),
+            self.tied(),
             self.assumed(),
         ]
         .into_iter()
@@ -45,6 +50,60 @@ impl Told<'_, '_, '_> {
         let name = &self.case.machine.name;
         let evidence = evidence.into_iter().map(|detail| Evidence::new(name, detail)).collect();
         Finding { code, severity, message, evidence, fix: fix.to_owned() }
+    }
+
+    fn not_listed(&self) -> Option<Finding> {
+        if self.ranked.proof != Proof::NotListed {
+            return None;
+        }
+        let (kind, question) = (self.case.terms.kind, self.case.question);
+        let region = question.catalog.region_name(self.ranked.offer.region);
+        let message = format!("no source says that {} has this size in {region}", kind.name());
+        let fix = match kind.table_id() {
+            "ml" => format!("ask before relying on it: az ml compute list-sizes --location {region}"),
+            "batch" => format!("ask before relying on it: az batch location list-skus --location {region}"),
+            _ => format!("ask before relying on it: az vm list-skus --location {region}"),
+        };
+        let row = self.case.support();
+        let note = row.map(|row| {
+            let note = row.note.as_deref().unwrap_or("its pages do not name the series");
+            format!("{note} (source of {})", row.as_of)
+        });
+        let evidence = note.into_iter().collect();
+        Some(self.finding(codes::NOT_LISTED, Severity::Warning, message, &fix, evidence))
+    }
+
+    fn restricted(&self) -> Option<Finding> {
+        let region = self.ranked.offer.region;
+        let catalog = self.case.question.catalog;
+        if catalog.status(region) != RegionStatus::Restricted {
+            return None;
+        }
+        let name = catalog.region_name(region);
+        let message = format!("{name} gives access on request only");
+        let fix = "request access to the region, or leave it out";
+        Some(self.finding(codes::RESTRICTED_REGION, Severity::Warning, message, fix, Vec::new()))
+    }
+
+    fn own_driver(&self) -> Option<Finding> {
+        let row = self.case.support().filter(|row| row.own_driver)?;
+        let name = self.case.terms.kind.name();
+        let message = format!("{name} installs no driver on this size");
+        let note = row.note.clone().into_iter().collect();
+        let fix = "install the driver yourself, as with the NVIDIA GPU Operator";
+        Some(self.finding(codes::OWN_DRIVER, Severity::Warning, message, fix, note))
+    }
+
+    fn tied(&self) -> Option<Finding> {
+        if !self.ranked.tied {
+            return None;
+        }
+        let assumed = usd(self.ranked.uncertainty);
+        let message =
+            "costs the same as others within what is assumed; evidence, management and time order them";
+        let evidence = format!("{assumed} of its cost rest on assumptions (start, disk, fees)");
+        let fix = "choose by what suits you, not by the cents";
+        Some(self.finding(codes::WITHIN_UNCERTAINTY, Severity::Note, message.to_owned(), fix, vec![evidence]))
     }
 
     fn ends(&self) -> Option<Finding> {

@@ -14,7 +14,8 @@ fn forty_minutes_are_billed_as_42() {
     let workload = batch_job();
     let plan = fixed_plan(&workload);
     let best = first(&plan);
-    assert_eq!(named(&best), (ServiceKind::MlServerless, T4, "eastus"));
+    // Serverless compute costs the same; a page names the size for clusters.
+    assert_eq!(named(&best), (ServiceKind::MlCluster, T4, "eastus"));
     // 156.667 s of start + 2400 s = 2556.667 s = 42.6 min; 42 min x 0.526 / 60 min = 0.3682
     //   of which start: 156.667 s x 0.526 / 3600 s = 0.0228907894
     //   and work: 2363.333 s x 0.526 / 3600 s = 0.3453092106
@@ -51,7 +52,7 @@ fn serverless_containers_start_in_100_seconds_and_cost_three_times_as_much() {
     assert_eq!(apps.times.total, Duration::from_secs(100 + 2400));
     let choices = plan.choices();
     assert_eq!(choices.fastest.map(|ranked| ranked.offer.service), Some(ServiceKind::ContainerApps));
-    assert_eq!(choices.cheapest.map(|ranked| ranked.offer.service), Some(ServiceKind::MlServerless));
+    assert_eq!(choices.cheapest.map(|ranked| ranked.offer.service), Some(ServiceKind::MlCluster));
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn three_days_on_two_machines_cost_what_144_hours_and_two_starts_cost() {
     let workload = llm_training();
     let plan = fixed_plan(&workload);
     let best = first(&plan);
-    assert_eq!(named(&best), (ServiceKind::MlServerless, H100, "eastus"));
+    assert_eq!(named(&best), (ServiceKind::MlCluster, H100, "eastus"));
     assert_eq!((best.instances, best.gpus_per_instance), (2, 8000));
     // Each machine: 156.667 s of start + 259,200 s of work = 259,356.667 s = 4322.6 min; 4322 min = 259,320 s
     // are billed. 2 x 259,320 s x 98.32 / 3600 s = 14,164.63466667
@@ -49,7 +49,7 @@ fn an_h200_that_is_no_faster_is_cheaper_still() {
     workload.gpu.speeds.insert("H200".to_owned(), 1000);
     let plan = fixed_plan(&workload);
     let best = first(&plan);
-    assert_eq!(named(&best), (ServiceKind::MlServerless, "Standard_ND96isr_H200_v5", "westus3"));
+    assert_eq!(named(&best), (ServiceKind::MlCluster, "Standard_ND96isr_H200_v5", "westus3"));
     // The same 2 x 259,320 s at 84.80: 12,216.8533333, rounded up once.
     assert_eq!(best.cost.total, usd(12_216, 853_333_334));
 }

@@ -16,7 +16,7 @@ fn nine_machines_are_the_fewest_that_are_done_in_two_hours() {
     let best = first(&plan);
     // 7200 s - 516.667 s of start leave 1113 images of 6 s: 10,000 / 1113 = 8.98, so 9 machines; with 8 it is
     // 1250 images and 8016.667 s.
-    assert_eq!(named(&best), (ServiceKind::MlServerless, T4, "eastus"));
+    assert_eq!(named(&best), (ServiceKind::MlCluster, T4, "eastus"));
     assert_eq!(best.instances, 9);
     // 10,000 = 9 x 1111 + 1: one machine does 1112 images, 516.667 + 6672 s.
     assert_eq!(best.times.total, Duration::from_millis(516_667 + 6_672_000));

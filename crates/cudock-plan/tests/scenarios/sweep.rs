@@ -14,7 +14,7 @@ fn nine_waves_of_three_are_nine_trials_each_on_three_machines() {
     let workload = sweep();
     let plan = fixed_plan(&workload);
     let best = first(&plan);
-    assert_eq!(named(&best), (ServiceKind::MlServerless, T4, "eastus"));
+    assert_eq!(named(&best), (ServiceKind::MlCluster, T4, "eastus"));
     assert_eq!(best.instances, 3);
     // 27 / 3 = 9 waves x 20 min = 180 min = 10,800 s, after one start of 516.667 s.
     assert_eq!(best.times.total, Duration::from_millis(516_667 + 10_800_000));

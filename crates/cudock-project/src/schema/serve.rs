@@ -78,6 +78,49 @@ pub struct Serve {
     pub try_model: TryModel,
 }
 
+impl Serve {
+    /// The settings of one model of several: its own, else those of the server.
+    #[must_use]
+    pub fn over(self, server: &Self) -> Self {
+        Self {
+            gpus: self.gpus.or_else(|| server.gpus.clone()),
+            gpu_memory: self.gpu_memory.or(server.gpu_memory),
+            threads: self.threads.or(server.threads),
+            lanes: self.lanes.or(server.lanes),
+            sessions: self.sessions.or(server.sessions),
+            nhwc: self.nhwc.or(server.nhwc),
+            graphs: self.graphs.or(server.graphs),
+            exhaustive: self.exhaustive.or(server.exhaustive),
+            batch: self.batch.or(server.batch),
+            max_batch: self.max_batch.or(server.max_batch),
+            max_wait: self.max_wait.or(server.max_wait),
+            preferred: self.preferred.or_else(|| server.preferred.clone()),
+            pad_rows: self.pad_rows.or(server.pad_rows),
+            pad_sizes: self.pad_sizes.or_else(|| server.pad_sizes.clone()),
+            latency_target: self.latency_target.or(server.latency_target),
+            queue_rows: self.queue_rows.or(server.queue_rows),
+            queue_time: self.queue_time.or(server.queue_time),
+            engine_timeout: self.engine_timeout.or(server.engine_timeout),
+            try_model: TryModel { range: self.try_model.range.or(server.try_model.range) },
+            ..server.clone()
+        }
+    }
+
+    /// A key that is about the whole server and cannot be set for one model.
+    pub fn server_key(&self) -> Option<&'static str> {
+        let keys = [
+            ("listen", self.listen.is_some()),
+            ("device", self.device.is_some()),
+            ("max_body", self.max_body.is_some()),
+            ("memory", self.memory.is_some()),
+            ("client_timeout", self.client_timeout.is_some()),
+            ("drain_timeout", self.drain_timeout.is_some()),
+            ("watch", self.watch.is_some()),
+        ];
+        keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
+    }
+}
+
 /// For the page's form.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]

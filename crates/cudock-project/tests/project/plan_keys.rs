@@ -194,3 +194,49 @@ fn a_project_without_a_file_says_nothing() {
     assert_eq!(project.manifest, cudock_project::Manifest::default());
     assert!(!project.places.has("workload"));
 }
+
+#[test]
+fn every_key_with_a_unit_refuses_a_bare_number_with_a_suggestion() {
+    let sizes = [
+        ("needs", "gpu_memory"),
+        ("needs", "memory"),
+        ("data", "size"),
+        ("data", "read_size"),
+        ("data", "leaves"),
+        ("start", "image_size"),
+        ("start", "image_unpacked"),
+        ("start", "weights"),
+        ("serve", "gpu_memory"),
+        ("serve", "max_body"),
+        ("serve", "memory"),
+    ];
+    let times = [
+        ("workload", "duration"),
+        ("workload", "item_time"),
+        ("workload", "trial_time"),
+        ("workload", "deadline"),
+        ("start", "ready"),
+        ("start", "jit"),
+        ("deploy", "ttl"),
+        ("serve", "max_wait"),
+        ("serve", "latency_target"),
+        ("serve", "queue_time"),
+        ("serve", "engine_timeout"),
+        ("serve", "client_timeout"),
+        ("serve", "drain_timeout"),
+    ];
+    let sizes = sizes.iter().map(|key| (key, "40GB or 40GiB"));
+    let times = times.iter().map(|key| (key, "40s or 40m or 40h"));
+    for ((table, key), suggestion) in sizes.chain(times).chain([(&("data", "rate"), "40MB/s or 40GB/s")]) {
+        for written in ["40", "\"40\""] {
+            let error = read(&format!("[{table}]\n{key} = {written}\n")).map(|_| ()).unwrap_err();
+            assert!(
+                error.contains(&format!("`40` has no unit; write {suggestion}")),
+                "{table}.{key}: {error}"
+            );
+            assert!(error.contains("cudock.toml:2:"), "{error}");
+        }
+        let error = read(&format!("[{table}]\n{key} = true\n")).map(|_| ()).unwrap_err();
+        assert!(error.contains("expected a string"), "{table}.{key}: {error}");
+    }
+}

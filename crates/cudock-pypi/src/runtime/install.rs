@@ -59,7 +59,12 @@ impl Installer {
 
     /// Where installations lie.
     pub fn folder(&self) -> PathBuf {
-        self.store.folder().join("runtimes")
+        self.store.folder().join(RUNTIMES)
+    }
+
+    /// Where installations lie in an environment, if it has a place for them; nothing is made.
+    pub fn directory_in(environment: &Environment) -> Option<PathBuf> {
+        Some(BlobStore::user_cache_path(environment)?.join(RUNTIMES))
     }
 
     /// Installs this wheel, if it is not there whole.
@@ -108,17 +113,21 @@ impl Installer {
     }
 }
 
-/// The library for a package: found, else installed.
+/// Below the cache.
+const RUNTIMES: &str = "runtimes";
+
+/// The library for a package: found, else installed. The installer, which needs a cache it can write to, is made only
+/// then.
 pub fn ensure(
     package: Package,
     machine: &Machine,
     facts: &Facts,
-    installer: &Installer,
+    installer: impl FnOnce() -> Result<Installer, PypiError>,
 ) -> Result<Installed, PypiError> {
     if let Some(found) = find(package, machine)? {
         return Ok(Installed { found, fresh: false });
     }
-    installer.install(wheel_for(package, &machine.cpu, facts)?)
+    installer()?.install(wheel_for(package, &machine.cpu, facts)?)
 }
 
 /// The wheel of the tables for a package and a processor.

@@ -3,12 +3,17 @@
 pub mod builtin;
 pub mod other;
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::copy::CopyRequest;
 use crate::error::RuntimeError;
 use crate::exec::ExecRequest;
 use crate::plan::{Plan, Private};
+use crate::tree::Copied;
+use crate::usage::Process;
 
 /// What was asked of an engine: everything but what only the image knows.
 #[derive(Debug, Clone)]
@@ -28,10 +33,38 @@ pub struct Request {
     pub user: Option<String>,
     /// Whether to come back as soon as it runs.
     pub detach: bool,
+    /// A file that its id is written to, which must not exist yet.
+    pub cidfile: Option<PathBuf>,
+    /// Whether the image is fetched; what the engine does by default without it.
+    pub pull: Option<Pull>,
+    /// Which image of several, as in linux/arm64.
+    pub platform: Option<String>,
+}
+
+/// When an image is fetched from its registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pull {
+    /// The registry is asked what the name stands for now.
+    Always,
+    /// Only where the image is not on this machine.
+    Missing,
+    /// Never: without the image on this machine there is an error.
+    Never,
+}
+
+impl Pull {
+    /// The word for it in `--pull`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::Missing => "missing",
+            Self::Never => "never",
+        }
+    }
 }
 
 /// A container as a list shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// Its id.
     pub id: String,
@@ -72,6 +105,10 @@ pub struct LogRequest {
     pub tail: Option<usize>,
     /// Whether each line begins with its time.
     pub timestamps: bool,
+    /// Only lines of this moment and later, in milliseconds since 1970.
+    pub since: Option<u64>,
+    /// Only lines before this moment.
+    pub until: Option<u64>,
 }
 
 /// What every engine can do. Names are those of containers, or beginnings of their ids.
@@ -88,10 +125,25 @@ pub trait Engine {
     fn exec(&self, name: &str, request: &ExecRequest) -> Result<i32, RuntimeError>;
     /// Asks a container to end, and ends it after so many seconds.
     fn stop(&self, name: &str, seconds: Option<u32>) -> Result<(), RuntimeError>;
+    /// Stops several, at once where the engine can. One result for each.
+    fn stop_all(&self, names: &[String], seconds: Option<u32>) -> Vec<Result<(), RuntimeError>> {
+        names.iter().map(|name| self.stop(name, seconds)).collect()
+    }
     /// Removes a container.
     fn remove(&self, name: &str, force: bool) -> Result<(), RuntimeError>;
     /// Waits for a container's end. What it ended with.
     fn wait(&self, name: &str) -> Result<i32, RuntimeError>;
     /// Everything that is known of a container.
     fn inspect(&self, name: &str) -> Result<Value, RuntimeError>;
+    /// Sends a signal to a container's first process.
+    fn kill(&self, name: &str, signal: &str) -> Result<(), RuntimeError>;
+    /// Starts a container again that ended, with the variables that were given to it and are not kept. What it ended
+    /// with, or 0 where it goes on without us.
+    fn start(&self, name: &str, given: &[(String, String)], attach: bool) -> Result<i32, RuntimeError>;
+    /// Stops a container, where it runs, and starts it again.
+    fn restart(&self, name: &str, seconds: Option<u32>) -> Result<(), RuntimeError>;
+    /// Copies files between a container and this machine.
+    fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied, RuntimeError>;
+    /// The processes of a container.
+    fn processes(&self, name: &str) -> Result<Vec<Process>, RuntimeError>;
 }

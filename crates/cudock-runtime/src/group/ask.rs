@@ -1,6 +1,5 @@
 //! One probe of one run of a container: asked when its time comes, and never twice at once.
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::Sender;
@@ -14,10 +13,9 @@ use cudock_group::{HttpGet, ProbeAction};
 
 use super::http;
 use super::message::Message;
-use crate::error::{OnSystem, RuntimeError};
-use crate::exec::ExecRequest;
+use crate::error::RuntimeError;
+use crate::exec::{self, ExecRequest};
 use crate::home::ContainerDir;
-use crate::reexec;
 
 /// What a question needs to know of the container it is about.
 #[derive(Debug, Clone)]
@@ -162,11 +160,7 @@ impl Asker {
 
 fn command_inside(about: &About, command: &[String]) -> Result<Child, RuntimeError> {
     let request = ExecRequest { args: command.to_vec(), ..ExecRequest::default() };
-    let words = ["join".into(), about.dir.path().as_os_str().to_owned()];
-    // It takes what is written as /dev/null does; from that one libcontainer would take the right to write.
-    let nowhere = || File::options().write(true).open("/dev/zero").when("cannot open /dev/zero");
-    let sealed = reexec::sealed_command(&words, &request)?;
-    sealed.apart().spawn(Stdio::null(), nowhere()?.into(), nowhere()?.into())
+    exec::joiner(&about.dir, &request)?.apart().spawn(Stdio::null(), Stdio::null(), Stdio::null())
 }
 
 fn request_inside(

@@ -11,7 +11,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use super::state::{GroupStatus, MemberPhase, State};
 use crate::engine::Summary;
 use crate::error::{OnFile, OnSystem, RuntimeError};
-use crate::home::{ContainerDir, Home, read_json, write_json};
+use crate::home::{ContainerDir, Home, read_json, remove_tree, write_json};
 use crate::plan::Plan;
 
 /// The folder of one group.
@@ -182,9 +182,7 @@ impl GroupDir {
             if path == self.lock_file() {
                 continue;
             }
-            let folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            let removed = if folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-            removed.on("cannot remove", &path)?;
+            remove_tree(&path)?;
         }
         Ok(())
     }
@@ -214,7 +212,8 @@ pub fn list(home: &Home) -> Result<Vec<GroupStatus>, RuntimeError> {
     let mut all = Vec::new();
     for entry in entries {
         let dir = GroupDir::at(entry.on("cannot read", &folder)?.path());
-        all.extend(dir.status()?);
+        // A status that cannot be read, such as after a power cut, hides that group alone.
+        all.extend(dir.status().ok().flatten());
     }
     all.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
     Ok(all)

@@ -23,7 +23,7 @@ pub(super) fn assign(
         .iter()
         .filter_map(|container| Some((container.name.as_str(), container.resources.as_ref()?.gpu()?.count)))
         .collect();
-    if wanted.is_empty() {
+    if wanted.is_empty() || settings.without_gpus {
         return Ok(BTreeMap::new());
     }
     let plan = |devices: String| GpuPlan {
@@ -32,7 +32,8 @@ pub(super) fn assign(
         driver_root: settings.driver_root.clone(),
         device_root: settings.device_root.clone(),
     };
-    let driver = Driver::find(&places(&plan(String::new()))?)?;
+    let driver =
+        Driver::find(&places(&plan(String::new()))?).map_err(|error| no_gpu(&wanted, &error.into()))?;
     if driver.kind == DriverKind::Wsl {
         // Windows shows all GPUs through one device, which cannot be divided.
         return Ok(wanted.iter().map(|(name, _)| ((*name).to_owned(), plan("all".to_owned()))).collect());
@@ -40,6 +41,20 @@ pub(super) fn assign(
     let present: Vec<u32> = driver.gpus.iter().map(|gpu| gpu.index).collect();
     let shares = share(&wanted, &present, &in_use(home)?)?;
     Ok(shares.into_iter().map(|(name, gpus)| (name, plan(words(&gpus)))).collect())
+}
+
+/// Says who asked for a GPU that is not there, and how to do without.
+fn no_gpu(wanted: &[(&str, u32)], error: &RuntimeError) -> RuntimeError {
+    let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
+    let mut hint = "`cudock up --gpus none` runs the group without GPUs".to_owned();
+    if let Some(more) = error.hint() {
+        hint = format!("{hint}; {more}");
+    }
+    RuntimeError::Reported {
+        code: crate::exit_code(error),
+        text: format!("{} asks for a GPU: {}", names.join(", "), crate::launch::text(error)),
+        hint: Some(hint),
+    }
 }
 
 /// As `--gpus` has it. A lone number would be a count.
@@ -83,7 +98,8 @@ fn share(
         if share.len() < usize::try_from(*count).unwrap_or(usize::MAX) {
             let all: u64 = wanted.iter().map(|(_, count)| u64::from(*count)).sum();
             return Err(RuntimeError::Request(format!(
-                "the group asks for {all} GPUs, and this machine has {}: containers of a group do not share them",
+                "the group asks for {all} GPUs, and this machine has {}: containers of a group do not share them; \
+                 `--gpus none` runs it without any",
                 present.len(),
             )));
         }

@@ -15,7 +15,7 @@ use crate::error::RuntimeError;
 use crate::home::new_id;
 use crate::launch::check_seccomp;
 use crate::plan::{
-    GpuPlan, Limits, NetworkMode, NetworkPlan, Plan, Private, ProcessPlan, Restart, Seccomp, Security,
+    GpuPlan, Ipc, Limits, NetworkMode, NetworkPlan, Plan, Private, ProcessPlan, Restart, Seccomp, Security,
 };
 use crate::status::now;
 
@@ -30,6 +30,8 @@ pub struct Settings {
     pub driver_root: Option<PathBuf>,
     /// Where the device nodes are, if not below the driver's root.
     pub device_root: Option<PathBuf>,
+    /// Whether containers that ask for GPUs run without any.
+    pub without_gpus: bool,
 }
 
 /// Processes and threads of a container, where the file has no word for it.
@@ -166,6 +168,8 @@ fn request(
         remove: false,
         labels: BTreeMap::new(),
         group: Some(group.name.clone()),
+        ipc: Ipc::Private,
+        sysctls: BTreeMap::new(),
     };
     // A command takes the place of the image's entry point, too.
     let entrypoint = (!container.command.is_empty()).then(Vec::new);
@@ -177,6 +181,9 @@ fn request(
         cwd: None,
         user: user(container),
         detach: true,
+        cidfile: None,
+        pull: None,
+        platform: None,
     })
 }
 

@@ -20,11 +20,11 @@ use super::ask::{About, Asker, News};
 use super::make::private;
 use super::message::Message;
 use super::output::{Stream, Voice};
-use crate::end::parse_signal;
 use crate::error::{OnSystem, RuntimeError};
 use crate::home::ContainerDir;
 use crate::plan::{Plan, Private};
 use crate::reexec;
+use crate::signal::stop_signal;
 
 /// A watcher that does not end by itself when its container was killed is given so long.
 const LAST_MOMENTS: Duration = Duration::from_secs(5);
@@ -220,8 +220,7 @@ impl Member {
         // A container that is being made has no process to ask yet.
         if begun && !ending.asked && now < ending.by {
             ending.asked = true;
-            let word = if self.plan.stop_signal.is_empty() { "TERM" } else { &self.plan.stop_signal };
-            let _ = self.dir.signal(&self.plan, parse_signal(word).unwrap_or(Signal::SIGTERM));
+            let _ = self.dir.signal(&self.plan, stop_signal(&self.plan.stop_signal));
         }
         if now < ending.by {
             return Some(ending.by);

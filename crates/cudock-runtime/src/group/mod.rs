@@ -23,6 +23,7 @@ mod state;
 mod supervise;
 mod tls;
 mod volumes;
+mod watching;
 
 pub(crate) use dir::told_by_group;
 pub use dir::{GroupDir, GroupLock, list};
@@ -31,3 +32,4 @@ pub use make::{Settings, container_name, make};
 pub use start::{Handover, Started, start_detached, take_over};
 pub use state::{GroupStatus, MemberPhase, MemberStatus, State};
 pub use supervise::{Connection, supervise};
+pub use watching::{logs, wait};

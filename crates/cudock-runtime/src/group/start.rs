@@ -1,10 +1,12 @@
 //! The start of a supervisor: what it is handed, and what it answers.
 
 use std::ffi::OsString;
-use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::io::{self, PipeReader, Read};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::{Deserialize, Serialize};
 
 use super::dir::{GroupDir, GroupLock};
@@ -49,6 +51,8 @@ pub enum Started {
     Ready,
     /// They do not, for this reason.
     NotReady(String),
+    /// They are not ready yet, and the time for it is over.
+    TimedOut,
 }
 
 pub(super) const READY: &str = "ready";
@@ -71,14 +75,20 @@ pub fn take_over(
 }
 
 /// Starts a supervisor that goes on without us, and waits until its containers are ready, or it is plain that they will
-/// not be.
-pub fn start_detached(dir: &GroupDir, lock: GroupLock, handover: &Handover) -> Result<Started, RuntimeError> {
-    let (mut ready, theirs) = std::io::pipe().when("cannot hear from the supervisor")?;
+/// not be, or `limit` has passed; the group goes on then.
+pub fn start_detached(
+    dir: &GroupDir,
+    lock: GroupLock,
+    handover: &Handover,
+    limit: Option<Duration>,
+) -> Result<Started, RuntimeError> {
+    let (ready, theirs) = std::io::pipe().when("cannot hear from the supervisor")?;
     let words = words(dir, &lock)?;
     reexec::sealed_command(&words, handover)?.spawn_detached(&OwnedFd::from(theirs))?;
     drop(lock);
-    let mut answer = String::new();
-    ready.read_to_string(&mut answer).when("cannot hear from the supervisor")?;
+    let Some(answer) = hear(ready, limit).when("cannot hear from the supervisor")? else {
+        return Ok(Started::TimedOut);
+    };
     match answer.split_once('\n') {
         _ if answer == READY => Ok(Started::Ready),
         Some((NOT_READY, why)) => Ok(Started::NotReady(why.to_owned())),
@@ -86,5 +96,30 @@ pub fn start_detached(dir: &GroupDir, lock: GroupLock, handover: &Handover) -> R
             Err(RuntimeError::said("the group's supervisor ended before its containers ran"))
         }
         _ => reexec::reported(&answer).map(|()| Started::Ready),
+    }
+}
+
+/// Everything a supervisor says; none where it has not said it in time.
+fn hear(mut from: PipeReader, limit: Option<Duration>) -> io::Result<Option<String>> {
+    let until = limit.map(|limit| Instant::now() + limit);
+    let mut answer = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return Ok(None);
+        }
+        // A wait longer than the kernel takes is begun again.
+        let limit =
+            left.map_or(PollTimeout::NONE, |left| PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
+        match poll(&mut [PollFd::new(from.as_fd(), PollFlags::POLLIN)], limit) {
+            Ok(0) | Err(nix::errno::Errno::EINTR) => continue,
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        match from.read(&mut buffer)? {
+            0 => return Ok(Some(String::from_utf8_lossy(&answer).into_owned())),
+            count => answer.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+        }
     }
 }

@@ -27,7 +27,7 @@ use super::start::{Handover, NOT_READY, READY};
 use super::state::{GroupStatus, MemberStatus, State};
 use super::volumes;
 use crate::error::{OnSystem, RuntimeError};
-use crate::home::{Home, write_json};
+use crate::home::{Home, is_full, write_json};
 use crate::launch::text;
 use crate::network::Network;
 use crate::overlay::leave_mount_namespace;
@@ -130,6 +130,7 @@ fn set_up(
         wake: None,
         stops: 0,
         finished: None,
+        network_changed: false,
     };
     Ok(supervisor)
 }
@@ -184,6 +185,7 @@ struct Supervisor {
     /// How often we were asked to end.
     stops: u32,
     finished: Option<GroupState>,
+    network_changed: bool,
 }
 
 impl Supervisor {
@@ -213,8 +215,8 @@ impl Supervisor {
     fn take_in(&mut self, message: Message) {
         let now = self.now();
         match message {
-            // Which of them is looked at for all.
-            Message::Signal(Signal::SIGCHLD) => {}
+            // Which of the containers is looked at for all.
+            Message::Signal(Signal::SIGCHLD) => self.tend_network(),
             Message::Signal(_) => self.stop(),
             Message::Began { name, run, answer } => {
                 if self.member(&name).is_some_and(|member| member.began(run, answer, now)) {
@@ -226,6 +228,16 @@ impl Supervisor {
                 if let Some(member) = self.member(&name) {
                     member.answered(run, probe, Answer { question, outcome }, now);
                 }
+            }
+        }
+    }
+
+    fn tend_network(&mut self) {
+        if self.network.tend() {
+            // Written down with the next look at all.
+            self.network_changed = true;
+            if let Some(complaint) = self.network.complaint() {
+                self.voice.say("group", &complaint);
             }
         }
     }
@@ -449,9 +461,17 @@ impl Supervisor {
                 why: member.why.clone().or_else(|| member.complaint()),
             });
         let state = self.sequence.state().into();
-        let status = GroupStatus { state, containers: containers.collect(), ..self.status.clone() };
+        let mut status = GroupStatus { state, containers: containers.collect(), ..self.status.clone() };
+        if std::mem::take(&mut self.network_changed) {
+            status.ports = self.network.ports();
+            status.error = self.network.complaint();
+        }
         if status != self.status {
-            self.dir.set_status(&status)?;
+            // On a disk that is full it is written with the next change; the containers go on.
+            match self.dir.set_status(&status) {
+                Err(RuntimeError::File { source, .. }) if is_full(&source) => {}
+                other => other?,
+            }
             self.status = status;
         }
         Ok(())

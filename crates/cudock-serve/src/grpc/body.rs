@@ -60,6 +60,13 @@ fn respond(encoding: Encoding, body: GrpcBody) -> Response<GrpcBody> {
     response
 }
 
+impl GrpcBody {
+    /// Whether it goes on for as long as its client likes.
+    pub(crate) fn is_stream(&self) -> bool {
+        matches!(self.0, Kind::Stream(_))
+    }
+}
+
 impl Body for GrpcBody {
     type Data = Bytes;
     type Error = Infallible;

@@ -163,6 +163,7 @@ mod tests {
             name: name.to_owned(),
             dtype,
             shape: shape.to_vec(),
+            any_rank: false,
         };
         let signature = Signature {
             inputs: vec![spec("x", DType::F16, &[None, Some(3), None])],
@@ -195,7 +196,12 @@ mod tests {
 
     #[test]
     fn a_model_whose_rows_share_no_batches_keeps_its_whole_shape() {
-        let input = TensorSpec { name: "x".to_owned(), dtype: DType::F32, shape: vec![Some(1), None] };
+        let input = TensorSpec {
+            name: "x".to_owned(),
+            dtype: DType::F32,
+            shape: vec![Some(1), None],
+            any_rank: false,
+        };
         let signature = Signature { inputs: vec![input], outputs: Vec::new(), batched: false };
         let config = config("model", &signature, 32, &[8]);
         assert_eq!((config.max_batch_size, config.dynamic_batching), (0, None));

@@ -1,13 +1,14 @@
 //! Compression of messages.
 
-use std::io::{Read, Write};
+use std::io::Write;
 
 use bytes::Bytes;
 use flate2::Compression;
-use flate2::read::{GzDecoder, ZlibDecoder};
 use flate2::write::{GzEncoder, ZlibEncoder};
 
 use super::status::{Code, Status};
+use crate::ServeError;
+use crate::inflate::{InflateError, Packing, inflate};
 
 /// How the messages of a call that are marked as compressed are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,29 +55,31 @@ impl Encoding {
         if accepted.is_some_and(accepts) { self } else { Self::Identity }
     }
 
-    /// The message behind compressed bytes, if it is no longer than `limit`.
-    pub(crate) fn decompress(self, compressed: &[u8], limit: usize) -> Result<Bytes, Status> {
-        let read = |decoder: &mut dyn Read| {
-            let mut message = Vec::new();
-            let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
-            decoder.take(most).read_to_end(&mut message).map(|_| message)
-        };
-        let message = match self {
+    /// The message behind compressed bytes, if it is no longer than `limit`. `reserve` is asked for memory as it grows.
+    pub(crate) fn decompress(
+        self,
+        compressed: &[u8],
+        limit: usize,
+        reserve: impl FnMut(usize) -> Result<(), ServeError>,
+    ) -> Result<Bytes, Status> {
+        let packing = match self {
             Self::Identity => {
                 return Err(Status::new(
                     Code::Internal,
                     "a message is marked as compressed, but grpc-encoding names no compression",
                 ));
             }
-            Self::Gzip => read(&mut GzDecoder::new(compressed)),
-            Self::Deflate => read(&mut ZlibDecoder::new(compressed)),
+            Self::Gzip => Packing::Gzip,
+            Self::Deflate => Packing::Zlib,
         };
-        let message =
-            message.map_err(|error| Status::invalid(format!("a message is not {}: {error}", self.name())))?;
-        if message.len() > limit {
-            return Err(too_long(limit));
+        match inflate(packing, compressed, limit, reserve) {
+            Ok(message) => Ok(message.into()),
+            Err(InflateError::TooLong) => Err(too_long(limit)),
+            Err(InflateError::Refused(error)) => Err(error.into()),
+            Err(InflateError::Broken(error)) => {
+                Err(Status::invalid(format!("a message is not {}: {error}", self.name())))
+            }
         }
-        Ok(message.into())
     }
 
     /// The parts of a message, compressed; none if they are to go as they are.
@@ -107,13 +110,18 @@ pub(crate) fn too_long(limit: usize) -> Status {
 mod tests {
     use super::*;
 
+    #[allow(clippy::unnecessary_wraps, reason = "what a budget answers")]
+    fn free(_: usize) -> Result<(), ServeError> {
+        Ok(())
+    }
+
     #[test]
     fn what_is_compressed_is_read_back() {
         let parts = [Bytes::from_static(b"one, "), Bytes::from(vec![7; 100_000])];
         for encoding in [Encoding::Gzip, Encoding::Deflate] {
             let compressed = encoding.compress(&parts).unwrap();
             assert!(compressed.len() < 2_000);
-            assert_eq!(encoding.decompress(&compressed, 100_005).unwrap(), parts.concat());
+            assert_eq!(encoding.decompress(&compressed, 100_005, free).unwrap(), parts.concat());
         }
         assert_eq!(Encoding::Identity.compress(&parts), None);
     }
@@ -122,16 +130,19 @@ mod tests {
     fn a_small_message_that_grows_beyond_the_limit_is_refused() {
         for encoding in [Encoding::Gzip, Encoding::Deflate] {
             let bomb = encoding.compress(&[vec![0; 10 << 20].into()]).unwrap();
-            assert_eq!(encoding.decompress(&bomb, 1 << 20), Err(too_long(1 << 20)));
+            assert_eq!(encoding.decompress(&bomb, 1 << 20, free), Err(too_long(1 << 20)));
         }
     }
 
     #[test]
     fn bytes_that_are_not_compressed_as_said_are_refused() {
         let gzip = Encoding::Gzip.compress(&[Bytes::from_static(b"some message")]).unwrap();
-        assert_eq!(Encoding::Deflate.decompress(&gzip, 100).unwrap_err().code, Code::InvalidArgument);
-        assert_eq!(Encoding::Gzip.decompress(&gzip[..15], 100).unwrap_err().code, Code::InvalidArgument);
-        assert_eq!(Encoding::Identity.decompress(&gzip, 100).unwrap_err().code, Code::Internal);
+        assert_eq!(Encoding::Deflate.decompress(&gzip, 100, free).unwrap_err().code, Code::InvalidArgument);
+        assert_eq!(
+            Encoding::Gzip.decompress(&gzip[..15], 100, free).unwrap_err().code,
+            Code::InvalidArgument
+        );
+        assert_eq!(Encoding::Identity.decompress(&gzip, 100, free).unwrap_err().code, Code::Internal);
     }
 
     #[test]

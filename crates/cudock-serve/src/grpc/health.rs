@@ -7,7 +7,7 @@ use prost::Message;
 
 use super::encoding::Encoding;
 use super::frames::frame;
-use super::messages::{HealthCheckResponse, ServingStatus};
+use super::messages::{HealthCheckRequest, HealthCheckResponse, ServingStatus};
 use super::outbox::Outbox;
 use super::status::{Code, Status};
 use crate::ServeError;
@@ -15,6 +15,15 @@ use crate::service::Service;
 
 /// How often a watched state is looked at.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// The service asked for. The server's own health is told to everybody, that of a model only to those with a key.
+pub(crate) fn asked(request: HealthCheckRequest, has_key: bool) -> Result<String, Status> {
+    if has_key || matches!(&*request.service, "" | super::INFERENCE | super::HEALTH) {
+        Ok(request.service)
+    } else {
+        Err(ServeError::Unauthorized.into())
+    }
+}
 
 /// How a service is doing; none if it does not exist. The empty name stands for the server, the name of a model for
 /// that model.

@@ -14,12 +14,12 @@ mod encoding;
 mod fixtures;
 mod frames;
 mod health;
-mod holding;
 mod infer;
 mod messages;
 mod ordered;
 mod outbox;
 mod reading;
+mod reflection;
 mod status;
 mod stream;
 mod wire;
@@ -35,17 +35,17 @@ use prost::Message;
 
 pub(crate) use self::body::GrpcBody;
 use self::call::Call;
-use self::holding::Holding;
-use self::infer::InferRequest;
+use self::infer::About;
 use self::messages::{
-    Empty, HealthCheckRequest, ModelReadyResponse, ModelRequest, RepositoryIndexRequest,
-    RepositoryModelLoadRequest, ServerLiveResponse, ServerReadyResponse,
+    Empty, ModelReadyResponse, ModelRequest, RepositoryIndexRequest, RepositoryModelLoadRequest,
+    ServerLiveResponse, ServerReadyResponse,
 };
 use self::outbox::Written;
-use self::reading::{Messages, Pace, unpack};
+use self::reading::{Messages, Turn, unpack};
 use self::status::{Code, Status};
-use self::writing::pack;
+use self::writing::{counted, pack};
 use crate::ServeError;
+use crate::memory::Reservation;
 use crate::service::Service;
 
 const INFERENCE: &str = "inference.GRPCInferenceService";
@@ -54,11 +54,6 @@ const HEALTH: &str = "grpc.health.v1.Health";
 /// Most bytes of a message that carries no tensors.
 const SMALL: usize = 1 << 20;
 
-/// The answer to a gRPC call that was refused before it was looked at.
-pub(crate) fn refuse(error: ServeError) -> Response<GrpcBody> {
-    body::refusal(&error.into())
-}
-
 /// Answers a gRPC call. The HTTP status is always 200; how the call went is in `grpc-status`.
 pub(crate) async fn handle<B>(service: Arc<Service>, request: Request<B>) -> Response<GrpcBody>
 where
@@ -66,11 +61,20 @@ where
     B::Error: std::fmt::Display,
 {
     let (head, body) = request.into_parts();
+    let path = head.uri.path();
+    let has_key = service.settings.keys.allow(&head.headers);
     let outcome = match Call::read(&head.headers, Instant::now()) {
-        Ok(call) => route(service, head.uri.path(), call, body).await,
+        _ if !has_key && !is_open(path) => Err(ServeError::Unauthorized.into()),
+        Ok(call) => route(service, path, call, body, has_key).await,
         Err(status) => Err(status),
     };
     outcome.unwrap_or_else(|status| body::refusal(&status))
+}
+
+/// Whether a call is answered without a key: what probes ask.
+fn is_open(path: &str) -> bool {
+    let call = path.strip_prefix('/').and_then(|path| path.rsplit_once('/')).unwrap_or_default();
+    matches!(call, (HEALTH, _) | (INFERENCE, "ServerLive" | "ServerReady"))
 }
 
 async fn route<B>(
@@ -78,6 +82,7 @@ async fn route<B>(
     path: &str,
     call: Call,
     body: B,
+    has_key: bool,
 ) -> Result<Response<GrpcBody>, Status>
 where
     B: Body<Data = Bytes> + Send + 'static,
@@ -87,38 +92,42 @@ where
     let limit = service.limits().body;
     let (name, method) = path.strip_prefix('/').and_then(|path| path.rsplit_once('/')).unwrap_or_default();
     if (name, method) == (INFERENCE, "ModelStreamInfer") {
-        let messages = Messages::new(body, limit, Pace::Leisure, patience);
+        let messages = Messages::new(body, limit, Turn::Leisure, patience);
         let written = Written::by(|outbox| stream::serve(service, call, messages, outbox));
         return Ok(body::stream(call.answer_encoding, written));
     }
-    let mut holding = Holding::new(|bytes| service.hold(bytes));
-    if (name, method) == (INFERENCE, "ModelInfer") {
-        let message = Messages::new(body, limit, Pace::Owed, patience).only(&mut holding).await?;
-        let message = unpack(message, call.encoding, limit).await?;
-        holding.cover(message.len())?;
-        let request = InferRequest::read(&message, service.limits().rank)?;
-        drop(message);
-        let answered = infer::run(&service, request, call.deadline, call.received).await?;
-        let pieces = pack(answered.response().message()?, call.answer_encoding).await?;
-        return Ok(body::single(call.answer_encoding, pieces));
+    if reflection::SERVICES.contains(&name) && method == "ServerReflectionInfo" {
+        let messages = Messages::new(body, SMALL, Turn::Leisure, patience);
+        let written = Written::by(|outbox| reflection::serve(service, call, messages, outbox));
+        return Ok(body::stream(call.answer_encoding, written));
     }
-    let limit = limit.min(SMALL);
-    let message = Messages::new(body, limit, Pace::Owed, patience).only(&mut holding).await?;
-    let message = unpack(message, call.encoding, limit).await?;
-    drop(holding);
+    let is_infer = (name, method) == (INFERENCE, "ModelInfer");
+    let limit = if is_infer { limit } else { limit.min(SMALL) };
+    let mut held = Reservation::new(&service.budget);
+    let messages = Messages::new(body, limit, Turn::Owed, patience);
+    let message = messages.only(&mut held, || service.is_draining()).await?;
+    let (message, held) = unpack(&service.aside, message, call.encoding, limit, held).await?;
+    if is_infer {
+        let mut about = About::default();
+        let (answered, held) =
+            infer::run(&service, message, held, call.deadline, call.received, &mut about).await?;
+        let pieces = pack(&service.aside, answered.response().message()?, call.answer_encoding).await?;
+        return Ok(body::single(call.answer_encoding, counted(pieces, held)?));
+    }
+    drop(held);
     let answer = match (name, method) {
         (HEALTH, "Watch") => {
-            let watched = decode::<HealthCheckRequest>(message)?.service;
+            let watched = health::asked(decode(message)?, has_key)?;
             let written = Written::by(|outbox| health::watch(service, watched, outbox));
             return Ok(body::stream(call.answer_encoding, written));
         }
         (HEALTH, "Check") => {
-            health::check(&service, &decode::<HealthCheckRequest>(message)?.service)?.encode_to_vec()
+            health::check(&service, &health::asked(decode(message)?, has_key)?)?.encode_to_vec()
         }
         (INFERENCE, method) => inference(&service, method, message).await?,
         _ => return Err(unknown(path)),
     };
-    let pieces = pack(vec![answer.into()], call.answer_encoding).await?;
+    let pieces = pack(&service.aside, vec![answer.into()], call.answer_encoding).await?;
     Ok(body::single(call.answer_encoding, pieces))
 }
 
@@ -159,7 +168,7 @@ async fn inference(service: &Arc<Service>, method: &str, message: Bytes) -> Resu
                     ),
                 ));
             }
-            service.reload(&asked.model_name).await?;
+            service.reload(Some(&asked.model_name)).await?;
             Empty {}.encode_to_vec()
         }
         other => return Err(unsupported(other)),

@@ -83,7 +83,9 @@ impl From<ServeError> for Status {
             | ServeError::BadRequest(_)
             | ServeError::TooManyRows { .. } => Code::InvalidArgument,
             ServeError::UnsupportedMediaType(_) | ServeError::MethodNotAllowed { .. } => Code::Unimplemented,
-            ServeError::BodyTooLarge { .. } | ServeError::Full { .. } => Code::ResourceExhausted,
+            ServeError::BodyTooLarge { .. } | ServeError::OverBudget { .. } | ServeError::Full { .. } => {
+                Code::ResourceExhausted
+            }
             ServeError::Late | ServeError::BodyTooSlow => Code::DeadlineExceeded,
             ServeError::Unauthorized => Code::Unauthenticated,
             ServeError::NotReady { .. } | ServeError::Draining => Code::Unavailable,

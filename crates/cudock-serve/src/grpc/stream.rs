@@ -8,14 +8,14 @@ use hyper::body::Body;
 
 use super::call::Call;
 use super::frames::RawMessage;
-use super::holding::Holding;
-use super::infer::{self, Answered, InferRequest, error_in_stream};
+use super::infer::{self, About, error_in_stream};
 use super::ordered::Ordered;
 use super::outbox::Outbox;
 use super::reading::{Messages, unpack};
 use super::status::Status;
-use super::writing::pack;
+use super::writing::{counted, pack};
 use crate::ServeError;
+use crate::memory::Reservation;
 use crate::service::Service;
 
 /// Most requests of one stream that are worked on at once. Enough to fill batches; the rest waits with the client.
@@ -37,7 +37,7 @@ where
     B: Body<Data = Bytes>,
     B::Error: std::fmt::Display,
 {
-    let mut holding = Holding::new(|bytes| service.hold(bytes));
+    let mut held = Reservation::new(&service.budget);
     let mut running = Ordered::new();
     let mut draining: Option<Instant> = None;
     let mut end: Option<Status> = None;
@@ -52,10 +52,12 @@ where
         let reads = end.is_none() && running.len() < MOST_AT_ONCE;
         tokio::select! {
             biased;
-            message = messages.next(&mut holding), if reads => {
-                holding.release();
+            message = messages.next(&mut held, || service.is_draining()), if reads => {
                 match message {
-                    Ok(Some(message)) => running.push(answer(&service, call, message)),
+                    Ok(Some(message)) => {
+                        let held = std::mem::replace(&mut held, Reservation::new(&service.budget));
+                        running.push(answer(&service, call, message, held));
+                    }
                     Ok(None) => end = Some(Status::OK),
                     Err(status) => end = Some(status),
                 }
@@ -74,38 +76,37 @@ where
 }
 
 /// The answer to one request of a stream. An error is an answer, too, unless the client wants it to end the stream.
-async fn answer(service: &Service, call: Call, message: RawMessage) -> Result<Vec<Bytes>, Status> {
+async fn answer(
+    service: &Arc<Service>,
+    call: Call,
+    message: RawMessage,
+    held: Reservation,
+) -> Result<Vec<Bytes>, Status> {
     let mut about = About::default();
-    let parts = match run(service, call, message, &mut about)
-        .await
-        .and_then(|answered| answered.response().stream_message())
-    {
-        Ok(parts) => parts,
+    let (parts, held) = match run(service, call, message, held, &mut about).await {
+        Ok((parts, held)) => (parts, Some(held)),
         Err(status) if call.errors_end_stream => return Err(status),
-        Err(status) => vec![error_in_stream(&about.model, &about.version, &about.id, &status.message)],
+        Err(status) => {
+            (vec![error_in_stream(&about.model, &about.version, &about.id, &status.message)], None)
+        }
     };
-    pack(parts, call.answer_encoding).await
-}
-
-/// What a request says of itself, kept for the error that it may come to.
-#[derive(Default)]
-struct About {
-    model: String,
-    version: String,
-    id: String,
+    let pieces = pack(&service.aside, parts, call.answer_encoding).await?;
+    match held {
+        Some(held) => counted(pieces, held),
+        None => Ok(pieces),
+    }
 }
 
 async fn run(
-    service: &Service,
+    service: &Arc<Service>,
     call: Call,
     message: RawMessage,
+    held: Reservation,
     about: &mut About,
-) -> Result<Answered, Status> {
+) -> Result<(Vec<Bytes>, Reservation), Status> {
     let received = Instant::now();
-    let message = unpack(message, call.encoding, service.limits().body).await?;
-    let _held = service.hold(message.len())?;
-    let request = InferRequest::read(&message, service.limits().rank)?;
-    drop(message);
-    *about = About { model: request.model.clone(), version: request.version.clone(), id: request.id.clone() };
-    infer::run(service, request, call.deadline, received).await
+    let limit = service.limits().body;
+    let (message, held) = unpack(&service.aside, message, call.encoding, limit, held).await?;
+    let (answered, held) = infer::run(service, message, held, call.deadline, received, about).await?;
+    Ok((answered.response().stream_message()?, held))
 }

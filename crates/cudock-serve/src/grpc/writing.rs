@@ -4,17 +4,27 @@ use bytes::Bytes;
 
 use super::encoding::Encoding;
 use super::frames::frame;
-use super::status::{Code, Status};
+use super::status::Status;
+use crate::aside::{Aside, INLINE};
+use crate::memory::{FLAT, Reservation};
 
-/// Messages longer than this are compressed beside the thread that serves connections.
-const PACKED_ASIDE: usize = 64 << 10;
-
-/// A message as pieces of a body, from its parts.
-pub(crate) async fn pack(parts: Vec<Bytes>, encoding: Encoding) -> Result<Vec<Bytes>, Status> {
+/// A message as pieces of a body, from its parts; a long one is compressed on a thread of its own.
+pub(crate) async fn pack(aside: &Aside, parts: Vec<Bytes>, encoding: Encoding) -> Result<Vec<Bytes>, Status> {
     let length: usize = parts.iter().map(Bytes::len).sum();
-    if encoding == Encoding::Identity || length <= PACKED_ASIDE {
+    if encoding == Encoding::Identity || length <= INLINE {
         return frame(parts, encoding);
     }
-    let packed = tokio::task::spawn_blocking(move || frame(parts, encoding));
-    packed.await.unwrap_or_else(|error| Err(Status::new(Code::Internal, error.to_string())))
+    aside.run(move || Ok(frame(parts, encoding))).await?
+}
+
+/// The pieces of an answer, counted until its client has taken them if they are large.
+pub(crate) fn counted(mut pieces: Vec<Bytes>, mut held: Reservation) -> Result<Vec<Bytes>, Status> {
+    let total: usize = pieces.iter().map(Bytes::len).sum();
+    if total > FLAT {
+        held.resize(total)?;
+        if let Some(largest) = pieces.iter_mut().max_by_key(|piece| piece.len()) {
+            *largest = held.attach(std::mem::take(largest));
+        }
+    }
+    Ok(pieces)
 }

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -10,8 +11,13 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
 
+use super::activity::{Activity, Busy};
 use crate::ServeError;
+use crate::aside::INLINE;
 use crate::grpc::GrpcBody;
+use crate::inflate::Packing;
+use crate::memory::Reservation;
+use crate::service::Service;
 
 /// The body of an answer.
 pub(crate) enum AnswerBody {
@@ -19,6 +25,43 @@ pub(crate) enum AnswerBody {
     Whole(Option<Bytes>),
     /// Messages and trailers of gRPC.
     Grpc(GrpcBody),
+    /// The same, as they come about.
+    Stream(WatchedBody),
+}
+
+/// A body that goes on for as long as its client likes. It keeps its connection busy while it waits for the server; what
+/// it has given must be taken by the client in time.
+pub(crate) struct WatchedBody {
+    body: GrpcBody,
+    activity: Arc<Activity>,
+    waiting: Option<Busy>,
+}
+
+impl AnswerBody {
+    /// The body, with its connection told what it does.
+    pub(crate) fn watched(self, activity: Arc<Activity>) -> Self {
+        match self {
+            Self::Grpc(body) if body.is_stream() => {
+                let waiting = Some(Arc::clone(&activity).begin());
+                Self::Stream(WatchedBody { body, activity, waiting })
+            }
+            body => body,
+        }
+    }
+}
+
+impl WatchedBody {
+    fn poll_frame(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::convert::Infallible>>> {
+        self.waiting.get_or_insert_with(|| Arc::clone(&self.activity).begin());
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if frame.is_ready() {
+            self.waiting = None;
+        }
+        frame
+    }
 }
 
 /// An answer over HTTP.
@@ -35,20 +78,21 @@ impl Body for AnswerBody {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Grpc(body) => Pin::new(body).poll_frame(context),
+            Self::Stream(watched) => watched.poll_frame(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.is_none(),
-            Self::Grpc(body) => body.is_end_stream(),
+            Self::Grpc(body) | Self::Stream(WatchedBody { body, .. }) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::Grpc(body) => body.size_hint(),
+            Self::Grpc(body) | Self::Stream(WatchedBody { body, .. }) => body.size_hint(),
         }
     }
 }
@@ -102,6 +146,7 @@ fn status_of(error: &ServeError) -> StatusCode {
         ServeError::NotReady { .. } | ServeError::Draining => StatusCode::SERVICE_UNAVAILABLE,
         ServeError::Malformed(Malformed::TooLarge { .. })
         | ServeError::BodyTooLarge { .. }
+        | ServeError::OverBudget { .. }
         | ServeError::TooManyRows { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         ServeError::Malformed(_) | ServeError::BadRequest(_) | ServeError::WhichModel(_) => {
             StatusCode::BAD_REQUEST
@@ -121,25 +166,31 @@ fn status_of(error: &ServeError) -> StatusCode {
 const WORTH_COMPRESSING: usize = 1024;
 
 /// Compresses an answer if its client takes that and it is long enough to gain by it.
-pub(crate) fn compressed(answer: HttpAnswer, accepted: Option<&HeaderValue>) -> HttpAnswer {
-    let Some(encoding) = accepted.and_then(|accepted| Encoding::preferred(accepted.to_str().ok()?)) else {
-        return answer;
-    };
+pub(crate) async fn compressed(service: &Service, answer: HttpAnswer, accepted: &HeaderValue) -> HttpAnswer {
+    let Some(encoding) = accepted.to_str().ok().and_then(Encoding::preferred) else { return answer };
     let (mut head, body) = answer.into_parts();
-    let body = match body {
-        AnswerBody::Whole(Some(bytes)) if bytes.len() >= WORTH_COMPRESSING => {
-            match encoding.compress(&bytes) {
-                Ok(packed) => {
-                    head.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
-                    head.headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-                    AnswerBody::Whole(Some(packed.into()))
-                }
-                Err(_) => AnswerBody::Whole(Some(bytes)),
-            }
-        }
-        body => body,
+    let AnswerBody::Whole(Some(bytes)) = body else { return Response::from_parts(head, body) };
+    let packed = if bytes.len() < WORTH_COMPRESSING {
+        None
+    } else if bytes.len() <= INLINE {
+        encoding.compress(&bytes).ok().map(Bytes::from)
+    } else {
+        let (whole, mut reservation) = (bytes.clone(), Reservation::new(&service.budget));
+        let packing = move || {
+            reservation.cover(whole.len() / 2)?;
+            let packed = encoding.compress(&whole).map_err(|error| ServeError::Engine(error.to_string()))?;
+            drop(whole);
+            reservation.resize(packed.len())?;
+            Ok(reservation.attach(packed.into()))
+        };
+        // Where there is no room to compress it, it goes as it is.
+        service.aside.run(packing).await.ok()
     };
-    Response::from_parts(head, body)
+    if packed.is_some() {
+        head.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
+        head.headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    }
+    Response::from_parts(head, AnswerBody::Whole(packed.or(Some(bytes))))
 }
 
 /// Ways to compress a body.
@@ -157,6 +208,14 @@ impl Encoding {
             "deflate" => Some(Self::Deflate),
             "zstd" => Some(Self::Zstd),
             _ => None,
+        }
+    }
+
+    pub(crate) fn packing(self) -> Packing {
+        match self {
+            Self::Gzip => Packing::Gzip,
+            Self::Deflate => Packing::Zlib,
+            Self::Zstd => Packing::Zstd,
         }
     }
 

@@ -1,48 +1,53 @@
-//! Reading a body: all of it, but no more than is taken, and not for ever.
+//! Reading a body: all of it, but no more than is taken, no slower than is borne, and counted as it arrives.
 
-use std::io::Read;
-use std::time::Duration;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderMap};
 
+use super::activity::Activity;
 use super::answer::Encoding;
 use crate::ServeError;
-use crate::service::{Held, Service};
+use crate::aside::INLINE;
+use crate::inflate::{InflateError, inflate};
+use crate::memory::{FLAT, Reservation};
+use crate::pace::Pace;
+use crate::service::Service;
 
+/// What the buffers of a connection hold while a large body goes through them.
+pub(crate) const BUFFERS: usize = 128 << 10;
 /// A body is given room as it arrives, however long it claims to be.
 const FIRST_ROOM: usize = 1 << 20;
+/// Everything that is made from a small body takes at most so many times its size.
+const FLAT_FACTOR: usize = 4;
 
-/// A body and its weight on the server's memory.
-pub(crate) struct ReadBody<'service> {
+/// A body and what it holds of the memory budget.
+pub(crate) struct ReadBody {
     pub(crate) bytes: Bytes,
-    /// Counted until the request is done with.
-    pub(crate) held: Held<'service>,
+    pub(crate) held: Reservation,
 }
 
 /// Reads a body whole.
-pub(crate) async fn read<'service>(
-    service: &'service Service,
+pub(crate) async fn read(
+    service: &Service,
     headers: &HeaderMap,
     body: Incoming,
-) -> Result<ReadBody<'service>, ServeError> {
+    activity: &Activity,
+) -> Result<ReadBody, ServeError> {
     let limit = service.limits().body;
-    let too_large = || ServeError::BodyTooLarge { limit };
-    let claimed = body.size_hint().lower();
-    let claimed = usize::try_from(claimed).ok().filter(|&claimed| claimed <= limit).ok_or_else(too_large)?;
+    let claimed = usize::try_from(body.size_hint().lower()).ok().filter(|&claimed| claimed <= limit);
+    let claimed = claimed.ok_or(ServeError::BodyTooLarge { limit })?;
     let encoding = encoding_of(headers)?;
-    // A body of unknown length counts as if it were as long as one may be; compressed ones grow.
-    let weight =
-        if claimed == 0 || encoding.is_some() { limit.min(claimed.max(FIRST_ROOM) * 4) } else { claimed };
-    let held = service.hold(weight)?;
-    let bytes = collect(body, claimed, limit, service.settings.client_timeout).await?;
-    let bytes = match encoding {
-        None => bytes,
-        Some(encoding) => unpack(encoding, &bytes, limit)?,
-    };
-    Ok(ReadBody { bytes, held })
+    let mut held = Reservation::new(&service.budget);
+    let bytes = collect(service, body, claimed, &mut held).await?;
+    activity.body_read();
+    match encoding {
+        None => Ok(ReadBody { bytes, held }),
+        Some(encoding) => unpack(service, encoding, bytes, held).await,
+    }
 }
 
 fn encoding_of(headers: &HeaderMap) -> Result<Option<Encoding>, ServeError> {
@@ -59,84 +64,90 @@ fn encoding_of(headers: &HeaderMap) -> Result<Option<Encoding>, ServeError> {
 }
 
 async fn collect(
+    service: &Service,
     mut body: Incoming,
     claimed: usize,
-    limit: usize,
-    patience: Duration,
+    held: &mut Reservation,
 ) -> Result<Bytes, ServeError> {
+    let limit = service.limits().body;
+    let mut pace = Pace::new(service.settings.client_timeout);
     let mut first: Option<Bytes> = None;
-    let mut gathered: Option<BytesMut> = None;
+    let mut gathered = BytesMut::new();
     loop {
-        let frame = match tokio::time::timeout(patience, body.frame()).await {
-            Err(_) => return Err(ServeError::BodyTooSlow),
-            Ok(None) => break,
-            Ok(Some(Err(error))) => {
+        let so_far = gathered.len() + first.as_ref().map_or(0, Bytes::len);
+        let frame = poll_fn(|context| match Pin::new(&mut body).poll_frame(context) {
+            Poll::Ready(frame) => Poll::Ready(Ok(frame)),
+            Poll::Pending => pace
+                .poll_stalled(context, so_far, || service.is_draining())
+                .map(|()| Err(ServeError::BodyTooSlow)),
+        });
+        let frame = match frame.await? {
+            None => break,
+            Some(Err(error)) => {
                 return Err(ServeError::BadRequest(format!("the body ended before its end: {error}")));
             }
-            Ok(Some(Ok(frame))) => frame,
+            Some(Ok(frame)) => frame,
         };
         let Ok(data) = frame.into_data() else { continue };
-        let so_far = gathered.as_ref().map_or(0, BytesMut::len) + first.as_ref().map_or(0, Bytes::len);
-        if so_far + data.len() > limit {
+        let total = so_far + data.len();
+        if total > limit {
             return Err(ServeError::BodyTooLarge { limit });
         }
-        if gathered.is_none() && first.is_none() {
+        if so_far == 0 {
             // The usual body comes in one piece and is used where it lies.
+            let whole = total <= FLAT && body.is_end_stream();
+            held.cover(if whole { total * FLAT_FACTOR } else { total })?;
             first = Some(data);
             continue;
         }
-        let room = gathered
-            .get_or_insert_with(|| BytesMut::with_capacity(claimed.clamp(so_far, FIRST_ROOM.max(so_far))));
+        held.cover(if total > FLAT { total + BUFFERS } else { total })?;
         if let Some(first) = first.take() {
-            room.extend_from_slice(&first);
+            gathered.reserve(claimed.clamp(total, FIRST_ROOM.max(total)));
+            gathered.extend_from_slice(&first);
         }
-        room.extend_from_slice(&data);
+        gathered.extend_from_slice(&data);
     }
-    Ok(gathered.map(BytesMut::freeze).or(first).unwrap_or_default())
+    let bytes = first.unwrap_or_else(|| gathered.freeze());
+    if bytes.len() > FLAT {
+        held.shrink(bytes.len());
+    }
+    Ok(bytes)
 }
 
-fn unpack(encoding: Encoding, packed: &[u8], limit: usize) -> Result<Bytes, ServeError> {
-    let mut out = Vec::new();
-    // One byte more than is taken tells a body that is too large from one that just fits.
-    let most = limit as u64 + 1;
-    let read = match encoding {
-        Encoding::Gzip => flate2::read::MultiGzDecoder::new(packed).take(most).read_to_end(&mut out),
-        Encoding::Deflate => flate2::read::ZlibDecoder::new(packed).take(most).read_to_end(&mut out),
-        Encoding::Zstd => match zstd::stream::read::Decoder::new(packed) {
-            Ok(decoder) => decoder.take(most).read_to_end(&mut out),
-            Err(error) => Err(error),
-        },
+/// Unpacks a body: a short one here, one that grows long on a thread of its own.
+async fn unpack(
+    service: &Service,
+    encoding: Encoding,
+    packed: Bytes,
+    mut held: Reservation,
+) -> Result<ReadBody, ServeError> {
+    let (packing, limit) = (encoding.packing(), service.limits().body);
+    if packed.len() <= INLINE {
+        match inflate(packing, &packed, limit.min(INLINE), |bytes| held.cover(bytes)) {
+            Err(InflateError::TooLong) if limit > INLINE => {}
+            outcome => {
+                let bytes = Bytes::from(outcome.map_err(|error| refusal(error, limit))?);
+                held.cover(bytes.len() * FLAT_FACTOR)?;
+                return Ok(ReadBody { bytes, held });
+            }
+        }
+    }
+    let unpacking = move || {
+        let bytes = inflate(packing, &packed, limit, |bytes| held.cover(bytes))
+            .map_err(|error| refusal(error, limit))?;
+        drop(packed);
+        held.shrink(bytes.len());
+        Ok(ReadBody { bytes: bytes.into(), held })
     };
-    read.map_err(|error| ServeError::BadRequest(format!("the compressed body cannot be read: {error}")))?;
-    if out.len() > limit {
-        return Err(ServeError::BodyTooLarge { limit });
-    }
-    Ok(out.into())
+    service.aside.run(unpacking).await
 }
 
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-mod tests {
-    use std::io::Write;
-
-    use super::*;
-
-    #[test]
-    fn a_small_body_that_unpacks_to_a_huge_one_is_refused() {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-        for _ in 0..64 {
-            encoder.write_all(&vec![0; 1 << 16]).unwrap();
+fn refusal(error: InflateError, limit: usize) -> ServeError {
+    match error {
+        InflateError::Broken(error) => {
+            ServeError::BadRequest(format!("the compressed body cannot be read: {error}"))
         }
-        let packed = encoder.finish().unwrap();
-        assert!(packed.len() < 1 << 16);
-        assert!(matches!(unpack(Encoding::Gzip, &packed, 1 << 20), Err(ServeError::BodyTooLarge { .. })));
-        assert_eq!(unpack(Encoding::Gzip, &packed, 1 << 22).unwrap().len(), 1 << 22);
-    }
-
-    #[test]
-    fn a_body_that_is_not_what_it_says_is_a_bad_request() {
-        for encoding in [Encoding::Gzip, Encoding::Deflate, Encoding::Zstd] {
-            assert!(matches!(unpack(encoding, b"not packed", 1 << 20), Err(ServeError::BadRequest(_))));
-        }
+        InflateError::TooLong => ServeError::BodyTooLarge { limit },
+        InflateError::Refused(error) => error,
     }
 }

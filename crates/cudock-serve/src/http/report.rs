@@ -23,6 +23,9 @@ fn state(service: &Service) -> (ServerState, Option<String>) {
     if service.is_loading() {
         return (ServerState::Starting, Some("models are being loaded".to_owned()));
     }
+    if service.budget.is_exhausted() {
+        return (ServerState::Degraded, Some("requests hold all of the server's memory".to_owned()));
+    }
     let models = service.loaded();
     let degraded = models
         .iter()
@@ -62,6 +65,13 @@ pub(crate) fn health(service: &Service) -> HttpAnswer {
     let device = service.loaded().first().map(|model| model.device_name().to_string());
     let memory =
         readings.first().map(|reading| json!({"used": reading.memory_used, "total": reading.memory_total}));
+    let gpu_name = service
+        .loaded()
+        .iter()
+        .flat_map(|model| model.condition().devices)
+        .find(|device| device.provider.on_gpu())
+        .map(|device| device.name)
+        .or_else(|| readings.first().map(|reading| reading.name.clone()));
     let status = if service.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let word = match state {
         ServerState::Healthy => "healthy",
@@ -73,7 +83,8 @@ pub(crate) fn health(service: &Service) -> HttpAnswer {
     answer::json(
         status,
         &json!({
-            "status": word, "reason": reason, "device": device, "gpu_memory": memory, "models": models,
+            "status": word, "reason": reason, "device": device, "gpu_available": gpu_name.is_some(),
+            "gpu_name": gpu_name, "gpu_memory": memory, "models": models,
             "version": env!("CARGO_PKG_VERSION"),
         }),
     )
@@ -201,12 +212,6 @@ pub(crate) fn metrics(service: &Service) -> HttpAnswer {
         each("cudock_rows_total", "counter", "Rows of answered requests.", &total(|totals| totals.rows));
         each("cudock_batches_total", "counter", "Batches run.", &total(|totals| totals.batches));
         each(
-            "cudock_refused_total",
-            "counter",
-            "Requests refused for want of room.",
-            &total(|totals| totals.refused),
-        );
-        each(
             "cudock_expired_total",
             "counter",
             "Requests whose time was over.",
@@ -235,6 +240,7 @@ pub(crate) fn metrics(service: &Service) -> HttpAnswer {
         let ready = |place: usize| f64::from(models.get(place).is_some_and(|(model, ..)| model.is_ready()));
         each("cudock_model_ready", "gauge", "Whether an engine runs the model.", &ready);
     }
+    refusals(&mut page, service, models.iter().map(|(model, totals, _)| (&**model, totals.refused)));
     let stages = [("queue", 0), ("compute", 1), ("total", 2)];
     page.family("cudock_request_seconds", "histogram", "Time of answered requests by stage.");
     for (model, totals, _) in &models {
@@ -248,6 +254,21 @@ pub(crate) fn metrics(service: &Service) -> HttpAnswer {
     }
     devices(&mut page, service);
     answer::whole(StatusCode::OK, "text/plain; version=0.0.4", page.into_text())
+}
+
+/// Requests that were refused: by a model's queue, or for memory before they came that far.
+#[allow(clippy::cast_precision_loss, reason = "Prometheus counts in floating point")]
+fn refusals<'model>(
+    page: &mut Exposition,
+    service: &Service,
+    models: impl Iterator<Item = (&'model Model, u64)>,
+) {
+    let name = "cudock_refused_total";
+    page.family(name, "counter", "Requests refused because queue or memory were full.");
+    for (model, refused) in models {
+        page.sample(name, &[("model", model.name()), ("version", model.version())], refused as f64);
+    }
+    page.sample(name, &[("model", ""), ("version", "")], service.budget.refused() as f64);
 }
 
 #[allow(clippy::cast_precision_loss, reason = "Prometheus counts in floating point")]
@@ -269,7 +290,7 @@ fn devices(page: &mut Exposition, service: &Service) {
     each("cudock_gpu_memory_total_bytes", "Memory of the GPU.", &|reading| Some(reading.memory_total as f64));
     each("cudock_gpu_utilisation", "Share of time a kernel ran.", &|reading| reading.utilisation);
     page.family("cudock_held_bytes", "gauge", "Bytes of requests being read, waiting or running.");
-    page.sample("cudock_held_bytes", &[], service.held() as f64);
+    page.sample("cudock_held_bytes", &[], service.budget.held() as f64);
 }
 
 /// `GET /v2`
@@ -308,7 +329,9 @@ pub(crate) fn model_metadata(service: &Service, model: &ModelName) -> Result<Htt
 /// `GET /v2/models/NAME/ready`
 pub(crate) fn model_ready(service: &Service, model: &ModelName) -> Result<HttpAnswer, ServeError> {
     let model = service.model(&model.name, model.version.as_deref())?;
-    Ok(yes_or_no("ready", model.is_ready() && !service.is_draining()))
+    let ready = model.is_ready() && !service.is_draining();
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    Ok(answer::json(status, &json!({"name": model.name(), "ready": ready})))
 }
 
 /// `GET /v2/models/NAME/config`, in Triton's words.
@@ -344,9 +367,20 @@ pub(crate) fn model_config(service: &Service, model: &ModelName) -> Result<HttpA
     ))
 }
 
-/// `GET /v2/models/NAME/stats`, in Triton's words.
-pub(crate) fn model_statistics(service: &Service, model: &ModelName) -> Result<HttpAnswer, ServeError> {
-    let model = service.model(&model.name, model.version.as_deref())?;
+/// `GET /v2/models/NAME/stats`, in Triton's words; of all models if none is named.
+pub(crate) fn model_statistics(
+    service: &Service,
+    model: Option<&ModelName>,
+) -> Result<HttpAnswer, ServeError> {
+    let models = match model {
+        Some(model) => vec![service.model(&model.name, model.version.as_deref())?],
+        None => service.loaded().to_vec(),
+    };
+    let counts: Vec<Value> = models.iter().map(|model| counts(model)).collect();
+    Ok(answer::json(StatusCode::OK, &json!({ "model_stats": counts })))
+}
+
+fn counts(model: &Model) -> Value {
     let counts = model.statistics();
     let duration = |count: u64, ns: u64| json!({"count": count, "ns": ns});
     let sizes: Vec<Value> = counts
@@ -354,31 +388,42 @@ pub(crate) fn model_statistics(service: &Service, model: &ModelName) -> Result<H
         .iter()
         .map(|&(rows, count, ns)| json!({"batch_size": rows, "compute_infer": duration(count, ns)}))
         .collect();
-    Ok(answer::json(
-        StatusCode::OK,
-        &json!({"model_stats": [{
-            "name": model.name(), "version": model.version(),
-            "inference_count": counts.rows, "execution_count": counts.batches,
-            "inference_stats": {
-                "success": duration(counts.requests, counts.queue_ns + counts.compute_ns),
-                "fail": duration(counts.failed, 0),
-                "queue": duration(counts.requests, counts.queue_ns),
-                "compute_infer": duration(counts.requests, counts.compute_ns),
-            },
-            "batch_stats": sizes,
-        }]}),
-    ))
+    json!({
+        "name": model.name(), "version": model.version(),
+        "inference_count": counts.rows, "execution_count": counts.batches,
+        "inference_stats": {
+            "success": duration(counts.requests, counts.queue_ns + counts.compute_ns),
+            "fail": duration(counts.failed, 0),
+            "queue": duration(counts.requests, counts.queue_ns),
+            "compute_infer": duration(counts.requests, counts.compute_ns),
+        },
+        "batch_stats": sizes,
+    })
 }
 
-/// `POST /v2/repository/index`
-pub(crate) fn repository_index(service: &Service) -> HttpAnswer {
+/// The body of `POST /v2/repository/index`.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct IndexRequest {
+    ready: bool,
+}
+
+/// `POST /v2/repository/index`; with `{"ready": true}` only models that can be used.
+pub(crate) fn repository_index(service: &Service, body: &[u8]) -> Result<HttpAnswer, ServeError> {
+    let wanted: IndexRequest = if body.trim_ascii().is_empty() {
+        IndexRequest::default()
+    } else {
+        serde_json::from_slice(body)
+            .map_err(|error| ServeError::BadRequest(format!("the body is not an index request: {error}")))?
+    };
     let entries: Vec<Value> = service
         .models()
         .into_iter()
+        .filter(|entry| entry.ready || !wanted.ready)
         .map(|entry| {
             let state = if entry.ready { "READY" } else { "UNAVAILABLE" };
             json!({"name": entry.name, "version": entry.version, "state": state, "reason": entry.reason})
         })
         .collect();
-    answer::json(StatusCode::OK, &Value::Array(entries))
+    Ok(answer::json(StatusCode::OK, &Value::Array(entries)))
 }

@@ -29,8 +29,8 @@ pub(crate) enum Route {
     ModelReady(ModelName),
     /// `GET …/config`
     ModelConfig(ModelName),
-    /// `GET …/stats`
-    ModelStatistics(ModelName),
+    /// `GET …/stats`, and `GET /v2/models/stats` of all models
+    ModelStatistics(Option<ModelName>),
     /// `POST …/infer`
     Infer(ModelName),
     /// `POST /v2/repository/index`
@@ -71,7 +71,7 @@ impl Route {
             ["v2", "models", name, "versions", version, rest @ ..] => {
                 Self::of_model(named(name, Some(version))?, rest, path)?
             }
-            ["v2", "models", "stats"] => return Err(nothing_at(path)),
+            ["v2", "models", "stats"] => Self::ModelStatistics(None),
             ["v2", "models", name, rest @ ..] => Self::of_model(named(name, None)?, rest, path)?,
             _ => return Err(nothing_at(path)),
         };
@@ -88,7 +88,7 @@ impl Route {
             [] => Self::ModelMetadata(model),
             ["ready"] => Self::ModelReady(model),
             ["config"] => Self::ModelConfig(model),
-            ["stats"] => Self::ModelStatistics(model),
+            ["stats"] => Self::ModelStatistics(Some(model)),
             ["infer"] => Self::Infer(model),
             _ => return Err(nothing_at(path)),
         })
@@ -156,6 +156,8 @@ mod tests {
         assert_eq!(get("/v2/health/ready"), Route::Ready);
         assert_eq!(get("/v2/models/m"), Route::ModelMetadata(model("m", None)));
         assert_eq!(get("/v2/models/m/versions/3/ready"), Route::ModelReady(model("m", Some("3"))));
+        assert_eq!(get("/v2/models/stats"), Route::ModelStatistics(None));
+        assert_eq!(get("/v2/models/m/stats"), Route::ModelStatistics(Some(model("m", None))));
         assert_eq!(post("/v2/models/m/infer"), Route::Infer(model("m", None)));
         assert_eq!(post("/v2/repository/models/m/load"), Route::Load("m".to_owned()));
     }

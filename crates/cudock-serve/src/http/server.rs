@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
@@ -10,23 +11,28 @@ use std::time::{Duration, Instant};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{mpsc, watch};
-use tokio_rustls::TlsAcceptor;
+use tokio::sync::{Notify, mpsc, watch};
 
 use super::activity::{Activity, Watchman};
-use super::connection;
-use super::tls::{self, TlsError};
+use super::stream::WatchedStream;
+use super::tls::{Tls, TlsError};
+use super::{connection, descriptors};
 use crate::quiet::Quiet;
 use crate::reply::Mailbox;
 use crate::service::{LoadError, Service};
 
 /// Connections the system keeps until we take them.
 const BACKLOG: i32 = 4096;
-/// How often changed model files are looked for.
+/// How often changed files are looked for: models, keys, certificates.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// How long connections without a request stay open once the server is told to end, so that a request already on its
 /// way is still answered.
 const LAST_REQUESTS: Duration = Duration::from_millis(200);
+/// Tasks that a thread runs before it looks for readable sockets and answers again. With the runtime's own 61, a few
+/// clients that send as fast as they can hold up all others for a tenth of a second.
+const TASKS_BETWEEN_LOOKS: u32 = 16;
+/// How long a connection asked to close is waited for before another is asked.
+const MAKE_ROOM_AGAIN: Duration = Duration::from_millis(20);
 
 /// A server that cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -54,26 +60,34 @@ pub enum ServerError {
 pub struct Server {
     service: Arc<Service>,
     listeners: Vec<TcpListener>,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Tls>,
+    first_reserved: i32,
 }
 
 /// What all threads share.
 struct Shared {
     service: Arc<Service>,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Tls>,
     ending: watch::Receiver<bool>,
     connections: AtomicUsize,
+    /// Told when a connection has ended.
+    ended: Notify,
+    watchmen: Vec<Watchman>,
+    /// The lowest number of a descriptor that connections may not have.
+    first_reserved: i32,
 }
 
 impl Server {
     /// Listens, so that the addresses are known and taken before the models are loaded.
     pub fn bind(service: Arc<Service>) -> Result<Self, ServerError> {
-        let tls = service.settings.tls.as_ref().map(tls::acceptor).transpose()?;
+        cudock_map::return_large_blocks();
+        let first_reserved = descriptors::raise_limit();
+        let tls = service.settings.tls.as_ref().map(Tls::new).transpose()?;
         let mut listeners = Vec::new();
         for &address in &service.settings.listen {
             listeners.push(listen(address).map_err(|source| ServerError::Listen { address, source })?);
         }
-        Ok(Self { service, listeners, tls })
+        Ok(Self { service, listeners, tls, first_reserved })
     }
 
     /// Where it listens.
@@ -85,18 +99,23 @@ impl Server {
     /// called once the models are loaded.
     pub fn run(self, ready: impl FnOnce(&Service)) -> Result<(), ServerError> {
         let (end, ending) = watch::channel(false);
+        let (start, patience) = (Instant::now(), self.service.settings.client_timeout);
+        let io_threads = self.service.settings.io_threads.max(1);
         let shared = Arc::new(Shared {
             service: Arc::clone(&self.service),
             tls: self.tls,
             ending,
             connections: AtomicUsize::new(0),
+            ended: Notify::new(),
+            watchmen: (0..io_threads).map(|_| Watchman::new(start, patience)).collect(),
+            first_reserved: self.first_reserved,
         });
         let mut threads = Vec::new();
         let mut inboxes = Vec::new();
-        for number in 0..self.service.settings.io_threads.max(1) {
+        for (number, watchman) in shared.watchmen.iter().enumerate() {
             let (inbox, streams) = mpsc::unbounded_channel();
             inboxes.push(inbox);
-            threads.push(io_thread(number, Arc::clone(&shared), streams)?);
+            threads.push(io_thread(number, Arc::clone(&shared), watchman.clone(), streams)?);
         }
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let outcome = runtime.block_on(async {
@@ -118,7 +137,7 @@ impl Server {
             };
             if let Ok(true) = loaded {
                 ready(&self.service);
-                until_told_to_end(&self.service, &mut signals).await;
+                until_told_to_end(&shared, &mut signals).await;
                 self.service.settings.log.event("draining", &[]);
             }
             self.service.drain();
@@ -173,22 +192,55 @@ impl Signals {
     }
 }
 
+impl Shared {
+    /// Reads keys and certificates again if they have changed. Those before stay if the new ones cannot be used.
+    fn refresh_credentials(&self) {
+        let settings = &self.service.settings;
+        let report = |what: &str, outcome: Result<bool, String>| match outcome {
+            Ok(false) => {}
+            Ok(true) => settings.log.event(&format!("{what}_reloaded"), &[]),
+            Err(error) => settings.log.event(&format!("{what}_not_reloaded"), &[("error", &error)]),
+        };
+        report("keys", settings.keys.refresh().map_err(|error| error.to_string()));
+        if let Some(tls) = &self.tls {
+            report("certificate", tls.refresh().map_err(|error| error.to_string()));
+        }
+    }
+
+    /// Waits until another connection may be had, closing the one that has been idle longest.
+    async fn make_room(&self) {
+        let before = self.connections.load(Ordering::Acquire);
+        loop {
+            let ended = self.ended.notified();
+            Watchman::evict_oldest(&self.watchmen);
+            // Somebody may have become idle meanwhile.
+            let _ = tokio::time::timeout(MAKE_ROOM_AGAIN, ended).await;
+            if self.connections.load(Ordering::Acquire) < before.max(1) {
+                return;
+            }
+        }
+    }
+}
+
 /// Reloads when told to, by a signal or by the folder, until the signal to end.
-async fn until_told_to_end(service: &Arc<Service>, signals: &mut Signals) {
+async fn until_told_to_end(shared: &Arc<Shared>, signals: &mut Signals) {
+    let service = &shared.service;
     let mut tick = tokio::time::interval(WATCH_EVERY);
     loop {
         tokio::select! {
             _ = signals.terminate.recv() => return,
             _ = signals.interrupt.recv() => return,
             _ = signals.reload.recv() => {
-                for entry in service.models() {
-                    // What went wrong is in the log and in `/health`.
-                    let _ = service.reload(&entry.name).await;
-                }
+                shared.refresh_credentials();
+                // What went wrong is in the log and in `/health`.
+                let _ = service.reload(None).await;
             }
-            _ = tick.tick(), if service.settings.watch => {
-                let service = Arc::clone(service);
-                let _ = tokio::task::spawn_blocking(move || service.follow_folder()).await;
+            _ = tick.tick() => {
+                shared.refresh_credentials();
+                if service.settings.watch {
+                    let service = Arc::clone(service);
+                    let _ = tokio::task::spawn_blocking(move || service.follow_folder()).await;
+                }
             }
         }
     }
@@ -212,13 +264,13 @@ async fn accept(
     let mut turn = inboxes.iter().cycle();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of file descriptors, most likely: others must end first.
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            // Out of file descriptors, most likely: others must end first. Clients wait with the system until then.
+            shared.make_room().await;
             continue;
         };
-        if shared.connections.load(Ordering::Acquire) >= shared.service.settings.connections {
-            drop(stream);
-            continue;
+        let full = shared.connections.load(Ordering::Acquire) >= shared.service.settings.connections;
+        if full || stream.as_raw_fd() >= shared.first_reserved {
+            shared.make_room().await;
         }
         let Ok(stream) = prepared(stream, shared.service.settings.client_timeout) else { continue };
         let Some(inbox) = turn.next() else { return };
@@ -240,14 +292,18 @@ fn prepared(stream: tokio::net::TcpStream, patience: Duration) -> io::Result<Tcp
 fn io_thread(
     number: usize,
     shared: Arc<Shared>,
+    watchman: Watchman,
     mut streams: mpsc::UnboundedReceiver<TcpStream>,
 ) -> io::Result<JoinHandle<()>> {
-    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .event_interval(TASKS_BETWEEN_LOOKS)
+        .global_queue_interval(TASKS_BETWEEN_LOOKS)
+        .build()?;
     thread::Builder::new().name(format!("io {number}")).spawn(move || {
         runtime.block_on(async move {
             tokio::spawn(Mailbox::install());
             tokio::spawn(Quiet::install());
-            let watchman = Watchman::new(shared.service.settings.client_timeout);
             tokio::spawn(watchman.clone().rounds());
             while let Some(stream) = streams.recv().await {
                 tokio::spawn(serve(Arc::clone(&shared), stream, watchman.watch()));
@@ -265,6 +321,7 @@ struct Counted(Arc<Shared>);
 impl Drop for Counted {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::AcqRel);
+        self.0.ended.notify_one();
     }
 }
 
@@ -272,14 +329,19 @@ async fn serve(shared: Arc<Shared>, stream: TcpStream, activity: Arc<Activity>) 
     let counted = Counted(shared);
     let shared = &counted.0;
     let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { return };
-    let (service, ending) = (Arc::clone(&shared.service), shared.ending.clone());
-    match &shared.tls {
-        None => connection::serve(service, stream, activity, ending).await,
-        Some(acceptor) => {
-            let patience = service.settings.client_timeout;
-            if let Ok(Ok(stream)) = tokio::time::timeout(patience, acceptor.accept(stream)).await {
-                connection::serve(service, stream, activity, ending).await;
-            }
-        }
+    let (service, mut ending) = (Arc::clone(&shared.service), shared.ending.clone());
+    let budget = Arc::clone(&service.budget);
+    let stream = WatchedStream::new(stream, Arc::clone(&activity), budget, shared.tls.is_none());
+    let Some(tls) = &shared.tls else {
+        return connection::serve(service, stream, activity, ending).await;
+    };
+    let stream = tokio::select! {
+        stream = tls.acceptor().accept(stream) => stream,
+        // Too slow, in the way of others, or the server ends: then nothing has been asked yet.
+        _ = activity.woken() => return,
+        _ = ending.changed() => return,
+    };
+    if let Ok(stream) = stream {
+        connection::serve(service, stream, activity, ending).await;
     }
 }

@@ -1,12 +1,14 @@
 //! Connections that nobody else can read.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
+use crate::model::Stamp;
+use crate::reply::lock;
 use crate::settings::TlsFiles;
 
 /// A certificate or key that cannot be used.
@@ -38,8 +40,46 @@ pub enum TlsError {
     },
 }
 
-/// What turns a connection into a private one.
-pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
+/// What turns connections into private ones, with the certificate that is in the files now.
+pub(crate) struct Tls {
+    files: TlsFiles,
+    stamps: Mutex<[Option<Stamp>; 2]>,
+    acceptor: RwLock<TlsAcceptor>,
+}
+
+impl Tls {
+    /// Reads certificate and key.
+    pub(crate) fn new(files: &TlsFiles) -> Result<Self, TlsError> {
+        let stamps = Mutex::new(stamps(files));
+        Ok(Self { files: files.clone(), stamps, acceptor: RwLock::new(acceptor(files)?) })
+    }
+
+    /// For the next connection.
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        self.acceptor.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads the files again if they have changed; whether they had. The certificate before stays if they cannot be
+    /// used. Both files change one after the other: while they do not fit together, they are tried again.
+    pub(crate) fn refresh(&self) -> Result<bool, TlsError> {
+        let now = stamps(&self.files);
+        if *lock(&self.stamps) == now {
+            return Ok(false);
+        }
+        let outcome = acceptor(&self.files);
+        if !matches!(outcome, Err(TlsError::Pair { .. })) {
+            *lock(&self.stamps) = now;
+        }
+        *self.acceptor.write().unwrap_or_else(PoisonError::into_inner) = outcome?;
+        Ok(true)
+    }
+}
+
+fn stamps(files: &TlsFiles) -> [Option<Stamp>; 2] {
+    [Stamp::of(&files.certificate), Stamp::of(&files.key)]
+}
+
+fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
     let wrong = |reason: String| TlsError::Certificate { files: files.clone(), reason };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&files.certificate)
         .and_then(Iterator::collect)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cudock_engine::{Engine, EngineError, Lane};
+use cudock_engine::{Engine, EngineError, ExitCheck, Lane, RowCheck, check_rows};
 use cudock_tensor::Signature;
 
 use super::lane::LaneContext;
@@ -32,14 +32,6 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_
 /// How often an engine's process is looked after.
 const LOOK_AFTER_ENGINE: Duration = Duration::from_millis(200);
 
-/// Whether a child process has ended; it is not reaped before its engine is dropped.
-fn is_gone(process: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    stat.rsplit(')')
-        .next()
-        .is_none_or(|rest| matches!(rest.trim_start().chars().next(), None | Some('Z' | 'X')))
-}
-
 /// A model whose lanes are warm.
 pub(crate) struct Warm {
     engine: Box<dyn Engine>,
@@ -47,14 +39,21 @@ pub(crate) struct Warm {
 }
 
 impl Keeper {
-    /// Starts an engine and runs it once for each size it will meet.
-    pub(crate) fn start(&self, gpu: u32) -> Result<(Warm, Signature), EngineError> {
+    /// Starts an engine and runs it once for each size it will meet. Whether rows share batches is found out by the
+    /// first engine; its successors keep to that.
+    pub(crate) fn start(
+        &self,
+        gpu: u32,
+        first: Option<&Signature>,
+    ) -> Result<(Warm, Signature), EngineError> {
         let mut engine = (self.start)(&self.settings.engine(self.file.clone(), gpu))?;
         let mut signature = engine.signature().clone();
-        if let Some(batch) = self.settings.batch {
-            signature.batched = batch;
-        }
         let mut lanes = engine.take_lanes();
+        if let Some(first) = first {
+            signature.batched = first.batched;
+        } else {
+            signature.batched = self.rows_share_batches(&mut lanes, &signature)?;
+        }
         let mut sizes = self.settings.preferred.clone();
         sizes.extend([1, self.settings.max_batch]);
         sizes.sort_unstable();
@@ -75,6 +74,33 @@ impl Keeper {
         }
         self.queue.teach(&times);
         Ok((Warm { engine, lanes }, signature))
+    }
+
+    /// Whether rows of different requests may share a batch: as the settings say, else if the shapes allow it and a row
+    /// does not change with the others of its batch.
+    fn rows_share_batches(
+        &self,
+        lanes: &mut [Box<dyn Lane>],
+        signature: &Signature,
+    ) -> Result<bool, EngineError> {
+        let wanted = self.settings.batch.unwrap_or(signature.batched);
+        let lane = lanes.first_mut().filter(|_| wanted && signature.batched && self.settings.max_batch > 1);
+        let Some(lane) = lane else { return Ok(wanted) };
+        let RowCheck::Dependent(reason) = check_rows(lane.as_mut(), signature, self.settings.engine_timeout)?
+        else {
+            return Ok(wanted);
+        };
+        let shares = self.settings.batch == Some(true);
+        let effect = if shares {
+            "requests share batches all the same, as `batch = true` says"
+        } else {
+            "each request runs alone"
+        };
+        self.log.event(
+            "rows_depend",
+            &[("model", &self.name), ("version", &self.version), ("reason", &reason), ("effect", effect)],
+        );
+        Ok(shares)
     }
 
     /// Runs an engine and its successors on a GPU until the queue is closed and empty.
@@ -107,7 +133,8 @@ impl Keeper {
         let number = self.queue.engine_started();
         self.state.runs(engine.device(), engine.process());
         let failures = thread::scope(|scope| {
-            let guard = engine.process().map(|process| scope.spawn(move || self.guard(process, number)));
+            let guard =
+                engine.exit_check().map(|has_exited| scope.spawn(move || self.guard(&has_exited, number)));
             let handles: Vec<_> = lanes
                 .into_iter()
                 .map(|mut lane| {
@@ -141,9 +168,9 @@ impl Keeper {
     }
 
     /// Notices that an engine died while nothing was asked of it, and sends its lanes home.
-    fn guard(&self, process: u32, number: u64) -> Option<EngineError> {
+    fn guard(&self, has_exited: &ExitCheck, number: u64) -> Option<EngineError> {
         while self.queue.has_engine(number) {
-            if is_gone(process) {
+            if has_exited() {
                 self.queue.engine_ended(number);
                 return Some(EngineError::Died("while it was idle".to_owned()));
             }
@@ -156,7 +183,7 @@ impl Keeper {
     fn start_again(&self, gpu: u32, signature: &Signature) -> Option<Warm> {
         let mut pause = PAUSES.0;
         loop {
-            let reason = match self.start(gpu) {
+            let reason = match self.start(gpu, Some(signature)) {
                 Ok((warm, found)) if found == *signature => return Some(warm),
                 Ok(_) => "the model file has changed what it takes or gives; reload the model".to_owned(),
                 Err(error) => error.to_string(),

@@ -48,6 +48,7 @@ impl LaneContext {
                     });
                     self.hand_out(work.requests, &outputs, &mut post);
                     post.deliver();
+                    lane.trim();
                 }
                 Err(error) => {
                     let fatal = error.is_fatal();
@@ -72,7 +73,8 @@ impl LaneContext {
             }
             _ => self.limit,
         };
-        let outputs = lane.run(limit)?;
+        let is_wanted = || work.requests.iter().any(|request| request.sender.is_awaited());
+        let outputs = lane.run_while(limit, &is_wanted)?;
         outputs.iter().zip(&self.signature.outputs).map(|(view, spec)| {
             if self.signature.batched && view.shape.first() != Some(&work.padded_rows) {
                 return Err(EngineError::Failed(format!(
@@ -151,8 +153,10 @@ impl LaneContext {
     /// is at fault.
     fn give_back(&self, requests: Vec<Waiting>, error: &EngineError, post: &mut Post) {
         let alone = requests.len() == 1;
+        // Nobody is told of a batch that was stopped because everybody left.
+        let awaited = requests.into_iter().filter(|request| request.sender.is_awaited());
         let (failed, again): (Vec<_>, Vec<_>) =
-            requests.into_iter().partition(|request| alone && (request.suspect || !error.is_fatal()));
+            awaited.partition(|request| alone && (request.suspect || !error.is_fatal()));
         self.queue.metrics.failed(failed.len());
         for request in failed {
             post.add(request.sender, Err(ServeError::Engine(error.to_string())));

@@ -35,13 +35,32 @@ pub struct Model {
     name: String,
     version: String,
     file: PathBuf,
-    stamp: Stamp,
+    files: FileStamps,
     settings: ModelSettings,
     signature: Arc<Signature>,
     queue: Arc<Queue>,
     state: Arc<ModelState>,
     keepers: Mutex<Vec<JoinHandle<()>>>,
     successor: OnceLock<Arc<Self>>,
+}
+
+/// What tells the files of a model from their successors: the model file, those beside it that hold its weights, and
+/// its settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileStamps(Vec<(PathBuf, Option<Stamp>)>);
+
+impl FileStamps {
+    /// The files of a model as they are now.
+    pub(crate) fn of(found: &FoundModel) -> Self {
+        let weights = cudock_model::onnx::external_files(&found.file);
+        let files = std::iter::once(found.file.clone()).chain(weights).chain(found.settings_file());
+        Self(files.map(|file| (file.clone(), Stamp::of(&file))).collect())
+    }
+
+    /// Whether all are as they were.
+    pub(crate) fn hold(&self) -> bool {
+        self.0.iter().all(|(file, stamp)| Stamp::of(file) == *stamp)
+    }
 }
 
 /// What tells a file from its successor without reading it.
@@ -70,8 +89,7 @@ impl Model {
         log: &Log,
     ) -> Result<Self, ServeError> {
         let not_loaded = |reason: String| ServeError::NotReady { name: found.name.clone(), reason };
-        let stamp = Stamp::of(&found.file)
-            .ok_or_else(|| not_loaded(format!("{} cannot be read", found.file.display())))?;
+        let files = FileStamps::of(found);
         let queue = Arc::new(Queue::new(settings.batcher(), ModelMetrics::default()));
         let state = Arc::new(ModelState::default());
         let keeper = Arc::new(Keeper {
@@ -87,7 +105,8 @@ impl Model {
         let mut warm = Vec::new();
         let mut signature: Option<Arc<Signature>> = None;
         for &gpu in &settings.gpus {
-            let (engine, found) = keeper.start(gpu).map_err(|error| not_loaded(error.to_string()))?;
+            let (engine, found) =
+                keeper.start(gpu, signature.as_deref()).map_err(|error| not_loaded(error.to_string()))?;
             signature.get_or_insert_with(|| Arc::new(found));
             warm.push((gpu, engine));
         }
@@ -109,7 +128,7 @@ impl Model {
             name: found.name.clone(),
             version: found.version.clone(),
             file: found.file.clone(),
-            stamp,
+            files,
             settings: settings.clone(),
             signature,
             queue,
@@ -177,9 +196,9 @@ impl Model {
         Some(format!("a GPU was asked for and is not used: {}", reasons.join("; ")))
     }
 
-    /// Whether the file is not the one that was loaded.
-    pub(crate) fn file_changed(&self) -> bool {
-        Stamp::of(&self.file).is_some_and(|stamp| stamp != self.stamp)
+    /// Whether the files are not those that were loaded.
+    pub(crate) fn files_changed(&self) -> bool {
+        !self.files.hold()
     }
 
     pub(crate) fn file(&self) -> &Path {

@@ -12,10 +12,26 @@ pub(crate) struct FoundModel {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) file: PathBuf,
+    /// The directory of its name, where its settings may be; none for a file that was named, and for `NAME.onnx`.
+    pub(crate) directory: Option<PathBuf>,
 }
 
-/// What a place held.
-pub(crate) type Found = Vec<FoundModel>;
+impl FoundModel {
+    /// Where settings of this model alone are read from, if it has any.
+    pub(crate) fn settings_file(&self) -> Option<PathBuf> {
+        self.directory.as_ref().map(|directory| directory.join(SETTINGS))
+    }
+}
+
+/// The settings of one model, in the directory of its name.
+const SETTINGS: &str = "cudock.toml";
+
+/// What a directory held, and which directories in it cannot be read.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) models: Vec<FoundModel>,
+    pub(crate) unreadable: Vec<RepositoryError>,
+}
 
 /// A folder models cannot be taken from.
 #[derive(Debug, thiserror::Error)]
@@ -39,15 +55,22 @@ pub enum RepositoryError {
     },
 }
 
-/// The models at a place, by name and version, oldest first.
+/// The models at a place, by name and version, oldest first. An entry that cannot be read (`lost+found`, say) does not
+/// keep the others from being served.
 pub(crate) fn find(source: &ModelSource) -> Result<Found, RepositoryError> {
     let folder = match source {
         ModelSource::File { name, file } => {
-            return Ok(vec![FoundModel { name: name.clone(), version: "1".to_owned(), file: file.clone() }]);
+            let model = FoundModel {
+                name: name.clone(),
+                version: "1".to_owned(),
+                file: file.clone(),
+                directory: None,
+            };
+            return Ok(Found { models: vec![model], ..Found::default() });
         }
         ModelSource::Folder(folder) => folder,
     };
-    let mut found = Vec::new();
+    let mut found = Found::default();
     for entry in entries(folder)? {
         let Some(stem) = entry.file_stem().and_then(|stem| stem.to_str()) else { continue };
         if stem.starts_with('.') {
@@ -55,24 +78,30 @@ pub(crate) fn find(source: &ModelSource) -> Result<Found, RepositoryError> {
         }
         if entry.is_dir() {
             let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or(stem);
-            found.extend(versions(&entry, name)?);
+            match versions(&entry, name) {
+                Ok(models) => found.models.extend(models),
+                Err(error) => found.unreadable.push(error),
+            }
         } else if is_model(&entry) {
-            found.push(FoundModel { name: stem.to_owned(), version: "1".to_owned(), file: entry });
+            found.models.push(FoundModel {
+                name: stem.to_owned(),
+                version: "1".to_owned(),
+                file: entry,
+                directory: None,
+            });
         }
     }
-    if found.is_empty() {
-        return Err(RepositoryError::Empty { path: folder.clone() });
-    }
-    found.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| by_version(&a.version, &b.version)));
+    found.models.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| by_version(&a.version, &b.version)));
     Ok(found)
 }
 
-fn versions(folder: &Path, name: &str) -> Result<Found, RepositoryError> {
+fn versions(folder: &Path, name: &str) -> Result<Vec<FoundModel>, RepositoryError> {
     let mut found = Vec::new();
     let model = |version: &str, file: PathBuf| FoundModel {
         name: name.to_owned(),
         version: version.to_owned(),
         file,
+        directory: Some(folder.to_owned()),
     };
     if let Some(file) = model_in(folder)? {
         found.push(model("1", file));
@@ -132,7 +161,7 @@ mod tests {
             fs::write(path, b"").unwrap();
         }
         let found = find(&ModelSource::Folder(folder.path().to_owned())).unwrap_or_default();
-        found.into_iter().map(|model| format!("{}:{}", model.name, model.version)).collect()
+        found.models.into_iter().map(|model| format!("{}:{}", model.name, model.version)).collect()
     }
 
     #[test]

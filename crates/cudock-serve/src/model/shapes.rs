@@ -22,6 +22,9 @@ impl RowShapes {
                 .zip(&signature.inputs)
                 .map(|(tensor, spec)| {
                     let row = if signature.batched { tensor.shape().get(1..) } else { Some(tensor.shape()) };
+                    if spec.any_rank {
+                        return row.unwrap_or_default().to_vec();
+                    }
                     row.unwrap_or_default()
                         .iter()
                         .zip(row_spec(spec, signature.batched))
@@ -167,7 +170,12 @@ mod tests {
     #[test]
     fn only_open_dimensions_are_padded() {
         let signature = Signature {
-            inputs: vec![TensorSpec { name: "x".into(), dtype: DType::U8, shape: vec![None, Some(3), None] }],
+            inputs: vec![TensorSpec {
+                name: "x".into(),
+                dtype: DType::U8,
+                shape: vec![None, Some(3), None],
+                any_rank: false,
+            }],
             outputs: vec![],
             batched: true,
         };
@@ -182,6 +190,7 @@ mod tests {
             name: "x".into(),
             dtype: DType::U8,
             shape: shape.to_vec(),
+            any_rank: false,
         };
         let padded = RowShapes(vec![vec![8]]);
         let shape =

@@ -198,6 +198,7 @@ mod tests {
             name: name.to_owned(),
             dtype: DType::F32,
             shape: vec![None, Some(row)],
+            any_rank: false,
         };
         let stage = |p50| Some(Percentiles { p50, p90: p50 * 2.0, p99: p50 * 4.0 });
         StatusReport {

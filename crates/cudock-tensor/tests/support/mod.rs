@@ -14,7 +14,7 @@ use cudock_tensor::{DType, Limits, Malformed, Signature, Tensor, TensorSpec};
 use proptest::prelude::*;
 
 pub(crate) fn spec(name: &str, dtype: DType, shape: &[Option<usize>]) -> TensorSpec {
-    TensorSpec { name: name.to_owned(), dtype, shape: shape.to_vec() }
+    TensorSpec { name: name.to_owned(), dtype, shape: shape.to_vec(), any_rank: false }
 }
 
 /// A batched model of one input `x` and one output `y`.

@@ -2,7 +2,7 @@ use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::Path;
 
-use cudock_explain::{Catalogue, Hit, Report, ScanError};
+use cudock_explain::{Catalogue, Hit, Report, ScanError, SmiTable};
 use cudock_facts::Facts;
 use cudock_facts::tables::{CudaError, FindingPage, Message};
 use serde::Serialize;
@@ -24,6 +24,8 @@ struct JsonReport<'a> {
     bytes: u64,
     lines: u64,
     messages: Vec<JsonMessage<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nvidia_smi: Option<&'a SmiTable>,
     tables: &'a [TableUsed],
 }
 
@@ -33,7 +35,7 @@ struct JsonMessage<'a> {
     count: u64,
     excerpt: &'a str,
     #[serde(flatten)]
-    message: &'a Message,
+    message: Message,
 }
 
 #[derive(Serialize)]
@@ -71,20 +73,35 @@ pub(super) fn run(facts: &Facts, words: &ExplainArgs, format: Format) -> Result<
     } else if let Some(path) = file(words, what)? {
         let log = File::open(path).map_err(|error| Failure::input(format!("cannot read {what}: {error}")))?;
         (what.to_owned(), scan(&catalogue, log, what)?)
+    } else if let Some(number) = xid(what) {
+        // People quote the number alone; the kernel's line has more around it.
+        (what.to_owned(), catalogue.explain(&format!("NVRM: Xid (PCI:0000:00:00): {number}, ")))
     } else {
         ("that text".to_owned(), catalogue.explain(what))
     };
+    // CUDA's short texts are told in logs by their surroundings; a text that is nothing else needs none.
+    let alone = facts.messages().cuda_error_with_text(what).filter(|_| report.hits.is_empty());
+    if let Some(error) = alone {
+        cuda_error(facts, error, format);
+        return Ok(Outcome::Yes);
+    }
     if report.bytes == 0 {
         return Err(Failure::input(format!("{subject} is empty"))
             .hint("pass the log of the program that failed, with its standard error"));
     }
     let tables = output::tables_used(facts, &["messages"]);
     match format {
-        Format::Json | Format::Sarif => print_json(&subject, &report, &tables),
+        Format::Json | Format::Sarif => print_json(facts, &subject, &report, &tables),
         Format::Text => print_text(facts, &subject, &report, words.all),
     }
     output::warn_if_stale(&tables);
-    Ok(if report.hits.is_empty() { Outcome::No } else { Outcome::Yes })
+    Ok(if report.hits.is_empty() && report.smi.is_none() { Outcome::No } else { Outcome::Yes })
+}
+
+/// 79 of `Xid 79` and `xid: 79`.
+fn xid(what: &str) -> Option<u16> {
+    let rest = what.get(..3).filter(|start| start.eq_ignore_ascii_case("xid")).and_then(|_| what.get(3..))?;
+    rest.trim_start_matches([':', ' ', '-', '=']).parse().ok()
 }
 
 fn looks_like_a_code(what: &str) -> bool {
@@ -165,17 +182,23 @@ fn cuda_error(facts: &Facts, error: &CudaError, format: Format) {
         line(output::wrapped("  ", text));
     }
     for message in messages {
+        // A message that was made from this very row has nothing to add but its fix.
+        if message.id == format!("cuda-{}", error.code) {
+            print_fixes(&message.fix);
+            print_sources(facts.messages().table.resolve(&message.source));
+            continue;
+        }
         line("");
         print_message(facts, message);
     }
 }
 
-fn print_json(subject: &str, report: &Report<'_>, tables: &[TableUsed]) {
+fn print_json(facts: &Facts, subject: &str, report: &Report<'_>, tables: &[TableUsed]) {
     let messages = report.hits.iter().map(|hit| JsonMessage {
         line: hit.line,
         count: hit.count,
         excerpt: &hit.excerpt,
-        message: hit.message,
+        message: Message { fix: cudock_explain::fixes(facts, hit), ..hit.message.clone() },
     });
     output::json(&JsonReport {
         schema: 1,
@@ -183,11 +206,19 @@ fn print_json(subject: &str, report: &Report<'_>, tables: &[TableUsed]) {
         bytes: report.bytes,
         lines: report.lines,
         messages: messages.collect(),
+        nvidia_smi: report.smi.as_ref(),
         tables,
     });
 }
 
 fn print_text(facts: &Facts, subject: &str, report: &Report<'_>, all: bool) {
+    if let (true, Some(table)) = (report.hits.is_empty(), &report.smi) {
+        line(styled(BOLD, "a table of nvidia-smi; no error in it"));
+        for statement in table.statements(facts) {
+            line(output::wrapped("  ", &statement));
+        }
+        return;
+    }
     if report.hits.is_empty() {
         let size = if report.lines > 1 { format!(" ({} lines)", report.lines) } else { String::new() };
         line(format!("no known message in {subject}{size}"));
@@ -218,10 +249,14 @@ fn print_hit(facts: &Facts, hit: &Hit<'_>, with_place: bool) {
         line(styled(BLUE, &format!("line {}{times}:", hit.line)));
         line(styled(DIM, &output::wrapped("  ", &hit.excerpt)));
     }
-    print_message(facts, hit.message);
+    print_message_with(facts, hit.message, &cudock_explain::fixes(facts, hit));
 }
 
 fn print_message(facts: &Facts, message: &Message) {
+    print_message_with(facts, message, &message.fix);
+}
+
+fn print_message_with(facts: &Facts, message: &Message, fixes: &[String]) {
     let code = message.cuda_code.map_or_else(String::new, |code| format!(", CUDA error {code}"));
     let symptom = if message.symptom { ", a symptom" } else { "" };
     let layer = serde_json::to_value(message.layer).ok().and_then(|layer| layer.as_str().map(str::to_owned));
@@ -231,7 +266,7 @@ fn print_message(facts: &Facts, message: &Message) {
         styled(DIM, &format!("({}{code}{symptom}; {})", layer.unwrap_or_default(), message.id)),
     ));
     line(output::wrapped("  ", &message.cause));
-    print_fixes(&message.fix);
+    print_fixes(fixes);
     if let Some(probe) = &message.probe {
         line(output::wrapped("  tell apart: ", probe));
     }

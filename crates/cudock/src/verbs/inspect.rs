@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use cudock_fatbin::{Binary, CodeKind, Cubin, EntryKind, FileError, Inspected, Line, Linkage, sentence};
+use cudock_fatbin::{Binary, CodeKind, Coverage, Cubin, EntryKind, FileError, Inspected, Line, Linkage};
 use serde::Serialize;
 
 use crate::cli::InspectArgs;
@@ -27,6 +27,8 @@ struct FileReport {
     kernels: Vec<KernelReport>,
     #[serde(skip)]
     lines: Vec<Line>,
+    #[serde(skip)]
+    coverage: Coverage,
 }
 
 #[derive(Serialize)]
@@ -38,6 +40,9 @@ struct GpuCode {
     #[serde(skip_serializing_if = "Option::is_none")]
     modules_without_kernels: Option<usize>,
     covers: String,
+    /// PTX of the parts of device-linked code (`-rdc`), which the driver can link again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    device_link_ptx: Vec<String>,
     unknown: BTreeMap<String, u64>,
     damage: Vec<String>,
 }
@@ -96,8 +101,11 @@ pub(super) fn run(words: &InspectArgs, format: Format) -> Result<Outcome, Failur
     if let ([], [only]) = (files.as_slice(), trouble.as_slice()) {
         return Err(cannot_read(&only.path, &only.error));
     }
-    let all: Vec<Line> = files.iter().flat_map(|file| file.lines.iter().cloned()).collect();
-    let report = Report { schema: 1, summary: sentence(&all), files, errors };
+    let mut all = Coverage::default();
+    for file in &files {
+        all.add(&file.coverage);
+    }
+    let report = Report { schema: 1, summary: all.sentence(), files, errors };
     match format {
         Format::Json | Format::Sarif => output::json(&report),
         Format::Text => print(&report),
@@ -128,6 +136,7 @@ fn cannot_read(path: &str, error: &FileError) -> Failure {
 fn report(file: Inspected, kernels: Vec<KernelReport>, modules_without_kernels: Option<usize>) -> FileReport {
     let Inspected { path, size, binary } = file;
     let lines = binary.lines();
+    let coverage = Coverage::of(&binary);
     let glibc = binary.linkage.glibc();
     let Linkage { soname, needed, .. } = binary.linkage.clone();
     let sections = binary.sections().into_iter().map(|(name, modules)| {
@@ -139,11 +148,21 @@ fn report(file: Inspected, kernels: Vec<KernelReport>, modules_without_kernels: 
         entries: code_lines(&lines),
         sections: sections.collect(),
         modules_without_kernels,
-        covers: sentence(&lines),
+        covers: coverage.sentence(),
+        device_link_ptx: linked_ptx(&binary),
         unknown: binary.unknown(),
         damage: binary.damage.iter().map(ToString::to_string).collect(),
     };
-    FileReport { path, size, soname, needed, glibc, gpu_code, kernels, lines }
+    FileReport { path, size, soname, needed, glibc, gpu_code, kernels, lines, coverage }
+}
+
+/// `compute_75`, where a module of the file was device-linked.
+fn linked_ptx(binary: &Binary) -> Vec<String> {
+    let linked = binary.modules.iter().any(|module| module.device_linked);
+    let mut targets: Vec<String> =
+        binary.linked_ptx().iter().filter(|_| linked).map(|(arch, _)| format!("compute_{arch}")).collect();
+    targets.dedup();
+    targets
 }
 
 fn code_lines(lines: &[Line]) -> Vec<CodeLine> {
@@ -217,6 +236,10 @@ fn print(report: &Report) {
                 code.ptx_isa.map_or_else(String::new, |(major, minor)| format!("  ISA {major}.{minor}"));
             let (stored, opened) = (megabytes(code.stored), megabytes(code.bytes));
             line(format!("  {:14} {:>8} {stored:>12} {opened:>12}{isa}", code.target(), code.count));
+        }
+        if !file.gpu_code.device_link_ptx.is_empty() {
+            let targets = file.gpu_code.device_link_ptx.join(" ");
+            line(format!("  {targets} in device-linked parts (-rdc), which the driver can link again"));
         }
         for kernel in &file.kernels {
             line(format!(

@@ -13,6 +13,7 @@ mod migrate;
 mod nvml;
 mod opened;
 mod plan;
+mod pointer;
 mod prices;
 mod progress;
 mod runtime;
@@ -25,12 +26,14 @@ use clap::Parser;
 pub(crate) use self::bench::BenchArgs;
 pub(crate) use self::cdi::{CdiArgs, CdiHookArgs};
 pub(crate) use self::containers::{
-    ExecArgs, InspectContainerArgs, JoinArgs, LogsArgs, MonitorArgs, MonitorCli, PruneArgs, PsArgs, RmArgs,
-    RunArgs, StopArgs, WaitArgs,
+    CpArgs, ExecArgs, ImagesArgs, InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, MonitorArgs,
+    MonitorCli, PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, StartArgs, StatsArgs, StopArgs,
+    TopArgs, VolumeArgs, WaitArgs,
 };
 pub(crate) use self::groups::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
 pub(crate) use self::migrate::MigrateArgs;
 pub(crate) use self::plan::PlanArgs;
+pub(crate) use self::pointer::other_verb;
 pub(crate) use self::prices::PricesArgs;
 use self::prices::tables;
 pub(crate) use self::runtime::RuntimeArgs;
@@ -65,7 +68,7 @@ pub(crate) fn run(arguments: Cli) -> Result<Outcome, Failure> {
     };
     // These need no tables, and some must start at once.
     let verb = match verb {
-        Verb::Nvml { library } => return Ok(nvml::run(library.as_deref())),
+        Verb::Nvml { library, processes } => return Ok(nvml::run(library.as_deref(), processes)),
         Verb::Prices(words) => return prices::run(arguments.facts.as_deref(), &words, format),
         Verb::Inspect(words) => return inspect::run(&words, format),
         Verb::Serve(words) => return serve::run(&words),
@@ -78,6 +81,15 @@ pub(crate) fn run(arguments: Cli) -> Result<Outcome, Failure> {
         Verb::Logs(words) => return containers::logs(&words),
         Verb::Exec(words) => return containers::exec(&words),
         Verb::Stop(words) => return containers::stop(&words),
+        Verb::Kill(args) => return containers::kill(&args),
+        Verb::Start(args) => return containers::start(&args),
+        Verb::Restart(args) => return containers::restart(&args),
+        Verb::Cp(args) => return containers::cp(&args),
+        Verb::Stats(args) => return containers::stats(&args, format),
+        Verb::Top(args) => return containers::top(&args, format),
+        Verb::Images(args) => return containers::images(&args, format),
+        Verb::Pull(args) => return containers::pull(&args, format),
+        Verb::Volume(args) => return containers::volume(&args, format),
         Verb::Rm(words) => return containers::rm(&words),
         Verb::Prune(_) => return containers::prune(format),
         Verb::Wait(words) => return containers::wait(&words, format),

@@ -5,7 +5,12 @@ use std::path::Path;
 use crate::failure::Outcome;
 use crate::output;
 
-pub(super) fn run(library: Option<&Path>) -> Outcome {
-    output::json(&cudock_host::nvml::ask_here(library.map(Path::as_os_str)));
+pub(super) fn run(library: Option<&Path>, processes: bool) -> Outcome {
+    let library = library.map(Path::as_os_str);
+    if processes {
+        output::json(&cudock_host::nvml::processes_here(library));
+    } else {
+        output::json(&cudock_host::nvml::ask_here(library));
+    }
     Outcome::Yes
 }

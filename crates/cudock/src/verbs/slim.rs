@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use cudock_compat::{compute, sm};
 use cudock_facts::Facts;
 use cudock_facts::lookup::Found;
-use cudock_facts::version::{Capability, SmArch};
-use cudock_fatbin::{Code, Job, Slimmed};
+use cudock_facts::version::{Capability, PtxArch, SmArch};
+use cudock_fatbin::{Code, Job, Output, Plan, SlimError, Slimmed};
 use serde::Serialize;
 
 use crate::cli::SlimArgs;
@@ -30,6 +30,8 @@ struct FileReport {
     sizes: Total,
     removed: BTreeMap<String, u64>,
     refused: Option<String>,
+    /// Targets that can load nothing of this file, though others of the input cover them.
+    uncovered: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, Serialize)]
@@ -58,22 +60,26 @@ pub(super) fn run(facts: &Facts, words: &SlimArgs, format: Format) -> Result<Out
         .iter()
         .map(|name| Ok((name.as_str(), capability(facts, name)?)))
         .collect::<Result<_, Failure>>()?;
-    let output = match (&words.output, words.in_place) {
-        (Some(output), _) => output,
-        (None, _) => &words.input,
+    let output = match &words.output {
+        _ if words.dry_run => Output::DryRun,
+        Some(output) => Output::To(output),
+        None => Output::InPlace,
     };
-    if words.output.is_some() && same_place(&words.input, output) {
+    if words.output.as_ref().is_some_and(|output| same_place(&words.input, output)) {
         return Err(Failure::input("the output is the input").hint("pass --in-place to replace it"));
     }
-    let fits = |target: usize, code: Code| targets.get(target).is_some_and(|(_, card)| loads(code, *card));
+    // The driver loads the closest machine code: of those that run on a card, the highest capability.
+    let rank = |target: usize, code: Code| {
+        let (_, card) = targets.get(target)?;
+        loads(code, *card).then(|| preference(code))
+    };
     let cards = all_cards(facts);
     let job = Job {
         targets: targets.len(),
-        fits: &fits,
+        rank: &rank,
         cards: cards.len(),
         loads: &|card, code| cards.get(card).is_some_and(|card| loads(code, *card)),
         compact: words.compact,
-        dry_run: words.dry_run,
     };
     let mut files = Vec::new();
     let mut total = Total::default();
@@ -90,10 +96,17 @@ pub(super) fn run(facts: &Facts, words: &SlimArgs, format: Format) -> Result<Out
             gpu_code_after: file.plan.after,
         };
         total.add(sizes);
-        files.push(FileReport { path: file.path, sizes, removed: file.plan.removed, refused: file.refused });
+        let uncovered = uncovered(&targets, &file.plan);
+        files.push(FileReport {
+            path: file.path,
+            sizes,
+            removed: file.plan.removed,
+            refused: file.refused,
+            uncovered,
+        });
     };
     cudock_fatbin::slim(&words.input, output, &job, &mut told)
-        .map_err(|error| Failure::input(chain(&error)))?;
+        .map_err(|error| failure(&error, &targets, words))?;
     let tables = output::tables_used(facts, &["gpus", "azure_sizes"]);
     let report = Report {
         schema: 1,
@@ -112,6 +125,46 @@ pub(super) fn run(facts: &Facts, words: &SlimArgs, format: Format) -> Result<Out
     Ok(Outcome::Yes)
 }
 
+/// Targets that can load nothing of a file that holds GPU code.
+fn uncovered(targets: &[(&str, Capability)], plan: &Plan) -> Vec<String> {
+    let uncovered = targets.iter().zip(&plan.loadable).filter(|(_, modules)| **modules == 0);
+    uncovered.map(|((name, _), _)| (*name).to_owned()).collect()
+}
+
+fn failure(error: &SlimError, targets: &[(&str, Capability)], words: &SlimArgs) -> Failure {
+    let input = words.input.display();
+    match error {
+        SlimError::NoCode { target } => {
+            let name = targets.get(*target).map_or("the target", |(name, _)| name);
+            let card = targets.get(*target).map(|(_, card)| format!(" ({card})")).unwrap_or_default();
+            Failure::input(format!("nothing in {input} runs on {name}{card}: no file was changed"))
+                .hint(format!("`cudock inspect {input}` lists the GPU code it has"))
+        }
+        SlimError::OutputNotEmpty { .. } => {
+            Failure::input(chain(error)).hint("name a directory that does not exist yet")
+        }
+        SlimError::OutputInside { .. } => {
+            Failure::input(chain(error)).hint("name an output outside of it, or pass --in-place")
+        }
+        SlimError::Write { source, .. } if is_device_failure(source) => Failure::outside(chain(error)),
+        _ => Failure::input(chain(error)),
+    }
+}
+
+/// A full or broken disk, as against a path that cannot be written.
+fn is_device_failure(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    !matches!(
+        error.kind(),
+        ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::NotADirectory
+            | ErrorKind::IsADirectory
+            | ErrorKind::AlreadyExists
+            | ErrorKind::ReadOnlyFilesystem
+    )
+}
+
 fn same_place(one: &std::path::Path, other: &std::path::Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
@@ -119,7 +172,15 @@ fn same_place(one: &std::path::Path, other: &std::path::Path) -> bool {
 /// The card a name stands for.
 fn capability(facts: &Facts, name: &str) -> Result<Capability, Failure> {
     if let Ok(arch) = name.parse::<SmArch>() {
-        return Ok(arch.capability());
+        let known = all_cards(facts);
+        return known.contains(&arch.capability()).then(|| arch.capability()).ok_or_else(|| {
+            let known: Vec<String> = known.iter().map(|card| format!("sm_{}", card.number())).collect();
+            Failure::input(format!(
+                "unknown target `{name}`: no GPU has compute capability {}",
+                arch.capability()
+            ))
+            .hint(format!("known targets: {}", known.join(", ")))
+        });
     }
     if let Found::One(size) = facts.sizes().find(name) {
         let gpu = size.gpu.as_deref().and_then(|gpu| facts.gpus().find(gpu).one());
@@ -149,6 +210,16 @@ fn all_cards(facts: &Facts) -> Vec<Capability> {
     facts.drivers().architecture.iter().flat_map(|row| row.capabilities.iter().copied()).collect()
 }
 
+/// Which of several pieces of code that a card loads the driver takes. Numbers of one card rank alike, since drivers
+/// differ in which of them they go by.
+fn preference(code: Code) -> u32 {
+    let capability = match code {
+        Code::Sass(arch) => sm(arch).map(SmArch::capability),
+        Code::Ptx(arch) => compute(arch).map(PtxArch::capability),
+    };
+    capability.map_or(0, |capability| capability.current().number().into())
+}
+
 /// Whether a card loads a piece of code, by the rules of the target types.
 fn loads(code: Code, card: Capability) -> bool {
     match code {
@@ -176,6 +247,10 @@ fn print(report: &Report<'_>) {
         }
         if let Some(reason) = &file.refused {
             line(format!("  {}: {reason}", styled(YELLOW, "warning")));
+        }
+        if !file.uncovered.is_empty() {
+            let targets = file.uncovered.join(", ");
+            line(format!("  {}: nothing in this file runs on {targets}", styled(YELLOW, "warning")));
         }
     }
     if report.files.is_empty() {

@@ -51,7 +51,7 @@ fn conda_s_own_package_says_its_cuda_beside_it() {
     let works = result("environment.yml", contents, &["--gpu", "T4", "--driver", "550"]);
     assert_eq!(
         (&works["verdict"], &works["units"][0]["name"]),
-        (&"works".into(), &"torch 2.5.1".into()),
+        (&"works".into(), &"pytorch 2.5.1 (conda)".into()),
         "{works:#}"
     );
     let old = result("environment.yml", contents, &["--gpu", "T4", "--driver", "470"]);
@@ -63,7 +63,7 @@ fn a_version_that_is_left_open_is_unknown_in_every_kind_of_file() {
     let files = [
         ("requirements.txt", "torch>=2\n"),
         ("pyproject.toml", "[project]\nname = \"app\"\nversion = \"1\"\ndependencies = [\"torch\"]\n"),
-        ("environment.yml", "dependencies:\n  - pytorch\n"),
+        ("environment.yml", "dependencies:\n  - pip:\n      - torch\n"),
         ("Dockerfile", "FROM nvidia/cuda:12.6.3-runtime-ubuntu24.04\nRUN pip install torch\n"),
     ];
     for (file, contents) in files {
@@ -124,7 +124,7 @@ fn a_broken_file_is_refused_with_line_and_column() {
 #[test]
 fn what_the_tables_do_not_have_is_unknown_and_never_the_cpu() {
     let h100 = ["--gpu", "H100", "--driver", "580"];
-    for contents in ["torch==99.0\n", "vllm==0.6.0\n", "cupy-cuda12x==13.3.0\n", "flash-attn==2.8.0\n"] {
+    for contents in ["torch==99.0\n", "vllm==0.6.0\n", "spconv-cu120==2.3.6\n", "flash-attn==2.8.0\n"] {
         let result = result("requirements.txt", contents, &h100);
         assert_eq!(result["verdict"], "unknown", "{contents}: {result:#}");
     }

@@ -89,8 +89,8 @@ fn a_bad_call_is_2_and_makes_nothing() {
         (&["--ulimit", "nofiles=3"], "there is no resource limit `nofiles`"),
         (&["--cap-add", "EVERYTHING"], "EVERYTHING"),
         (&["--name", "-x y"], "cannot be the name of a container"),
-        (&["--stop-signal", "PLEASE"], "there is no signal `PLEASE`"),
-        (&["--security-opt", "apparmor=unconfined"], "there is no security option `apparmor=unconfined`"),
+        (&["--stop-signal", "PLEASE"], "unknown signal `PLEASE`"),
+        (&["--security-opt", "apparmor=strict"], "--security-opt apparmor=strict is not supported"),
         (&["--rm", "--restart", "always"], "--rm and --restart contradict each other"),
         (&["--workdir", "here"], "`here` is not an absolute folder"),
     ];

@@ -87,10 +87,10 @@ fn nothing_that_is_mounted_inside_is_seen_outside() {
 fn a_volume_that_is_not_there_or_makes_no_sense_is_refused() {
     let Some(machine) = machine() else { return };
     for (word, words) in [
-        ("absent:/mnt", "to mount at /mnt"),
+        ("./absent:/mnt", "at /mnt: not found"),
         ("/tmp", "it has no target"),
         ("/tmp:mnt", "the target is an absolute one"),
-        ("/tmp:/mnt:sometimes", "`sometimes` is no option of one"),
+        ("/tmp:/mnt:sometimes", "unknown option `sometimes`"),
     ] {
         let said = machine.bad(2, &run_words(&["-v", word], &["true"]));
         assert!(said.contains(words) && said.contains("hint: "), "{word}: {said}");

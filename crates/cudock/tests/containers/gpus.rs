@@ -41,6 +41,31 @@ fn the_gpus_that_were_asked_for_are_there_and_no_others() {
     assert_eq!(says(&machine, &[], NODES).trim(), "", "without asking there is none");
 }
 
+#[test]
+fn gpus_can_be_asked_for_by_their_cdi_names_and_as_the_nvidia_runtime_is_asked() {
+    let Some(machine) = machine() else { return };
+    let Some(_) = install(&machine, "driver", "driver") else { return };
+    let both = "nvidia-uvm nvidia-uvm-tools nvidia0 nvidia1 nvidiactl";
+    let second = "nvidia-uvm nvidia-uvm-tools nvidia1 nvidiactl";
+    let by_uuid = format!("nvidia.com/gpu={}", uuid(1));
+    for (options, expected) in [
+        (&["--device", "nvidia.com/gpu=all"][..], both),
+        (&["--device", "nvidia.com/gpu=0", "--device", "nvidia.com/gpu=1"], both),
+        (&["--device", "nvidia.com/gpu=1"], second),
+        (&["--device", &by_uuid], second),
+        (&["--runtime", "nvidia"], both),
+        (&["--runtime", "nvidia", "-e", "NVIDIA_VISIBLE_DEVICES=1"], second),
+        (&["--runtime", "nvidia", "-e", "NVIDIA_VISIBLE_DEVICES=void"], ""),
+        (&["--runtime", "nvidia", "--gpus", "device=1"], second),
+        (&["--runtime", "runc"], ""),
+    ] {
+        assert_eq!(says(&machine, options, NODES).trim(), expected, "{options:?}");
+    }
+    let twice = ["--driver-root", "driver", "--gpus", "all", "--device", "nvidia.com/gpu=all"];
+    let said = machine.bad(2, &run_words(&twice, &["true"]));
+    assert!(said.contains("--gpus and --device nvidia.com/gpu"), "{said}");
+}
+
 /// Opens a node and says what came of it: a node without a driver behind it is one that may be opened.
 fn opening(node: &str) -> String {
     format!("dd if={node} of=/dev/null count=0 2>&1")

@@ -90,10 +90,35 @@ fn resource_limits_are_set_and_cut_down_to_ours() {
     let Some(machine) = machine() else { return };
     let script = "ulimit -Sn; ulimit -Hn; ulimit -Sc";
     assert_eq!(machine.says(&["--ulimit", "nofile=64:128", "--ulimit", "core=0"], script), "64\n128\n0\n");
+}
+
+#[test]
+fn a_limit_above_ours_is_raised_or_refused_and_never_cut_silently() {
+    let Some(machine) = machine() else { return };
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
-    let ours = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+    let ours = limits.lines().find_map(|line| line.strip_prefix("Max locked memory")).unwrap();
     let hard = ours.split_whitespace().nth(1).unwrap();
-    assert_eq!(machine.says(&["--ulimit", "nofile=1073741816"], "ulimit -Hn").trim(), hard);
+    let output = machine.sh(&["--ulimit", "memlock=-1"], "ulimit -Hl; ulimit -Sl");
+    let said = shown(&output);
+    if output.status.success() {
+        assert_eq!(output.stdout, b"unlimited\nunlimited\n", "{said}");
+    } else {
+        assert_eq!(code(&output), 3, "{said}");
+        assert!(said.contains("cannot raise the hard limit of memlock to unlimited"), "{said}");
+        assert!(said.contains(hard) && said.contains("hint: "), "{said}");
+        let fits = format!("memlock={hard}");
+        assert_eq!(code(&machine.sh(&["--ulimit", &fits], "true")), 0);
+        // No process may have more descriptors than the machine allows, whatever rights it has.
+        let said = machine.bad(3, &run_words(&["--rm", "--ulimit", "nofile=-1"], &["true"]));
+        assert!(said.contains("hard limit of nofile"), "{said}");
+    }
+}
+
+#[test]
+fn a_process_that_joins_has_the_limits_of_the_container() {
+    let Some(machine) = machine() else { return };
+    machine.start("limited", &["--ulimit", "nofile=64:128"], "sleep 1000");
+    assert_eq!(machine.good(&["exec", "limited", "sh", "-c", "ulimit -Sn; ulimit -Hn"]), "64\n128\n");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What the tests of containers share, and the tests by what they are about.
 
 mod busybox;
+mod docker_flags;
 mod driver;
 mod ends;
 mod environment;
@@ -8,7 +9,9 @@ mod exec;
 mod files;
 mod gpus;
 mod images;
+mod joining;
 mod leftovers;
+mod life;
 mod limits;
 mod logs;
 mod machine;
@@ -20,6 +23,7 @@ mod pseudo_terminal;
 mod registries;
 mod restarts;
 mod rights;
+mod robustness;
 mod rootless;
 mod signals;
 mod streams;

@@ -75,9 +75,37 @@ fn an_image_of_a_registry_is_fetched_once_and_runs_without_it_later() {
     let digest = String::from_utf8(asked.output().unwrap().stdout).unwrap();
     let pinned = format!("{name}@{}", digest.trim());
     assert_eq!(run(&[&pinned]).stdout, b"from a registry\n");
+    let plain = |words: &[&str]| {
+        let mut command = machine.command(words);
+        command.env("CUDOCK_CACHE", machine.path().join("cache")).env("HOME", machine.path().join("nothing"));
+        command.output().unwrap()
+    };
+    let output = plain(&["pull", &tagged, "--format", "json"]);
+    assert_eq!(crate::support::json(&output)["images"][0]["layers"], 2, "{}", shown(&output));
+    let listed = crate::support::json(&plain(&["images", "--format", "json"]));
+    assert_eq!(listed["images"].as_array().unwrap().len(), 1, "{listed:#}");
+    assert_eq!(listed["images"][0]["image"], tagged.as_str());
+    assert_eq!(listed["images"][0]["complete"], true, "{listed:#}");
+    assert_eq!(listed["images"][0]["digest"], digest.trim());
+    let output = plain(&["images"]);
+    assert!(shown(&output).contains(&tagged) && shown(&output).contains("complete"), "{}", shown(&output));
     drop(running);
     let output = run(&["--offline", &pinned]);
     assert_eq!(output.stdout, b"from a registry\n", "{}", shown(&output));
+    // What a tag stood for when it was last fetched is known without the registry, to those who ask for that.
+    for pull in ["missing", "never"] {
+        let output = run(&["--pull", pull, &tagged]);
+        assert_eq!(output.stdout, b"from a registry\n", "{pull}: {}", shown(&output));
+    }
+    assert_eq!(run(&["--offline", &tagged]).stdout, b"from a registry\n");
+    assert_eq!(code(&run(&["--pull", "always", &tagged])), 3, "the registry is gone");
+    let output = run(&["--pull", "never", &format!("{name}:2")]);
+    assert_eq!(code(&output), 3, "{}", shown(&output));
+    assert!(
+        shown(&output).contains("not in the cache") && shown(&output).contains("cudock pull"),
+        "{}",
+        shown(&output)
+    );
     let output = run(&[&format!("{name}:2")]);
     assert_eq!(code(&output), 3, "{}", shown(&output));
     assert!(shown(&output).contains("connection refused"), "{}", shown(&output));

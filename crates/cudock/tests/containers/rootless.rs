@@ -13,14 +13,14 @@ use crate::support::{code, shown};
 const USER: u32 = 64_123;
 
 /// A folder and control groups that belong to a user without rights; gone with it.
-struct Visitor {
+pub(super) struct Visitor {
     machine: Machine,
     folder: PathBuf,
     given: bool,
 }
 
 impl Visitor {
-    fn new(given: bool) -> Option<Self> {
+    pub(super) fn new(given: bool) -> Option<Self> {
         let machine = machine()?;
         if !installed("setpriv") || !user_namespaces() {
             return None;
@@ -58,7 +58,16 @@ impl Visitor {
         }
     }
 
+    pub(super) fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
     fn call(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// A command of the user.
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let cudock = self.machine.command(arguments);
         let id = USER.to_string();
         let mut command = Command::new("setpriv");
@@ -77,7 +86,7 @@ impl Visitor {
         if self.given {
             command.env("CUDOCK_CGROUP", self.machine.cgroup());
         }
-        command.output().unwrap()
+        command
     }
 
     fn run(&self, options: &[&str], script: &str) -> Output {

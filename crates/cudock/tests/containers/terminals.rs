@@ -73,7 +73,7 @@ fn exec_has_a_terminal_of_its_own() {
     assert!(!terminal.is_cooked());
     terminal.keys("words\r");
     assert_eq!(terminal.wait(), Some(9), "{}", terminal.shown());
-    assert!(terminal.shown().contains("heard words"), "{}", terminal.shown());
+    terminal.until_shown("heard words");
     assert!(terminal.is_cooked());
 }
 

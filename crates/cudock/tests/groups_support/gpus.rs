@@ -104,3 +104,24 @@ fn a_group_that_asks_for_more_gpus_than_there_are_is_refused() {
     assert!(shown(&output).contains("asks for 3 GPUs, and this machine has 2"), "{}", shown(&output));
     assert!(!machine.data().join("groups/greedy").exists());
 }
+
+#[test]
+fn a_group_that_asks_for_gpus_runs_without_any_where_that_is_said() {
+    let Some(machine) = machine() else { return };
+    let root = machine.path().join("no-driver");
+    fs::create_dir_all(&root).unwrap();
+    let file = machine.write(&group("cards", "", &[asking("a", 1), container("b", "sleep 1000", "")]));
+    let words = ["up", "-f", &file, "-d", "--network", "none", "--driver-root", root.to_str().unwrap()];
+    let output = machine.run(&words);
+    assert_ne!(code(&output), 0, "{}", shown(&output));
+    assert!(shown(&output).contains("a asks for a GPU"), "{}", shown(&output));
+    assert!(shown(&output).contains("hint: `cudock up --gpus none`"), "{}", shown(&output));
+    let output = machine.run(&[&words[..], &["--gpus", "none"]].concat());
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    assert!(
+        shown(&output).contains("note: a: runs without GPUs, of which it asks for 1"),
+        "{}",
+        shown(&output)
+    );
+    assert_eq!(machine.good(&["exec", "cards/a", "sh", "-c", "ls /dev | grep -c nvidia; true"]), "0\n");
+}

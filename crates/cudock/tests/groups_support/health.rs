@@ -74,3 +74,44 @@ fn up_comes_back_when_all_are_ready_and_readiness_can_be_lost() {
     let listed = crate::support::json(&machine.run(&["ps", "--format", "json"]));
     assert_eq!(listed["containers"][0]["ready"], false, "{listed}");
 }
+
+#[test]
+fn up_comes_back_from_a_readiness_probe_that_never_succeeds() {
+    let Some(machine) = machine() else { return };
+    let probes = [
+        ("exec: {command: [test, -e, /never]}", "readiness probe `test -e /never`: the command ended with"),
+        ("httpGet: {path: /health, port: 8000}", "readiness probe GET /health on port 8000: "),
+    ];
+    for (action, expected) in probes {
+        let probe = format!("      readinessProbe: {{{action}, periodSeconds: 1, timeoutSeconds: 30}}\n");
+        let file = machine.write(&group("never", "", &[container("a", "echo started; sleep 1000", &probe)]));
+        let up = |more: &[&str]| {
+            machine.run(&[&["up", "-f", &file, "-d", "--network", "none", "--timeout", "3s"], more].concat())
+        };
+        let output = up(&[]);
+        let said = crate::support::shown(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("group never is not ready after 3s: container a: "), "{said}");
+        assert!(said.contains(expected), "{said}");
+        assert!(said.contains("a | started"), "its last lines are shown: {said}");
+        assert!(!machine.data().join("groups/never").exists(), "nothing of it is left");
+        let listed = crate::support::json(&machine.run(&["ps", "--all", "--format", "json"]));
+        assert_eq!(listed["containers"].as_array().unwrap().len(), 0, "{listed}");
+
+        let output = up(&["--keep"]);
+        assert_eq!(output.status.code(), Some(1), "{}", crate::support::shown(&output));
+        assert_eq!(machine.group("never")["state"], "running", "it was asked to stay");
+        machine.good(&["down", "never", "--time", "0"]);
+    }
+    let text = group(
+        "slow",
+        "  initContainers: [{name: i, properties: {image: ROOT, command: [sleep, '1000']}}]\n",
+        &[container("a", "sleep 1000", "")],
+    );
+    let output =
+        machine.run(&["up", "-f", &machine.write(&text), "-d", "--network", "none", "--timeout", "2s"]);
+    let said = crate::support::shown(&output);
+    assert!(said.contains("init container i is running"), "{said}");
+    let output = machine.run(&["up", "-f", &machine.write(&text), "--timeout", "2s"]);
+    assert_eq!(output.status.code(), Some(2), "{}", crate::support::shown(&output));
+}

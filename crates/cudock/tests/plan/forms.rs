@@ -56,7 +56,7 @@ fn json_begins_with_its_schema_and_has_the_fields_others_rely_on() {
         }
         assert!(report["assumptions"].is_array() && report["choices"].is_object(), "{name}");
         let prices = list(&report, "tables").iter().find(|table| table["name"] == "azure_prices").unwrap();
-        assert_eq!(prices["as_of"], "2026-11-14");
+        assert_eq!(prices["as_of"], "2026-08-22", "the day of the newest row");
     }
 }
 
@@ -158,4 +158,72 @@ fn spreadsheets_are_for_plan_alone() {
     let output =
         with_facts(&["--duration", "1h", "--gpu-memory", "1GB", "--why", "NC4as_T4_v3", "--format", "csv"]);
     assert_eq!(code(&output), 2, "{}", shown(&output));
+}
+
+fn of_json(flags: &[&str]) -> (i32, serde_json::Value) {
+    let output = run(&[&["plan"], flags, &["--format", "json"]].concat());
+    (code(&output), serde_json::from_slice(&output.stdout).unwrap_or_default())
+}
+
+#[test]
+fn the_example_of_the_help_gives_no_restricted_region() {
+    let (code, report) = of_json(&["--gpu-memory", "40GB", "--duration", "3h"]);
+    assert_eq!(code, 0);
+    let facts = cudock_facts::Facts::embedded();
+    let placements = report["placements"].as_array().unwrap();
+    assert!(placements.len() > 10);
+    for placement in placements {
+        let region = facts.services().region(placement["region"].as_str().unwrap()).unwrap();
+        assert!(region.listed && !region.restricted, "{placement}");
+        assert_ne!(placement["proof"], "not-listed");
+    }
+    // H100 is faster than A100, whatever starts first; nothing was measured, and that is said.
+    let fastest = report["choices"]["fastest"].as_u64().unwrap();
+    let fastest = placements.iter().find(|one| one["rank"].as_u64() == Some(fastest)).unwrap();
+    let gpu = fastest["gpu"].as_str().unwrap();
+    assert!(gpu.starts_with("H100") || gpu.starts_with("H200"), "{gpu}");
+    assert_eq!(report["fastest_by_published_throughput"], true);
+}
+
+#[test]
+fn a_gpu_that_is_named_is_taken_in_its_smallest_form_and_memory_is_never_zero() {
+    let (_, report) = of_json(&["--gpu", "V100", "--duration", "2h"]);
+    assert_eq!(report["workload"]["gpu_memory_bytes"], 16_000_000_000_u64);
+    let (code, report) = of_json(&["--gpu", "K80", "--duration", "2h"]);
+    assert_eq!((code, &report["workload"]["gpu_memory_bytes"]), (1, &12_000_000_000_u64.into()));
+    // Whatever card is named, its memory is known or said not to be.
+    let facts = cudock_facts::Facts::embedded();
+    for gpu in facts.gpus().gpu.iter().filter(|gpu| gpu.memory_gb.is_empty()) {
+        let output = run(&["plan", "--gpu", &gpu.id, "--duration", "2h", "--top", "1"]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(!text.contains(" 0 kB") && !text.contains("with 0 GB"), "{}: {text}", gpu.id);
+    }
+}
+
+#[test]
+fn what_no_source_lists_is_told_apart_and_is_no_answer() {
+    let (code, report) = of_json(&["--gpu", "A10", "--duration", "2h", "--service", "ml"]);
+    assert_eq!(code, 1, "nothing that is proven fits");
+    assert_eq!(report["placements"].as_array().unwrap().len(), 0);
+    let unlisted = report["unlisted"].as_array().unwrap();
+    assert!(!unlisted.is_empty() && unlisted.iter().all(|one| one["proof"] == "not-listed"));
+    let output = run(&["plan", "--gpu", "A10", "--duration", "2h", "--service", "ml"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("not listed") && text.contains("CD0825"), "{text}");
+}
+
+#[test]
+fn container_instances_are_not_said_to_run_no_work_that_ends() {
+    let output = run(&["plan", "--gpu", "T4", "--duration", "2h", "--why", "NC4as_T4_v3"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!text.contains("Container Instances answers requests and runs no work that ends"), "{text}");
+}
+
+#[test]
+fn a_cluster_of_six_thousand_nodes_is_more_than_aks_has() {
+    let (_, report) = of_json(&["--gpu", "T4", "--duration", "2h", "--nodes", "6000", "--service", "aks"]);
+    assert_eq!(report["placements"].as_array().unwrap().len(), 0);
+    let rejected = report["rejected"].as_array().unwrap();
+    let told = rejected.iter().find(|one| one["reason"].as_str().unwrap().contains("5000 at most"));
+    assert_eq!(told.expect("the limit is named")["code"], "CD0815");
 }

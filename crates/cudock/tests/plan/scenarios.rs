@@ -20,7 +20,11 @@ fn every_scenario_has_a_placement_and_the_three_choices() {
                 list(&report, "placements").iter().map(|one| one["rank"].as_u64().unwrap()).collect();
             assert!(ranks.contains(&rank), "{name}: {choice} is #{rank}");
         }
-        assert_eq!(report["choices"]["cheapest"], 1, "{name}: ranked by cost");
+        let cheapest =
+            &list(&report, "placements").iter().find(|one| one["rank"] == report["choices"]["cheapest"]);
+        let cost = |one: &Value| number(&one["cost"]["total"]);
+        let least = list(&report, "placements").iter().map(cost).fold(f64::INFINITY, f64::min);
+        assert!((cost(cheapest.unwrap()) - least).abs() < 1e-9, "{name}");
     }
 }
 
@@ -28,9 +32,13 @@ fn every_scenario_has_a_placement_and_the_three_choices() {
 fn placements_are_in_the_order_of_their_cost_and_parts_add_up() {
     for name in NAMES {
         let report = report(name, &["--all-regions"]);
-        let costs: Vec<f64> =
-            list(&report, "placements").iter().map(|one| number(&one["cost"]["total"])).collect();
-        assert!(costs.is_sorted(), "{name}: {costs:?}");
+        let cost = |one: &Value| number(&one["cost"]["total"]);
+        let tied = |one: &Value| list(one, "warnings").iter().any(|finding| finding["code"] == "CD0908");
+        for pair in list(&report, "placements").windows(2) {
+            let (before, after) = (&pair[0], &pair[1]);
+            let alike = tied(before) && tied(after) && cost(before) <= cost(after) * 1.1 + 1e-9;
+            assert!(cost(before) <= cost(after) || alike, "{name}: {before} {after}");
+        }
         for placement in list(&report, "placements") {
             let parts = placement["cost"]["parts"].as_object().unwrap().values().map(number).sum::<f64>();
             let total = number(&placement["cost"]["total"]);

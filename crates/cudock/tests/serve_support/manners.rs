@@ -165,17 +165,17 @@ fn requests_beyond_the_memory_given_are_refused() {
     let Some(stage) = Stage::new() else { return };
     stage.write("double.onnx", &times(2.0));
     let server =
-        stage.serve("double.onnx", &["--max-body", "1MiB", "--memory", "4MiB", "--queue-time", "60s"]);
+        stage.serve("double.onnx", &["--max-body", "1MiB", "--memory", "4MiB", "--queue-rows", "1000000"]);
     let held = server.hold_engine();
-    let large = format!("[[1, 2, 3, 4{}]]", " ".repeat(900_000));
+    let large = Ask::post("/predict", vec![0; 900_000]).with("content-type", "application/octet-stream");
     let mut waiting: Vec<Connection> = Vec::new();
     let refused = loop {
         let mut connection = server.connect();
-        connection.send(&Ask::predict(&large)).unwrap();
+        connection.send(&large).unwrap();
         waiting.push(connection);
         assert!(waiting.len() < 10, "ten requests of a megabyte fit into four");
         sleep(Duration::from_millis(50));
-        let probe = server.ask(&Ask::predict(&large).with("x-timeout-ms", 200));
+        let probe = server.ask(&large.clone().with("x-timeout-ms", 200));
         if probe.status == 429 {
             break probe;
         }
@@ -188,7 +188,7 @@ fn requests_beyond_the_memory_given_are_refused() {
         assert!(matches!(reply.status, 200 | 429), "{} {}", reply.status, reply.text());
     }
     eventually("there is room again", || server.metric("cudock_held_bytes") == 0);
-    server.ask(&Ask::predict(&large)).ok();
+    server.ask(&large).ok();
 }
 
 #[test]

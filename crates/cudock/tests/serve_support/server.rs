@@ -80,6 +80,25 @@ impl Stage {
     /// Serves that file or folder and waits until it is ready.
     #[track_caller]
     pub fn serve(&self, what: &str, words: &[&str]) -> Server {
+        self.serve_as(what, words, |command| command)
+    }
+
+    /// The same, in a shell that first runs `limits`, as `ulimit -n 64`.
+    #[track_caller]
+    pub fn serve_under(&self, limits: &str, what: &str, words: &[&str]) -> Server {
+        self.serve_as(what, words, |command| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")]);
+            shell.arg(command.get_program()).args(command.get_args());
+            copy_environment(&command, &mut shell);
+            shell.current_dir(self.folder.path());
+            shell
+        })
+    }
+
+    /// The same with a command that is changed before it is started.
+    #[track_caller]
+    pub fn serve_as(&self, what: &str, words: &[&str], change: impl FnOnce(Command) -> Command) -> Server {
         let what = self.path(what);
         let mut command = self.command(&["serve", what.to_str().unwrap(), "--device", "cpu", "--offline"]);
         if !words.contains(&"--listen") {
@@ -88,7 +107,9 @@ impl Stage {
         if !words.contains(&"--threads") {
             command.args(["--threads", "1"]);
         }
-        let mut child = command.args(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        command.args(words);
+        let mut command = change(command);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let (mut address, mut said) = (None, Vec::new());
         for line in lines.by_ref() {
@@ -115,6 +136,16 @@ impl Stage {
             }
         });
         Server { child, address, said, listening: Some(listening) }
+    }
+}
+
+/// Gives a command the variables that another one sets.
+pub fn copy_environment(from: &Command, to: &mut Command) {
+    for (name, value) in from.get_envs() {
+        match value {
+            Some(value) => to.env(name, value),
+            None => to.env_remove(name),
+        };
     }
 }
 
@@ -280,8 +311,17 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// Resident bytes of a process.
 pub fn resident(process: u32) -> u64 {
+    memory_of(process, "VmRSS:")
+}
+
+/// The most bytes that were ever resident of a process.
+pub fn most_resident(process: u32) -> u64 {
+    memory_of(process, "VmHWM:")
+}
+
+fn memory_of(process: u32, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
 }
 

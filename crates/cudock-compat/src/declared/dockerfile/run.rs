@@ -3,21 +3,27 @@
 use std::collections::HashMap;
 
 use super::expand::Variables;
+use super::scene::Scene;
 use super::shell::Script;
-use crate::declared::pip::{self, Indexes, NoteAt, Word};
-use crate::declared::requirement::{Place, declare};
-use crate::declared::{CudaPackage, Declared, Machine, Manager, conda, excerpt, system};
+use crate::declared::files::join;
+use crate::declared::pip::{Indexes, NoteAt, Word};
+use crate::declared::{CudaPackage, Declared, Machine, Manager, conda, excerpt, pip, system};
 
 /// Scripts within scripts within scripts.
-const DEEPEST: usize = 3;
+pub(super) const DEEPEST: usize = 3;
 
 /// Words before a command that do not change what it installs.
-const BEFORE_COMMANDS: [&str; 14] =
-    ["!", "{", "command", "do", "elif", "else", "env", "exec", "if", "nice", "sudo", "then", "time", "while"];
+const BEFORE_COMMANDS: [&str; 15] = [
+    "!", "{", "command", "do", "elif", "else", "env", "exec", "if", "nice", "sudo", "then", "time", "until",
+    "while",
+];
 
 /// Reads scripts, and adds what they install.
-pub(super) struct Reader<'a> {
+pub(super) struct Reader<'a, 'f> {
     pub(super) declared: &'a mut Declared,
+    pub(super) scene: &'a mut Scene<'f>,
+    /// The directory that commands run in, without a `/` at the start.
+    pub(super) cwd: String,
     pub(super) variables: &'a Variables,
     pub(super) machine: Machine,
     /// Turns a byte of the script into a line of the file.
@@ -26,13 +32,13 @@ pub(super) struct Reader<'a> {
     pub(super) own: HashMap<String, Option<String>>,
 }
 
-impl Reader<'_> {
+impl Reader<'_, '_> {
     pub(super) fn script(&mut self, text: &str) {
         self.script_at(text, None, 0);
     }
 
     /// A script; `within` is the line of the command whose argument it is.
-    fn script_at(&mut self, text: &str, within: Option<usize>, depth: usize) {
+    pub(super) fn script_at(&mut self, text: &str, within: Option<usize>, depth: usize) {
         let mut script = Script::new(text);
         loop {
             let (own, variables) = (&self.own, self.variables);
@@ -46,11 +52,11 @@ impl Reader<'_> {
         }
     }
 
-    fn line(&self, at: usize, within: Option<usize>) -> usize {
+    pub(super) fn line(&self, at: usize, within: Option<usize>) -> usize {
         within.unwrap_or_else(|| (self.line_of)(at))
     }
 
-    fn notes(&mut self, notes: Vec<NoteAt>, within: Option<usize>) {
+    pub(super) fn notes(&mut self, notes: Vec<NoteAt>, within: Option<usize>) {
         for (at, note) in notes {
             let line = self.line(at, within);
             self.declared.note(line, note);
@@ -87,13 +93,18 @@ impl Reader<'_> {
                 });
                 self.own.extend(exported);
             }
+            "cd" | "pushd" => {
+                if let Some(directory) = arguments.first() {
+                    self.cwd = join(&self.cwd, &directory.text);
+                }
+            }
             "bash" | "sh" | "dash" | "ash" | "zsh" => self.shell(arguments, line, depth),
             "conda" | "mamba" | "micromamba" => self.conda(program, arguments, within, depth),
             "apt" | "apt-get" | "aptitude" | "dnf" | "microdnf" | "tdnf" | "yum" | "zypper" => {
                 self.system(arguments, within);
             }
-            "uv" => self.uv(arguments, &set, line, within),
-            "poetry" | "pdm" | "pipenv" | "pixi" => {
+            "poetry" => self.poetry(arguments, line),
+            "pdm" | "pipenv" | "pixi" => {
                 if let Some("install" | "sync" | "update" | "add") =
                     subcommand(arguments).map(|(name, _)| name)
                 {
@@ -101,6 +112,7 @@ impl Reader<'_> {
                     self.declared.note(line, note);
                 }
             }
+            "uv" => self.uv(arguments, &set, line, within),
             _ if is_pip(program) => self.pip(arguments, &set, line, within),
             _ if is_python => {
                 let module =
@@ -108,15 +120,39 @@ impl Reader<'_> {
                 if let Some([option, rest @ ..]) = module.and_then(|at| arguments.get(at..))
                     && option.text == "-m"
                 {
-                    let is_installer =
-                        rest.first().is_some_and(|module| ["pip", "uv"].contains(&module.text.as_str()));
-                    if is_installer && depth < DEEPEST {
+                    let module = rest.first().map_or("", |module| module.text.as_str());
+                    if ["pip", "uv", "poetry"].contains(&module) && depth < DEEPEST {
                         self.own_for(set, |reader| reader.command(rest, within, depth + 1));
+                    } else if ["venv", "virtualenv"].contains(&module) {
+                        self.environment_at(rest.get(1..).unwrap_or_default());
+                    } else if !["compileall", "ensurepip", "site", "http.server"].contains(&module) {
+                        self.unknown(&format!("{program} -m {module}"), line);
                     }
+                } else {
+                    self.python(arguments, &set, line);
                 }
             }
-            _ => {}
+            "virtualenv" => self.environment_at(arguments),
+            _ => self.other(program, first, arguments, &set, line, depth),
         }
+    }
+
+    /// A variable's value: that of the command, of the script, or of the stage.
+    pub(super) fn value(&self, set: &[(String, Option<String>)], name: &str) -> Option<String> {
+        let of_command = set.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value.clone());
+        of_command.or_else(|| self.own.get(name).cloned()).unwrap_or_else(|| self.variables.get(name))
+    }
+
+    /// Notes a command whose effect is not known.
+    pub(super) fn unknown(&mut self, command: &str, line: usize) {
+        self.declared.note(line, format!("what `{}` does is not read", excerpt(command)));
+    }
+
+    /// Remembers where a virtual environment is.
+    pub(super) fn environment_at(&mut self, arguments: &[Word]) {
+        let directory = arguments.iter().find(|word| !word.text.starts_with('-'));
+        let directory = directory.map_or(".venv", |word| word.text.as_str());
+        self.scene.prefixes.push(join(&self.cwd, directory));
     }
 
     /// Does something with variables that hold for one command only.
@@ -139,6 +175,8 @@ impl Reader<'_> {
         let script = arguments.iter().position(is_command).and_then(|at| arguments.get(at + 1));
         if let Some(script) = script.filter(|_| depth < DEEPEST) {
             self.script_at(&script.text.clone(), Some(line), depth + 1);
+        } else if let Some(file) = arguments.iter().find(|word| !word.text.starts_with('-')) {
+            self.script_file(&file.text.clone(), line, depth);
         }
     }
 
@@ -150,64 +188,37 @@ impl Reader<'_> {
         within: Option<usize>,
     ) {
         match subcommand(arguments) {
-            Some(("install", rest)) => self.install(rest, set, within),
+            Some(("install", rest)) => self.install(rest, set, line, within),
+            Some(("wheel", rest)) => {
+                let target = rest.iter().position(|word| ["-w", "--wheel-dir"].contains(&word.text.as_str()));
+                let target = target.and_then(|at| rest.get(at + 1)).map_or(".", |word| word.text.as_str());
+                let glued = rest.iter().find_map(|word| word.text.strip_prefix("--wheel-dir="));
+                self.scene.prefixes.push(join(&self.cwd, glued.unwrap_or(target)));
+                let is_target = |word: &&Word| word.text != target || target == ".";
+                let rest: Vec<Word> = rest
+                    .iter()
+                    .filter(is_target)
+                    .filter(|word| !["-w", "--wheel-dir"].contains(&word.text.as_str()))
+                    .cloned()
+                    .collect();
+                self.install(&rest, set, line, within);
+            }
             Some(("uninstall", rest)) => {
-                let names: Vec<&str> = rest.iter().map(|word| word.text.as_str()).collect();
-                let names =
-                    names.into_iter().filter(|name| !name.starts_with('-')).collect::<Vec<_>>().join(" ");
-                self.declared.note(line, format!("removes {}", excerpt(&names)));
+                let names: Vec<&str> = rest
+                    .iter()
+                    .map(|word| word.text.as_str())
+                    .filter(|name| !name.starts_with('-'))
+                    .collect();
+                self.declared.packages.retain(|package| !names.contains(&package.name.as_str()));
+                self.declared.remark(line, format!("removes {}", excerpt(&names.join(" "))));
             }
             _ => {}
-        }
-    }
-
-    fn uv(
-        &mut self,
-        arguments: &[Word],
-        set: &[(String, Option<String>)],
-        line: usize,
-        within: Option<usize>,
-    ) {
-        match subcommand(arguments) {
-            Some(("pip", rest)) => match subcommand(rest) {
-                Some(("install", rest)) => self.install(rest, set, within),
-                Some(("sync", _)) => {
-                    self.declared.note(line, "what uv installs is in files that are not read here");
-                }
-                _ => {}
-            },
-            Some(("add", rest)) => self.install(rest, set, within),
-            Some(("sync", _)) => {
-                self.declared.note(line, "what uv installs is in files that are not read here");
-            }
-            _ => {}
-        }
-    }
-
-    fn install(&mut self, words: &[Word], set: &[(String, Option<String>)], within: Option<usize>) {
-        let found = pip::arguments(words);
-        self.notes(found.notes, within);
-        let indexes = found.indexes.or(&self.surrounding(set));
-        for word in found.requirements {
-            let line = self.line(word.at, within);
-            let place = Place { line, machine: self.machine, group: None, tag: indexes.tag() };
-            if let Err(mistake) = declare(self.declared, &word.text, place) {
-                self.declared.note(line, format!("`{}`: {}", excerpt(&word.text), mistake.message));
-            }
-        }
-        if let (Some(conflict), Some(first)) = (indexes.conflict(), words.first()) {
-            let line = self.line(first.at, within);
-            self.declared.note(line, conflict);
         }
     }
 
     /// The indexes that variables name.
-    fn surrounding(&self, set: &[(String, Option<String>)]) -> Indexes {
-        let value = |name: &str| {
-            let of_command = set.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value.clone());
-            let of_script = || self.own.get(name).cloned();
-            of_command.or_else(of_script).unwrap_or_else(|| self.variables.get(name))
-        };
+    pub(super) fn surrounding(&self, set: &[(String, Option<String>)]) -> Indexes {
+        let value = |name: &str| self.value(set, name);
         let mut indexes = Indexes::default();
         for name in ["PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX"] {
             if let Some(address) = value(name) {
@@ -269,7 +280,13 @@ impl Reader<'_> {
                 "-f" | "--file" => {
                     let file =
                         glued.or_else(|| words.next().map(|word| word.text.as_str())).unwrap_or_default();
-                    self.declared.note(line, format!("what `{}` asks for is not read here", excerpt(file)));
+                    let text = self.scene.text(&self.cwd, file);
+                    let read =
+                        text.and_then(|(path, text)| Some((conda::read(&text, self.machine).ok()?, path)));
+                    match read {
+                        Some((environment, path)) => self.declared.absorb(environment, &path),
+                        None => self.declared.note(line, pip::not_followed(file)),
+                    }
                 }
                 "-n" | "--name" | "-p" | "--prefix" | "-r" | "--root-prefix" | "--solver" | "--platform"
                 | "--subdir" | "--experimental" | "--clone" => {
@@ -303,6 +320,10 @@ impl Reader<'_> {
                 continue;
             }
             let line = self.line(word.at, within);
+            if [".deb", ".rpm"].iter().any(|ending| text.ends_with(ending)) || is_gpu_program(text) {
+                self.declared.note(line, format!("what `{}` installs is not read", excerpt(text)));
+                continue;
+            }
             if word.is_open {
                 self.declared.note(line, format!("`{}` is not known here", excerpt(text)));
                 continue;
@@ -331,8 +352,24 @@ impl Reader<'_> {
     }
 }
 
+/// Packages of Debian and its like that can use a GPU by themselves.
+fn is_gpu_program(name: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "blender",
+        "boinc",
+        "ffmpeg",
+        "hashcat",
+        "python3-tensorflow",
+        "python3-torch",
+        "gromacs",
+        "opencv",
+        "vulkan",
+    ];
+    NAMES.iter().any(|program| name.contains(program))
+}
+
 /// The first word that is not an option, and what follows it.
-fn subcommand(words: &[Word]) -> Option<(&str, &[Word])> {
+pub(super) fn subcommand(words: &[Word]) -> Option<(&str, &[Word])> {
     let at = words.iter().position(|word| !word.text.starts_with('-'))?;
     Some((words.get(at)?.text.as_str(), words.get(at + 1..)?))
 }

@@ -1,14 +1,15 @@
 //! Whether a unit has GPU code for the card, and what the driver makes of it.
 
 use cudock_facts::finding::{Evidence as Seen, Severity};
-use cudock_facts::version::{Capability, PtxIsa, SmArch, Variant};
+use cudock_facts::version::{Capability, CudaVersion, PtxIsa, SmArch, Variant};
 use cudock_host::Verdict;
 
+use super::package::package;
 use crate::codes;
-use crate::evidence::{Code, CodeFile, Pattern, Role, Unit};
+use crate::evidence::{Code, CodeFile, Pattern, Role, Unit, UnitKind};
 use crate::judge::code::{self, Card, Jit, Loads};
 use crate::judge::libcuda::Driver;
-use crate::judge::{Case, Failure, Stop, fails};
+use crate::judge::{Case, Failure, Stop, fails, other_error};
 
 pub(super) fn gpu_code(case: &mut Case<'_>, unit: &Unit, driver: &Driver) -> Result<Stop, Stop> {
     let unknown = |reason: String| Stop { verdict: Verdict::Unknown, error: None, reason };
@@ -33,6 +34,18 @@ pub(super) fn gpu_code(case: &mut Case<'_>, unit: &Unit, driver: &Driver) -> Res
             );
             Err(unknown(why.clone()))
         }
+        Code::AtRunTime(how) => {
+            let reason = format!("its GPU code is made at run time: {how}");
+            case.find(
+                Severity::Warning,
+                codes::CODE_MADE_AT_RUN_TIME,
+                format!("{}: {reason}", unit.name),
+                vec![Seen::new(unit.path.clone(), how.clone())],
+                "see the package's documentation for the GPUs it supports, or run it on the card",
+            );
+            Err(unknown(reason))
+        }
+        Code::Package(code) => package(case, unit, capability, code),
         Code::Table { sass, ptx, isa } => by_table(case, unit, card, sass, ptx.as_deref(), *isa),
         Code::Files(files) => by_files(case, unit, card, files),
     }
@@ -75,10 +88,9 @@ fn by_table(
             "no machine code for capability {}, and whether it has PTX is not in the tables",
             card.capability
         );
-        let fix = unit
-            .build
-            .as_ref()
-            .map_or_else(String::new, |build| build.fix_for_no_code(case.facts, &[card.capability]));
+        let fix = unit.build.as_ref().map_or_else(String::new, |build| {
+            build.fix_for_no_code(case.facts, &[card.capability], case.target.driver)
+        });
         case.find(
             Severity::Warning,
             codes::BUILD_UNKNOWN,
@@ -92,7 +104,7 @@ fn by_table(
         unit.path.clone(),
         format!("has {}, by the tables", code::targets(std::slice::from_ref(&pattern))),
     )];
-    told(case, unit, card, (answer, std::slice::from_ref(&pattern)), 209, seen)
+    told(case, unit, card, (answer, std::slice::from_ref(&pattern)), 209, Found { seen, part: None })
 }
 
 fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) -> Result<Stop, Stop> {
@@ -100,18 +112,28 @@ fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) ->
     for file in of(Role::Vendor) {
         vendor(case, card, file);
     }
-    let pool = code::pooled(&of(Role::Framework).collect::<Vec<_>>());
-    let judged = of(Role::Program).chain(pool.as_ref());
-    let worst = judged
-        .filter_map(|file| Some((code::judge(file, card)?.decides, file)))
-        .max_by_key(|(loads, _)| *loads);
+    let programs = of(Role::Program).filter_map(|file| Some((code::judge(file, card)?.decides, file)));
+    // The libraries of a framework belong together; those of a package may be features of single cards.
+    let libraries: Vec<&CodeFile> = of(Role::Framework).collect();
+    let pool = code::pooled(&libraries).filter(|_| unit.kind == UnitKind::Framework);
+    let package = match &pool {
+        Some(pool) => code::judge(pool, card).map(|verdict| (verdict.decides, pool)),
+        None => code::package(&libraries, card),
+    };
+    let worst = programs.chain(package).max_by_key(|(loads, _)| *loads);
+    // NVIDIA's libraries decide where they are what is looked at.
+    let is_nvidias = of(Role::Vendor).any(|file| file.path == unit.path);
+    let worst = match worst {
+        None if is_nvidias => code::package(&of(Role::Vendor).collect::<Vec<_>>(), card),
+        worst => worst,
+    };
     let Some((answer, file)) = worst else {
         let reason = "uses the GPU through libraries alone".to_owned();
         return Ok(Stop { verdict: Verdict::Works, error: None, reason });
     };
     // Where all of it fails, there is nothing to say about parts.
-    for file in files.iter().filter(|file| answer.works() && file.role != Role::Vendor) {
-        gaps(case, card, file);
+    if answer.works() {
+        gaps(case, unit, card, &files.iter().filter(|other| other.role != Role::Vendor).collect::<Vec<_>>());
     }
     let has_ptx = file.patterns.iter().any(|pattern| !pattern.ptx.is_empty());
     let without_code = match (file.device_linked, file.loose && has_ptx) {
@@ -119,11 +141,11 @@ fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) ->
         (false, true) => 218,
         (false, false) => 209,
     };
-    // A framework is judged by all of its files, and each is evidence of its own code alone.
-    let judged = files.iter().filter(|other| {
-        if file.role == Role::Framework { other.role == file.role } else { other.path == file.path }
-    });
+    let (failing, modules, patterns) = code::failing(file, card);
+    let is_pool = pool.is_some() && file.role == Role::Framework;
+    let judged = if is_pool { libraries } else { vec![file] };
     let seen = judged
+        .iter()
         .map(|file| Seen::new(file.path.clone(), format!("has {}", code::targets(&file.patterns))))
         .collect();
     if answer == Loads::Nothing
@@ -137,25 +159,91 @@ fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) ->
         case.find(Severity::Error, codes::NO_CODE_FOR_GPU, format!("{}: {reason}", unit.name), seen, fix);
         return Err(fails(case.cuda_error(without_code), reason));
     }
-    told(case, unit, card, (answer, &file.patterns), without_code, seen)
+    if let Loads::Jit(_) = answer
+        && let Some(stop) = math_library(case, unit, card, file)
+    {
+        return Err(stop);
+    }
+    // What is said to have no code must not be shown with code of others.
+    let shown = if answer.works() { &file.patterns } else { &patterns };
+    let part =
+        (failing < modules && !answer.works()).then(|| (short(&file.path).to_owned(), failing, modules));
+    told(case, unit, card, (answer, shown), without_code, Found { seen, part })
+}
+
+/// A math library that is linked in and older than the card: the driver compiles its PTX, and the library has no kernels
+/// to choose for such a card.
+fn math_library(case: &mut Case<'_>, unit: &Unit, card: Card, file: &CodeFile) -> Option<Stop> {
+    let library = *file.embeds.first()?;
+    let (first, needed) = first_toolkit(case, card.capability)?;
+    let isa = code::newest_isa(file).filter(|isa| *isa < needed)?;
+    let capability = card.capability;
+    case.applies("R3", format!("{}: {library} of PTX {isa}, {capability} needs CUDA {first}", unit.name));
+    let seen = vec![Seen::new(file.path.clone(), format!("{library} is linked in; the newest PTX is {isa}"))];
+    // Seen with cuBLAS of CUDA 10 on A100, A10 and RTX 30 (facebookresearch/faiss, issues 2064, 2027 and 1807).
+    let refuses = library == "cuBLAS" && isa < PtxIsa::new(7, 0);
+    let follows = if refuses { "calls into it fail" } else { "whether its calls work there is not known" };
+    let reason = format!(
+        "{library} is linked in from a release before CUDA {first}, the first for capability {capability}: {follows}"
+    );
+    let fix = format!("take a build for CUDA {first} or newer");
+    let severity = if refuses { Severity::Error } else { Severity::Warning };
+    case.find(severity, codes::MATH_LIBRARY_TOO_OLD, format!("{}: {reason}", unit.name), seen, fix);
+    if !refuses {
+        return Some(Stop { verdict: Verdict::Unknown, error: None, reason });
+    }
+    Some(fails(other_error("CUBLAS_STATUS_EXECUTION_FAILED", "cublas failed (13)"), reason))
+}
+
+/// The first toolkit that compiles for a card, and its PTX version.
+fn first_toolkit(case: &Case<'_>, capability: Capability) -> Option<(CudaVersion, PtxIsa)> {
+    let row = case.facts.drivers().architecture_of(capability)?;
+    let first = row.first_toolkit_of.get(&capability).copied().or(row.first_toolkit)?;
+    let toolkit = case.facts.toolkits().toolkit.iter().find(|toolkit| toolkit.cuda == first)?;
+    Some((first, toolkit.ptx_isa))
+}
+
+/// Says which libraries of a package have nothing for the card, and which modules of the others do not load.
+fn gaps(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[&CodeFile]) {
+    let mut optional = Vec::new();
+    for file in files {
+        let (failing, modules, patterns) = code::failing(file, card);
+        if failing > 0 && failing == modules && file.role == Role::Framework {
+            optional.push(*file);
+        } else if failing > 0 {
+            partly(case, card, file, (failing, modules, &patterns));
+        }
+    }
+    if optional.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = optional.iter().map(|file| short(&file.path)).collect();
+    let names = names.join(", ");
+    case.applies("R2", format!("{}: {names} have nothing for {}", unit.name, card.capability));
+    let message = format!(
+        "{} of {} libraries have no code for capability {}, and features that need them are unavailable: {names}",
+        optional.len(),
+        files.len(),
+        card.capability,
+    );
+    let has =
+        |file: &&CodeFile| Seen::new(file.path.clone(), format!("has {}", code::targets(&file.patterns)));
+    let seen = optional.iter().map(has).collect();
+    let fix = "nothing to do where the package falls back to other kernels; see its documentation";
+    case.find(Severity::Note, codes::OPTIONAL_LIBRARY_WITHOUT_CODE, message, seen, fix);
 }
 
 /// Says which modules of a file do not load.
-fn gaps(case: &mut Case<'_>, card: Card, file: &CodeFile) {
-    let Some(verdict) = code::judge(file, card) else { return };
-    let total: u64 = file.patterns.iter().map(|pattern| pattern.modules).sum();
-    let (bad, total) = verdict.gaps.unwrap_or((if verdict.decides.works() { 0 } else { total }, total));
-    if bad == 0 {
-        return;
-    }
+fn partly(case: &mut Case<'_>, card: Card, file: &CodeFile, failing: (u64, u64, &[Pattern])) {
+    let (failing, modules, patterns) = failing;
     case.applies(
         "A3",
-        format!("{}: {bad} of {total} modules have nothing for {}", file.path, card.capability),
+        format!("{}: {failing} of {modules} modules have nothing for {}", file.path, card.capability),
     );
     let message = format!(
-        "{}: {bad} of {total} modules ({}) have no code for capability {}; kernels in them fail or fall back",
+        "{}: {failing} of {modules} modules ({}) have no code for capability {}; kernels in them fail or fall back",
         short(&file.path),
-        verdict.gap_targets.join(" "),
+        code::targets(patterns),
         card.capability
     );
     let seen = vec![Seen::new(file.path.clone(), code::targets(&file.patterns))];
@@ -182,16 +270,37 @@ const RELIED_ON: [&str; 11] = [
     "libnpp",
 ];
 
+/// Those among them that choose kernels by the card and fail on cards they do not know.
+const CHOOSE_BY_CARD: [&str; 3] = ["libcublas.", "libcublasLt.", "libcudnn_"];
+
 fn vendor(case: &mut Case<'_>, card: Card, file: &CodeFile) {
     let name = short(&file.path);
-    let works = code::judge(file, card).is_none_or(|verdict| verdict.decides.works());
-    if works || !RELIED_ON.iter().any(|prefix| name.starts_with(prefix)) {
-        return;
-    }
-    let message = format!("{name} has no code for capability {}: calls into it fail", card.capability);
+    let Some(verdict) = code::judge(file, card) else { return };
+    let is_of = |list: &[&str]| list.iter().any(|prefix| name.starts_with(prefix));
     let seen = vec![Seen::new(file.path.clone(), format!("has {}", code::targets(&file.patterns)))];
-    let fix = "take the library of a CUDA release that supports the card (`cudock facts arch`)";
-    case.find(Severity::Warning, codes::VENDOR_LIBRARY_WITHOUT_CODE, message, seen, fix);
+    if !verdict.decides.works() && is_of(&RELIED_ON) {
+        let message = format!("{name} has no code for capability {}: calls into it fail", card.capability);
+        let fix = "take the library of a CUDA release that supports the card (`cudock facts arch`)";
+        case.find(Severity::Warning, codes::VENDOR_LIBRARY_WITHOUT_CODE, message, seen, fix);
+    } else if matches!(verdict.decides, Loads::Jit(_))
+        && is_of(&CHOOSE_BY_CARD)
+        && let Some((first, needed)) = first_toolkit(case, card.capability)
+        && code::newest_isa(file).is_some_and(|isa| isa < needed)
+    {
+        let message = format!(
+            "{name} was built before CUDA {first}, the first for capability {}: it has PTX alone, and calls into it may fail",
+            card.capability
+        );
+        let fix = format!("take the library of CUDA {first} or newer");
+        case.find(Severity::Warning, codes::MATH_LIBRARY_TOO_OLD, message, seen, fix);
+    }
+}
+
+/// What an answer rests on.
+struct Found {
+    seen: Vec<Seen>,
+    /// The library, and how many of how many of its modules do not load, where some do.
+    part: Option<(String, u64, u64)>,
 }
 
 /// The answer in words.
@@ -201,14 +310,19 @@ fn told(
     card: Card,
     (answer, patterns): (Loads, &[Pattern]),
     without_code: u16,
-    seen: Vec<Seen>,
+    Found { seen, part }: Found,
 ) -> Result<Stop, Stop> {
     let capability = card.capability;
     let number = capability.number();
-    let fix_for_no_code = unit.build.as_ref().map_or_else(
-        || format!("compile it for this card too: nvcc -gencode arch=compute_{number},code=sm_{number}, with PTX for later ones (code=compute_{number})"),
-        |build| build.fix_for_no_code(case.facts, &[capability]),
-    );
+    let fix_for_no_code = match (&unit.build, unit.kind) {
+        (Some(build), _) => build.fix_for_no_code(case.facts, &[capability], case.target.driver),
+        (None, UnitKind::Framework) => {
+            "install a release for a CUDA that supports the card: `conda install -c conda-forge 'cuda-version>=12.8'` with the \
+             newest release of it"
+                .to_owned()
+        }
+        (None, _) => format!("compile it for this card too: nvcc -gencode arch=compute_{number},code=sm_{number}, with PTX for later ones (code=compute_{number})"),
+    };
     let known: Option<PtxIsa> = card.ptx_isa;
     match answer {
         Loads::Sass(code) => {
@@ -284,8 +398,13 @@ fn told(
             if let Some(rule) = refusing(patterns).filter(|_| !forced) {
                 case.applies(rule, format!("{}: its PTX does not compile for {capability}", unit.name));
             }
-            let has = format!("; it has {}", code::targets(patterns));
-            let reason = format!("no code for capability {capability}{why}{has}");
+            let has = code::targets(patterns);
+            let reason = match part {
+                None => format!("no code for capability {capability}{why}; it has {has}"),
+                Some((file, failing, modules)) => format!(
+                    "{failing} of {modules} modules of {file} have no code for capability {capability}{why}; they have {has}"
+                ),
+            };
             let (code, fix) = if forced {
                 (codes::JIT_SWITCHED, "unset CUDA_FORCE_PTX_JIT".to_owned())
             } else {

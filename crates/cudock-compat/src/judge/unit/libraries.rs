@@ -19,6 +19,17 @@ pub(super) fn libraries(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
         return Ok(());
     };
     let seen = here.iter().map(|missing| Seen::new(missing.needed_by.clone(), wanting(missing))).collect();
+    if first.version.is_none()
+        && first.broken.is_none()
+        && let Some(unread) = case.evidence.unread.first()
+    {
+        case.applies("L1", format!("{}: {} was not found in what was read", unit.name, first.library));
+        let reason =
+            format!("whether {} is there is not known, because {}", first.library, unread.describe());
+        let message = format!("{}: {reason}", unit.name);
+        case.find(Severity::Warning, codes::LIBRARY_NOT_INSTALLED, message, seen, install(&first.library));
+        return Err(Stop { verdict: Verdict::Unknown, error: None, reason });
+    }
     Err(if first.effect == Effect::UsesCpu {
         uses_cpu(case, unit, first, seen)
     } else if let Some(version) = &first.version {

@@ -2,6 +2,7 @@
 
 mod gpu_code;
 mod libraries;
+mod package;
 mod runtime;
 
 use cudock_facts::finding::{Evidence as Seen, Severity};

@@ -34,7 +34,7 @@ pub(super) fn runtime(case: &mut Case<'_>, unit: &Unit, driver: &Driver) -> Resu
         let reason = format!("driver {version}{has} is too old for CUDA {named}, which needs {needed}");
         let fix = unit.build.as_ref().map_or_else(
             || format!("update the driver to {needed}, or build with a CUDA the driver has"),
-            |build| build.fix_for_old_driver(floor),
+            |build| build.fix_for_old_driver(case.facts, floor, case.target.driver),
         );
         case.find(Severity::Error, codes::DRIVER_TOO_OLD, format!("{}: {reason}", unit.name), seen, fix);
         return Err(fails(case.cuda_error(35), reason));

@@ -26,7 +26,11 @@ pub(super) fn judge(situation: &Situation<'_>, build: &Build) -> Judgement {
         && situation.cuda.is_none_or(|cuda| build.cuda_major.is_none_or(|major| cuda.major() < major))
     {
         let reason = format!("driver {driver} is too old, {minimum} is needed (error 35)");
-        let finding = Some((Status::Problem, codes::DRIVER_TOO_OLD, build.fix_for_old_driver(Some(minimum))));
+        let finding = Some((
+            Status::Problem,
+            codes::DRIVER_TOO_OLD,
+            build.fix_for_old_driver(situation.facts, Some(minimum), situation.driver),
+        ));
         return Judgement { verdict: Verdict::Fails, error: Some(35), reason, finding };
     }
     let judgement = code(situation, build);
@@ -40,7 +44,7 @@ pub(super) fn judge(situation: &Situation<'_>, build: &Build) -> Judgement {
 }
 
 fn code(situation: &Situation<'_>, build: &Build) -> Judgement {
-    let fix_for_no_code = build.fix_for_no_code(situation.facts, &situation.capabilities());
+    let fix_for_no_code = build.fix_for_no_code(situation.facts, &situation.capabilities(), situation.driver);
     let Some(sass) = build.sass.as_deref() else {
         let reason = "its GPU code is not in the tables".to_owned();
         let fix = "run a small kernel to find out; newer tables can be laid over with --facts".to_owned();
@@ -70,7 +74,7 @@ fn code(situation: &Situation<'_>, build: &Build) -> Judgement {
                 let finding = Some((
                     Status::Problem,
                     codes::PTX_TOO_NEW,
-                    build.fix_for_old_driver(min_driver(situation, build)),
+                    build.fix_for_old_driver(situation.facts, min_driver(situation, build), situation.driver),
                 ));
                 return Judgement { verdict: Verdict::Fails, error: Some(222), reason, finding };
             }

@@ -29,10 +29,13 @@ use serde_json::Value;
 use self::client::{Client, complaint};
 use self::luggage::Luggage;
 use self::words::{Kind, LABEL};
+use crate::copy::{Copied, CopyRequest, Direction};
 use crate::engine::{Engine, LogRequest, Request, Summary};
 use crate::error::RuntimeError;
 use crate::exec::ExecRequest;
 use crate::plan::{Rlimit, Seccomp};
+use crate::signal::parse_signal;
+use crate::usage::Process;
 
 /// An engine that does not answer a short question in this time does not answer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -149,6 +152,8 @@ impl Engine for Other {
         words.extend(request.follow.then(|| "--follow".to_owned()));
         words.extend(request.timestamps.then(|| "--timestamps".to_owned()));
         words.extend(request.tail.map(|lines| format!("--tail={lines}")));
+        words.extend(request.since.map(|since| format!("--since={}", crate::clock::moment(since))));
+        words.extend(request.until.map(|until| format!("--until={}", crate::clock::moment(until))));
         words.push(container.id);
         let mut command = self.client.command(words);
         command.stdin(Stdio::null());
@@ -197,6 +202,56 @@ impl Engine for Other {
 
     fn inspect(&self, name: &str) -> Result<Value, RuntimeError> {
         self.one(name).map(|(whole, _)| whole)
+    }
+
+    fn kill(&self, name: &str, signal: &str) -> Result<(), RuntimeError> {
+        let (_, container) = self.one(name)?;
+        let number = parse_signal(signal)?.get();
+        self.ask("cannot send the signal", ["kill", &format!("--signal={number}"), &container.id]).map(drop)
+    }
+
+    fn start(&self, name: &str, given: &[(String, String)], attach: bool) -> Result<i32, RuntimeError> {
+        let (_, container) = self.one(name)?;
+        if !given.is_empty() {
+            let text = format!("{} keeps variables itself: leave -e and --env-file out", self.name());
+            return Err(RuntimeError::Request(text));
+        }
+        if attach {
+            let command = self.client.command(["start", "--attach", &container.id]);
+            return self.client.attend(command, "cannot start the container");
+        }
+        self.ask("cannot start the container", ["start", &container.id]).map(|_| 0)
+    }
+
+    fn restart(&self, name: &str, seconds: Option<u32>) -> Result<(), RuntimeError> {
+        let (_, container) = self.one(name)?;
+        let mut words = vec!["restart".to_owned()];
+        words.extend(seconds.map(|seconds| format!("-t={seconds}")));
+        words.push(container.id);
+        self.ask("cannot restart the container", words).map(drop)
+    }
+
+    fn copy(&self, name: &str, request: &CopyRequest) -> Result<Copied, RuntimeError> {
+        let (_, container) = self.one(name)?;
+        let inside = format!("{}:{}", container.id, request.inside);
+        let mut words = vec!["cp".to_owned()];
+        words.extend(request.archive.then(|| "--archive".to_owned()));
+        // Podman always follows a link that is the source itself.
+        let follows = request.follow_link && self.client.kind == Kind::Docker;
+        words.extend(follows.then(|| "--follow-link".to_owned()));
+        words.push("--".to_owned());
+        words.extend(match request.direction {
+            Direction::In => [request.outside.clone(), inside],
+            Direction::Out => [inside, request.outside.clone()],
+        });
+        self.ask("cannot copy", words).map(|_| Copied::default())
+    }
+
+    fn processes(&self, _: &str) -> Result<Vec<Process>, RuntimeError> {
+        Err(RuntimeError::Host {
+            what: format!("`cudock top` does not list processes of {}", self.name()),
+            hint: format!("`{} top NAME` does", self.name()),
+        })
     }
 }
 

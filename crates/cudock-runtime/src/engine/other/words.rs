@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use cudock_inject::Edits;
 
 use super::gpu;
-use crate::engine::Request;
+use crate::engine::{Pull, Request};
 use crate::error::RuntimeError;
 use crate::exec::ExecRequest;
-use crate::plan::{Limits, MountPlan, NetworkMode, NetworkPlan, Restart, Seccomp, Security};
+use crate::plan::{Ipc, Limits, MountPlan, NetworkMode, NetworkPlan, Restart, Seccomp, Security};
 
 /// The label of every container that this program had an engine make.
 pub(super) const LABEL: &str = "dev.cudock";
@@ -65,8 +65,18 @@ pub(super) fn run(
     words.switch("--rm", plan.remove);
     words.switch("--interactive", plan.process.stdin);
     words.switch("--tty", plan.process.tty);
+    words.switch("--init", plan.process.init);
+    words.some("--cidfile", request.cidfile.as_ref());
+    words.some("--pull", request.pull.map(Pull::word));
+    words.some("--platform", request.platform.as_ref());
     words.some("--name", Some(&plan.name).filter(|name| !name.is_empty()));
     words.limits(&plan.limits);
+    if plan.ipc == Ipc::Host {
+        words.add("--ipc", "host");
+    }
+    for (name, value) in &plan.sysctls {
+        words.add("--sysctl", format!("{name}={value}"));
+    }
     words.network(&plan.network)?;
     words.security(&plan.security, beside);
     words.restart(plan.restart);
@@ -154,6 +164,11 @@ impl Words {
             limits.cpu_millis.map(|millis| format!("{}.{:03}", millis / 1000, millis % 1000)),
         );
         self.some("--cpuset-cpus", limits.cpuset.as_ref());
+        self.some("--cpuset-mems", limits.cpuset_mems.as_ref());
+        self.some("--cpu-shares", limits.cpu_shares.map(|shares| shares.to_string()));
+        self.some("--memory-swap", limits.memory_swap.map(|bytes| bytes.to_string()));
+        self.some("--memory-reservation", limits.memory_reservation.map(|bytes| format!("{bytes}b")));
+        self.some("--oom-score-adj", limits.oom_score_adj.map(|score| score.to_string()));
         // Without it podman has a limit of its own.
         self.add("--pids-limit", limits.pids.unwrap_or(-1).to_string());
         self.some("--shm-size", limits.shm.map(|bytes| format!("{bytes}b")));
@@ -219,16 +234,17 @@ impl Words {
                 self.list.push("--read-only-tmpfs=false".into());
             }
         }
-        for path in &security.devices {
-            self.device(path, path);
+        for device in &security.devices {
+            self.device(&device.host, &device.container, &device.access);
         }
     }
 
-    fn device(&mut self, host: &Path, container: &Path) {
+    fn device(&mut self, host: &Path, container: &Path, access: &str) {
         let mut word = host.as_os_str().to_owned();
         word.push(":");
         word.push(container);
-        word.push(":rw");
+        word.push(":");
+        word.push(access);
         self.add("--device", self.listed(word));
     }
 
@@ -254,6 +270,13 @@ impl Words {
     fn mount(&mut self, mount: &MountPlan) {
         match mount {
             MountPlan::Bind { source, target, read_only } => self.bind(source, target, *read_only),
+            MountPlan::Volume { name, target, read_only, copy, .. } => {
+                let mut fields =
+                    vec!["type=volume".into(), pair("source=", Path::new(name)), pair("target=", target)];
+                fields.extend(read_only.then(|| "readonly".into()));
+                fields.extend((!copy && self.kind == Kind::Docker).then(|| "volume-nocopy".into()));
+                self.add("--mount", record(&fields));
+            }
             MountPlan::Tmpfs { target, size, mode } => {
                 let mut fields = vec!["type=tmpfs".into(), pair("target=", target)];
                 fields.extend(size.map(|size| format!("tmpfs-size={size}").into()));
@@ -277,7 +300,7 @@ impl Words {
 
     fn gpus(&mut self, edits: &Edits) {
         for node in &edits.devices {
-            self.device(&node.host, &node.container);
+            self.device(&node.host, &node.container, "rw");
         }
         for mount in &edits.mounts {
             self.bind(&mount.host, &mount.container, mount.options.iter().any(|option| option == "ro"));

@@ -9,10 +9,10 @@ use serde_json::json;
 
 use super::gpu::tests::driver;
 use super::words::{Beside, Kind, exec, run};
-use crate::engine::Request;
+use crate::engine::{Pull, Request};
 use crate::error::RuntimeError;
 use crate::exec::ExecRequest;
-use crate::plan::{GpuPlan, MountPlan, NetworkMode, Private, Restart, Rlimit, Seccomp};
+use crate::plan::{DevicePlan, GpuPlan, Ipc, MountPlan, NetworkMode, Private, Restart, Rlimit, Seccomp};
 
 /// A request for as little as can be asked for.
 pub(super) fn request() -> Request {
@@ -37,6 +37,9 @@ pub(super) fn request() -> Request {
         cwd: None,
         user: None,
         detach: false,
+        cidfile: None,
+        pull: None,
+        platform: None,
     }
 }
 
@@ -81,6 +84,7 @@ macro_rules! same {
     };
 }
 
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn rows() -> Vec<Row> {
     vec![
         same!(|r| r.detach = true, &["--detach"]),
@@ -99,6 +103,33 @@ fn rows() -> Vec<Row> {
             |r| r.plan.limits.rlimits = vec![limit("memlock", u64::MAX, u64::MAX)],
             &["--ulimit=memlock=-1:-1"]
         ),
+        same!(|r| r.plan.limits.memory_swap = Some(-1), &["--memory-swap=-1"]),
+        same!(|r| r.plan.limits.memory_reservation = Some(4096), &["--memory-reservation=4096b"]),
+        same!(|r| r.plan.limits.cpu_shares = Some(512), &["--cpu-shares=512"]),
+        same!(|r| r.plan.limits.cpuset_mems = Some("0".into()), &["--cpuset-mems=0"]),
+        same!(|r| r.plan.limits.oom_score_adj = Some(-5), &["--oom-score-adj=-5"]),
+        same!(|r| r.plan.ipc = Ipc::Host, &["--ipc=host"]),
+        same!(
+            |r| {
+                r.plan.sysctls.insert("net.core.somaxconn".into(), "64".into());
+            },
+            &["--sysctl=net.core.somaxconn=64"]
+        ),
+        same!(|r| r.plan.process.init = true, &["--init"]),
+        same!(|r| r.cidfile = Some("/tmp/id".into()), &["--cidfile=/tmp/id"]),
+        same!(|r| r.pull = Some(Pull::Always), &["--pull=always"]),
+        same!(|r| r.platform = Some("linux/arm64".into()), &["--platform=linux/arm64"]),
+        (
+            |r| r.plan.mounts = vec![named("kept", true, true), named("kept", false, false)],
+            &[
+                "--mount=type=volume,source=kept,target=/v,readonly",
+                "--mount=type=volume,source=kept,target=/v,volume-nocopy",
+            ],
+            &[
+                "--mount=type=volume,source=kept,target=/v,readonly",
+                "--mount=type=volume,source=kept,target=/v",
+            ],
+        ),
         same!(|r| r.plan.network.mode = NetworkMode::None, &["--network=none"]),
         same!(
             |r| r.plan.network.publish = vec!["127.0.0.1:8080:80/tcp".into()],
@@ -114,9 +145,12 @@ fn rows() -> Vec<Row> {
         same!(|r| r.plan.security.no_new_privileges = true, &["--security-opt=no-new-privileges"]),
         same!(|r| r.plan.security.seccomp = Seccomp::Unconfined, &["--security-opt=seccomp=unconfined"]),
         (|r| r.plan.security.read_only = true, &["--read-only"], &["--read-only", "--read-only-tmpfs=false"]),
-        same!(|r| r.plan.security.devices = vec!["/dev/fuse".into()], &["--device=/dev/fuse:/dev/fuse:rw"]),
+        same!(
+            |r| r.plan.security.devices = vec![DevicePlan::at("/dev/fuse")],
+            &["--device=/dev/fuse:/dev/fuse:rw"]
+        ),
         (
-            |r| r.plan.security.devices = vec!["/dev/a,b".into()],
+            |r| r.plan.security.devices = vec![DevicePlan::at("/dev/a,b")],
             &["--device=/dev/a,b:/dev/a,b:rw"],
             &["--device=\"/dev/a,b:/dev/a,b:rw\""],
         ),
@@ -174,6 +208,10 @@ fn limit(name: &str, soft: u64, hard: u64) -> Rlimit {
 
 fn bind(source: &str, target: &str, read_only: bool) -> MountPlan {
     MountPlan::Bind { source: source.into(), target: target.into(), read_only }
+}
+
+fn named(name: &str, read_only: bool, copy: bool) -> MountPlan {
+    MountPlan::Volume { name: name.to_owned(), source: PathBuf::new(), target: "/v".into(), read_only, copy }
 }
 
 fn tmpfs(size: Option<u64>, mode: Option<u32>) -> MountPlan {

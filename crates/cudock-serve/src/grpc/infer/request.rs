@@ -56,6 +56,22 @@ impl InferRequest {
         Ok(request)
     }
 
+    /// Bytes of the tensors that are written out as numbers and must be read into memory of their own.
+    pub(crate) fn typed_size(&self) -> usize {
+        let typed = self.inputs.iter().filter_map(|input| Some((input, input.contents.as_ref()?.len())));
+        typed
+            .map(|(input, written)| {
+                let size = DType::from_protocol_name(&input.datatype).and_then(DType::size);
+                // Strings get their lengths in four bytes each, where the message has one or two.
+                size.map_or(written * 4, |size| {
+                    let mut shape = input.shape.iter().map(|&dimension| usize::try_from(dimension).ok());
+                    let elements = shape.try_fold(1_usize, |all, one| all.checked_mul(one?));
+                    elements.unwrap_or(usize::MAX).min(written).saturating_mul(size)
+                })
+            })
+            .fold(0, usize::saturating_add)
+    }
+
     /// Holds the request against the model it is for. Timeouts count from `received`.
     pub(crate) fn into_inference(
         self,

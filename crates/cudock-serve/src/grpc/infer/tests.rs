@@ -10,7 +10,7 @@ use crate::grpc::fixtures;
 use crate::grpc::status::Code;
 
 fn spec(name: &str, dtype: DType, shape: &[Option<usize>]) -> TensorSpec {
-    TensorSpec { name: name.to_owned(), dtype, shape: shape.to_vec() }
+    TensorSpec { name: name.to_owned(), dtype, shape: shape.to_vec(), any_rank: false }
 }
 
 fn signature(inputs: Vec<TensorSpec>, batched: bool) -> Signature {

@@ -144,12 +144,12 @@ fn engine_failure(error: &EngineError) -> Failure {
     Failure::outside(crate::failure::chain(error))
 }
 
-/// The sizes to measure: a model that takes no batches has one.
+/// The sizes to measure: a model that takes no batches runs one request at a time.
 fn batches(words: &BenchArgs, signature: &Signature) -> Vec<usize> {
     if signature.batched {
         return words.engine.batch.clone();
     }
-    vec![signature.inputs.first().and_then(|spec| spec.shape.first().copied().flatten()).unwrap_or(1)]
+    vec![1]
 }
 
 /// Shape and bytes of each input of a batch.
@@ -161,7 +161,7 @@ fn feed(inputs: &[Input], rows: usize, seed: u64) -> Result<Feed, Failure> {
         .map(|input| {
             let bytes = payload::body(Protocol::Raw, std::slice::from_ref(input), rows, seed)
                 .map_err(|error| failure(&error))?;
-            Ok((input.shape(rows), bytes))
+            Ok((input.with_rows(rows), bytes))
         })
         .collect()
 }

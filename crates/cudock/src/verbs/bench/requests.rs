@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cudock_load::payload::{self, Input, Protocol, Recipe};
+use cudock_load::payload::{self, Input, InputShape, Protocol, Recipe};
 use cudock_load::{
     Dialogue, LoadError, ModelMetadata, Request, Target, learn_answers, model_metadata, model_names,
 };
@@ -109,7 +109,13 @@ fn inputs(words: &BenchArgs, metadata: Option<&ModelMetadata>) -> Result<Vec<Inp
     };
     if let Some(metadata) = metadata {
         let resolve = |spec| Input::resolve(spec, &words.shape).map_err(|error| failure(&error));
-        return metadata.inputs.iter().map(resolve).collect();
+        let inputs: Vec<Input> = metadata.inputs.iter().map(resolve).collect::<Result<_, _>>()?;
+        let fixed = inputs.iter().all(|input| matches!(input.shape, InputShape::Fixed(_)));
+        if fixed && words.rows.iter().any(|rows| *rows != 1) {
+            return Err(Failure::input("this model has no batch dimension, so a request is one row")
+                .hint("leave --rows out"));
+        }
+        return Ok(inputs);
     }
     if words.shape.is_empty() {
         return Err(Failure::input("the server does not say what its model takes")
@@ -118,17 +124,15 @@ fn inputs(words: &BenchArgs, metadata: Option<&ModelMetadata>) -> Result<Vec<Inp
     let input = |shape: &payload::ShapeOfRow| Input {
         name: shape.name.clone().unwrap_or_else(|| "input".to_owned()),
         dtype,
-        row: Some(shape.dimensions.clone()),
+        shape: InputShape::Rows(shape.dimensions.clone()),
     };
     Ok(words.shape.iter().map(input).collect())
 }
 
 fn described(inputs: &[Input], rows: &[usize]) -> String {
     let rows: Vec<String> = rows.iter().map(ToString::to_string).collect();
-    let inputs: Vec<String> = inputs
-        .iter()
-        .map(|input| format!("{} {:?}", input.dtype, input.row.as_deref().unwrap_or_default()))
-        .collect();
+    let inputs: Vec<String> =
+        inputs.iter().map(|input| format!("{} {:?}", input.dtype, input.dimensions())).collect();
     let word = if rows.as_slice() == ["1"] { "row" } else { "rows" };
     format!("{} {word} of {}", rows.join(" or "), inputs.join(" and "))
 }

@@ -1,6 +1,7 @@
 //! `cudock check`: the verdict on a subject for each target.
 
 mod images;
+mod overview;
 mod sarif;
 mod targets;
 mod text;
@@ -16,9 +17,10 @@ use serde::Serialize;
 use crate::cli::CheckArgs;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, Format, TableUsed};
+use crate::verbs::other_verb;
 
-const TABLES: [&str; 7] =
-    ["gpus", "drivers", "toolkits", "forward_compat", "images", "frameworks", "azure_sizes"];
+const TABLES: [&str; 8] =
+    ["gpus", "drivers", "toolkits", "forward_compat", "images", "frameworks", "packages", "azure_sizes"];
 
 /// One object for programs; see docs/check.md.
 #[derive(Serialize)]
@@ -77,7 +79,7 @@ pub(super) fn run(facts: &Facts, words: &CheckArgs, format: Format) -> Result<Ou
             return Ok(outcome(words, &answers));
         }
         Format::Sarif => output::json(&sarif::report(facts, subject, &answers)),
-        Format::Text if words.all_skus => text::matrix(subject, &answers),
+        Format::Text if words.all_sizes => text::matrix(subject, &answers),
         Format::Text => text::print(subject, &answers, words.explain),
     }
     output::warn_if_stale(&tables);
@@ -87,7 +89,7 @@ pub(super) fn run(facts: &Facts, words: &CheckArgs, format: Format) -> Result<Ou
 /// Yes if it runs on the GPU of every target; of all sizes, one is enough.
 fn outcome(words: &CheckArgs, answers: &[Answer]) -> Outcome {
     let runs = |answer: &Answer| matches!(answer.judgement.verdict, Verdict::Works | Verdict::Jit);
-    let yes = if words.all_skus { answers.iter().any(runs) } else { answers.iter().all(runs) };
+    let yes = if words.all_sizes { answers.iter().any(runs) } else { answers.iter().all(runs) };
     if yes { Outcome::Yes } else { Outcome::No }
 }
 
@@ -110,7 +112,7 @@ impl From<GatherError> for Failure {
         match error {
             GatherError::Image(error) => error.into(),
             GatherError::NotFound { .. } => Failure::input(message).hint("an image is named without a path: team/app:1.0"),
-            GatherError::NotASubject { .. } => Failure::input(message).hint(
+            GatherError::NotASubject { path } => Failure::input(message).hint(other_verb(&path)).hint(
                 "give an image, a program, a library, a wheel, a folder, a Dockerfile, requirements.txt, pyproject.toml, \
                  uv.lock or environment.yml",
             ),

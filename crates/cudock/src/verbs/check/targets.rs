@@ -15,10 +15,10 @@ pub(super) fn chosen(facts: &Facts, words: &CheckArgs) -> Result<Vec<Target>, Fa
     for name in &words.gpu {
         targets.push(Target::of_gpu(facts, name, words.driver)?);
     }
-    for name in &words.sku {
+    for name in &words.size {
         targets.push(Target::of_size(facts, name, words.driver, today)?);
     }
-    if words.all_skus {
+    if words.all_sizes {
         targets.extend(Target::all_sizes(facts, words.driver, today));
     }
     let named = !targets.is_empty();
@@ -27,7 +27,7 @@ pub(super) fn chosen(facts: &Facts, words: &CheckArgs) -> Result<Vec<Target>, Fa
         let diagnosis = examine(&host, facts, today);
         if !words.host && diagnosis.gpus.is_empty() {
             return Err(Failure::input("no target was named, and this machine has no GPU")
-                .hint("name one: --gpu T4, --sku Standard_NC4as_T4_v3, --all-skus, or --host"));
+                .hint("name one: --gpu T4, --size Standard_NC4as_T4_v3, --all-sizes, or --host"));
         }
         targets.extend(Target::of_host(facts, &host, &diagnosis));
     }

@@ -6,21 +6,31 @@ use anstyle::Style;
 use cudock_compat::{Failure, RULES, Target, Verdict};
 use cudock_facts::finding::{Finding, Severity};
 
-use super::Answer;
+use super::{Answer, overview};
 use crate::output::{self, BLUE, BOLD, DIM, GREEN, RED, YELLOW, line, styled};
 
-fn word(verdict: Verdict) -> (Style, &'static str) {
-    match verdict {
-        Verdict::Works => (GREEN, "works"),
-        Verdict::Jit => (GREEN, "jit"),
-        Verdict::Cpu => (RED, "cpu"),
-        Verdict::Fails => (RED, "fails"),
-        Verdict::Unknown => (YELLOW, "unknown"),
-    }
+pub(super) fn word(verdict: Verdict) -> (Style, &'static str) {
+    let style = match verdict {
+        Verdict::Works | Verdict::Jit => GREEN,
+        Verdict::Cpu | Verdict::Fails => RED,
+        Verdict::Unknown => YELLOW,
+    };
+    (style, verdict.name())
 }
 
 pub(super) fn print(subject: &str, answers: &[Answer], explain: bool) {
+    if answers.len() > 1 {
+        overview::print(subject, answers);
+        if explain {
+            print_each(answers, explain);
+        }
+        return;
+    }
     line(styled(BOLD, subject));
+    print_each(answers, explain);
+}
+
+fn print_each(answers: &[Answer], explain: bool) {
     for answer in answers {
         let judgement = &answer.judgement;
         let (style, verdict) = word(judgement.verdict);
@@ -52,7 +62,7 @@ pub(super) fn print(subject: &str, answers: &[Answer], explain: bool) {
 }
 
 /// An error as it will be seen: CUDA's with number and name, others in their own words.
-fn said(error: &Failure) -> String {
+pub(super) fn said(error: &Failure) -> String {
     match error.code {
         Some(code) => format!("error {code}, {}: {}", error.name, error.message),
         None if error.message.is_empty() => error.name.clone(),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 
 /// Run a container on this machine, with the GPUs inside
 ///
@@ -11,10 +11,12 @@ use clap::{Args, ValueEnum};
 /// and 127 say that it could not be executed or was not there, 2 and 3 that there was no container. See docs/run.md.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[command(disable_help_flag = true, args_override_self = true)]
 #[command(after_help = "Examples:
   cudock run --gpus all oci:./layout nvidia-smi
   cudock run --rm -it -v $PWD:/work -w /work registry.example/team/train:1.4 bash
   cudock run -d --name api --gpus 1 -p 8080:80 --restart always -m 16g app.tar
+  cudock run --rm --init --ipc host --device nvidia.com/gpu=all -v models:/models IMAGE python train.py
   cudock run --gpus '\"device=0,1\",capabilities=utility' --verify-gpu IMAGE
   cudock run --rootfs ./debian --network none -- /bin/sh -c 'id; ls /'")]
 pub(crate) struct RunArgs {
@@ -88,8 +90,51 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) offline: bool,
 
+    /// Ask the registry: always (default; layers that are here are not fetched again), missing, never
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub(crate) pull: Option<PullChoice>,
+
+    /// Print no progress while fetching
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+
+    /// Write the container's id to this file, which must not exist
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cidfile: Option<PathBuf>,
+
+    /// Forward signals to the container; only true is supported
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", hide = true)]
+    pub(crate) sig_proxy: bool,
+
+    /// Accept docker's flag: no health check is run
+    #[arg(long, hide = true)]
+    pub(crate) no_healthcheck: bool,
+
+    /// Accept docker's flag: logs are kept as json-file keeps them
+    #[arg(long, value_name = "DRIVER", hide = true)]
+    pub(crate) log_driver: Option<String>,
+
+    /// Accept `nvidia` and `runc`; nvidia without --gpus gives all GPUs, or those of `-e NVIDIA_VISIBLE_DEVICES`
+    #[arg(long, value_name = "RUNTIME")]
+    pub(crate) runtime: Option<String>,
+
     #[command(flatten)]
     pub(crate) engine: EngineArgs,
+
+    /// Print help
+    #[arg(long, action = ArgAction::Help)]
+    pub(crate) help: Option<bool>,
+}
+
+/// When the registry is asked for an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PullChoice {
+    /// Ask the registry what the name stands for now
+    Always,
+    /// Ask only for an image that is not on this machine
+    Missing,
+    /// Fail for an image that is not on this machine
+    Never,
 }
 
 /// Who runs the container.
@@ -162,14 +207,49 @@ pub(crate) struct ProcessArgs {
     /// A further group; may be given several times
     #[arg(long, value_name = "GROUP")]
     pub(crate) group_add: Vec<String>,
+
+    /// Run an init as PID 1 that forwards signals and reaps processes
+    #[arg(long)]
+    pub(crate) init: bool,
+
+    /// Share IPC and /dev/shm with the host: host; private or shareable for its own
+    #[arg(long, value_enum, default_value_t = IpcChoice::Private)]
+    pub(crate) ipc: IpcChoice,
+
+    /// Set a namespaced kernel parameter, such as net.core.somaxconn=1024; repeatable
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) sysctl: Vec<String>,
+
+    /// Accept docker's flag: private is what a container gets
+    #[arg(long, value_name = "MODE", hide = true)]
+    pub(crate) cgroupns: Option<String>,
+
+    /// Accept docker's flag: host is what root gets
+    #[arg(long, value_name = "MODE", hide = true)]
+    pub(crate) userns: Option<String>,
+}
+
+/// Whose IPC a container uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IpcChoice {
+    /// Its own
+    Private,
+    /// Its own; nobody can join it here
+    Shareable,
+    /// The host's
+    Host,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Files")]
 pub(crate) struct FileArgs {
-    /// A file or folder of this machine in it; may be given several times
-    #[arg(long, short, value_name = "SOURCE:TARGET[:ro]")]
+    /// Mount a path of this machine, or a named volume, in it; repeatable
+    #[arg(long, short, value_name = "SOURCE|NAME:TARGET[:ro]")]
     pub(crate) volume: Vec<String>,
+
+    /// Mount as docker's --mount does: type=bind|volume|tmpfs,source=…,target=…[,readonly]; repeatable
+    #[arg(long, value_name = "OPTIONS")]
+    pub(crate) mount: Vec<String>,
 
     /// Memory as a folder; may be given several times
     #[arg(long, value_name = "TARGET[:size=64m,mode=1777]")]
@@ -179,9 +259,9 @@ pub(crate) struct FileArgs {
     #[arg(long)]
     pub(crate) read_only: bool,
 
-    /// A device node of this machine in it; may be given several times
-    #[arg(long, value_name = "PATH")]
-    pub(crate) device: Vec<PathBuf>,
+    /// Add a device node of this machine, or a GPU by its CDI name such as nvidia.com/gpu=all; repeatable
+    #[arg(long, value_name = "PATH[:TARGET[:rwm]]|CDI")]
+    pub(crate) device: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -190,6 +270,26 @@ pub(crate) struct LimitArgs {
     /// Memory: 512m, 16g
     #[arg(long, short, value_name = "BYTES")]
     pub(crate) memory: Option<String>,
+
+    /// Memory and swap together: at least --memory; -1 for unlimited swap
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
+    pub(crate) memory_swap: Option<String>,
+
+    /// Memory the kernel tries to leave it under pressure
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) memory_reservation: Option<String>,
+
+    /// How readily the kernel kills it when the host is out of memory: -1000 to 1000
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1000..=1000))]
+    pub(crate) oom_score_adj: Option<i32>,
+
+    /// Its share of busy processors; others have 1024
+    #[arg(long, short, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(2..=262_144))]
+    pub(crate) cpu_shares: Option<u64>,
+
+    /// Which NUMA nodes: 0-1
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpuset_mems: Option<String>,
 
     /// Processors: 1.5
     #[arg(long, value_name = "NUMBER")]
@@ -216,15 +316,19 @@ pub(crate) struct LimitArgs {
 #[command(next_help_heading = "Network")]
 pub(crate) struct NetworkArgs {
     /// auto: one of its own with a way out where pasta or slirp4netns is installed, without one where not; none: one of its own without a way out; host: this machine's; pasta: a way out, or an error
-    #[arg(long, value_enum, default_value_t = NetworkChoice::Auto)]
+    #[arg(long, visible_alias = "net", value_enum, default_value_t = NetworkChoice::Auto)]
     pub(crate) network: NetworkChoice,
+
+    /// Accept docker's flag: ports inside need no word to be reached
+    #[arg(long, value_name = "PORT", hide = true)]
+    pub(crate) expose: Vec<String>,
 
     /// A port of this machine that leads into it; may be given several times
     #[arg(long, short, value_name = "[IP:]HOST:CONTAINER[/udp]")]
     pub(crate) publish: Vec<String>,
 
     /// The name it has for itself
-    #[arg(long)]
+    #[arg(long, short = 'h')]
     pub(crate) hostname: Option<String>,
 
     /// A name it knows; may be given several times
@@ -239,6 +343,7 @@ pub(crate) struct NetworkArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NetworkChoice {
     /// A way out where there is a tool for it
+    #[value(alias = "bridge", alias = "default")]
     Auto,
     /// No way out
     None,
@@ -259,7 +364,7 @@ pub(crate) struct SecurityArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) cap_drop: Vec<String>,
 
-    /// no-new-privileges=false, seccomp=unconfined or seccomp=PROFILE.json; may be given several times
+    /// no-new-privileges[=false], seccomp=unconfined|PROFILE.json, label=disable, apparmor=unconfined; repeatable
     #[arg(long, value_name = "OPTION")]
     pub(crate) security_opt: Vec<String>,
 }
@@ -282,18 +387,28 @@ pub(crate) struct PsArgs {
 
 /// Print what a container wrote, also after its end
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  cudock logs -f api\n  cudock logs --tail 20 --timestamps 3f2a")]
+#[command(
+    after_help = "Examples:\n  cudock logs -f api\n  cudock logs --tail 20 --timestamps 3f2a\n  cudock logs --since 10m classifier/model"
+)]
 pub(crate) struct LogsArgs {
-    /// A container, or a group's container as GROUP/NAME
+    /// A container, a group's container as GROUP/NAME, or a group
     pub(crate) container: String,
 
     /// Go on as it grows
     #[arg(long, short)]
     pub(crate) follow: bool,
 
-    /// Only so many of the last lines
-    #[arg(long, value_name = "LINES")]
-    pub(crate) tail: Option<usize>,
+    /// Print only the last lines; `all` for every one
+    #[arg(long, short = 'n', value_name = "LINES")]
+    pub(crate) tail: Option<String>,
+
+    /// Print only lines since a time: 10m, 1h30m, 2026-11-15T12:30:00Z, seconds since 1970
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+
+    /// Print only lines before a time, written as for --since
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
 
     /// Begin each line with its time
     #[arg(long, short)]
@@ -332,7 +447,7 @@ pub(crate) struct ExecArgs {
     #[command(flatten)]
     pub(crate) engine: EngineArgs,
 
-    /// The container
+    /// A container, GROUP/NAME, or a group with one container
     pub(crate) container: String,
 
     /// The command
@@ -386,9 +501,9 @@ pub(crate) struct PruneArgs {}
 
 /// Wait until containers have ended, and print what they ended with
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  cudock wait trainer")]
+#[command(after_help = "Examples:\n  cudock wait trainer\n  cudock wait classifier")]
 pub(crate) struct WaitArgs {
-    /// The containers
+    /// Containers, or groups
     #[arg(required = true)]
     pub(crate) containers: Vec<String>,
 

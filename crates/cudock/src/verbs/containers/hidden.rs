@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use clap::{Args, Parser};
-use cudock_runtime::exec::ExecRequest;
+use cudock_runtime::exec::Handover;
 use cudock_runtime::home::ContainerDir;
 use cudock_runtime::plan::Private;
 use cudock_runtime::reexec;
@@ -40,8 +40,6 @@ pub(crate) struct MonitorCli {
 /// What a joining process is told.
 #[derive(Debug, Args)]
 pub(crate) struct JoinArgs {
-    /// The container's folder.
-    container: PathBuf,
     /// The descriptor of the request.
     #[arg(long)]
     handed: i32,
@@ -68,14 +66,16 @@ pub(crate) fn monitor(words: &MonitorArgs) -> Result<i32, Failure> {
 
 /// The hidden verb that joins a container.
 pub(crate) fn join(words: &JoinArgs) -> Result<i32, Failure> {
-    let dir = ContainerDir::at(&words.container);
+    let handover: Handover = reexec::inherited(words.handed)?;
+    let dir = ContainerDir::at(&handover.container);
     let plan = dir.plan()?;
-    let request: ExecRequest = reexec::inherited(words.handed)?;
-    Ok(cudock_runtime::exec::exec(&dir, &plan, &request)?)
+    Ok(cudock_runtime::exec::exec(&dir, &plan, &handover.request)?)
 }
 
 /// The hidden verb that carries connections into a container's network.
 pub(crate) fn forward(handover: &str) -> Result<i32, Failure> {
+    // One that takes the place of another is started by a process that blocks signals.
+    reexec::unblock_signals();
     let handover = cudock_netns::forward::Handover::decode(handover)?;
     cudock_netns::forward::serve(&handover)?;
     Ok(0)

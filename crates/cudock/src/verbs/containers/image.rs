@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cudock_image::registry::{Client, Environment, Options, daemon};
+use cudock_image::registry::parts::Silent;
+use cudock_image::registry::{Client, Environment, Options, Progress, daemon};
 use cudock_image::{ImageError, OpenOptions, Platform, Source, open};
 use cudock_runtime::engine::builtin::Open;
 
+use super::args::PullChoice;
 use crate::output::megabytes;
 use crate::verbs::progress::Lines;
 
@@ -17,14 +19,26 @@ pub(crate) struct Wish {
     pub(crate) offline: bool,
 }
 
+/// How an image is fetched for a container.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Fetch {
+    /// When registries are asked; always without it, and daemons of this machine first.
+    pub(crate) pull: Option<PullChoice>,
+    /// Whether nothing is said about fetching.
+    pub(crate) quiet: bool,
+}
+
 /// Opens images as the words of a command say.
-pub(crate) fn opener(wish: Wish) -> Open {
+pub(crate) fn opener(wish: Wish, fetch: Fetch) -> Open {
     Box::new(move |image| {
         let source = source(image)?;
-        let options = open_options(&source, &wish)?;
-        let opened = open(&in_daemon(source, &options), &options)?;
+        let options = options(&source, &wish, fetch)?;
+        // Who says that the registry is to be asked does not mean a daemon's copy.
+        let source =
+            if fetch.pull == Some(PullChoice::Always) { source } else { in_daemon(source, &options) };
+        let opened = open(&source, &options)?;
         let to_fetch = opened.to_fetch();
-        if to_fetch > 0 {
+        if to_fetch > 0 && !fetch.quiet {
             anstream::eprintln!("fetching {} of {}", megabytes(to_fetch), opened.name);
         }
         Ok(opened)
@@ -43,8 +57,12 @@ fn source(image: &str) -> Result<Source, ImageError> {
 
 /// How an image is opened where it is: registries and daemons are asked only for images that are theirs.
 pub(crate) fn open_options(source: &Source, wish: &Wish) -> Result<OpenOptions, ImageError> {
+    options(source, wish, Fetch::default())
+}
+
+fn options(source: &Source, wish: &Wish, fetch: Fetch) -> Result<OpenOptions, ImageError> {
     let platform = wish.platform.clone();
-    let progress: Arc<Lines> = Arc::new(Lines::default());
+    let progress: Arc<dyn Progress> = if fetch.quiet { Arc::new(Silent) } else { Arc::new(Lines::default()) };
     if !crate::verbs::check::is_remote(source) {
         let scratch = std::env::temp_dir();
         return Ok(OpenOptions {
@@ -57,7 +75,8 @@ pub(crate) fn open_options(source: &Source, wish: &Wish) -> Result<OpenOptions, 
     }
     let environment = Environment::of_process();
     let mut settings = Options::from_environment(&environment).map_err(ImageError::from)?;
-    settings.offline = wish.offline;
+    settings.offline = wish.offline || fetch.pull == Some(PullChoice::Never);
+    settings.prefer_kept_tags = fetch.pull == Some(PullChoice::Missing);
     settings.progress = Some(progress.clone());
     let scratch = settings.store.folder().join("scratch");
     let client = Client::new(settings).map_err(ImageError::from)?;

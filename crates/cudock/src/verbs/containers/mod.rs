@@ -1,16 +1,28 @@
-//! The verbs that run containers: `run`, `ps`, `logs`, `exec`, `stop`, `rm`, `wait`, `inspect-container`, and the hidden
-//! ones beside them.
+//! The verbs that run containers: `run`, `ps`, `logs`, `exec`, `stop`, `rm`, `wait`, `inspect-container`; those in [`life`],
+//! [`stats`] and [`volume`]; and the hidden ones beside them.
 
 mod args;
+mod devices;
+mod docker_flags;
 mod failure;
+mod group_names;
 mod hidden;
 mod home;
 mod image;
+mod life;
+mod life_args;
+mod mounts;
 mod print;
 mod request;
+mod stats;
+mod times;
+mod volume;
 mod words;
 
 use cudock_image::Platform;
+use cudock_image::registry::Progress;
+use cudock_image::registry::parts::Silent;
+use cudock_runtime::RuntimeError;
 use cudock_runtime::engine::builtin::Builtin;
 use cudock_runtime::engine::{Engine, LogRequest, other};
 use cudock_runtime::exec::ExecRequest;
@@ -22,8 +34,15 @@ pub(crate) use self::args::{
 };
 pub(crate) use self::hidden::{JoinArgs, MonitorArgs, MonitorCli, forward, join, monitor};
 pub(crate) use self::home::home;
-pub(crate) use self::image::{Wish, in_daemon, open_options, opener};
+pub(crate) use self::image::{Fetch, Wish, in_daemon, open_options, opener};
+pub(crate) use self::life::{cp, images, kill, pull, restart, start, top};
+pub(crate) use self::life_args::{
+    CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, StatsArgs, TopArgs, VolumeArgs,
+};
 pub(crate) use self::print::ago;
+pub(crate) use self::stats::stats;
+pub(crate) use self::times::duration;
+pub(crate) use self::volume::volume;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, json, line, megabytes};
 use crate::verbs::progress::Lines;
@@ -43,25 +62,32 @@ impl Report {
 }
 
 /// The engine that was asked for.
-pub(crate) fn engine(choice: EngineChoice, wish: Wish) -> Result<Box<dyn Engine>, Failure> {
+pub(crate) fn engine(choice: EngineChoice, wish: Wish, fetch: Fetch) -> Result<Box<dyn Engine>, Failure> {
     match choice {
         EngineChoice::Docker => Ok(other::find("docker")?),
         EngineChoice::Podman => Ok(other::find("podman")?),
-        EngineChoice::Auto | EngineChoice::Cudock => Ok(Box::new(builtin(wish)?)),
+        EngineChoice::Auto | EngineChoice::Cudock => Ok(Box::new(builtin(wish, fetch)?)),
     }
 }
 
-fn builtin(wish: Wish) -> Result<Builtin, Failure> {
+fn builtin(wish: Wish, fetch: Fetch) -> Result<Builtin, Failure> {
     rootless::become_root()?;
-    Ok(Builtin { home: home()?, open: opener(wish), progress: Box::new(Lines::default()) })
+    let progress: Box<dyn Progress> = if fetch.quiet { Box::new(Silent) } else { Box::new(Lines::default()) };
+    Ok(Builtin { home: home()?, open: opener(wish, fetch), progress })
 }
 
 fn plain_engine(words: &EngineArgs) -> Result<Box<dyn Engine>, Failure> {
-    engine(words.engine, Wish::default())
+    engine(words.engine, Wish::default(), Fetch::default())
 }
 
 /// The engine that has a container. Users other than root go to where its watcher is.
 fn engine_of(words: &EngineArgs, container: Option<&String>) -> Result<Box<dyn Engine>, Failure> {
+    if let Some(name) = container
+        && group_names::find(words, name)?.is_some()
+    {
+        return Err(Failure::input(format!("{name} is a group, not a container"))
+            .hint(format!("`cudock groups {name}` lists its containers, `cudock down {name}` stops it")));
+    }
     let builtin = matches!(words.engine, EngineChoice::Auto | EngineChoice::Cudock);
     if let (Some(container), true, false) = (container, builtin, rootless::is_root()) {
         let watcher = home()?.find(container).and_then(|(dir, _)| dir.status()).map(|status| status.watcher);
@@ -79,7 +105,8 @@ pub(crate) fn run(words: &RunArgs) -> Result<Outcome, Failure> {
     if matches!(words.engine.engine, EngineChoice::Auto | EngineChoice::Cudock) && rootless::is_root() {
         headstart::begin();
     }
-    let engine = engine(words.engine.engine, Wish { platform, offline: words.offline })?;
+    let fetch = Fetch { pull: words.pull, quiet: words.quiet };
+    let engine = engine(words.engine.engine, Wish { platform, offline: words.offline }, fetch)?;
     let request = request::request(words)?;
     Ok(Outcome::Program(engine.run(request)?))
 }
@@ -97,7 +124,27 @@ pub(crate) fn ps(words: &PsArgs, format: Format) -> Result<Outcome, Failure> {
 
 /// `cudock logs`.
 pub(crate) fn logs(words: &LogsArgs) -> Result<Outcome, Failure> {
-    let request = LogRequest { follow: words.follow, tail: words.tail, timestamps: words.timestamps };
+    let tail = match words.tail.as_deref() {
+        None | Some("all") => None,
+        Some(text) => Some(text.parse().map_err(|_| {
+            Failure::input(format!("--tail {text} is not a number of lines"))
+                .hint("--tail 100, or --tail all")
+        })?),
+    };
+    let moment = |flag, text: &Option<String>| {
+        text.as_deref().map(|text| times::moment(flag, text, cudock_runtime::status::now())).transpose()
+    };
+    let request = LogRequest {
+        follow: words.follow,
+        tail,
+        timestamps: words.timestamps,
+        since: moment("--since", &words.since)?,
+        until: moment("--until", &words.until)?,
+    };
+    if let Some(group) = group_names::find(&words.engine, &words.container)? {
+        cudock_runtime::group::logs(&home()?, &group, request)?;
+        return Ok(Outcome::Yes);
+    }
     engine_of(&words.engine, Some(&words.container))?.logs(&words.container, request)?;
     Ok(Outcome::Yes)
 }
@@ -112,17 +159,14 @@ pub(crate) fn exec(words: &ExecArgs) -> Result<Outcome, Failure> {
         tty: words.tty,
         stdin: words.interactive,
     };
-    Ok(Outcome::Program(engine_of(&words.engine, Some(&words.container))?.exec(&words.container, &request)?))
+    let container = group_names::only_container(&words.engine, &words.container)?;
+    Ok(Outcome::Program(engine_of(&words.engine, Some(&container))?.exec(&container, &request)?))
 }
 
 /// `cudock stop`.
 pub(crate) fn stop(words: &StopArgs) -> Result<Outcome, Failure> {
     let engine = engine_of(&words.engine, words.containers.first())?;
-    for container in &words.containers {
-        engine.stop(container, words.time)?;
-        line(container);
-    }
-    Ok(Outcome::Yes)
+    each(&words.containers, engine.stop_all(&words.containers, words.time))
 }
 
 /// `cudock rm`.
@@ -133,29 +177,53 @@ pub(crate) fn rm(words: &RmArgs) -> Result<Outcome, Failure> {
     } else {
         words.containers.clone()
     };
-    for container in &containers {
-        engine.remove(container, words.force)?;
-        line(container);
+    let removed = containers.iter().map(|container| engine.remove(container, words.force)).collect();
+    each(&containers, removed)
+}
+
+/// Names the containers for which it went well. The first error comes last, after all others.
+fn each(containers: &[String], results: Vec<Result<(), RuntimeError>>) -> Result<Outcome, Failure> {
+    let mut failures = Vec::new();
+    for (container, result) in containers.iter().zip(results) {
+        match result {
+            Ok(()) => line(container),
+            Err(error) => failures.push(Failure::from(error)),
+        }
     }
-    Ok(Outcome::Yes)
+    let mut failures = failures.into_iter();
+    let Some(first) = failures.next() else { return Ok(Outcome::Yes) };
+    failures.for_each(|failure| failure.print());
+    Err(first)
 }
 
 /// `cudock prune`.
 pub(crate) fn prune(format: Format) -> Result<Outcome, Failure> {
-    let pruned = builtin(Wish::default())?.prune()?;
+    let engine = builtin(Wish::default(), Fetch::default())?;
+    let pruned = engine.prune()?;
+    let groups = engine.home.prune_groups()?;
     match format {
-        Format::Text => line(format!("removed {} layers, {}", pruned.layers, megabytes(pruned.bytes))),
-        _ => json(&Report::of(serde_json::json!({ "layers": pruned.layers, "bytes": pruned.bytes }))),
+        Format::Text => {
+            line(format!("removed {} layers, {}", pruned.layers, megabytes(pruned.bytes)));
+            if groups > 0 {
+                line(format!("removed control groups of {groups} containers"));
+            }
+        }
+        _ => json(&Report::of(serde_json::json!({
+            "layers": pruned.layers, "bytes": pruned.bytes, "control_groups": groups,
+        }))),
     }
     Ok(Outcome::Yes)
 }
 
 /// `cudock wait`.
 pub(crate) fn wait(words: &WaitArgs, format: Format) -> Result<Outcome, Failure> {
-    let engine = engine_of(&words.engine, words.containers.first())?;
+    let engine = plain_engine(&words.engine)?;
     let mut ended = serde_json::Map::new();
     for container in &words.containers {
-        let code = engine.wait(container)?;
+        let code = match group_names::find(&words.engine, container)? {
+            Some(group) => cudock_runtime::group::wait(&home()?, &group)?,
+            None => engine.wait(container)?,
+        };
         if format == Format::Text {
             line(code.to_string());
         }

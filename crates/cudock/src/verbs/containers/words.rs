@@ -1,8 +1,8 @@
 //! Single words of a command line, as docker writes them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use cudock_runtime::plan::{MountPlan, Restart, Rlimit};
+use cudock_runtime::plan::{Restart, Rlimit};
 
 use crate::failure::Failure;
 
@@ -37,62 +37,6 @@ pub(crate) fn cpu_millis(word: &str) -> Result<u64, Failure> {
     let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| wrong())? };
     let millis = whole.checked_mul(1000).ok_or_else(wrong)? + part.parse::<u64>().map_err(|_| wrong())?;
     if millis == 0 { Err(wrong()) } else { Ok(millis) }
-}
-
-/// A volume: SOURCE:TARGET, with `:ro` or `:rw` after it.
-pub(crate) fn volume(word: &str, here: &Path) -> Result<MountPlan, Failure> {
-    let wrong = |why: &str| {
-        Failure::input(format!("`{word}` is not a volume: {why}"))
-            .hint("-v ./data:/data or -v /models:/models:ro")
-    };
-    let parts: Vec<&str> = word.split(':').collect();
-    let (source, target, options) = match parts.as_slice() {
-        [source, target] => (*source, *target, ""),
-        [source, target, options] => (*source, *target, *options),
-        _ => return Err(wrong("it has no target")),
-    };
-    let mut read_only = false;
-    for option in options.split(',').filter(|option| !option.is_empty()) {
-        match option {
-            "ro" => read_only = true,
-            "rw" | "z" | "Z" | "rprivate" | "private" => {}
-            _ => return Err(wrong(&format!("`{option}` is no option of one"))),
-        }
-    }
-    if source.is_empty() || !target.starts_with('/') {
-        return Err(wrong("source and target are paths, and the target is an absolute one"));
-    }
-    let source = here.join(source);
-    if !source.exists() {
-        return Err(Failure::input(format!("there is no {} to mount at {target}", source.display()))
-            .hint("named volumes are not supported: make a folder, and name it"));
-    }
-    Ok(MountPlan::Bind { source, target: PathBuf::from(target), read_only })
-}
-
-/// A folder in memory: TARGET, with `:size=64m,mode=1777` after it.
-pub(crate) fn tmpfs(word: &str) -> Result<MountPlan, Failure> {
-    let wrong = |why: &str| {
-        Failure::input(format!("`{word}` is not a folder in memory: {why}"))
-            .hint("--tmpfs /scratch:size=1g,mode=1777")
-    };
-    let (target, options) = word.split_once(':').unwrap_or((word, ""));
-    if !target.starts_with('/') {
-        return Err(wrong("the target is an absolute path"));
-    }
-    let (mut size, mut mode) = (None, None);
-    for option in options.split(',').filter(|option| !option.is_empty()) {
-        match option.split_once('=') {
-            Some(("size", text)) => size = Some(bytes(text)?),
-            Some(("mode", text)) => {
-                mode = Some(u32::from_str_radix(text, 8).map_err(|_| wrong("its mode is octal, as 1777"))?);
-            }
-            // Always so, whatever is asked.
-            None if matches!(option, "rw" | "nosuid" | "nodev" | "noexec") => {}
-            _ => return Err(wrong(&format!("`{option}` is no option of one"))),
-        }
-    }
-    Ok(MountPlan::Tmpfs { target: PathBuf::from(target), size, mode })
 }
 
 /// What happens at the end: no, on-failure, on-failure:3, always, unless-stopped.
@@ -137,12 +81,26 @@ pub(crate) fn ulimit(word: &str) -> Result<Rlimit, Failure> {
     Ok(Rlimit { name: name.to_owned(), soft, hard })
 }
 
+/// A list of processors: numbers and ranges, as in 0-3,8.
+pub(super) fn cpuset(word: &str) -> Result<String, Failure> {
+    let number = |text: &str| text.parse::<u16>().ok();
+    let is_range = |part: &str| match part.split_once('-') {
+        Some((first, last)) => {
+            matches!((number(first), number(last)), (Some(first), Some(last)) if first <= last)
+        }
+        None => number(part).is_some(),
+    };
+    if word.split(',').all(is_range) {
+        return Ok(word.to_owned());
+    }
+    Err(Failure::input(format!("`{word}` is not a list of processors")).hint("--cpuset-cpus 0-3,8"))
+}
+
 /// Variables of words and files, in order. A name alone hands ours down, if we have it.
 pub(crate) fn variables(words: &[String], files: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
     let mut all = Vec::new();
     for file in files {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| Failure::input(format!("cannot read {}: {error}", file.display())))?;
+        let text = crate::input::text(file)?;
         for (number, line) in text.lines().enumerate() {
             let line = line.trim_start();
             if line.is_empty() || line.starts_with('#') {
@@ -208,16 +166,5 @@ mod tests {
         assert_eq!(ulimit("memlock=-1").unwrap().hard, u64::MAX);
         assert!(ulimit("nofile=3:2").is_err());
         assert!(ulimit("nofiles=3").is_err());
-    }
-
-    #[test]
-    fn a_folder_in_memory_has_a_size_and_a_mode() {
-        let target = PathBuf::from("/x");
-        assert_eq!(
-            tmpfs("/x:size=1m,mode=700").unwrap(),
-            MountPlan::Tmpfs { target, size: Some(1 << 20), mode: Some(0o700) }
-        );
-        assert!(tmpfs("x").is_err());
-        assert!(tmpfs("/x:sise=1m").is_err());
     }
 }

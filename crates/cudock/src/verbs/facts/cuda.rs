@@ -58,7 +58,8 @@ fn gpu_sheet(facts: &Facts, gpu: &Gpu) -> Sheet {
     let architecture = gpu.capability.and_then(|capability| facts.drivers().architecture_of(capability));
     let toolkits = architecture.map(|row| {
         let own = gpu.capability.and_then(|capability| row.first_toolkit_of.get(&capability).copied());
-        match (own.or(row.first_toolkit), row.last_toolkit) {
+        let last = gpu.capability.and_then(|capability| row.last_toolkit_of.get(&capability).copied());
+        match (own.or(row.first_toolkit), last.or(row.last_toolkit)) {
             (Some(first), Some(last)) => format!("CUDA {first} to {last}"),
             (Some(first), None) => format!("CUDA {first} and newer"),
             (None, Some(last)) => format!("up to CUDA {last}"),
@@ -132,9 +133,10 @@ pub(super) fn driver(facts: &Facts, name: Option<&str>) -> Result<Answer, Failur
             view: View::List(view),
         });
     };
-    let version: DriverVersion = name.trim_start_matches(['R', 'r']).parse().map_err(|error| {
+    let named: DriverVersion = name.parse().map_err(|error| {
         Failure::input(format!("{error}")).hint("`cudock facts driver` lists the branches")
     })?;
+    let version = drivers.last_release(named);
     let branch = drivers.branch_of(version).ok_or_else(|| {
         let (oldest, newest) = (
             drivers.branch.first().map_or(0, |row| row.branch),
@@ -145,12 +147,24 @@ pub(super) fn driver(facts: &Facts, name: Option<&str>) -> Result<Answer, Failur
     })?;
     let compat: Vec<CudaVersion> =
         facts.forward_compat().packages_for(branch.branch).map(|package| package.cuda).collect();
+    let first = runs(facts, named);
     let runs = runs(facts, version);
-    let row = json!({ "driver": version, "branch": branch, "runs": runs, "cuda_compat": compat });
-    let sheet = Sheet::new(format!("driver {version}, branch R{}", branch.branch))
+    let first: Vec<Value> = first.into_iter().filter(|statement| !runs.contains(statement)).collect();
+    let mut row = json!({ "driver": version, "branch": branch, "runs": runs, "cuda_compat": compat });
+    if let Some(row) = row.as_object_mut().filter(|_| !first.is_empty()) {
+        row.insert("first_releases_run".to_owned(), Value::Array(first.clone()));
+    }
+    let lines = |all: &[Value]| all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n");
+    let title = if named.is_exact() {
+        format!("driver {version}, branch R{}", branch.branch)
+    } else {
+        format!("driver branch R{}, last release {version}", named.branch())
+    };
+    let sheet = Sheet::new(title)
         .field("CUDA", branch.cuda.to_string())
         .field("PTX", format!("up to ISA {}", branch.ptx_isa))
-        .field("runs", runs.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n"))
+        .field("runs", lines(&runs))
+        .maybe("first releases", (!first.is_empty()).then(|| lines(&first)))
         .field("cuda-compat", joined(&compat))
         .maybe("kind", branch.kind.map(|kind| word(&kind)))
         .maybe("first release", branch.first_release)

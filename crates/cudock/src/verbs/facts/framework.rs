@@ -35,6 +35,11 @@ fn one(row: serde_json::Value, sheet: Sheet) -> Answer {
     Answer { tables: TABLES.to_vec(), rows: vec![row], view: View::Sheets(vec![sheet]) }
 }
 
+/// Which row answers, where it is not the version's own.
+fn read_from(row: &Version, asked: &Version) -> String {
+    if row == asked { String::new() } else { format!("{row}, because {asked} itself is not in the table") }
+}
+
 /// A list that may be unknown, or known to be empty.
 fn known<T: ToString>(items: Option<&Vec<T>>) -> String {
     match items {
@@ -209,10 +214,8 @@ pub(super) fn onnxruntime(facts: &Facts, name: Option<&str>) -> Result<Answer, F
     let row = frameworks.onnxruntime_gpu(&asked).ok_or_else(|| {
         unknown("onnxruntime-gpu", &asked, frameworks.onnxruntime_gpu.iter().map(|row| &row.version))
     })?;
-    let read =
-        if row.version == asked { String::new() } else { format!("{}, of the same minor", row.version) };
     let sheet = Sheet::new(format!("onnxruntime-gpu {asked}"))
-        .field("read from", read)
+        .field("read from", read_from(&row.version, &asked))
         .field("released", row.released.to_string())
         .field("python", joined(&row.python))
         .field("CUDA", row.cuda.map_or_else(|| format!("{}.x", row.cuda_major), |cuda| cuda.to_string()))
@@ -229,23 +232,37 @@ pub(super) fn onnxruntime(facts: &Facts, name: Option<&str>) -> Result<Answer, F
 
 pub(super) fn jax(facts: &Facts, name: Option<&str>) -> Result<Answer, Failure> {
     let frameworks = facts.frameworks();
-    let rows: Vec<_> = match name {
-        None => frameworks.jax_plugin.iter().collect(),
-        Some(name) => {
-            let asked = version(name, "0.11.0")?;
-            let packages = ["jax-cuda12-plugin", "jax-cuda13-plugin"];
-            let found: Vec<_> =
-                packages.iter().filter_map(|package| frameworks.jax_plugin(package, &asked)).collect();
-            if found.is_empty() {
-                return Err(unknown(
-                    "JAX CUDA plugin",
-                    &asked,
-                    frameworks.jax_plugin.iter().map(|row| &row.version),
-                ));
-            }
-            found
+    if let Some(name) = name {
+        let asked = version(name, "0.11.0")?;
+        let packages = ["jax-cuda12-plugin", "jax-cuda13-plugin"];
+        let found: Vec<_> =
+            packages.iter().filter_map(|package| frameworks.jax_plugin(package, &asked)).collect();
+        if found.is_empty() {
+            let known = frameworks.jax_plugin.iter().map(|row| &row.version);
+            return Err(unknown("JAX CUDA plugin", &asked, known));
         }
-    };
+        let sheets = found.iter().map(|row| {
+            Sheet::new(format!("{} {asked}", row.package))
+                .field("read from", read_from(&row.version, &asked))
+                .field("released", row.released.to_string())
+                .field("python", joined(&row.python))
+                .field("driver", row.min_driver.to_string())
+                .maybe("built with", row.built_with.map(|cuda| format!("CUDA {cuda}")))
+                .field("code", known(row.sass.as_ref()))
+                .field("PTX", known(row.ptx.as_ref()))
+                .maybe("CUDA runtime", row.cudart.as_ref())
+                .maybe("cuBLAS", row.cublas.as_ref())
+                .maybe("cuDNN", row.cudnn.as_ref())
+                .maybe("NCCL", row.nccl.as_ref())
+                .sources(frameworks.table.resolve(&row.source))
+        });
+        return Ok(Answer {
+            tables: TABLES.to_vec(),
+            rows: found.iter().map(value).collect(),
+            view: View::Sheets(sheets.collect()),
+        });
+    }
+    let rows: Vec<_> = frameworks.jax_plugin.iter().collect();
     Ok(answer(&rows, vec!["plugin", "version", "released", "driver", "built with", "code", "PTX"], |row| {
         vec![
             row.package.clone(),
@@ -261,18 +278,22 @@ pub(super) fn jax(facts: &Facts, name: Option<&str>) -> Result<Answer, Failure> 
 
 pub(super) fn tensorrt(facts: &Facts, name: Option<&str>) -> Result<Answer, Failure> {
     let frameworks = facts.frameworks();
-    let rows: Vec<_> = match name {
-        None => frameworks.tensorrt.iter().collect(),
-        Some(name) => {
-            let asked = version(name, "10.13.2")?;
-            // A build such as 10.13.2.6 belongs to the release before its last number.
-            let fits =
-                |row: &&cudock_facts::tables::TensorRt| asked.release().starts_with(row.version.release());
-            let found = frameworks.tensorrt.iter().filter(fits).max_by_key(|row| row.version.release().len());
-            let unknown = || unknown("TensorRT", &asked, frameworks.tensorrt.iter().map(|row| &row.version));
-            vec![found.ok_or_else(unknown)?]
-        }
-    };
+    if let Some(name) = name {
+        let asked = version(name, "10.13.2")?;
+        // A build such as 10.13.2.6 belongs to the release before its last number.
+        let fits = |row: &&cudock_facts::tables::TensorRt| asked.release().starts_with(row.version.release());
+        let found = frameworks.tensorrt.iter().filter(fits).max_by_key(|row| row.version.release().len());
+        let unknown = || unknown("TensorRT", &asked, frameworks.tensorrt.iter().map(|row| &row.version));
+        let row = found.ok_or_else(unknown)?;
+        let sheet = Sheet::new(format!("TensorRT {asked}"))
+            .field("read from", read_from(&row.version, &asked))
+            .field("CUDA", joined(&row.cuda))
+            .maybe("cuDNN", row.cudnn.as_ref())
+            .maybe("note", row.note.as_ref())
+            .sources(frameworks.table.resolve(&row.source));
+        return Ok(one(value(row), sheet));
+    }
+    let rows: Vec<_> = frameworks.tensorrt.iter().collect();
     Ok(answer(&rows, vec!["TensorRT", "CUDA", "cuDNN"], |row| {
         vec![row.version.to_string(), joined(&row.cuda), row.cudnn.clone().unwrap_or_else(|| "-".to_owned())]
     }))

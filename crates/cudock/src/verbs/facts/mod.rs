@@ -4,6 +4,7 @@ mod azure;
 mod cuda;
 mod framework;
 mod image;
+mod package;
 mod sheet;
 
 use cudock_facts::Facts;
@@ -46,6 +47,7 @@ pub(super) fn run(facts: &Facts, words: &FactsArgs, format: Format) -> Result<Ou
         Some(Kind::Onnxruntime) => ("onnxruntime", framework::onnxruntime(facts, name)?),
         Some(Kind::Jax) => ("jax", framework::jax(facts, name)?),
         Some(Kind::Tensorrt) => ("tensorrt", framework::tensorrt(facts, name)?),
+        Some(Kind::Package) => ("package", package::package(facts, name)?),
         Some(Kind::Size) => ("size", azure::size(facts, words)?),
         Some(Kind::Service) => ("service", azure::service(facts, name)?),
         Some(Kind::Storage) => ("storage", azure::storage(facts, name)?),

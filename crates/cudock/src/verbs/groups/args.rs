@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::verbs::containers::NetworkChoice;
 
@@ -15,7 +15,8 @@ use crate::verbs::containers::NetworkChoice;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cudock up -f group.yaml
-  cudock up -f group.yaml --detach --publish 18080:8080
+  cudock up -f group.yaml --detach --publish 18080:8080 --timeout 10m
+  cudock up -f group.yaml --gpus none
   cudock up -f group.yaml --volume share=./data --network none
   cudock up examples/digits")]
 pub(crate) struct UpArgs {
@@ -30,6 +31,18 @@ pub(crate) struct UpArgs {
     /// Come back as soon as all containers run and are ready
     #[arg(long, short)]
     pub(crate) detach: bool,
+
+    /// Stop waiting for readiness after this time and remove the group: 90s, 5m, 1h; 0 waits for ever
+    #[arg(long, value_name = "TIME", default_value = "5m", requires = "detach")]
+    pub(crate) timeout: String,
+
+    /// Leave the group running where --timeout has passed
+    #[arg(long, requires = "detach")]
+    pub(crate) keep: bool,
+
+    /// Run containers that ask for GPUs without any: none; `all` gives what the file asks for
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = GpuChoice::All)]
+    pub(crate) gpus: GpuChoice,
 
     /// A name in place of the file's
     #[arg(long)]
@@ -64,6 +77,15 @@ pub(crate) struct UpArgs {
     /// Use what the cache holds, and fetch nothing
     #[arg(long)]
     pub(crate) offline: bool,
+}
+
+/// Which GPUs the containers of a group get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GpuChoice {
+    /// What the file asks for
+    All,
+    /// None, whatever the file asks for
+    None,
 }
 
 /// Stop a group and remove everything of it

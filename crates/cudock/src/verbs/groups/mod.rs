@@ -9,8 +9,12 @@ use std::path::Path;
 
 use clap::Parser;
 use cudock_group::restart::GroupState;
+use cudock_group::{Group, ProbeAction};
+use cudock_runtime::engine::LogRequest;
 use cudock_runtime::engine::builtin::Builtin;
-use cudock_runtime::group::{self, Connection, GroupDir, GroupLock, Handover, Started};
+use cudock_runtime::group::{
+    self, Connection, GroupDir, GroupLock, Handover, MemberPhase, MemberStatus, Started,
+};
 use cudock_runtime::home::Home;
 use cudock_runtime::{reexec, rootless};
 
@@ -19,8 +23,11 @@ use self::read::Source;
 use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Outcome};
 use crate::output::{BOLD, Format, json, line, styled};
-use crate::verbs::containers::{Wish, home, opener};
+use crate::verbs::containers::{Fetch, Wish, duration, home, opener};
 use crate::verbs::serve;
+
+/// So many lines of each container are shown of a group that did not become ready.
+const LAST_LINES: usize = 5;
 
 /// `cudock up`.
 pub(crate) fn up(words: &UpArgs) -> Result<Outcome, Failure> {
@@ -67,22 +74,67 @@ fn up_group(words: &UpArgs, file: &Path) -> Result<Outcome, Failure> {
     request::stand_beside(file)?;
     let engine = Builtin {
         home,
-        open: opener(Wish { platform: None, offline: words.offline }),
+        open: opener(Wish { platform: None, offline: words.offline }, Fetch::default()),
         progress: Box::new(crate::verbs::progress::Lines::default()),
     };
+    let limit = Some(duration(&words.timeout)?).filter(|limit| !limit.is_zero());
     let (dir, lock) = group::make(&engine, &reading.group, &settings)?;
-    let name = reading.group.name;
+    let name = reading.group.name.clone();
     let handover = Handover::new(text, name.clone(), engine.home.root().to_owned(), &settings);
     if !words.detach {
         // Comes back only with an error: the supervisor takes this process over.
         return Err(group::take_over(&dir, &lock, &handover)?.into());
     }
-    match group::start_detached(&dir, lock, &handover)? {
+    match group::start_detached(&dir, lock, &handover, limit)? {
         Started::Ready => {
             line(&name);
             Ok(Outcome::Yes)
         }
         Started::NotReady(why) => Err(not_ready(&engine.home, &name, &why)),
+        Started::TimedOut => timed_out(words, &engine.home, &dir, &reading.group),
+    }
+}
+
+/// The time for a group to become ready is over: says who is not and what it last answered, and removes the group.
+fn timed_out(words: &UpArgs, home: &Home, dir: &GroupDir, group: &Group) -> Result<Outcome, Failure> {
+    let name = &group.name;
+    let status = dir.status()?;
+    let waiting = status.iter().flat_map(|status| &status.containers).find(|container| {
+        let waits = container.phase != MemberPhase::Succeeded;
+        waits && (container.init || !container.ready)
+    });
+    let why = waiting.map_or_else(|| "it is not ready".to_owned(), |container| unready(group, container));
+    let failure = Failure::program(format!("group {name} is not ready after {}: {why}", words.timeout), 1);
+    if words.keep {
+        return Err(failure
+            .hint(format!("`cudock groups {name}` shows its containers; `cudock down {name}` ends it")));
+    }
+    if let Some(container) = waiting {
+        let request = LogRequest { tail: Some(LAST_LINES), ..LogRequest::default() };
+        anstream::eprintln!("{} {name}/{}:", styled(BOLD, "last lines of"), container.name);
+        group::logs(home, dir, request)?;
+    }
+    group::down(home, name, None)?;
+    Err(failure.hint("the group was removed; --keep leaves it running, --timeout TIME waits longer"))
+}
+
+/// Why a container is not ready, by its probe.
+fn unready(group: &Group, status: &MemberStatus) -> String {
+    let name = &status.name;
+    if status.init {
+        return format!("init container {name} is {}", status.phase.word());
+    }
+    let last = status.why.as_deref().unwrap_or("no answer yet");
+    let last = last.strip_prefix("not ready: ").unwrap_or(last);
+    let container = group.containers.iter().find(|container| container.name == *name);
+    match container.and_then(|container| container.readiness.as_ref()).map(|probe| &probe.action) {
+        None => format!("container {name} is {}: {last}", status.phase.word()),
+        Some(ProbeAction::Exec(command)) => {
+            format!("container {name}: readiness probe `{}`: {last}", command.join(" "))
+        }
+        Some(ProbeAction::HttpGet(get)) => {
+            format!("container {name}: readiness probe GET {} on port {}: {last}", get.path, get.port)
+        }
     }
 }
 

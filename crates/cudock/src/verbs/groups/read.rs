@@ -44,8 +44,7 @@ pub(super) fn source(folder: Option<&Path>, file: Option<&Path>) -> Result<Sourc
 
 /// Reads the file of a group.
 pub(super) fn group(file: &Path) -> Result<(String, Reading), Failure> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::input(format!("cannot read {}: {error}", file.display())))?;
+    let text = crate::input::text(file)?;
     match cudock_group::read(&text) {
         Ok(reading) => Ok((text, reading)),
         Err(error) => {
@@ -131,6 +130,12 @@ fn other_cards(group: &Group, settings: &Settings) -> Vec<String> {
         .iter()
         .filter_map(|container| Some((container.name.as_str(), container.resources.as_ref()?.gpu()?)));
     let wanted: Vec<_> = wanted.collect();
+    if settings.without_gpus {
+        return wanted
+            .iter()
+            .map(|(name, gpu)| format!("{name}: runs without GPUs, of which it asks for {}", gpu.count))
+            .collect();
+    }
     let root = settings.device_root.as_deref().or(settings.driver_root.as_deref()).unwrap_or(Path::new("/"));
     let Some(card) = (!wanted.is_empty()).then(|| card(root)).flatten() else { return Vec::new() };
     wanted.iter().filter_map(|(name, gpu)| Some(format!("{name}: {}", gpu.other_card(&card)?))).collect()

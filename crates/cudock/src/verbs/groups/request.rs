@@ -10,7 +10,7 @@ use cudock_runtime::group::Settings;
 use cudock_runtime::network::publications;
 use cudock_runtime::plan::{NetworkMode, NetworkPlan};
 
-use super::args::UpArgs;
+use super::args::{GpuChoice, UpArgs};
 use crate::failure::{Failure, chain};
 use crate::verbs::containers::NetworkChoice;
 
@@ -21,6 +21,7 @@ pub(super) fn settings(words: &UpArgs, group: &Group) -> Result<Settings, Failur
         volumes: volumes(&words.volume)?,
         driver_root: words.driver_root.as_deref().map(folder).transpose()?,
         device_root: words.device_root.as_deref().map(folder).transpose()?,
+        without_gpus: words.gpus == GpuChoice::None,
     })
 }
 

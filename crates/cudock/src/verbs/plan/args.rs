@@ -41,7 +41,7 @@ pub(crate) struct PlanArgs {
     #[arg(value_name = "PATH")]
     pub(super) path: Option<PathBuf>,
 
-    /// How long the job computes, with the GPU kept busy: 40m, 3h, 7d
+    /// How long the job computes, with the GPU kept busy: 40m, 5h30m, 7d
     #[arg(long, value_name = "TIME", help_heading = WORK, allow_hyphen_values = true)]
     duration: Option<Span>,
 
@@ -89,11 +89,11 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "GPU=FACTOR", help_heading = WORK, value_parser = speed)]
     speed: Vec<(String, String)>,
 
-    /// The day it begins [default: today]
+    /// The day it begins, today or later [default: today]
     #[arg(long, value_name = "DATE", help_heading = WORK)]
     begins: Option<Date>,
 
-    /// Memory of each GPU
+    /// Memory of each GPU, with its unit: 40GB
     #[arg(long, value_name = "SIZE", help_heading = NEEDS, allow_hyphen_values = true)]
     gpu_memory: Option<ByteSize>,
 
@@ -166,11 +166,11 @@ pub(crate) struct PlanArgs {
     budget: Option<String>,
 
     /// Spot machines too, which can be taken away
-    #[arg(long, help_heading = WISHES, overrides_with = "no_spot")]
+    #[arg(long, help_heading = WISHES, conflicts_with = "no_spot")]
     spot: bool,
 
     /// No Spot machines
-    #[arg(long, help_heading = WISHES, overrides_with = "spot")]
+    #[arg(long, help_heading = WISHES)]
     no_spot: bool,
 
     /// Evictions an hour of one Spot machine
@@ -190,7 +190,7 @@ pub(crate) struct PlanArgs {
     service: Vec<String>,
 
     /// Only these sizes
-    #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', help_heading = WISHES)]
+    #[arg(long, alias = "sku", value_name = "SIZE,SIZE", value_delimiter = ',', help_heading = WISHES)]
     size: Vec<String>,
 
     /// How much the service must do by itself

@@ -1,6 +1,6 @@
 //! What an image, a program or a project's own files say of where it runs.
 //!
-//! The subject is looked at once and judged for every size on sale, exactly as `cudock check --all-skus` does; sizes it
+//! The subject is looked at once and judged for every size on sale, exactly as `cudock check --all-sizes` does; sizes it
 //! does not run on leave the plan with that verdict's reason.
 
 mod image;
@@ -13,7 +13,6 @@ use std::path::Path;
 use cudock_compat::{Context, Judgement, Subject, Target, Verdict, gather, judge};
 use cudock_facts::Facts;
 use cudock_facts::finding::Severity;
-use cudock_facts::tables::Size;
 use cudock_facts::version::{Capability, Date};
 use cudock_plan::{Assumption, Verdicts};
 use cudock_project::Project;
@@ -128,7 +127,7 @@ fn of_project(facts: &Facts, path: &Path, today: Date) -> Inferred {
         }
     };
     // Without anything that could use a GPU, what would keep it from one does not matter.
-    if evidence.units.is_empty() {
+    if evidence.units.is_empty() && evidence.ranges.is_empty() {
         return Inferred::default();
     }
     let answers: Vec<Answer> = targets(facts, today)
@@ -144,21 +143,10 @@ fn of_project(facts: &Facts, path: &Path, today: Date) -> Inferred {
 
 /// Every size that can be had somewhere, and every profile.
 fn targets(facts: &Facts, today: Date) -> Vec<(String, Target)> {
-    let somewhere = |size: &&Size| {
-        let longer = || size.retired_on_by_region.values().any(|end| today < *end);
-        size.is_on_sale(today) || longer()
-    };
-    let sizes = facts.sizes().size.iter().filter(somewhere).filter_map(|size| {
-        let target = Target::of_size(facts, &size.name, None, today).ok()?;
-        Some((size.name.clone(), target))
-    });
-    let profiles = facts.services().profile.iter().filter_map(|profile| {
-        let mut target = Target::of_gpu(facts, &profile.gpu, None).ok()?;
-        target.sku = Some(profile.name.clone());
-        target.traits.cpu = Some("amd64".to_owned());
-        Some((profile.name.clone(), target))
-    });
-    sizes.chain(profiles).collect()
+    let sizes = Target::all_sizes(facts, None, today).into_iter();
+    let profiles = facts.services().profile.iter();
+    let profiles = profiles.filter_map(|profile| Target::of_profile(facts, profile).ok());
+    sizes.chain(profiles).filter_map(|target| Some((target.sku.clone()?, target))).collect()
 }
 
 /// What the tables call a processor.

@@ -22,6 +22,10 @@ struct Report<'a> {
     placements: Vec<Value>,
     /// Rank of the cheapest, the fastest and the one with the least management.
     choices: BTreeMap<&'static str, usize>,
+    /// Whether the fastest is told by published throughput, nothing having been measured.
+    fastest_by_published_throughput: bool,
+    /// Placements that would hold the workload, but that no source says the service has there.
+    unlisted: Vec<Value>,
     rejected: &'a [Rejection],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     nearest: Vec<&'a Rejection>,
@@ -34,6 +38,7 @@ struct Report<'a> {
 
 /// What else goes into the object.
 pub(super) struct Beside<'a> {
+    pub(super) unlisted: &'a [Shown],
     pub(super) relaxed: &'a [Relaxed],
     pub(super) crossovers: Option<&'a [Change]>,
     pub(super) tables: &'a [TableUsed],
@@ -49,6 +54,8 @@ pub(super) fn print(view: &View<'_>, placements: &[Shown], beside: &Beside<'_>) 
         considered: view.plan.considered(),
         placements: placements.iter().map(placement).collect(),
         choices: choices.collect(),
+        fastest_by_published_throughput: view.plan.compares_published(),
+        unlisted: beside.unlisted.iter().map(placement).collect(),
         rejected: view.plan.rejected(),
         nearest: if placements.is_empty() { view.plan.nearest() } else { Vec::new() },
         would_fit: beside.relaxed,

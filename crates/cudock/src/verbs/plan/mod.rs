@@ -30,6 +30,7 @@ use self::workload::Asked;
 use crate::cli::FormatWord;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output;
+use crate::verbs::other_verb;
 
 /// The tables an answer rests on.
 const TABLES: [&str; 6] =
@@ -37,6 +38,9 @@ const TABLES: [&str; 6] =
 
 /// How many placements people are shown.
 const TOP: usize = 10;
+
+/// How many of those that no source lists.
+const UNLISTED: usize = 3;
 
 pub(super) fn run(facts: &Facts, words: &PlanArgs, format: FormatWord) -> Result<Outcome, Failure> {
     let project = project(words.path.as_deref())?;
@@ -64,6 +68,10 @@ fn project(path: Option<&Path>) -> Result<Project, Failure> {
     let here = Path::new(".");
     let read = match path {
         Some(path) if path.is_dir() => Project::open(path),
+        Some(path) if path.is_file() && path.extension().is_none_or(|ending| ending != "toml") => {
+            let message = format!("{}: not a project file (cudock.toml)", path.display());
+            return Err(Failure::input(message).hint(other_verb(path)));
+        }
         Some(path) => Project::read(path),
         None if here.join(cudock_project::FILE_NAME).exists() => Project::open(here),
         None => Ok(Project::without_file(here)),
@@ -98,13 +106,16 @@ fn report(view: &View<'_>, words: &PlanArgs, format: FormatWord) -> Result<Outco
         (None, _) => usize::MAX,
     };
     let placements = view.placements(top, words.all_regions);
+    let most = if top == TOP && words.top.is_none() { UNLISTED } else { top };
+    let unlisted = view.unlisted(most, words.all_regions);
     let drawn =
         words.chart.as_ref().filter(|_| fits).map(|file| chart::drawn(view, file.as_deref())).transpose()?;
     let crossovers = drawn.as_ref().map(|drawn| drawn.changes.as_slice());
     match format {
         FormatWord::Json | FormatWord::Sarif => {
             let tables = output::tables_used(view.facts, &TABLES);
-            json::print(view, &placements, &Beside { relaxed: &relaxed, crossovers, tables: &tables });
+            let beside = Beside { unlisted: &unlisted, relaxed: &relaxed, crossovers, tables: &tables };
+            json::print(view, &placements, &beside);
         }
         FormatWord::Csv => csv::print(&placements),
         FormatWord::Text => {
@@ -116,6 +127,7 @@ fn report(view: &View<'_>, words: &PlanArgs, format: FormatWord) -> Result<Outco
             } else {
                 table::nothing(view, &relaxed);
             }
+            table::unlisted(view, &unlisted);
             table::rejected(view, words.all, fits);
             if let Some(drawn) = &drawn {
                 drawn.print();

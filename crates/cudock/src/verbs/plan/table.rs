@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use cudock_facts::finding::{Finding, Severity};
-use cudock_plan::{Placement, Rejection, ServiceKind};
+use cudock_plan::{Placement, Rejection, ServiceKind, codes};
 
 use super::grid::{Align, Grid};
 use super::relax::Relaxed;
@@ -20,6 +20,32 @@ pub(super) fn placements(view: &View<'_>, placements: &[Shown]) {
     let fitting = view.plan.ranked().len();
     let considered = words::thousands(&view.plan.considered().to_string());
     line(format!("\n{} of {considered} offers fit", words::thousands(&fitting.to_string())));
+    rows(view, placements);
+    if placements.iter().any(|shown| shown.other_regions > 0) {
+        line(styled(DIM, "+N: as cheap or dearer in N other regions; --all-regions lists them"));
+    }
+}
+
+/// What would fit, but that no source says the service has there: told apart, and never among the choices.
+pub(super) fn unlisted(view: &View<'_>, placements: &[Shown]) {
+    let Some(first) = placements.first() else { return };
+    let all = view.plan.unlisted_best_regions().len();
+    let more = match all.saturating_sub(placements.len()) {
+        0 => String::new(),
+        more => format!("; {more} more, with --format json"),
+    };
+    line(format!("\n{}{}", styled(BOLD, "not listed"), styled(DIM, &more)));
+    rows(view, placements);
+    let finding = first.placement.warnings.iter().find(|finding| finding.code == codes::NOT_LISTED);
+    if let Some(finding) = finding {
+        let (style, word) = severity_words(finding.severity);
+        let text = format!("no source says that these services have these sizes there [{}]", finding.code);
+        line(format!("  {} {text}", styled(style, word)));
+        line(output::wrapped("          fix: ", &finding.fix));
+    }
+}
+
+fn rows(view: &View<'_>, placements: &[Shown]) {
     let several = placements.iter().any(|shown| shown.placement.instances > 1);
     let (at_once, last) = if view.serves() {
         ("peak", ["longest wait", "USD/month", "USD/million"])
@@ -69,9 +95,6 @@ pub(super) fn placements(view: &View<'_>, placements: &[Shown]) {
         ]);
     }
     grid.print();
-    if placements.iter().any(|shown| shown.other_regions > 0) {
-        line(styled(DIM, "+N: as cheap or dearer in N other regions; --all-regions lists them"));
-    }
 }
 
 /// The three choices, in a line each.
@@ -79,8 +102,14 @@ pub(super) fn choices(view: &View<'_>, placements: &[Shown]) {
     line("");
     for name in ["cheapest", "fastest", "least management"] {
         if let Some(shown) = placements.iter().find(|shown| shown.best_at.contains(&name)) {
-            let text =
-                format!("#{} {}: {}", shown.rank, place(&shown.placement), price(view, &shown.placement));
+            let how = match name {
+                "fastest" if view.plan.compares_published() => {
+                    " (by published throughput of its GPU: nothing was measured)"
+                }
+                _ => "",
+            };
+            let (place, price) = (place(&shown.placement), price(view, &shown.placement));
+            let text = format!("#{} {place}: {price}{how}", shown.rank);
             let wrapped = output::wrapped(&" ".repeat(18), &text);
             line(format!(
                 "{}  {}",
@@ -221,7 +250,7 @@ pub(super) fn rejected(view: &View<'_>, all: bool, fits: bool) {
 /// all the nearest have been told.
 fn services(view: &View<'_>, fits: bool) {
     let present: BTreeSet<ServiceKind> =
-        view.plan.ranked().iter().map(|ranked| ranked.offer.service).collect();
+        view.plan.ranked().iter().chain(view.plan.unlisted()).map(|ranked| ranked.offer.service).collect();
     for service in ServiceKind::ALL.into_iter().filter(|service| !present.contains(service)) {
         let of_service =
             || view.plan.rejected().iter().filter(|rejection| rejection.service == Some(service));
@@ -254,7 +283,13 @@ pub(super) fn who(rejection: &Rejection) -> String {
 /// Nothing fits: what comes nearest, and what would have to give way.
 pub(super) fn nothing(view: &View<'_>, relaxed: &[Relaxed]) {
     let considered = words::thousands(&view.plan.considered().to_string());
-    line(format!("\n{}", styled(RED, &format!("none of {considered} offers fits"))));
+    let verdict = match view.plan.unlisted().len() {
+        0 => format!("none of {considered} offers fits"),
+        several => {
+            format!("none of {considered} offers is documented to fit; {several} that no source lists would")
+        }
+    };
+    line(format!("\n{}", styled(RED, &verdict)));
     let nearest = view.plan.nearest();
     if !nearest.is_empty() {
         line(styled(BOLD, "nearest"));

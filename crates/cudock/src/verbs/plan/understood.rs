@@ -64,7 +64,11 @@ fn work(view: &View<'_>) -> String {
 
 fn gpu(view: &View<'_>) -> String {
     let gpu = &view.workload.gpu;
-    let mut parts = vec![format!("{} with {} or more", gpu.per_instance, words::bytes(gpu.memory))];
+    let memory = match gpu.memory {
+        0 => "any memory".to_owned(),
+        bytes => format!("{} or more", words::bytes(bytes)),
+    };
+    let mut parts = vec![format!("{} with {memory}", gpu.per_instance)];
     parts.extend((!gpu.models.is_empty()).then(|| format!("{} only", gpu.models.join(" or "))));
     parts.extend(match (gpu.least_capability, gpu.greatest_capability) {
         (Some(least), Some(greatest)) if least == greatest => Some(format!("compute capability {least}")),
@@ -157,7 +161,7 @@ fn wanted(view: &View<'_>) -> String {
 
 /// How old the prices are: of the table, and of those that are shown.
 fn prices(view: &View<'_>, placements: &[Shown]) -> String {
-    let as_of = view.facts.prices().as_of;
+    let as_of = view.facts.prices().newest();
     let dates: BTreeSet<Date> = placements.iter().filter_map(|shown| shown.placement.price_date).collect();
     let read = match (dates.first(), dates.last()) {
         (Some(first), Some(last)) if first == last => format!("; those below were read {first}"),
@@ -166,5 +170,5 @@ fn prices(view: &View<'_>, placements: &[Shown]) -> String {
     };
     let age = view.today.days_since(as_of);
     let days = if age == 1 { "day" } else { "days" };
-    format!("USD without tax, table of {as_of} ({age} {days} old){read}")
+    format!("USD without tax, newest of {as_of} ({age} {days} old){read}")
 }

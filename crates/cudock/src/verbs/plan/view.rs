@@ -54,11 +54,22 @@ impl View<'_> {
 
     /// The first `top` placements, and below them those that are the best at something.
     pub(super) fn placements(&self, top: usize, all_regions: bool) -> Vec<Shown> {
-        let listed: Vec<&Ranked> =
-            if all_regions { self.plan.ranked().iter().collect() } else { self.plan.best_regions() };
+        let all = self.plan.ranked();
+        let listed = if all_regions { all.iter().collect() } else { self.plan.best_regions() };
+        self.shown(listed, all, top, all_regions)
+    }
+
+    /// The first `top` of what no source lists, numbered by themselves.
+    pub(super) fn unlisted(&self, top: usize, all_regions: bool) -> Vec<Shown> {
+        let all = self.plan.unlisted();
+        let listed = if all_regions { all.iter().collect() } else { self.plan.unlisted_best_regions() };
+        self.shown(listed, all, top, all_regions)
+    }
+
+    fn shown(&self, listed: Vec<&Ranked>, all: &[Ranked], top: usize, all_regions: bool) -> Vec<Shown> {
         let choices = choices(self.plan);
         let mut regions: HashMap<_, usize> = HashMap::new();
-        for ranked in self.plan.ranked() {
+        for ranked in all {
             let offer = &ranked.offer;
             *regions.entry((offer.service, offer.size, offer.priority)).or_default() += 1;
         }

@@ -23,7 +23,7 @@ use cudock_facts::version::Date;
 use cudock_plan::{Verdicts, Workload};
 use cudock_project::{Project, ProjectError};
 
-use self::asking::Asking;
+use self::asking::{Asking, either};
 pub(crate) use self::flags::PlanFlags;
 use super::infer::{self, Inferred};
 use crate::failure::{Failure, chain};
@@ -62,8 +62,22 @@ impl Asking<'_> {
         let spot = self.spot(&work)?;
         let wishes = self.wishes(&work)?;
         self.assumptions.extend(inferred.assumptions.iter().cloned());
-        let begins = self.flags.begins.or(self.file().workload.begins).unwrap_or(self.today);
+        let begins = self.begins()?;
         Ok(Workload { work, gpu, machine, data, start, spot, wishes, begins, assumptions: self.assumptions })
+    }
+}
+
+impl Asking<'_> {
+    /// The day it begins. What was on sale in the past is no longer to be had.
+    fn begins(&self) -> Result<Date, Failure> {
+        let given = either(self.flags.begins, "--begins", self.file().workload.begins, "workload.begins");
+        match given {
+            Some((day, given)) if day < self.today => {
+                let problem = format!("{day} is in the past; today is {}", self.today);
+                Err(self.wrong(given, problem, None).hint("leave it out to begin today, or name a later day"))
+            }
+            other => Ok(other.map_or(self.today, |(day, _)| day)),
+        }
     }
 }
 

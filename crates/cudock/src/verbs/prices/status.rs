@@ -76,10 +76,11 @@ impl Table {
             oldest,
             newest,
         });
-        let age_days = day.days_since(prices.as_of);
+        let as_of = prices.newest();
+        let age_days = day.days_since(as_of);
         Self {
             path,
-            as_of: prices.as_of,
+            as_of,
             age_days,
             stale: age_days > STALE_AFTER_DAYS,
             rows,

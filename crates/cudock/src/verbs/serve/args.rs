@@ -13,7 +13,7 @@ use crate::env;
 /// WHAT is a model file, a project (a folder with a cudock.toml), or a folder of models: NAME.onnx, NAME/model.onnx or
 /// NAME/VERSION/model.onnx. Speaks `POST /predict`, the Open Inference Protocol v2 over REST and gRPC on one port,
 /// and shows a page with live figures at `/`. See docs/serve.md.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(after_help = "Examples:
   cudock serve examples/digits
@@ -126,11 +126,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_body: Option<ByteSize>,
 
-    /// Most bytes of requests held at once; beyond them requests are refused with 429 [default: 1GiB]
+    /// Limit the memory of requests and answers held at once; beyond it requests get 429 [default: 1GiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
 
-    /// Most connections at once
+    /// Limit connections at once; idle ones make room for new ones
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) connections: usize,
 
@@ -138,7 +138,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N")]
     pub(crate) io_threads: Option<usize>,
 
-    /// How long a client may take to send a head or a piece of a body, or to read its answer [default: 30s]
+    /// Close connections that are idle or stall for so long [default: 30s]
     #[arg(long, value_name = "TIME")]
     pub(crate) client_timeout: Option<Span>,
 
@@ -146,7 +146,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) drain_timeout: Option<Span>,
 
-    /// File with one key a line; requests must send one of them
+    /// Require one of the keys in this file, one per line (`#` begins a comment)
     #[arg(long, value_name = "FILE", env = env::API_KEYS)]
     pub(crate) api_keys: Option<PathBuf>,
 

@@ -1,19 +1,53 @@
 //! Words as typed, and what `cudock.toml` says, become settings with every default resolved.
 
-use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use cudock_engine::Provider;
 use cudock_project::{ByteSize, DeviceChoice, FILE_NAME, Project, Serve, Span};
-use cudock_serve::{ApiKeys, Log, LogFormat, ModelSettings, ModelSource, ServeSettings, TlsFiles};
+use cudock_serve::{
+    ApiKeys, KeysError, Log, LogFormat, ModelSettings, ModelSettingsFor, ModelSource, ServeSettings, TlsFiles,
+};
 use cudock_tensor::Limits;
 
 use super::args::{DeviceWord, LogWord, ServeArgs};
 use super::{devices, engine, runtime};
 use crate::failure::{Failure, chain};
+
+/// The least memory a server can do with.
+const LEAST_MEMORY: usize = 1 << 20;
+
+/// Counts beyond these are mistakes: each unit takes memory, a thread or a file descriptor from the start.
+const MOST: [(&str, usize); 6] = [
+    ("max-batch", 65_536),
+    ("lanes", 64),
+    ("sessions", 64),
+    ("threads", 1024),
+    ("io-threads", 256),
+    ("queue-rows", 10_000_000),
+];
+
+/// Refuses counts that no machine can serve.
+fn refuse_excess(words: &ServeArgs, file: &Serve) -> Result<(), Failure> {
+    let given = [
+        words.max_batch.or(file.max_batch),
+        words.lanes.or(file.lanes),
+        words.sessions.or(file.sessions),
+        words.threads.or(file.threads),
+        words.io_threads,
+        words.queue_rows.or(file.queue_rows),
+    ];
+    for ((name, most), given) in MOST.into_iter().zip(given) {
+        if let Some(given) = given.filter(|given| *given > most) {
+            return Err(Failure::input(format!("--{name} {given} is too large"))
+                .hint(format!("the largest value is {most}")));
+        }
+    }
+    Ok(())
+}
 
 /// Settings of a server.
 pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
@@ -21,13 +55,16 @@ pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
     let device = device(words, &file);
     let on_gpu = device != DeviceChoice::Cpu;
     let processors = thread::available_parallelism().map_or(1, usize::from);
-    let body = bytes(words.max_body, file.max_body, 64 << 20);
+    let memory = bytes(words.memory, file.memory, 1 << 30).max(LEAST_MEMORY);
+    // A body that cannot fit into memory is refused by its length, before it is sent.
+    let body = bytes(words.max_body, file.max_body, 64 << 20).min(memory);
+    refuse_excess(words, &file)?;
     Ok(ServeSettings {
         listen: addresses(words, file.listen.as_deref())?,
         // An engine on the CPU needs the processors more than the connections do.
         io_threads: words.io_threads.unwrap_or((processors / if on_gpu { 2 } else { 4 }).clamp(1, 8)),
         limits: Limits { body, elements: body, ..Limits::default() },
-        memory: bytes(words.memory, file.memory, 1 << 30).max(body),
+        memory,
         connections: words.connections.max(1),
         client_timeout: time(words.client_timeout, file.client_timeout, Duration::from_secs(30)),
         drain_timeout: time(words.drain_timeout, file.drain_timeout, Duration::from_secs(30)),
@@ -38,7 +75,7 @@ pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
             .zip(words.tls_key.clone())
             .map(|(certificate, key)| TlsFiles { certificate, key }),
         models,
-        model: model(words, &file, device, processors)?,
+        model_settings: model_settings(words, file.clone(), device, processors)?,
         watch: words.watch || file.watch.unwrap_or(false),
         start_engine: engine::starter()?,
         read_devices: devices::reader(on_gpu),
@@ -70,12 +107,45 @@ fn device(words: &ServeArgs, file: &Serve) -> DeviceChoice {
     }
 }
 
-/// How each model is run.
+/// How each model is run: as the server's settings say, unless its own say otherwise. The server's are tried at once,
+/// so that a mistake in them ends the command.
+fn model_settings(
+    args: &ServeArgs,
+    server: Serve,
+    device: DeviceChoice,
+    processors: usize,
+) -> Result<ModelSettingsFor, Failure> {
+    let library = runtime::provide(device != DeviceChoice::Cpu, args.offline)?;
+    let common = model(args, &server, device, processors, &library)?;
+    let args = args.clone();
+    Ok(Arc::new(move |settings_file| {
+        let Some(path) = settings_file.filter(|path| path.exists()) else { return Ok(common.clone()) };
+        let own = own_settings(path)?;
+        model(&args, &own.over(&server), device, processors, &library)
+            .map_err(|failure| format!("{}: {}", path.display(), failure.message()))
+    }))
+}
+
+/// The settings of one model of several, out of the `cudock.toml` beside it.
+fn own_settings(path: &Path) -> Result<Serve, String> {
+    let manifest = Project::read(path).map_err(|error| chain(&error))?.manifest;
+    let serve = manifest.serve.clone();
+    let rest = cudock_project::Manifest { serve: Serve::default(), ..manifest };
+    if rest != cudock_project::Manifest::default() {
+        return Err(format!("{}: only [serve] applies to one model of several", path.display()));
+    }
+    match serve.server_key() {
+        Some(key) => Err(format!("{}: `{key}` is a setting of the whole server", path.display())),
+        None => Ok(serve),
+    }
+}
+
 fn model(
     words: &ServeArgs,
     file: &Serve,
     device: DeviceChoice,
     processors: usize,
+    library: &runtime::EngineLibrary,
 ) -> Result<ModelSettings, Failure> {
     let on_gpu = device != DeviceChoice::Cpu;
     let max_batch = words.max_batch.or(file.max_batch).unwrap_or(if on_gpu { 128 } else { 32 }).max(1);
@@ -97,10 +167,9 @@ fn model(
     let sessions = words.sessions.or(file.sessions).unwrap_or(1).max(1);
     // A second lane lets the copies of one batch overlap the work on another.
     let lanes = words.lanes.or(file.lanes).unwrap_or(if on_gpu { 2 } else { 1 }).max(sessions);
-    let library = runtime::provide(on_gpu, words.offline)?;
     Ok(ModelSettings {
-        library: library.library,
-        library_path: library.library_path,
+        library: library.library.clone(),
+        library_path: library.library_path.clone(),
         providers: match device {
             DeviceChoice::TensorRt => vec![Provider::TensorRt, Provider::Cuda, Provider::Cpu],
             DeviceChoice::Cuda => vec![Provider::Cuda, Provider::Cpu],
@@ -151,6 +220,9 @@ fn sorted(words: &[usize], file: Option<&[usize]>) -> Vec<usize> {
 /// What is to be served, and what its `cudock.toml` says.
 fn source(words: &ServeArgs) -> Result<(ModelSource, Serve), Failure> {
     let what = &words.what;
+    if let Some(failure) = not_onnx(what) {
+        return Err(failure);
+    }
     let stem = |path: &Path| {
         path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned())
     };
@@ -183,6 +255,45 @@ fn source(words: &ServeArgs) -> Result<(ModelSource, Serve), Failure> {
     Ok((models, project.manifest.serve))
 }
 
+/// Models of other formats, which must be exported to ONNX first.
+fn not_onnx(path: &Path) -> Option<Failure> {
+    let name = path.file_name()?.to_str()?;
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let is_saved_model = path.join("saved_model.pb").is_file();
+    let (format, export) = match extension {
+        _ if is_saved_model || name == "saved_model.pb" => (
+            "a TensorFlow SavedModel",
+            "python -m tf2onnx.convert --saved-model DIR --output model.onnx (pip install tf2onnx)",
+        ),
+        "pt" | "pth" | "pt2" | "ckpt" | "bin" => (
+            "a PyTorch model",
+            "torch.onnx.export(model, (example,), \"model.onnx\", dynamo=True, dynamic_shapes=...) in Python",
+        ),
+        "safetensors" => (
+            "a safetensors file, which holds weights without the model",
+            "load it in Python, then torch.onnx.export(model, (example,), \"model.onnx\", dynamo=True)",
+        ),
+        "h5" | "keras" => {
+            ("a Keras model", "model.export(\"model.onnx\", format=\"onnx\") in Python (Keras 3)")
+        }
+        "tflite" => {
+            ("a TensorFlow Lite model", "python -m tf2onnx.convert --tflite FILE --output model.onnx")
+        }
+        "pkl" | "joblib" => (
+            "a pickled model",
+            "skl2onnx.to_onnx(model, X[:1], options={id(model): {\"zipmap\": False}}) in Python (pip install skl2onnx)",
+        ),
+        _ => return None,
+    };
+    Some(
+        Failure::input(format!(
+            "cannot serve {}: it is {format}, and serve runs ONNX models",
+            path.display()
+        ))
+        .hint(format!("export it first: {export}")),
+    )
+}
+
 fn addresses(words: &ServeArgs, file: Option<&[String]>) -> Result<Vec<SocketAddr>, Failure> {
     if let Some(port) = words.port {
         return Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))]);
@@ -205,12 +316,14 @@ fn addresses(words: &ServeArgs, file: Option<&[String]>) -> Result<Vec<SocketAdd
 }
 
 fn keys(file: Option<&Path>) -> Result<ApiKeys, Failure> {
-    let Some(file) = file else { return Ok(ApiKeys::new([])) };
-    let text = fs::read_to_string(file)
-        .map_err(|error| Failure::input(format!("cannot read the keys in {}: {error}", file.display())))?;
-    if text.trim().is_empty() {
-        return Err(Failure::input(format!("{} holds no key", file.display()))
-            .hint("write one key a line, or leave --api-keys out to let everybody ask"));
-    }
-    Ok(ApiKeys::new(text.lines()))
+    let Some(file) = file else { return Ok(ApiKeys::default()) };
+    ApiKeys::from_file(file).map_err(|error| {
+        let failure = Failure::input(error.to_string());
+        match error {
+            KeysError::Empty { .. } => {
+                failure.hint("write one key per line, or omit --api-keys to serve everybody")
+            }
+            KeysError::Unreadable { .. } => failure,
+        }
+    })
 }

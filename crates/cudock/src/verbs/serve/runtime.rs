@@ -22,11 +22,16 @@ pub(crate) fn provide(on_gpu: bool, offline: bool) -> Result<EngineLibrary, Fail
     let facts = Facts::embedded();
     let package = if on_gpu { Package::OnnxruntimeGpu } else { Package::Onnxruntime };
     let environment = cudock_pypi::env::of_process();
-    let mut installer = Installer::from_environment(&environment)?;
-    installer.offline = offline;
-    installer.progress = Arc::new(Lines::default());
-    let machine = Machine::this(environment, std::env::current_dir().ok(), Some(installer.folder()));
-    let provided = ensure(package, &machine, &facts, &installer)?;
+    let cache = Installer::directory_in(&environment);
+    let machine = Machine::this(environment.clone(), std::env::current_dir().ok(), cache);
+    // A server that finds its library needs no home and writes nothing.
+    let installer = || {
+        let mut installer = Installer::from_environment(&environment)?;
+        installer.offline = offline;
+        installer.progress = Arc::new(Lines::default());
+        Ok(installer)
+    };
+    let provided = ensure(package, &machine, &facts, installer)?;
     if provided.fresh {
         anstream::eprintln!("{} {}", styled(DIM, "installed"), provided.found.library.display());
     }

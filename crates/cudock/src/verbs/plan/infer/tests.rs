@@ -13,8 +13,11 @@ use cudock_facts::Facts;
 use cudock_image::registry::{Algorithm, Digest};
 use cudock_project::Project;
 
+use cudock_compat::Target;
+use cudock_plan::{Catalog, ServiceKind};
+
 use super::{Inferred, beside, subject, targets};
-use crate::verbs::plan::workload::PlanFlags;
+use crate::verbs::plan::workload::{self, PlanFlags};
 
 fn looked_at(name: &str) -> Result<Inferred, String> {
     let flags = PlanFlags { image: Some(name.to_owned()), offline: true, ..PlanFlags::default() };
@@ -148,11 +151,41 @@ fn a_path_in_the_file_starts_in_its_folder_and_a_name_does_not() {
 }
 
 #[test]
-fn every_size_that_any_region_still_has_is_judged() {
-    let (facts, today) = (Facts::embedded(), "2026-11-15".parse().unwrap());
-    let names: Vec<String> = targets(&facts, today).into_iter().map(|(name, _)| name).collect();
-    let judged = |name: &str| names.iter().any(|judged| judged == name);
-    assert!(judged("Standard_NC4as_T4_v3") && judged("Consumption-GPU-NC8as-T4"), "{names:?}");
-    assert!(judged("Standard_NC6s_v3"), "one region has it until 2027");
-    assert!(!judged("Standard_NC6"), "it ended everywhere");
+fn check_and_plan_consider_the_same_sizes() {
+    let facts = Facts::embedded();
+    let today = "2026-11-16".parse().unwrap();
+    let judged: Vec<String> = targets(&facts, today).into_iter().map(|(name, _)| name).collect();
+    assert!(judged.iter().any(|name| name == "Consumption-GPU-NC8as-T4"), "{judged:?}");
+    let is_size = |name: &&str| facts.sizes().find(name).one().is_some();
+    let mut judged: Vec<&str> = judged.iter().map(String::as_str).filter(is_size).collect();
+    judged.sort_unstable();
+
+    let all = Target::all_sizes(&facts, None, today);
+    let mut checked: Vec<&str> = all.iter().filter_map(|target| target.sku.as_deref()).collect();
+    checked.sort_unstable();
+    assert_eq!(judged, checked, "what a plan has verdicts for is what check --all-skus looks at");
+
+    // The plan drops the others because they ended, or because no page describes them.
+    let flags = PlanFlags { duration: "1h".parse().ok(), ..PlanFlags::default() };
+    let project = Project::without_file(Path::new("."));
+    let asked =
+        workload::understand(&facts, &project, &flags, today).unwrap_or_else(|failure| panic!("{failure:?}"));
+    let catalog = Catalog::of(&facts);
+    let plan = cudock_plan::plan(&catalog, &facts, &asked.workload, &asked.verdicts);
+    let gone = |name: &str| {
+        let known = plan.rules(ServiceKind::Vm, name);
+        let ended = known.iter().any(|rule| !rule.holds && ["CD0801", "CD0812"].contains(&rule.code));
+        let barred = || {
+            let told = plan.rejected().iter();
+            let of_size =
+                told.filter(|one| one.size.as_deref() == Some(name) && one.service == Some(ServiceKind::Vm));
+            let codes: Vec<&str> = of_size.map(|one| one.code).collect();
+            codes.contains(&"CD0801") && plan.find(ServiceKind::Vm, name, None, None).is_none()
+        };
+        ended || barred()
+    };
+    let mut considered: Vec<&str> = catalog.sizes().map(|size| catalog.size_name(size)).collect();
+    considered.retain(|name| is_size(name) && !gone(name));
+    considered.sort_unstable();
+    assert_eq!(considered, checked);
 }

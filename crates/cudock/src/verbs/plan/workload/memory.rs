@@ -42,14 +42,18 @@ impl Asking<'_> {
         }
         let unread = self.unread_model.as_ref().map_or_else(String::new, |problem| format!("; {problem}"));
         let (gigabytes, whose) = if models.is_empty() {
-            (self.smallest(|_| true), "the smallest whole GPU on sale".to_owned())
+            (self.smallest(), "the smallest whole GPU on sale".to_owned())
         } else {
-            let wanted = |gpu: &str| models.iter().any(|model| model == gpu);
-            (self.smallest(wanted), format!("a whole {}", models.join(" or ")))
+            (self.least_memory(models), format!("the smallest {}", models.join(" or ")))
         };
-        let bytes = bytes(gigabytes.unwrap_or(0.0));
-        let source = format!("assumed: {whose}; give `gpu_memory`, --gpu-memory, or a model{unread}");
-        self.assume("needs.gpu_memory", megabytes(bytes), source);
+        let give = format!("give `gpu_memory`, --gpu-memory, or a model{unread}");
+        let Some(gigabytes) = gigabytes else {
+            let source = format!("the tables do not have the memory of {}; {give}", models.join(" or "));
+            self.assume("needs.gpu_memory", "any", source);
+            return Ok(0);
+        };
+        let bytes = bytes(gigabytes);
+        self.assume("needs.gpu_memory", megabytes(bytes), format!("assumed: {whose}; {give}"));
         Ok(bytes)
     }
 
@@ -76,19 +80,32 @@ impl Asking<'_> {
     }
 
     /// The least memory of a whole NVIDIA GPU among sizes on sale.
-    fn smallest(&self, wanted: impl Fn(&str) -> bool) -> Option<f64> {
+    fn smallest(&self) -> Option<f64> {
         let gpus = self.facts.gpus();
         let nvidia = |id: &str| {
             let row = gpus.gpu.iter().find(|gpu| gpu.id == id);
             row.is_some_and(|gpu| gpu.vendor == cudock_facts::tables::Vendor::Nvidia)
         };
-        let on_sale = self.facts.sizes().size.iter().filter(|size| size.is_on_sale(self.today));
+        let sizes = self.facts.sizes().size.iter();
+        let on_sale = sizes.filter(|size| size.is_on_sale(self.today));
         on_sale
             .filter(|size| size.gpu_count.is_some_and(|count| count >= 1.0))
-            .filter(|size| size.gpu.as_deref().is_some_and(|gpu| wanted(gpu) && nvidia(gpu)))
+            .filter(|size| size.gpu.as_deref().is_some_and(nvidia))
             .filter_map(|size| size.gpu_memory_gb)
             .filter(|gigabytes| gigabytes.is_finite())
             .min_by(f64::total_cmp)
+    }
+
+    /// The least memory that one of these GPUs has in any form, whether a size with it is on sale or not: a V100 is one
+    /// with 16 GB and one with 32 GB, and which of them fits is for the plan to find.
+    fn least_memory(&self, models: &[String]) -> Option<f64> {
+        let wanted = |gpu: &str| models.iter().any(|model| model == gpu);
+        let rows = self.facts.gpus().gpu.iter().filter(|row| wanted(&row.id));
+        let cards = rows.flat_map(|row| row.memory_gb.iter().copied().map(f64::from));
+        let sizes = self.facts.sizes().size.iter().filter(|size| size.gpu.as_deref().is_some_and(wanted));
+        let whole = sizes.filter(|size| size.gpu_count.is_some_and(|count| count >= 1.0));
+        let known = cards.chain(whole.filter_map(|size| size.gpu_memory_gb));
+        known.filter(|gigabytes| gigabytes.is_finite() && *gigabytes > 0.0).min_by(f64::total_cmp)
     }
 }
 

@@ -1,0 +1,109 @@
+//! The files of a build context, as far as they may be read.
+
+/// Files beside a Dockerfile. Paths are relative to the context's root, with `/` and without `.` or `..`.
+pub trait Files {
+    /// The text of a file, or nothing where there is none or it is too large to be one that people write.
+    fn text(&self, path: &str) -> Option<String>;
+
+    /// All files at or below a path; the path itself where it is a file. Implementations bound how many they list.
+    fn below(&self, path: &str) -> Vec<String>;
+}
+
+/// No files at all: only the text at hand is read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoFiles;
+
+impl Files for NoFiles {
+    fn text(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn below(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// `path` as seen from `directory`, without `.` and `..`. An absolute path stays itself.
+pub(super) fn join(directory: &str, path: &str) -> String {
+    let start = if path.starts_with('/') { "" } else { directory };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in start.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// The directory a path is in; empty at the root.
+pub(super) fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+/// Whether a name fits a pattern with `*` and `?`, as `COPY requirements*.txt` has it. A `*` does not cross a `/`.
+pub(super) fn fits(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut at, mut seen) = (0, 0);
+    // Where to resume: behind the last star, with one more byte given to it.
+    let mut resume: Option<(usize, usize)> = None;
+    while let Some(byte) = name.get(seen) {
+        match pattern.get(at) {
+            Some(b'*') => {
+                resume = Some((at + 1, seen));
+                at += 1;
+            }
+            Some(wanted) if wanted == byte || (*wanted == b'?' && *byte != b'/') => {
+                at += 1;
+                seen += 1;
+            }
+            _ => match resume {
+                Some((star, taken)) if name.get(taken) != Some(&b'/') => {
+                    resume = Some((star, taken + 1));
+                    (at, seen) = (star, taken + 1);
+                }
+                _ => return false,
+            },
+        }
+    }
+    pattern.get(at..).unwrap_or_default().iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_joined_without_leaving_the_root() {
+        let cases = [
+            ("app", "requirements.txt", "app/requirements.txt"),
+            ("app", "./a/../b.txt", "app/b.txt"),
+            ("app", "../../etc/passwd", "etc/passwd"),
+            ("app", "/srv/x", "srv/x"),
+            ("", ".", ""),
+        ];
+        for (directory, path, joined) in cases {
+            assert_eq!(join(directory, path), joined, "{directory} {path}");
+        }
+    }
+
+    #[test]
+    fn patterns_match_as_copy_takes_them() {
+        let cases = [
+            ("requirements*.txt", "requirements.txt", true),
+            ("requirements*.txt", "requirements-gpu.txt", true),
+            ("*.txt", "a/b.txt", false),
+            ("a?c", "abc", true),
+            ("a?c", "a/c", false),
+            ("*", "abc", true),
+            ("*a*b*c", "xxaxxbxxc", true),
+            ("*a*b*c", "xxaxxcxxb", false),
+        ];
+        for (pattern, name, expected) in cases {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}

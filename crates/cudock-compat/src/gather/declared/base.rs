@@ -1,0 +1,244 @@
+//! The base image of a Dockerfile: whether it exists, what it demands of the host and what it brings.
+
+use cudock_facts::Facts;
+use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
+use cudock_facts::lookup::{ImageTag, TagVerdict};
+use cudock_facts::tables::{Requirement, TagStatus, Tags};
+use cudock_facts::version::{CudaRelease, CudaVersion, DriverVersion};
+use pep440_rs::Version;
+
+use crate::codes;
+use crate::declared::{DeclaredImage, DeclaredPackage, Manager};
+use crate::evidence::{BuildFailure, CopyKind, DriverCopy, Evidence, Reach, Unread};
+
+/// What a base image brings.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Base {
+    /// The major of the CUDA runtime in it.
+    pub(super) cuda_major: Option<u8>,
+    /// Whether it holds CUDA's math libraries.
+    pub(super) libraries: bool,
+    /// The major of the cuDNN in it.
+    pub(super) cudnn: Option<u8>,
+    /// The framework in it.
+    pub(super) package: Option<DeclaredPackage>,
+    /// Whether all libraries that its framework needs are in it.
+    pub(super) is_complete: bool,
+}
+
+/// A reference without digest and registry's default names, and its tag.
+pub(super) fn split(reference: &str) -> (&str, &str) {
+    let name = reference.split_once('@').map_or(reference, |(name, _)| name);
+    let slash = name.rfind('/').map_or(0, |at| at + 1);
+    let colon = name.get(slash..).and_then(|last| last.find(':')).map(|at| at + slash);
+    let (repository, tag) = match colon {
+        Some(at) => (name.get(..at).unwrap_or(name), name.get(at + 1..).unwrap_or_default()),
+        None => (name, ""),
+    };
+    let mut repository = repository;
+    for prefix in
+        ["docker.io/", "index.docker.io/", "registry-1.docker.io/", "library/", "nvcr.io/nvidia/cuda"]
+    {
+        match repository.strip_prefix(prefix) {
+            Some("") => repository = "nvidia/cuda",
+            Some(rest) if !prefix.starts_with("nvcr") => repository = rest,
+            _ => {}
+        }
+    }
+    (repository, tag)
+}
+
+/// The CUDA toolkit in an image, by its tag.
+pub(super) fn toolkit_of_image(facts: &Facts, reference: &str) -> Option<CudaVersion> {
+    let (repository, tag) = split(reference);
+    if repository == "nvidia/cuda" {
+        let tag = ImageTag::parse(tag)?;
+        let cuda: CudaRelease = tag.cuda.parse().ok()?;
+        return tag.flavour.contains("devel").then(|| cuda.version());
+    }
+    let found = facts.images().framework_image(repository, tag)?;
+    found.cuda?.parse().ok()
+}
+
+/// Reads what the tables know of a base image, into the evidence.
+pub(super) fn read(facts: &Facts, image: &DeclaredImage, file: &str, evidence: &mut Evidence) -> Base {
+    let (repository, tag) = split(&image.reference);
+    let at = format!("{file}:{}", image.line);
+    if repository == "nvidia/cuda" {
+        return cuda(facts, image, tag, &at, evidence);
+    }
+    if let Some(renamed) = facts.images().renamed.iter().find(|row| row.repository == repository) {
+        let near = facts.images().nearest(tag);
+        evidence.build_failure = Some(missing(image, &at, &renamed.text, &near));
+        return Base::default();
+    }
+    if facts.images().plain.iter().any(|row| row.repository == repository) {
+        return Base::default();
+    }
+    if let Some(found) = facts.images().framework_image(repository, tag) {
+        return framework(facts, image, &found, evidence);
+    }
+    evidence.unread.push(Unread {
+        what: format!("the base image {}", image.reference),
+        at,
+        why: "is not in the tables".to_owned(),
+        fix: format!("check the base image by its own name: `cudock check {}`", image.reference),
+    });
+    Base::default()
+}
+
+fn missing(image: &DeclaredImage, at: &str, why: &str, near: &[String]) -> BuildFailure {
+    let reference = &image.reference;
+    let fix = near.first().map_or_else(
+        || "choose a tag that `cudock facts image` lists".to_owned(),
+        |near| format!("use nvidia/cuda:{near}"),
+    );
+    BuildFailure {
+        code: codes::BASE_IMAGE_MISSING,
+        reason: format!("the base image {reference} does not exist: {why}"),
+        evidence: vec![Seen::new(at.to_owned(), format!("FROM {reference}"))],
+        fix,
+        error: "manifest unknown".to_owned(),
+        message: format!("manifest for {reference} not found: manifest unknown"),
+    }
+}
+
+/// An nvidia/cuda image: its requirements, its cuda-compat, its libraries.
+fn cuda(facts: &Facts, image: &DeclaredImage, tag: &str, at: &str, evidence: &mut Evidence) -> Base {
+    let images = facts.images();
+    let Some(parsed) = ImageTag::parse(tag) else {
+        let why = match tag {
+            "" | "latest" => "nvidia/cuda has no tag `latest`".to_owned(),
+            tag => format!("`{tag}` is not a version, a flavor and a system"),
+        };
+        evidence.build_failure = Some(missing(image, at, &why, &images.nearest(tag)));
+        return Base::default();
+    };
+    let release = parsed.cuda.parse::<CudaRelease>().ok();
+    let newest = images.tag.iter().map(|row| row.cuda).max();
+    let ended = |message: String| Finding {
+        code: codes::BASE_IMAGE_ENDED,
+        severity: Severity::Warning,
+        message,
+        evidence: vec![Seen::new(at.to_owned(), format!("FROM {}", image.reference))],
+        fix: match images.successor(&parsed) {
+            Some(tag) => format!("use nvidia/cuda:{tag}"),
+            None => "choose a tag that `cudock facts image` lists".to_owned(),
+        },
+    };
+    let major = |tags: &Tags| tags.cudnn.first().and_then(|version| version.split('.').next()?.parse().ok());
+    let mut cudnn = None;
+    match images.tag(&parsed) {
+        TagVerdict::Exists(tags) => {
+            cudnn = major(tags);
+            if tags.status == TagStatus::Unsupported {
+                let message = format!(
+                    "NVIDIA ended support for the images of CUDA {}: their tags may be deleted at any time",
+                    tags.cuda
+                );
+                evidence.findings.push(ended(message));
+            }
+        }
+        TagVerdict::NotSeen(tags) => cudnn = major(tags),
+        // A release newer than the tables may well have come out.
+        TagVerdict::Missing { .. } if release > newest => {}
+        TagVerdict::Missing { reason, near } => {
+            let near = if near.is_empty() { images.nearest(tag) } else { near };
+            evidence.build_failure = Some(missing(image, at, &reason, &near));
+            return Base::default();
+        }
+    }
+    let Some(cuda) = release else { return Base::default() };
+    container(facts, cuda, evidence);
+    // Every one of these images holds the cuda-compat of its CUDA.
+    if let Some(branch) = facts.drivers().branch_with(cuda.version()) {
+        evidence.driver_copies.push(DriverCopy {
+            path: format!("{at}: {}", image.reference),
+            kind: CopyKind::Compat { driver: Some(DriverVersion::of_branch(branch.branch)), note: None },
+            reach: Reach::CompatPlace,
+        });
+    }
+    let flavour = parsed.flavour.as_str();
+    Base {
+        cuda_major: Some(cuda.version().major()),
+        libraries: flavour.contains("runtime") || flavour.contains("devel"),
+        cudnn: cudnn.filter(|_| flavour.contains("cudnn")),
+        ..Base::default()
+    }
+}
+
+/// The variables of an image of NVIDIA's.
+fn container(facts: &Facts, cuda: CudaRelease, evidence: &mut Evidence) {
+    let environment = &mut evidence.environment;
+    let mut set = |name: &str, value: String| {
+        environment.entry(name.to_owned()).or_insert(value);
+    };
+    set("CUDA_VERSION", cuda.to_string());
+    set("NVIDIA_VISIBLE_DEVICES", "all".to_owned());
+    set("NVIDIA_DRIVER_CAPABILITIES", "compute,utility".to_owned());
+    if let Some(row) = facts.images().requirement(cuda) {
+        set("NVIDIA_REQUIRE_CUDA", requirement(facts, row));
+    }
+}
+
+/// An image that holds a framework.
+fn framework(
+    facts: &Facts,
+    image: &DeclaredImage,
+    found: &cudock_facts::lookup::FoundFramework<'_>,
+    evidence: &mut Evidence,
+) -> Base {
+    let version: Option<Version> = found.version.parse().ok();
+    let cuda: Option<CudaVersion> = found.cuda.and_then(|cuda| cuda.parse().ok()).or_else(|| {
+        let tensorflow = version.as_ref().filter(|_| found.row.package == "tensorflow" && found.row.gpu)?;
+        facts.frameworks().tensorflow(tensorflow)?.cuda
+    });
+    // Those that rest on an image of nvidia/cuda keep its start gate.
+    let gate = cuda.filter(|_| found.row.gpu && found.row.is_on_cuda_image(found.flavour));
+    let release = gate.and_then(|cuda| {
+        let rows = facts.images().require.iter().filter(|row| row.cuda.version() == cuda);
+        rows.map(|row| row.cuda).max()
+    });
+    if let Some(release) = release {
+        container(facts, release, evidence);
+    }
+    let tag = found.cuda.map(|cuda| format!("cu{}", cuda.split('.').take(2).collect::<String>()));
+    Base {
+        cuda_major: cuda.map(CudaVersion::major),
+        libraries: found.row.gpu,
+        cudnn: None,
+        package: Some(DeclaredPackage {
+            name: found.row.package.clone(),
+            extras: Vec::new(),
+            exact: version,
+            range: None,
+            tag,
+            manager: Manager::Pip,
+            group: None,
+            exclusive: false,
+            file: None,
+            line: image.line,
+        }),
+        is_complete: found.row.gpu,
+    }
+}
+
+/// The variable's value, put together from the parts the tables have.
+fn requirement(facts: &Facts, row: &Requirement) -> String {
+    let brands = |name: &str| -> Vec<&str> {
+        let set = facts.images().brand_set.iter().find(|set| set.name == name);
+        set.map(|set| set.brands.iter().map(String::as_str).collect()).unwrap_or_default()
+    };
+    let mut alternatives = vec![format!("cuda>={}", row.minimum)];
+    for (name, branches) in
+        [("tesla", &row.tesla), ("with_geforce", &row.with_geforce), ("datacenter", &row.datacenter)]
+    {
+        for branch in branches {
+            for brand in brands(name) {
+                alternatives.push(format!("brand={brand},driver>={branch},driver<{}", branch + 1));
+            }
+        }
+    }
+    alternatives.extend(row.any_brand.iter().cloned());
+    alternatives.join(" ")
+}

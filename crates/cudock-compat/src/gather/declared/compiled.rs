@@ -1,0 +1,100 @@
+//! Programs that a text compiles: what their GPU code will be, by the compiler's options and its version.
+
+use cudock_facts::Facts;
+use cudock_facts::finding::Evidence as Seen;
+use cudock_facts::tables::Toolkit;
+use cudock_facts::version::{CudaVersion, PtxArch, SmArch, Variant};
+use cudock_host::frameworks::Support;
+
+use super::base::toolkit_of_image;
+use crate::codes;
+use crate::declared::{Compiled, Declared, Targets};
+use crate::evidence::{BuildFailure, Code, Evidence, Runtime, Unit, UnitKind};
+
+/// Adds what is compiled.
+pub(super) fn add(facts: &Facts, file: &str, declared: &Declared, evidence: &mut Evidence) {
+    for compiled in &declared.compiled {
+        let cuda = toolkit(facts, declared, compiled);
+        let toolkit = cuda.and_then(|cuda| facts.toolkits().toolkit(cuda));
+        let named = compiled.file.as_deref().unwrap_or(file);
+        let path = format!("{named}:{}", compiled.line);
+        if let Some(unsupported) = toolkit.and_then(|toolkit| unsupported(compiled, toolkit)) {
+            let cuda = cuda.map_or_else(String::new, |cuda| cuda.to_string());
+            evidence.build_failure.get_or_insert(BuildFailure {
+                code: codes::COMPILER_TARGET_UNSUPPORTED,
+                reason: format!("the nvcc of CUDA {cuda} does not support {unsupported}: the build fails"),
+                evidence: vec![Seen::new(path.clone(), compiled.name.clone())],
+                fix: format!(
+                    "leave {unsupported} out, or take a CUDA toolkit that supports it (`cudock facts cuda`)"
+                ),
+                error: "nvcc".to_owned(),
+                message: format!("nvcc fatal   : Unsupported gpu architecture '{unsupported}'"),
+            });
+        }
+        evidence.units.push(unit(compiled, path, cuda, toolkit));
+    }
+}
+
+/// The CUDA that compiles it: that of the stage's image, or one that was installed.
+fn toolkit(facts: &Facts, declared: &Declared, compiled: &Compiled) -> Option<CudaVersion> {
+    let installed = || {
+        let compilers = ["cuda-toolkit", "cuda-nvcc", "cuda-compiler", "cudatoolkit-dev"];
+        let mut packages = declared.cuda_packages.iter();
+        let is_compiler =
+            |name: &str| name == "cuda" || compilers.iter().any(|compiler| name.starts_with(compiler));
+        packages.find(|package| is_compiler(&package.name)).and_then(|package| package.cuda)
+    };
+    compiled.image.as_deref().and_then(|image| toolkit_of_image(facts, image)).or_else(installed)
+}
+
+/// The first target that the toolkit's compiler does not know.
+fn unsupported(compiled: &Compiled, toolkit: &Toolkit) -> Option<String> {
+    let Targets::Listed { sass, ptx } = &compiled.targets else { return None };
+    let knows = |arch: SmArch| toolkit.sass.contains(&arch);
+    let of_sass = sass.iter().copied().find(|arch| !knows(*arch)).map(|arch| arch.to_string());
+    let of_ptx = ptx.iter().find(|arch| !knows(SmArch::new(arch.capability(), arch.variant())));
+    let is_certain = !toolkit.partial && !compiled.is_extension;
+    of_sass.or_else(|| of_ptx.map(ToString::to_string)).filter(|_| is_certain)
+}
+
+fn unit(compiled: &Compiled, path: String, cuda: Option<CudaVersion>, toolkit: Option<&Toolkit>) -> Unit {
+    let isa = toolkit.map(|toolkit| toolkit.ptx_isa);
+    let code = match (&compiled.targets, toolkit) {
+        (Targets::Listed { sass, ptx }, _) => Code::Table { sass: sass.clone(), ptx: Some(ptx.clone()), isa },
+        (Targets::Unknown(why), _) => Code::Unknown(why.clone()),
+        (Targets::Default, Some(Toolkit { default_arch: Some(arch), .. })) => {
+            let ptx = PtxArch::new(arch.capability(), arch.variant());
+            Code::Table { sass: vec![*arch], ptx: Some(vec![ptx]), isa }
+        }
+        (Targets::All, Some(toolkit)) => {
+            let plain = toolkit.sass.iter().copied().filter(|arch| arch.variant() == Variant::Plain);
+            let sass: Vec<SmArch> = plain.collect();
+            let newest = sass.iter().max_by_key(|arch| arch.capability());
+            let ptx = newest.map(|arch| PtxArch::new(arch.capability(), arch.variant()));
+            Code::Table { ptx: Some(ptx.into_iter().collect()), sass, isa }
+        }
+        (Targets::Default | Targets::All, _) => Code::Unknown(
+            "it is compiled for the compiler's default architecture, and which CUDA compiles it is not told"
+                .to_owned(),
+        ),
+    };
+    let runtime = cuda.filter(|_| !compiled.is_extension).map(|cuda| Runtime {
+        major: cuda.major(),
+        version: Some(cuda),
+        linked_in: true,
+        path: path.clone(),
+    });
+    Unit {
+        name: compiled.name.clone(),
+        kind: if compiled.is_extension { UnitKind::Extension } else { UnitKind::Program },
+        path,
+        support: Support::Cuda,
+        runtime,
+        links_driver: false,
+        own_floor: None,
+        code,
+        missing: Vec::new(),
+        barred: None,
+        build: None,
+    }
+}

@@ -1,0 +1,333 @@
+//! Evidence from files that say what will be installed.
+
+mod base;
+mod compiled;
+mod index;
+mod ranges;
+mod settled;
+
+use cudock_facts::Facts;
+use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
+use cudock_facts::lookup::{TorchWheel, without_local};
+use cudock_facts::version::CudaVersion;
+use cudock_host::frameworks::{Build, Support, Without, builds};
+use cudock_host::host::{Distribution, PythonEnvironment, TorchBuildInfo};
+use pep440_rs::Version;
+
+use self::base::Base;
+use super::package_names::FRAMEWORKS;
+use super::{conflicts, package_names};
+use crate::codes;
+use crate::declared::{Declared, DeclaredPackage, Manager};
+use crate::evidence::{Code, Effect, Evidence, Missing, Range, SubjectKind, Unit, UnitKind, Unread};
+
+/// What a file says about GPUs, with the tables' help.
+pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch: &str) -> Evidence {
+    let mut evidence = Evidence {
+        subject: name.to_owned(),
+        kind: SubjectKind::Environment,
+        cpu: declared.platform.as_deref().and_then(|platform| platform.split('/').nth(1)).map(str::to_owned),
+        environment: declared.environment.clone(),
+        ..Evidence::default()
+    };
+    conflicts::check(facts, name, declared, &mut evidence);
+    let image = declared.base_image.as_ref();
+    let base = image.map(|image| base::read(facts, image, name, &mut evidence));
+    let declared = &settled::settle(declared, base.as_ref());
+    if let Some(failure) = index::not_there(facts, name, declared) {
+        evidence.build_failure.get_or_insert(failure);
+    }
+    let listed = declared.packages.len();
+    let declared = &package_names::with_pinned(facts, declared);
+    evidence.units.extend(frameworks(facts, name, declared, base.as_ref(), cpu_arch));
+    let frameworks_asked = declared.packages.iter().filter(|package| {
+        is_by_pip(package) && FRAMEWORKS.contains(&package.name.as_str()) && package.exact.is_none()
+    });
+    for package in frameworks_asked {
+        let variants = ranges::versions(facts, package).into_iter().filter_map(|version| {
+            let exact = ranges::pinned(declared, package, &version);
+            let mut units = frameworks(facts, name, &exact, base.as_ref(), cpu_arch).into_iter();
+            let is_it =
+                |unit: &Unit| unit.build.as_ref().is_some_and(|build| is_called(&build.name, &package.name));
+            Some((version.to_string(), units.find(is_it)?))
+        });
+        let variants: Vec<(String, Unit)> = variants.collect();
+        if variants.is_empty() {
+            evidence.units.push(unpinned(name, package));
+            continue;
+        }
+        let asked =
+            package.range.clone().or_else(|| package.tag.as_ref().map(|tag| format!("any version of {tag}")));
+        evidence.ranges.push(Range {
+            name: package.name.clone(),
+            asked: asked.unwrap_or_else(|| "any version".to_owned()),
+            path: place(name, package),
+            variants,
+        });
+    }
+    package_names::add(facts, name, declared, listed, &mut evidence);
+    compiled::add(facts, name, declared, &mut evidence);
+    if evidence.units.is_empty() && evidence.ranges.is_empty() && starts_nvidia_smi(declared) {
+        evidence.units.push(nvidia_smi(name));
+    }
+    unread(name, declared, &mut evidence);
+    evidence
+}
+
+/// What the text does not tell: what could decide is unread, the rest is worth a note.
+fn unread(name: &str, declared: &Declared, evidence: &mut Evidence) {
+    let fix = if declared.base_image.is_some() {
+        "build the image and check it: `cudock check docker-daemon:NAME`"
+    } else {
+        "check the lock file, or the built image"
+    };
+    for note in &declared.notes {
+        let at = format!("{}:{}", note.file.as_deref().unwrap_or(name), note.line);
+        if note.decides {
+            let (what, why) = (note.text.clone(), String::new());
+            evidence.unread.push(Unread { what, at, why, fix: fix.to_owned() });
+        } else {
+            evidence.findings.push(Finding {
+                code: codes::NOT_READ,
+                severity: Severity::Note,
+                message: note.text.clone(),
+                evidence: vec![Seen::new(at, note.text.clone())],
+                fix: fix.to_owned(),
+            });
+        }
+    }
+}
+
+/// The frameworks whose versions are known.
+fn frameworks(
+    facts: &Facts,
+    name: &str,
+    declared: &Declared,
+    base: Option<&Base>,
+    cpu_arch: &str,
+) -> Vec<Unit> {
+    let python = environment(facts, declared, cpu_arch);
+    let of_base = |build: &Build| {
+        let package = base.and_then(|base| base.package.as_ref())?;
+        let is_kept = declared.packages.contains(package) && is_called(&build.name, &package.name);
+        is_kept.then_some(base?)
+    };
+    let build = |mut build: Build| {
+        let of_base = of_base(&build);
+        // Images of PyTorch held conda's builds for long, of which the tables do not have the PTX.
+        if of_base.is_some() && build.name == "torch" {
+            build.ptx = None;
+        }
+        let missing = match of_base {
+            Some(base) if base.is_complete => Vec::new(),
+            _ => missing(declared, &build, base),
+        };
+        unit(declared, name, build, missing)
+    };
+    builds(facts, &python, cpu_arch).into_iter().map(build).collect()
+}
+
+/// Whether a build is of a package: pip's torch is conda's pytorch.
+fn is_called(build: &str, package: &str) -> bool {
+    build == package
+        || build == "torch" && package == "pytorch"
+        || build == "tensorflow" && package.starts_with("tensorflow")
+}
+
+/// Where a package is asked for.
+fn place(file: &str, package: &DeclaredPackage) -> String {
+    format!("{}:{}", package.file.as_deref().unwrap_or(file), package.line)
+}
+
+/// Whether the container starts the driver's own tool.
+fn starts_nvidia_smi(declared: &Declared) -> bool {
+    let words = declared.command.iter().flatten().flat_map(|word| word.split_whitespace());
+    let mut programs =
+        words.filter(|word| !["/bin/sh", "/bin/bash", "sh", "bash", "-c", "exec"].contains(word));
+    programs.next().is_some_and(|program| program == "nvidia-smi" || program.ends_with("/nvidia-smi"))
+}
+
+/// The driver's tool, which the container runtime brings along.
+fn nvidia_smi(file: &str) -> Unit {
+    Unit {
+        name: "nvidia-smi".to_owned(),
+        kind: UnitKind::Program,
+        path: file.to_owned(),
+        support: Support::Cuda,
+        runtime: None,
+        links_driver: false,
+        own_floor: None,
+        code: Code::None,
+        missing: Vec::new(),
+        barred: None,
+        build: None,
+    }
+}
+
+/// Builds of conda are not those of PyPI, which the tables list.
+fn is_by_pip(package: &DeclaredPackage) -> bool {
+    package.manager != Manager::Conda
+}
+
+/// The environment the file describes, as if it were installed.
+fn environment(facts: &Facts, declared: &Declared, cpu_arch: &str) -> PythonEnvironment {
+    let by_pip = || declared.packages.iter().filter(|package| is_by_pip(package));
+    let pinned = by_pip().filter_map(|package| {
+        let version = package.exact.clone()?;
+        // These are the same builds under another name.
+        let name = match package.name.as_str() {
+            "pytorch" => "torch".to_owned(),
+            "tensorflow-gpu" => "tensorflow".to_owned(),
+            name => name.to_owned(),
+        };
+        Some(Distribution { name, version, path: format!("line {}", package.line), requires: Vec::new() })
+    });
+    // JAX's extras bring a plugin of its own version.
+    let plugins =
+        by_pip().filter(|package| package.name == "jax" || package.name == "jaxlib").flat_map(|jax| {
+            cuda_of_jax(jax).into_iter().filter_map(|major| {
+                let (name, version) = (format!("jax-cuda{major}-plugin"), jax.exact.clone()?);
+                Some(Distribution { name, version, path: format!("line {}", jax.line), requires: Vec::new() })
+            })
+        });
+    let pinned = pinned.chain(plugins);
+    let torch = by_pip().find(|package| matches!(package.name.as_str(), "torch" | "pytorch"));
+    PythonEnvironment {
+        prefix: String::new(),
+        found_by: "file".to_owned(),
+        site_packages: Vec::new(),
+        distributions: pinned.collect(),
+        wheel_libraries: Vec::new(),
+        torch: torch.and_then(|torch| torch_build(facts, torch, cpu_arch)),
+    }
+}
+
+/// The CUDA majors that JAX's extras and the local versions of old jaxlib wheels (`0.4.7+cuda11.cudnn86`) name.
+fn cuda_of_jax(jax: &DeclaredPackage) -> Vec<String> {
+    let local = jax.exact.iter().flat_map(|version| version.local().iter().map(ToString::to_string));
+    let named = jax.extras.iter().cloned().chain(local);
+    named
+        .filter_map(|word| match word.strip_prefix("cuda")? {
+            // The extra without a number is CUDA 12's.
+            "" => Some("12".to_owned()),
+            rest => rest.get(..2).map(str::to_owned),
+        })
+        .collect()
+}
+
+/// Which build of torch a line means: its tag, or the one the index has.
+fn torch_build(facts: &Facts, package: &DeclaredPackage, cpu_arch: &str) -> Option<TorchBuildInfo> {
+    let version = package.exact.clone()?;
+    let local = version.local().iter().map(ToString::to_string).collect::<Vec<_>>().join(".");
+    let tag = package.tag.clone().or_else(|| Some(local).filter(|local| !local.is_empty()));
+    let frameworks = facts.frameworks();
+    let (cuda, hip) = match tag.as_deref() {
+        Some("cpu") => (None, None),
+        Some(rocm) if rocm.starts_with("rocm") => (None, Some(rocm.trim_start_matches("rocm").to_owned())),
+        Some(tag) => (CudaVersion::from_tag(tag), None),
+        // On arm, wheels of the public index had no CUDA for long.
+        None if cpu_arch == "aarch64" => {
+            (frameworks.torch(&version).and_then(|release| release.aarch64_cuda), None)
+        }
+        None => {
+            let row = frameworks.torch_build(&version, TorchWheel::Pypi).map(|build| build.cuda);
+            (row.or_else(|| frameworks.torch(&version).map(|release| release.cuda)), None)
+        }
+    };
+    // A version the tables do not know is not a CPU build.
+    let known = tag.is_some() || frameworks.torch(&version).is_some();
+    known.then(|| TorchBuildInfo { version: with_tag(&version, tag.as_deref()), cuda, hip })
+}
+
+fn with_tag(version: &Version, tag: Option<&str>) -> Version {
+    let plain = without_local(version);
+    tag.and_then(|tag| format!("{plain}+{tag}").parse().ok()).unwrap_or(plain)
+}
+
+/// Libraries that nothing in the file brings.
+fn missing(declared: &Declared, build: &Build, base: Option<&Base>) -> Vec<Missing> {
+    let Without::UsesCpu { .. } = build.without else { return Vec::new() };
+    let package = declared
+        .packages
+        .iter()
+        .find(|package| package.name == build.name || (build.name == "jax" && package.name == "jax"));
+    let extras = package.map(|package| package.extras.as_slice()).unwrap_or_default();
+    let brings_all = extras.iter().any(|extra| {
+        matches!(extra.as_str(), "and-cuda" | "cuda" | "cuda12" | "cuda13" | "cuda11-pip" | "cuda12-pip")
+    });
+    let torch = declared.packages.iter().any(|package| matches!(package.name.as_str(), "torch" | "pytorch"));
+    let conda =
+        declared.cuda_packages.iter().any(|found| found.cuda.is_some() || found.name.contains("cudatoolkit"));
+    if brings_all || torch || conda {
+        return Vec::new();
+    }
+    let by_base = |soname: &str| {
+        base.is_some_and(|base| {
+            if let Some(major) = soname.strip_prefix("libcudnn.so.") {
+                return base.cudnn.is_some_and(|own| own.to_string() == major);
+            }
+            let right = build.cuda_major.is_none_or(|major| base.cuda_major == Some(major));
+            right && base.cuda_major.is_some() && (base.libraries || soname.starts_with("libcudart"))
+        })
+    };
+    let by_wheel = |soname: &str| {
+        let stem =
+            soname.trim_start_matches("lib").split(".so").next().unwrap_or_default().to_ascii_lowercase();
+        let stem = if stem == "cudart" { "cuda-runtime".to_owned() } else { stem.replace("lt", "") };
+        declared.packages.iter().any(|package| package.name.starts_with(&format!("nvidia-{stem}")))
+    };
+    let absent = build.needs.iter().filter(|soname| !by_base(soname) && !by_wheel(soname));
+    // tensorflow-gpu takes CUDA from the system, which a list of packages does not describe.
+    let by_system = declared.base_image.is_none()
+        && declared.packages.iter().any(|package| package.name == "tensorflow-gpu");
+    let effect = if by_system && build.name == "tensorflow" { Effect::NotHere } else { Effect::UsesCpu };
+    absent
+        .map(|soname| Missing {
+            library: soname.clone(),
+            needed_by: build.path.clone().unwrap_or_default(),
+            version: None,
+            broken: None,
+            effect,
+        })
+        .collect()
+}
+
+fn unit(declared: &Declared, file: &str, build: Build, missing: Vec<Missing>) -> Unit {
+    let wanted =
+        if build.name == "torch" { ["torch", "pytorch"] } else { [build.name.as_str(), build.name.as_str()] };
+    let package = declared.packages.iter().find(|package| wanted.contains(&package.name.as_str()));
+    let path = package.map_or_else(|| format!("{file}:1"), |package| place(file, package));
+    Unit::of_build(build, path, None, missing)
+}
+
+/// A framework whose version is left open: what is installed is decided on the day.
+fn unpinned(file: &str, package: &DeclaredPackage) -> Unit {
+    let range = package.range.as_ref().map_or_else(String::new, |range| format!(" ({range})"));
+    let name = &package.name;
+    let why =
+        format!("the version of {name} is not pinned{range}: which build is installed is decided on the day");
+    open_question(
+        file,
+        package,
+        UnitKind::Framework,
+        why,
+        format!("pin it: {name}==VERSION, or check the lock file or the built image"),
+    )
+}
+
+/// A package of which the text does not tell what it will do.
+fn open_question(file: &str, package: &DeclaredPackage, kind: UnitKind, why: String, fix: String) -> Unit {
+    Unit {
+        name: package.name.clone(),
+        kind,
+        path: place(file, package),
+        support: Support::NotInTables { fix },
+        runtime: None,
+        links_driver: false,
+        own_floor: None,
+        code: Code::Unknown(why),
+        missing: Vec::new(),
+        barred: None,
+        build: None,
+    }
+}

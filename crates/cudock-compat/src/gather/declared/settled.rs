@@ -1,0 +1,57 @@
+//! What is installed in the end: of several requests for a package, the one that stands.
+
+use std::str::FromStr;
+
+use pep440_rs::VersionSpecifiers;
+
+use super::base::Base;
+use crate::declared::{Declared, DeclaredPackage};
+
+/// What is installed after all steps, with the framework of the base image first.
+pub(super) fn settle(declared: &Declared, base: Option<&Base>) -> Declared {
+    let of_base = base.and_then(|base| base.package.clone());
+    let of_base = of_base.filter(|package| !declared.upgraded.contains(&package.name));
+    let mut settled: Vec<DeclaredPackage> = Vec::new();
+    for package in of_base.into_iter().chain(declared.packages.iter().cloned()) {
+        let key = |package: &DeclaredPackage| {
+            if package.name == "pytorch" { "torch".to_owned() } else { package.name.clone() }
+        };
+        let earlier =
+            settled.iter().position(|known| key(known) == key(&package) && known.group == package.group);
+        let Some(earlier) = earlier.and_then(|at| settled.get_mut(at)) else {
+            settled.push(package);
+            continue;
+        };
+        if stands(earlier, &package) {
+            // Extras bring further packages to what is there already.
+            let extras = package
+                .extras
+                .into_iter()
+                .filter(|extra| !earlier.extras.contains(extra))
+                .collect::<Vec<_>>();
+            earlier.extras.extend(extras);
+        } else {
+            *earlier = package;
+        }
+    }
+    let mut all = declared.clone();
+    all.packages = settled;
+    all
+}
+
+/// Whether what is installed satisfies a later request.
+fn stands(earlier: &DeclaredPackage, later: &DeclaredPackage) -> bool {
+    match (&earlier.exact, &later.exact, &later.range) {
+        (Some(own), Some(wanted), _) => {
+            own == wanted
+                || !wanted.is_local() && own.clone().without_local() == *wanted && later.tag.is_none()
+        }
+        (_, Some(_), _) => false,
+        (Some(own), None, Some(range)) => {
+            let own = own.clone().without_local();
+            VersionSpecifiers::from_str(range).is_ok_and(|range| range.contains(&own))
+        }
+        (_, None, None) => true,
+        (None, None, Some(_)) => earlier.range.is_some() && earlier.range == later.range,
+    }
+}

@@ -1,0 +1,230 @@
+//! What packages mean for a GPU, by their names: which use one, which do not, and of which nothing is known.
+
+use std::collections::BTreeSet;
+
+use cudock_facts::Facts;
+use cudock_facts::lookup::{NamedCuda, PackageIndex, PackageUse};
+use cudock_facts::tables::{GpuPackage, GpuUse};
+use cudock_facts::version::CudaVersion;
+use cudock_host::frameworks::Support;
+use pep440_rs::{Version, VersionSpecifiers};
+
+use super::conda;
+use crate::declared::{Declared, DeclaredPackage, Manager};
+use crate::evidence::{Code, Evidence, PackageCode, Runtime, Unit, UnitKind, Unread};
+
+/// Frameworks that are judged by the tables of their builds.
+pub(crate) const FRAMEWORKS: [&str; 9] = [
+    "torch",
+    "pytorch",
+    "tensorflow",
+    "tensorflow-gpu",
+    "tensorflow-cpu",
+    "onnxruntime-gpu",
+    "onnxruntime",
+    "jax",
+    "jaxlib",
+];
+
+/// So many names of unknown packages are listed.
+const MOST_NAMES: usize = 8;
+
+/// The packages a file asks for, with those that they pin: vllm 0.9.2 brings torch 2.7.0.
+pub(crate) fn with_pinned(facts: &Facts, declared: &Declared) -> Declared {
+    let index = facts.packages().index();
+    let mut all = declared.clone();
+    let mut done: BTreeSet<&str> = BTreeSet::new();
+    for package in declared.packages.iter().filter(|package| package.manager == Manager::Pip) {
+        let Some(version) = package.exact.as_ref().filter(|_| done.insert(&package.name)) else { continue };
+        // Of what is not listed only frameworks matter: extensions are judged by them.
+        for (name, needs) in facts.packages().pins_of(&package.name, version) {
+            let same = |other: &&mut DeclaredPackage| row_name(&index, &other.name) == row_name(&index, name);
+            match all.packages.iter_mut().find(same) {
+                Some(listed) if listed.exact.is_none() && allows(listed.range.as_deref(), needs) => {
+                    listed.exact = Some(needs.clone());
+                }
+                Some(_) => {}
+                None if !FRAMEWORKS.contains(&name) => {}
+                None => all.packages.push(DeclaredPackage {
+                    name: name.to_owned(),
+                    extras: Vec::new(),
+                    exact: Some(needs.clone()),
+                    range: None,
+                    ..package.clone()
+                }),
+            }
+        }
+    }
+    all
+}
+
+/// Whether a range allows a version.
+pub(crate) fn allows(range: Option<&str>, version: &Version) -> bool {
+    range.is_none_or(|range| {
+        range.parse::<VersionSpecifiers>().is_ok_and(|specifiers| specifiers.contains(version))
+    })
+}
+
+/// The name of a package's row: `torch` for `pytorch`, `cupy` for `cupy-cuda12x`.
+fn row_name<'a>(index: &PackageIndex<'a>, name: &'a str) -> &'a str {
+    match index.find(name) {
+        PackageUse::Gpu(row, _) => &row.name,
+        _ => name,
+    }
+}
+
+/// Adds a unit for each package that uses a GPU and is not a framework of its own, and lists the unknown ones.
+///
+/// The first `listed` packages are those that the file names; the others are pinned by them.
+pub(crate) fn add(facts: &Facts, file: &str, declared: &Declared, listed: usize, evidence: &mut Evidence) {
+    let index = facts.packages().index();
+    let names = |packages: &'_ [DeclaredPackage]| -> BTreeSet<String> {
+        packages.iter().map(|package| row_name(&index, &package.name).to_owned()).collect()
+    };
+    let by_file = names(declared.packages.get(..listed).unwrap_or_default());
+    let listed = names(&declared.packages);
+    let mut unknown: Vec<&DeclaredPackage> = Vec::new();
+    // What needs other packages to do anything with a GPU.
+    let mut helpers: Vec<Unit> = Vec::new();
+    let plain: BTreeSet<&str> = declared.packages.iter().map(|package| package.name.as_str()).collect();
+    let mut done: BTreeSet<&str> = BTreeSet::new();
+    for package in &declared.packages {
+        let is_judged_there = package.manager == Manager::Conda && conda::is_framework(&package.name);
+        if is_judged_there || !done.insert(&package.name) {
+            continue;
+        }
+        let (row, cuda) = match index.find(&package.name) {
+            PackageUse::NoGpu if !asks_for_gpu(package) => continue,
+            PackageUse::NoGpu | PackageUse::Unknown => {
+                unknown.push(package);
+                continue;
+            }
+            PackageUse::Gpu(row, cuda) => (row, cuda),
+        };
+        let question = Question { file, package, row, cuda };
+        let runs_on_listed = row.on.iter().any(|wanted| listed.contains(wanted)) && !asks_for_gpu(package);
+        // Where the file names an extension and not the framework below it, the extension is what it is about.
+        let is_main = !row.on.is_empty() && !row.on.iter().any(|wanted| by_file.contains(wanted));
+        match row.uses {
+            GpuUse::Framework if FRAMEWORKS.contains(&package.name.as_str()) => {}
+            // Plugins of a framework: `jax-cuda12-plugin` is judged with jax.
+            GpuUse::Framework if plain.contains(row.name.as_str()) => {}
+            GpuUse::Wraps | GpuUse::Compiler if runs_on_listed => {}
+            GpuUse::Wraps => evidence.units.push(question.without_base()),
+            GpuUse::Library | GpuUse::Driver => helpers.push(question.unit()),
+            GpuUse::Code | GpuUse::Compiler if !row.on.is_empty() && !runs_on_listed => {
+                evidence.units.push(question.without_base());
+            }
+            GpuUse::Framework | GpuUse::Code | GpuUse::Compiler | GpuUse::OtherApi => {
+                let kind = if is_main { UnitKind::Framework } else { UnitKind::Extension };
+                evidence.units.push(Unit { kind, ..question.unit() });
+            }
+        }
+    }
+    evidence.units.extend(conda::units(facts, file, declared));
+    evidence.unread.extend(unread(file, &unknown));
+    if evidence.units.is_empty() && evidence.unread.is_empty() {
+        evidence.units.extend(helpers);
+    }
+}
+
+/// Whether an extra brings a GPU build of something: `rembg[gpu]`, `spacy[cuda12x]`.
+fn asks_for_gpu(package: &DeclaredPackage) -> bool {
+    package.extras.iter().any(|extra| extra == "gpu" || extra.starts_with("cuda") || extra.starts_with("cu1"))
+}
+
+/// One entry for all packages that are not in the tables.
+fn unread(file: &str, unknown: &[&DeclaredPackage]) -> Option<Unread> {
+    let first = unknown.first()?;
+    let names: BTreeSet<&str> = unknown.iter().map(|package| package.name.as_str()).collect();
+    let mut names: Vec<&str> = names.into_iter().collect();
+    let more = names.len().saturating_sub(MOST_NAMES);
+    let several = names.len() > 1;
+    names.truncate(MOST_NAMES);
+    let mut what = names.join(", ");
+    if more > 0 {
+        what = format!("{what} and {more} more packages");
+    }
+    Some(Unread {
+        what,
+        at: format!("{file}:{}", first.line),
+        why: format!("{} not in the tables of packages", if several { "are" } else { "is" }),
+        fix: installed(first),
+    })
+}
+
+/// How to find out what a package really holds.
+fn installed(package: &DeclaredPackage) -> String {
+    if package.manager == Manager::Conda {
+        return "check the installed environment: `cudock check \"$CONDA_PREFIX\" --gpu NAME`".to_owned();
+    }
+    let version = package.exact.as_ref().map_or_else(String::new, |version| format!("=={version}"));
+    format!(
+        "check the installed environment (`cudock check .venv`), or the wheel: `pip download --no-deps {}{version}`, then \
+         `cudock check FILE.whl`",
+        package.name
+    )
+}
+
+/// A package that uses a GPU, and where it is asked for.
+struct Question<'a> {
+    file: &'a str,
+    package: &'a DeclaredPackage,
+    row: &'a GpuPackage,
+    cuda: Option<NamedCuda>,
+}
+
+impl Question<'_> {
+    /// A package that runs on another, which nothing in the file brings.
+    fn without_base(&self) -> Unit {
+        let on = self.row.on.join(", ");
+        let one = if self.row.on.len() > 1 { "one of " } else { "" };
+        let why = format!("it runs on {one}{on}, which the file does not list");
+        let fix = format!(
+            "list {} with its version, or {}",
+            self.row.on.first().map_or("it", String::as_str),
+            installed(self.package)
+        );
+        Unit { support: Support::NotInTables { fix }, runtime: None, ..self.with(Code::Unknown(why)) }
+    }
+
+    fn unit(&self) -> Unit {
+        let (why, compiles) = match self.row.uses {
+            GpuUse::Driver => return self.with(Code::None),
+            GpuUse::Compiler => {
+                ("it compiles GPU code at run time, with a CUDA that the file does not tell", true)
+            }
+            GpuUse::OtherApi => ("it uses OpenCL or Vulkan, which is not checked", false),
+            GpuUse::Library => {
+                ("it is a library for other packages, and the file lists none that uses it", false)
+            }
+            _ => ("it has GPU code that is not in the tables", false),
+        };
+        let min_capability = self.row.min_capability;
+        let (why, fix) = (why.to_owned(), installed(self.package));
+        self.with(Code::Package(PackageCode { why, fix, compiles, min_capability }))
+    }
+
+    fn with(&self, code: Code) -> Unit {
+        let Self { file, package, row, cuda } = self;
+        let path = format!("{file}:{}", package.line);
+        let by_tag = package.tag.as_deref().and_then(CudaVersion::from_tag);
+        let by_release = || package.exact.as_ref().and_then(|version| row.cuda_major(version));
+        let major = by_tag.map(CudaVersion::major).or(cuda.map(|cuda| cuda.major)).or_else(by_release);
+        let version = by_tag.or(cuda.and_then(|cuda| cuda.version));
+        let shown = package.exact.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+        Unit {
+            name: format!("{}{shown}", package.name),
+            kind: UnitKind::Extension,
+            support: Support::Cuda,
+            runtime: major.map(|major| Runtime { major, version, linked_in: false, path: path.clone() }),
+            links_driver: false,
+            own_floor: None,
+            code,
+            missing: Vec::new(),
+            barred: None,
+            build: None,
+            path,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Python packages that are not a framework's own: extensions with GPU code, NVIDIA's libraries, and packages that make
+//! their GPU code when they run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cudock_facts::Facts;
+use cudock_facts::version::CudaVersion;
+use cudock_host::frameworks::Support;
+use cudock_host::python::normalised;
+
+use super::components::vendor_library;
+use super::contents::Contents;
+use super::frameworks::{CodeAt, code_file};
+use super::programs::toolkit_of;
+use super::survey::Survey;
+use crate::evidence::{Code, CodeFile, Role, Runtime, Unit, UnitKind};
+
+/// Directories of site-packages that hold NVIDIA's libraries or its tools, whatever their files are called.
+const NVIDIA_DIRECTORIES: [&str; 4] = ["nvidia", "tensorrt", "nvidia_cutlass_dsl", "cutlass"];
+
+/// `tensorrt_libs`, `tensorrt_lean_libs`, `tensorrt_rtx_libs`: but not `tensorrt_llm`.
+fn is_nvidias(top: &str) -> bool {
+    NVIDIA_DIRECTORIES.contains(&top) || (top.starts_with("tensorrt_") && top.ends_with("_libs"))
+}
+
+/// Profiling libraries: they hold a module or two, which say nothing about the package that brings them.
+const PROFILERS: [&str; 4] = ["libcupti", "libcheckpoint", "libnvperf", "libpcsampling"];
+
+/// The packages of an environment that have GPU code. Those of NVIDIA, and those that make their code at run time, are
+/// put aside in the survey: they count where there is nothing else.
+pub(crate) fn extensions(
+    facts: &Facts,
+    files: &dyn Contents,
+    sites: &[String],
+    survey: &mut Survey,
+) -> Vec<Unit> {
+    let owners = Owners::read(files, sites);
+    let mut groups: BTreeMap<String, Vec<CodeAt>> = BTreeMap::new();
+    let mut nvidias: BTreeMap<String, Vec<CodeAt>> = BTreeMap::new();
+    let mut rest = Vec::new();
+    for at in survey.code.drain(..) {
+        let Some(package) = owners.of(&at.path) else {
+            rest.push(at);
+            continue;
+        };
+        let file = at.path.rsplit('/').next().unwrap_or_default();
+        if PROFILERS.iter().any(|profiler| file.starts_with(profiler)) {
+            continue;
+        }
+        let group = if package.is_nvidias { &mut nvidias } else { &mut groups };
+        group.entry(package.name).or_default().push(at);
+    }
+    survey.code = rest;
+    let mut reaching: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut elsewhere = Vec::new();
+    for path in survey.reaching.drain(..) {
+        match owners.of(&path) {
+            Some(package) => reaching.entry(package.name).or_default().push(path),
+            None => elsewhere.push(path),
+        }
+    }
+    survey.reaching = elsewhere;
+    let with_code: BTreeSet<&String> = groups.keys().chain(nvidias.keys()).collect();
+    reaching.retain(|name, _| !with_code.contains(name));
+    survey
+        .nvidias
+        .extend(nvidias.into_iter().map(|(name, code)| package(facts, files, name, code, Role::Vendor)));
+    survey.compiling.extend(reaching.into_iter().map(|(name, paths)| at_run_time(name, &paths)));
+    groups.into_iter().map(|(name, code)| package(facts, files, name, code, Role::Framework)).collect()
+}
+
+/// A package with GPU code.
+pub(crate) fn package(
+    facts: &Facts,
+    files: &dyn Contents,
+    name: String,
+    code: Vec<CodeAt>,
+    role: Role,
+) -> Unit {
+    let path = code.first().map(|at| at.path.clone()).unwrap_or_default();
+    let runtime = runtime(facts, files, &code);
+    let in_role = |at: CodeAt| CodeFile { role, ..code_file(at, role) };
+    Unit {
+        name,
+        kind: if role == Role::Vendor { UnitKind::Library } else { UnitKind::Extension },
+        path,
+        support: Support::Cuda,
+        runtime,
+        links_driver: false,
+        own_floor: None,
+        code: Code::Files(code.into_iter().map(in_role).collect()),
+        missing: Vec::new(),
+        barred: None,
+        build: None,
+    }
+}
+
+/// A package that opens the driver and holds no GPU code.
+fn at_run_time(name: String, paths: &[String]) -> Unit {
+    let path = paths.first().cloned().unwrap_or_default();
+    let file = path.rsplit('/').next().unwrap_or_default();
+    Unit {
+        name,
+        kind: UnitKind::Extension,
+        support: Support::Cuda,
+        runtime: None,
+        links_driver: false,
+        own_floor: None,
+        code: Code::AtRunTime(format!("{file} loads the NVIDIA driver, and the package holds no GPU code")),
+        missing: Vec::new(),
+        barred: None,
+        build: None,
+        path,
+    }
+}
+
+/// The CUDA runtime of a package: the oldest of its files, because packages bring the same library for several CUDA
+/// versions and load the one that fits.
+fn runtime(facts: &Facts, files: &dyn Contents, code: &[CodeAt]) -> Option<Runtime> {
+    let found = |at: &CodeAt| {
+        let elf = files.elf(&at.path)?;
+        let needed = elf.linkage.needed.iter().find_map(|name| name.strip_prefix("libcudart.so."));
+        let ptx = at.code.patterns.iter().flat_map(|pattern| pattern.ptx.iter().map(|(_, isa)| *isa)).max();
+        let of_ptx = || {
+            let has_runtime = needed.is_some() || elf.words.runtime_inside;
+            ptx.filter(|_| has_runtime).and_then(|isa| toolkit_of(facts, isa))
+        };
+        let version: Option<CudaVersion> = at.code.toolkit.or_else(of_ptx);
+        let by_name = || needed.and_then(|major| major.split('.').next()?.parse().ok());
+        let major: u8 = version.map(CudaVersion::major).or_else(by_name)?;
+        Some(Runtime { major, version, linked_in: elf.words.runtime_inside, path: at.path.clone() })
+    };
+    code.iter().filter_map(found).min_by_key(|runtime| (runtime.major, runtime.version))
+}
+
+/// The package that a file of site-packages belongs to.
+struct Package {
+    name: String,
+    is_nvidias: bool,
+}
+
+/// Which distribution brought a file, by the lists that installers leave (`RECORD`).
+struct Owners<'s> {
+    sites: &'s [String],
+    by_path: BTreeMap<String, String>,
+}
+
+impl<'s> Owners<'s> {
+    fn read(files: &dyn Contents, sites: &'s [String]) -> Self {
+        let mut by_path = BTreeMap::new();
+        for site in sites {
+            for folder in files.names(site) {
+                let stem = folder.strip_suffix(".dist-info").and_then(|stem| stem.rsplit_once('-'));
+                let Some((name, version)) = stem else { continue };
+                let record = files.text(&format!("{site}/{folder}/RECORD")).unwrap_or_default();
+                let paths = record.lines().filter_map(|line| line.split(',').next());
+                for path in paths.filter(|path| path.contains(".so")) {
+                    by_path.insert(format!("{site}/{path}"), format!("{} {version}", normalised(name)));
+                }
+            }
+        }
+        Self { sites, by_path }
+    }
+
+    /// By the list, or by the directory below site-packages; none if it lies elsewhere.
+    fn of(&self, path: &str) -> Option<Package> {
+        let inside =
+            self.sites.iter().find_map(|site| path.strip_prefix(site.as_str())?.strip_prefix('/'))?;
+        let mut parts = inside.split('/');
+        let top = parts.next().unwrap_or(inside);
+        let is_nvidias = vendor_library(path).is_some() || is_nvidias(top);
+        let named = || match (top, parts.next()) {
+            ("nvidia", Some(component)) => format!("nvidia/{component}"),
+            // auditwheel puts libraries of `x` into `x.libs`.
+            _ => top
+                .split(".cpython")
+                .next()
+                .unwrap_or(top)
+                .trim_end_matches(".so")
+                .trim_end_matches(".libs")
+                .to_owned(),
+        };
+        Some(Package { name: self.by_path.get(path).cloned().unwrap_or_else(named), is_nvidias })
+    }
+}

@@ -1,0 +1,89 @@
+//! What a package does on a card, as far as its name, its CUDA and its documentation tell.
+
+use cudock_facts::finding::{Evidence as Seen, Severity};
+use cudock_facts::tables::Toolkit;
+use cudock_facts::version::Capability;
+use cudock_host::Verdict;
+
+use crate::codes;
+use crate::evidence::{PackageCode, Runtime, Unit};
+use crate::judge::{Case, Stop, fails, other_error};
+
+/// Whether the toolkits of a CUDA compile for a card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compiles {
+    /// All of them, or the one that is meant.
+    Yes,
+    /// None: they dropped it.
+    Dropped,
+    /// None, or only later ones: the card is newer. PTX may still run.
+    NotYet,
+}
+
+pub(super) fn package(
+    case: &mut Case<'_>,
+    unit: &Unit,
+    capability: Capability,
+    code: &PackageCode,
+) -> Result<Stop, Stop> {
+    let seen = vec![Seen::new(unit.path.clone(), unit.name.clone())];
+    if let Some(lowest) = code.min_capability.filter(|lowest| capability < *lowest) {
+        case.applies("R1", format!("{}: documented for {lowest} and newer", unit.name));
+        let reason =
+            format!("it supports compute capability {lowest} and newer, and the card has {capability}");
+        let message = format!("{}: {reason}", unit.name);
+        let fix = format!("use a card of capability {lowest} or newer, or a package that supports this one");
+        case.find(Severity::Error, codes::CARD_NOT_SUPPORTED, message, seen, fix);
+        return Err(fails(other_error("unsupported GPU", reason.clone()), reason));
+    }
+    let supports = unit.runtime.as_ref().and_then(|runtime| compiles(case, runtime, capability));
+    let cuda = unit.runtime.as_ref().map_or_else(String::new, |runtime| {
+        runtime.version.map_or_else(|| runtime.major.to_string(), |version| version.to_string())
+    });
+    match supports {
+        Some(Compiles::Dropped) => {
+            case.applies("R1", format!("{}: CUDA {cuda} has no target for {capability}", unit.name));
+            let reason =
+                format!("it is built for CUDA {cuda}, which no longer supports capability {capability}");
+            let fix = "take its package for an older CUDA";
+            case.find(Severity::Error, codes::NO_CODE_FOR_GPU, format!("{}: {reason}", unit.name), seen, fix);
+            Err(fails(case.cuda_error(209), reason))
+        }
+        Some(Compiles::Yes) if code.compiles => {
+            case.applies("S1", format!("{}: CUDA {cuda} compiles for {capability}", unit.name));
+            let reason = format!(
+                "it compiles its GPU code at run time, and CUDA {cuda} supports capability {capability}"
+            );
+            Ok(Stop { verdict: Verdict::Works, error: None, reason })
+        }
+        Some(Compiles::NotYet) => {
+            let reason =
+                format!("CUDA {cuda} is older than capability {capability}: only PTX in it could run");
+            let message = format!("{}: {reason}", unit.name);
+            case.find(Severity::Warning, codes::BUILD_UNKNOWN, message, seen, code.fix.clone());
+            Err(Stop { verdict: Verdict::Unknown, error: None, reason })
+        }
+        _ => {
+            let message = format!("{}: {}", unit.name, code.why);
+            case.find(Severity::Warning, codes::BUILD_UNKNOWN, message, seen, code.fix.clone());
+            Err(Stop { verdict: Verdict::Unknown, error: None, reason: code.why.clone() })
+        }
+    }
+}
+
+fn compiles(case: &Case<'_>, runtime: &Runtime, card: Capability) -> Option<Compiles> {
+    let meant = |toolkit: &&Toolkit| match runtime.version {
+        Some(version) => toolkit.cuda == version,
+        None => toolkit.cuda.major() == runtime.major,
+    };
+    let toolkits: Vec<&Toolkit> = case.facts.toolkits().toolkit.iter().filter(meant).collect();
+    let newest = toolkits.last()?.sass.iter().map(|code| code.capability()).max()?;
+    let runs = |toolkit: &&Toolkit| toolkit.sass.iter().any(|code| code.runs_on(card));
+    Some(if toolkits.iter().all(runs) {
+        Compiles::Yes
+    } else if toolkits.iter().any(runs) || card > newest {
+        Compiles::NotYet
+    } else {
+        Compiles::Dropped
+    })
+}

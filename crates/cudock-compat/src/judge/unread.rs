@@ -1,0 +1,34 @@
+//! What was not read keeps a verdict open: `cpu` needs positive evidence.
+
+use cudock_facts::finding::{Evidence as Seen, Severity};
+use cudock_host::Verdict;
+
+use super::{Case, Stop};
+use crate::codes;
+
+/// Turns a verdict of `cpu` into `unknown` where something was not read that could use the GPU, and lists what it was.
+pub(super) fn weigh(case: &mut Case<'_>, outcome: Stop) -> Stop {
+    let evidence = case.evidence;
+    let Some(first) = evidence.unread.first() else { return outcome };
+    // An error names what takes the GPU away, whatever else there is.
+    let is_open = outcome.verdict == Verdict::Cpu && outcome.error.is_none();
+    let is_unknown = is_open || outcome.verdict == Verdict::Unknown;
+    let severity = if is_unknown { Severity::Warning } else { Severity::Note };
+    for unread in &evidence.unread {
+        let seen = vec![Seen::new(unread.at.clone(), unread.what.clone())];
+        case.find(severity, codes::NOT_READ, unread.describe(), seen, unread.fix.clone());
+    }
+    if !is_open {
+        return outcome;
+    }
+    let more = match evidence.unread.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    let reason = if evidence.units.is_empty() {
+        format!("nothing that uses a GPU was found, but not all was read: {}{more}", first.describe())
+    } else {
+        format!("{}, but not all was read: {}{more}", outcome.reason, first.describe())
+    };
+    Stop { verdict: Verdict::Unknown, error: None, reason }
+}

@@ -1,0 +1,197 @@
+//! Whether rows of a batch answer for themselves.
+//!
+//! A model whose shapes say "any number of rows" may still mix them: a softmax over the first axis, a normalization over
+//! the batch. Requests of different clients must not share a batch of such a model. The same row is run twice in different
+//! company, in batches of the same size, so that the same kernels run: what comes out for it must not change.
+
+use std::time::Duration;
+
+use cudock_tensor::{DType, Signature, elements};
+
+use crate::{EngineError, Lane};
+
+/// Rows of the batches that are compared.
+const ROWS: usize = 2;
+/// How much an answer may change, as a share of its largest value. Kernels that add in any order and quantization over
+/// a batch change answers by less, rows that are mixed by far more.
+const TOLERANCE: f64 = 0.02;
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RowCheck {
+    /// Rows do not depend on each other.
+    Independent,
+    /// They do, or are not rows at all; which output shows it.
+    Dependent(String),
+    /// The model could not be run with made-up inputs.
+    Unknown(String),
+}
+
+/// Runs a batched model twice with the same first row and different others. Only an engine that died or hung is an
+/// error.
+pub fn check_rows(
+    lane: &mut dyn Lane,
+    signature: &Signature,
+    limit: Duration,
+) -> Result<RowCheck, EngineError> {
+    let mut runs = Vec::new();
+    for company in [1, 2] {
+        match first_row(lane, signature, company, limit) {
+            Ok(Ok(outputs)) => runs.push(outputs),
+            Ok(Err(reason)) => return Ok(RowCheck::Dependent(reason)),
+            Err(error) if error.is_fatal() => return Err(error),
+            Err(error) => return Ok(RowCheck::Unknown(error.to_string())),
+        }
+    }
+    let [one, other] = runs.as_slice() else { return Ok(RowCheck::Independent) };
+    for ((spec, one), other) in signature.outputs.iter().zip(one).zip(other) {
+        if differs(spec.dtype, one, other) {
+            let reason = format!("output `{}` of a row changes with the other rows of its batch", spec.name);
+            return Ok(RowCheck::Dependent(reason));
+        }
+    }
+    Ok(RowCheck::Independent)
+}
+
+/// The first row of every output of a batch whose first row is always the same and whose others are made by `company`;
+/// or why the outputs have no rows.
+fn first_row(
+    lane: &mut dyn Lane,
+    signature: &Signature,
+    company: u64,
+    limit: Duration,
+) -> Result<Result<Vec<Vec<u8>>, String>, EngineError> {
+    for (index, spec) in signature.inputs.iter().enumerate() {
+        let row: Vec<usize> = spec.shape.iter().skip(1).map(|size| size.unwrap_or(1)).collect();
+        let count = elements(&row)
+            .ok_or_else(|| EngineError::Failed(format!("input {:?} cannot be counted", spec.name)))?;
+        let mut bytes = Vec::new();
+        for row in 0..ROWS {
+            let seed = if row == 0 { 0 } else { company };
+            let mut random = Random((index as u64 + 1) << 8 | seed);
+            (0..count).for_each(|_| random.element(spec.dtype, &mut bytes));
+        }
+        let shape: Vec<usize> = std::iter::once(ROWS).chain(row).collect();
+        lane.input(index, &shape, bytes.len())?.copy_from_slice(&bytes);
+    }
+    let outputs = lane.run(limit)?;
+    let row = outputs.iter().zip(&signature.outputs).map(|(output, spec)| {
+        if output.shape.first() != Some(&ROWS) {
+            return Err(format!("output `{}` has the shape {:?} for {ROWS} rows", spec.name, output.shape));
+        }
+        let length = match spec.dtype {
+            DType::String => first_string_row(output.data, output.shape.get(1..).unwrap_or_default()),
+            _ => output.data.len() / ROWS,
+        };
+        Ok(output.data.get(..length).unwrap_or_default().to_vec())
+    });
+    Ok(row.collect())
+}
+
+/// Bytes of the first row of a tensor of strings.
+fn first_string_row(data: &[u8], row: &[usize]) -> usize {
+    let mut at = 0;
+    for _ in 0..elements(row).unwrap_or(0) {
+        let length = data.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
+        let Some(length) = length else { return data.len() };
+        at += 4 + length as usize;
+    }
+    at
+}
+
+fn differs(dtype: DType, one: &[u8], other: &[u8]) -> bool {
+    let Some((one, other)) = floats(dtype, one).zip(floats(dtype, other)) else { return one != other };
+    let largest = one
+        .iter()
+        .chain(&other)
+        .filter(|value| value.is_finite())
+        .fold(0.0_f64, |most, value| most.max(value.abs()));
+    let same = |one: &f64, other: &f64| {
+        one.to_bits() == other.to_bits()
+            || (one.is_nan() && other.is_nan())
+            || (one - other).abs() <= TOLERANCE * largest
+    };
+    one.len() != other.len() || !one.iter().zip(&other).all(|(one, other)| same(one, other))
+}
+
+/// The elements as numbers, if they are of a type that is rounded.
+fn floats(dtype: DType, bytes: &[u8]) -> Option<Vec<f64>> {
+    let half = |bits: u16, exponent: i32, mantissa: i32| {
+        let (sign, magnitude) = (if bits >> 15 == 0 { 1.0 } else { -1.0 }, i32::from(bits & 0x7fff));
+        let (power, fraction) = (magnitude >> mantissa, f64::from(magnitude & ((1 << mantissa) - 1)));
+        let fraction = fraction / f64::from(1 << mantissa);
+        let bias = (1 << (exponent - 1)) - 1;
+        match power {
+            0 => sign * fraction * f64::powi(2.0, 1 - bias),
+            power if power == (1 << exponent) - 1 && fraction == 0.0 => sign * f64::INFINITY,
+            power if power == (1 << exponent) - 1 => f64::NAN,
+            power => sign * (1.0 + fraction) * f64::powi(2.0, power - bias),
+        }
+    };
+    Some(match dtype {
+        DType::F16 => bytes.as_chunks().0.iter().map(|two| half(u16::from_le_bytes(*two), 5, 10)).collect(),
+        DType::BF16 => bytes.as_chunks().0.iter().map(|two| half(u16::from_le_bytes(*two), 8, 7)).collect(),
+        DType::F32 => bytes.as_chunks().0.iter().map(|four| f32::from_le_bytes(*four).into()).collect(),
+        DType::F64 => bytes.as_chunks().0.iter().map(|eight| f64::from_le_bytes(*eight)).collect(),
+        _ => return None,
+    })
+}
+
+/// Elements that most models take: 0 and 1 where they are whole (they are often indices), quarters below one elsewhere.
+struct Random(u64);
+
+impl Random {
+    fn element(&mut self, dtype: DType, bytes: &mut Vec<u8>) {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        let quarters = usize::try_from(self.0 >> 62).unwrap_or(0);
+        let bit = u8::try_from(self.0 >> 63).unwrap_or(0);
+        let pick = |patterns: [u16; 4]| patterns.get(quarters).copied().unwrap_or(0).to_le_bytes();
+        let quarter = f32::from(u8::try_from(quarters).unwrap_or(0)) / 4.0;
+        match dtype {
+            DType::F16 => bytes.extend(pick([0, 0x3400, 0x3800, 0x3a00])),
+            DType::BF16 => bytes.extend(pick([0, 0x3e80, 0x3f00, 0x3f40])),
+            DType::F32 => bytes.extend(quarter.to_le_bytes()),
+            DType::F64 => bytes.extend(f64::from(quarter).to_le_bytes()),
+            DType::String => bytes.extend([1, 0, 0, 0, b'a' + bit]),
+            _ => {
+                bytes.push(bit);
+                bytes.extend(std::iter::repeat_n(0, dtype.size().unwrap_or(1) - 1));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+    use super::*;
+
+    #[test]
+    fn half_precision_reads_as_the_numbers_it_stands_for() {
+        let f16 = |bits: u16| floats(DType::F16, &bits.to_le_bytes()).unwrap();
+        assert_eq!(f16(0x3c00), [1.0]);
+        assert_eq!(f16(0xc100), [-2.5]);
+        assert_eq!(f16(0x0001), [f64::powi(2.0, -24)]);
+        assert_eq!(f16(0x7c00), [f64::INFINITY]);
+        assert!(f16(0x7e00).first().unwrap().is_nan());
+        assert_eq!(floats(DType::BF16, &0x3f40_u16.to_le_bytes()).unwrap(), [0.75]);
+        assert_eq!(floats(DType::I64, &[0; 8]), None);
+    }
+
+    #[test]
+    fn rounding_is_no_difference_and_another_answer_is() {
+        let of = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+        assert!(!differs(DType::F32, &of(&[1.0, 0.5]), &of(&[1.001, 0.499])));
+        assert!(!differs(DType::F32, &of(&[f32::NAN]), &of(&[f32::NAN])));
+        assert!(differs(DType::F32, &of(&[1.0, 0.5]), &of(&[1.0, 0.6])));
+        assert!(differs(DType::I64, &[1; 8], &[2; 8]), "whole numbers are not rounded");
+    }
+
+    #[test]
+    fn the_first_row_of_strings_ends_where_its_last_string_does() {
+        let data = [2, 0, 0, 0, b'a', b'b', 0, 0, 0, 0, 1, 0, 0, 0, b'c'];
+        assert_eq!(first_string_row(&data, &[2]), 10);
+        assert_eq!(first_string_row(data.get(..3).unwrap(), &[2]), 3);
+    }
+}

@@ -1,0 +1,35 @@
+use super::Found;
+use crate::store::Facts;
+use crate::tables::Row;
+
+impl Found {
+    /// Rows about what services take name services and regions that the tables have. Series are left to a test of the
+    /// embedded tables: an overlay may have fewer sizes.
+    pub(super) fn support(&mut self, facts: &Facts) {
+        const TABLE: &str = "azure_services";
+        let services = facts.services();
+        let is_service = |id: &str| {
+            let part_of = |whole: &str| id.strip_prefix(whole).is_some_and(|part| part.starts_with('-'));
+            services.service.iter().any(|service| service.id == id || part_of(&service.id))
+        };
+        for row in services.support.iter().filter(|row| !is_service(&row.service)) {
+            self.add(TABLE, "support", &Row::key(row), "is of a service that has no row");
+        }
+        for row in &services.series_region {
+            for region in row.regions.iter().filter(|region| services.region(region).is_none()) {
+                let message = format!("names the region `{region}`, which has no row");
+                self.add(TABLE, "series_region", &Row::key(row), message);
+            }
+        }
+        // Price lists have mixed up a size with its promotional offer, which cost about half.
+        let prices = facts.prices();
+        for promo in prices.rows().filter(|row| row.size.ends_with("_Promo") && row.price.is_some()) {
+            let size = promo.size.trim_end_matches("_Promo");
+            let mut same = prices.of_size(size).filter(|row| row.region == promo.region);
+            if same.any(|row| row.price == promo.price) {
+                let message = format!("has the price of {} in {}", promo.size, promo.region);
+                self.add(crate::tables::Prices::NAME, "price", &size, message);
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! GPUs by name and by PCI id.
+
+mod chips;
+mod name;
+
+use self::name::GpuName;
+use super::Found;
+use crate::suggest;
+use crate::tables::{Gpu, Gpus, OfChips};
+
+/// More rows than this are not an answer: the name was too short to mean anything.
+const MOST: usize = 12;
+
+impl Gpus {
+    /// The GPU or GPUs a name stands for: our id, what nvidia-smi prints (also cut off with dots, as a MIG device or as
+    /// a vGPU profile), a product name of pci.ids, a chip, or the distinctive part of one of these (`A100`, `P4000`).
+    ///
+    /// A name that several GPUs share gives all of them; the caller asks unless they do not differ in what matters.
+    pub fn find(&self, name: &str) -> Found<'_, Gpu> {
+        let wanted = GpuName::parse(name);
+        let mut rows = self.exactly(&wanted);
+        // A word without a number is a product line, of which the table has only some cards.
+        if rows.is_empty() && !wanted.is_cut() && wanted.text.bytes().any(|byte| byte.is_ascii_digit()) {
+            rows = self.gpu.iter().filter(|gpu| begins_with(&gpu.id, &wanted.text)).collect();
+        }
+        if rows.is_empty() {
+            rows = self.by_product(&wanted);
+        }
+        if rows.len() > MOST {
+            rows.clear();
+        }
+        let ids = || self.gpu.iter().chain(&self.of_chips().rows).map(|gpu| gpu.id.as_str());
+        Found::from_rows(rows, || suggest::nearest(name, ids()))
+    }
+
+    /// The GPUs with a PCI device id, such as 0x2335. Boards of one chip may share one.
+    pub fn by_pci_id(&self, device: u16) -> Vec<&Gpu> {
+        let id = format!("{device:04x}");
+        let with_id = |gpu: &&Gpu| gpu.pci_ids.contains(&id);
+        let rows: Vec<&Gpu> = self.gpu.iter().filter(with_id).collect();
+        if rows.is_empty() { self.of_chips().rows.iter().filter(with_id).collect() } else { rows }
+    }
+
+    /// The GPU a driver's product name stands for. A name that is not in the table, or that several GPUs have, is not
+    /// guessed at.
+    pub fn by_product_name(&self, name: &str) -> Option<&Gpu> {
+        let wanted = GpuName::parse(name);
+        let mut rows = self.exactly(&wanted);
+        if rows.is_empty() {
+            let same = |(known, row): (GpuName, _)| {
+                (known.equals(&wanted) && known.laptop == wanted.laptop).then_some(row)
+            };
+            rows = self.products().filter_map(same).collect();
+        }
+        let first = rows.first()?;
+        rows.iter().all(|row| row.id == first.id).then_some(*first)
+    }
+
+    /// Rows whose id or one of whose names is exactly this one.
+    fn exactly(&self, wanted: &GpuName) -> Vec<&Gpu> {
+        let bare = bare(&wanted.text);
+        let is = |gpu: &&Gpu| {
+            self::bare(&gpu.id) == bare || gpu.names.iter().any(|known| self::bare(known) == bare)
+        };
+        if wanted.is_cut() || bare.is_empty() { Vec::new() } else { self.gpu.iter().filter(is).collect() }
+    }
+
+    /// Rows by product name: all words of it, or else those that hold all words that were asked for.
+    fn by_product(&self, wanted: &GpuName) -> Vec<&Gpu> {
+        let products: Vec<(GpuName, &Gpu)> = self.products().collect();
+        for matches in [GpuName::equals, GpuName::contains] {
+            let found = || products.iter().filter(|(known, _)| matches(known, wanted));
+            // Desktop and laptop GPUs share names; the other kind is meant only if this one does not exist.
+            let same_kind = found().any(|(known, _)| known.laptop == wanted.laptop);
+            let mut rows: Vec<&Gpu> = Vec::new();
+            for (_, row) in found().filter(|(known, _)| !same_kind || known.laptop == wanted.laptop) {
+                if !rows.iter().any(|seen| seen.id == row.id) {
+                    rows.push(row);
+                }
+            }
+            if !rows.is_empty() {
+                return rows;
+            }
+        }
+        let is_chip = |gpu: &&Gpu| gpu.names.is_empty() && gpu.id.eq_ignore_ascii_case(&wanted.text);
+        self.of_chips().rows.iter().filter(is_chip).collect()
+    }
+
+    /// Every product name with its row.
+    fn products(&self) -> impl Iterator<Item = (GpuName, &Gpu)> {
+        let of_chips = self.of_chips();
+        let named = self
+            .gpu
+            .iter()
+            .chain(&of_chips.rows)
+            .flat_map(|gpu| gpu.names.iter().map(move |name| (GpuName::parse(name), gpu)));
+        let aliases = of_chips
+            .aliases
+            .iter()
+            .filter_map(|(name, row)| Some((GpuName::parse(name), self.gpu.get(*row)?)));
+        named.chain(aliases)
+    }
+
+    /// What only the chip table knows.
+    fn of_chips(&self) -> &OfChips {
+        self.of_chips.get_or_init(|| chips::derive(self))
+    }
+}
+
+/// A name without its maker and without what people vary in writing.
+fn bare(name: &str) -> String {
+    let folded = suggest::folded(name);
+    for maker in ["nvidiageforce", "nvidiatesla", "nvidia", "geforce", "tesla", "amdinstinct", "amd"] {
+        if let Some(rest) = folded.strip_prefix(maker).filter(|rest| !rest.is_empty()) {
+            return rest.to_owned();
+        }
+    }
+    folded
+}
+
+/// Whether `id` is `name` and then a further part: A100-40 begins with A100, and A100 does not begin with A10.
+fn begins_with(id: &str, name: &str) -> bool {
+    let parts = |text: &str| -> Vec<String> {
+        text.split([' ', '-', '_']).filter(|part| !part.is_empty()).map(str::to_ascii_lowercase).collect()
+    };
+    let (id, name) = (parts(id), parts(name));
+    !name.is_empty() && id.starts_with(&name)
+}

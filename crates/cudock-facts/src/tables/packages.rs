@@ -1,0 +1,143 @@
+use pep440_rs::Version;
+use serde::{Deserialize, Serialize};
+
+use super::header::{Header, row, table_file};
+use crate::version::{Capability, CudaVersion, PtxArch, SmArch};
+
+/// `packages.toml`: which Python and conda packages use a GPU, and how.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Packages {
+    /// Age and sources.
+    pub table: Header,
+    /// Packages that use a GPU.
+    #[serde(default)]
+    pub gpu: Vec<GpuPackage>,
+    /// Packages that do not.
+    #[serde(default)]
+    pub no_gpu: Vec<CpuPackages>,
+    /// GPU code of conda builds.
+    #[serde(default)]
+    pub conda_build: Vec<CondaBuild>,
+    /// Packages that require one exact version of another.
+    #[serde(default)]
+    pub pin: Vec<Pins>,
+}
+
+/// A package that uses a GPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GpuPackage {
+    /// Normalized name, without a CUDA suffix: `cupy` stands for `cupy-cuda12x`, too.
+    pub name: String,
+    /// How it uses the GPU.
+    pub uses: GpuUse,
+    /// Packages it runs on. One of them is enough.
+    #[serde(default)]
+    pub on: Vec<String>,
+    /// CUDA of its wheels, by release; the name of a CUDA variant wins.
+    #[serde(default)]
+    pub cuda: Vec<CudaFrom>,
+    /// Whether the package of that very name is a CPU build, and only its CUDA variants use a GPU.
+    #[serde(default)]
+    pub plain_is_cpu: bool,
+    /// The lowest compute capability its documentation supports.
+    pub min_capability: Option<Capability>,
+    /// Other packages of which the same holds, and the package's names in conda.
+    #[serde(default)]
+    pub also: Vec<String>,
+    /// What else to know.
+    pub note: Option<String>,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+/// How a package uses a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GpuUse {
+    /// A framework whose builds are listed in `frameworks.toml`.
+    Framework,
+    /// Its wheels or its build contain GPU code.
+    Code,
+    /// It compiles GPU code at run time.
+    Compiler,
+    /// Another package does the GPU work.
+    Wraps,
+    /// NVIDIA's library, which other packages load.
+    Library,
+    /// It only queries the driver.
+    Driver,
+    /// It uses another API than CUDA, such as Vulkan.
+    OtherApi,
+}
+
+/// The CUDA major of a package's wheels from a release on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CudaFrom {
+    /// The first release.
+    pub from: Version,
+    /// 12
+    pub major: u8,
+}
+
+/// Packages that do not use a GPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CpuPackages {
+    /// What they are for.
+    pub area: String,
+    /// Normalized names.
+    pub names: Vec<String>,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+/// The GPU code of a package in a conda channel, built for one CUDA.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CondaBuild {
+    /// pytorch
+    pub package: String,
+    /// The channel that has it.
+    pub channel: String,
+    /// 12.4
+    pub cuda: CudaVersion,
+    /// Machine code.
+    pub sass: Vec<SmArch>,
+    /// PTX.
+    pub ptx: Vec<PtxArch>,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+/// The exact version of another package that each release of a package requires.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pins {
+    /// vllm
+    pub package: String,
+    /// torch
+    pub requires: String,
+    /// Releases and the version each requires.
+    pub releases: Vec<Pin>,
+    /// Where it was read.
+    pub source: Vec<String>,
+}
+
+/// A release and the version of the other package that it requires.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pin {
+    /// 0.9.2
+    pub version: Version,
+    /// 2.7.0
+    pub needs: Version,
+}
+
+row!(GpuPackage, |row| row.name.clone());
+row!(CpuPackages, |row| row.area.clone());
+row!(Pins, |row| format!("{} {}", row.package, row.requires));
+row!(CondaBuild, |row| format!("{}::{} {}", row.channel, row.package, row.cuda));
+table_file!(Packages, "packages", [gpu, no_gpu, conda_build, pin]);

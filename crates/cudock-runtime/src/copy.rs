@@ -1,0 +1,219 @@
+//! Files copied between a container and this machine.
+//!
+//! A container's paths are resolved as a process inside would resolve them ([`InRoot`]), so no link in it leads out; below
+//! the first directory nothing is followed at all ([`crate::tree`]).
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, fstat, mkdirat, statat};
+
+use crate::error::{OnFile, OnSystem, RuntimeError};
+use crate::home::ContainerDir;
+use crate::in_root::InRoot;
+use crate::overlay::{Overlay, leave_mount_namespace};
+use crate::plan::Plan;
+use crate::status::{State, Watch, process_began};
+pub use crate::tree::Copied;
+use crate::tree::{Options, copy_attributes, copy_contents, copy_entry, copy_handle, open_directory};
+
+/// Which way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From this machine into the container.
+    In,
+    /// From the container to this machine.
+    Out,
+}
+
+/// What is copied where.
+#[derive(Debug, Clone)]
+pub struct CopyRequest {
+    /// Which way.
+    pub direction: Direction,
+    /// The path in the container, as it was typed.
+    pub inside: String,
+    /// The path on this machine, as it was typed.
+    pub outside: String,
+    /// Keep owners and groups.
+    pub archive: bool,
+    /// Copy what a link leads to, where the source is one.
+    pub follow_link: bool,
+}
+
+/// Copies between a container and this machine.
+pub fn copy(dir: &ContainerDir, plan: &Plan, request: &CopyRequest) -> Result<Copied, RuntimeError> {
+    let outside = std::path::absolute(&request.outside).on("cannot find", Path::new(&request.outside))?;
+    // Looked at before a stopped container's root is mounted, which changes the mount namespace.
+    let here = Side::at(Path::new("/"), outside, &request.outside)?;
+    let (root, held) = root_of(dir, plan, &request.inside)?;
+    let inside = Side { root, path: Path::new("/").join(&request.inside), typed: request.inside.clone() };
+    let (from, to) = match request.direction {
+        Direction::In => (&here, &inside),
+        Direction::Out => (&inside, &here),
+    };
+    let options = Options { owners: request.archive, special_bits: false };
+    let outcome = between(from, to, options, request.follow_link);
+    drop(held);
+    outcome
+}
+
+/// The container's root. For one that runs, as its processes see it; a stopped one is mounted for the moment, and held so
+/// that nobody starts it meanwhile.
+fn root_of(dir: &ContainerDir, plan: &Plan, path: &str) -> Result<(InRoot, Option<Watch>), RuntimeError> {
+    let status = dir.current(plan)?;
+    if let Some(pid) = status.pid.filter(|_| status.state == State::Running) {
+        let root = PathBuf::from(format!("/proc/{pid}/root"));
+        let opened = InRoot::open(&root).on("cannot open the container's root", &root)?;
+        if process_began(pid) == status.pid_began {
+            return Ok((opened, None));
+        }
+    }
+    let in_volume = |target: &Path| Path::new("/").join(path).starts_with(target);
+    if let Some(mount) = plan.mounts.iter().find(|mount| in_volume(mount.target())) {
+        return Err(RuntimeError::Request(format!(
+            "{path} is in a volume at {}, which is mounted only while the container runs",
+            mount.target().display()
+        )));
+    }
+    let Some(watch) = dir.watch()? else {
+        return Err(RuntimeError::State {
+            name: plan.name.clone(),
+            is: "changing its state".to_owned(),
+            needed: "running or stopped",
+        });
+    };
+    leave_mount_namespace()?;
+    let target = dir.run();
+    Overlay {
+        layers: &plan.layers,
+        upper: &dir.upper(),
+        work: &dir.work(),
+        target: &target,
+        user_namespace: crate::rootless::in_user_namespace(),
+    }
+    .mount()?;
+    let opened = InRoot::open(&target).on("cannot open the container's root", &target)?;
+    Ok((opened, Some(watch)))
+}
+
+/// A path on one of the two sides.
+struct Side {
+    root: InRoot,
+    path: PathBuf,
+    typed: String,
+}
+
+impl Side {
+    fn at(root: &Path, path: PathBuf, typed: &str) -> Result<Self, RuntimeError> {
+        let root = InRoot::open(root).on("cannot open", root)?;
+        Ok(Self { root, path, typed: typed.to_owned() })
+    }
+
+    /// Whether the user wrote it as a directory.
+    fn is_written_as_directory(&self) -> bool {
+        self.typed.ends_with('/') || self.is_contents()
+    }
+
+    /// `DIR/.` stands for what is in a directory.
+    fn is_contents(&self) -> bool {
+        self.typed == "." || self.typed.ends_with("/.")
+    }
+
+    fn open(&self) -> Result<OwnedFd, RuntimeError> {
+        self.root.open_place(&self.path).on("cannot open", &self.path)
+    }
+
+    /// The directory an entry is in, and its name in it.
+    fn entry(&self) -> Result<(OwnedFd, &OsStr), RuntimeError> {
+        let none = || RuntimeError::Request(format!("{} is not a name", self.typed));
+        let parent = self.path.parent().ok_or_else(none)?;
+        let name = self.path.file_name().ok_or_else(none)?;
+        Ok((self.root.open_place(parent).on("cannot open", parent)?, name))
+    }
+}
+
+fn is_directory(handle: &OwnedFd) -> Result<bool, RuntimeError> {
+    let about = fstat(handle).when("cannot read the file")?;
+    Ok(FileType::from_raw_mode(about.st_mode) == FileType::Directory)
+}
+
+fn between(from: &Side, to: &Side, options: Options, follow: bool) -> Result<Copied, RuntimeError> {
+    let mut copied = Copied::default();
+    let source = from.open();
+    let linked = from.entry().ok().and_then(|(parent, name)| {
+        let about = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some(FileType::from_raw_mode(about.st_mode) == FileType::Symlink)
+    });
+    let as_link = linked == Some(true) && !follow && !from.is_written_as_directory();
+    if as_link || !is_directory(source.as_ref().map_err(|_| missing(from))?)? {
+        copy_single(from, to, as_link, options, &mut copied)?;
+        return Ok(copied);
+    }
+    let source = source?;
+    let target = match to.open() {
+        Ok(target) if !is_directory(&target)? => {
+            return Err(RuntimeError::Request(format!(
+                "{} is not a directory, and {} is one",
+                to.typed, from.typed
+            )));
+        }
+        Ok(target) if from.is_contents() => target,
+        Ok(target) => {
+            let name = from.path.file_name().unwrap_or(OsStr::new("root"));
+            made_in(&target, name, &to.path)?
+        }
+        Err(_) => {
+            let (parent, name) = to.entry()?;
+            made_in(&parent, name, &to.path)?
+        }
+    };
+    copy_contents(source.as_fd(), target.as_fd(), options, &mut copied).on("cannot copy to", &to.path)?;
+    if !from.is_contents() {
+        let about = fstat(&source).on("cannot read", &from.path)?;
+        copy_attributes(&about, target.as_fd(), options).on("cannot copy to", &to.path)?;
+    }
+    copied.entries += 1;
+    Ok(copied)
+}
+
+fn missing(side: &Side) -> RuntimeError {
+    RuntimeError::Request(format!("{} not found", side.typed))
+}
+
+/// A directory by its name in another, made where it is missing.
+fn made_in(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, RuntimeError> {
+    match mkdirat(parent, name, Mode::from_raw_mode(0o755)) {
+        Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+        Err(error) => return Err(RuntimeError::file("cannot make", path, error)),
+    }
+    open_directory(parent.as_fd(), name).on("cannot open", path)
+}
+
+/// Copies a file or a link, into a directory or to a name.
+fn copy_single(
+    from: &Side,
+    to: &Side,
+    as_link: bool,
+    options: Options,
+    copied: &mut Copied,
+) -> Result<(), RuntimeError> {
+    let (source_dir, own_name) = from.entry()?;
+    let (target_dir, target_name) = match to.open() {
+        Ok(target) if is_directory(&target)? => (target, own_name),
+        found => {
+            if found.is_err() && to.is_written_as_directory() {
+                return Err(RuntimeError::Request(format!("there is no directory {}", to.typed)));
+            }
+            to.entry()?
+        }
+    };
+    let target = (target_dir.as_fd(), target_name);
+    let outcome = if as_link {
+        copy_entry((source_dir.as_fd(), own_name), target, options, copied)
+    } else {
+        copy_handle(&from.open()?, target, options, copied)
+    };
+    outcome.on("cannot copy to", &to.path)
+}

@@ -1,0 +1,141 @@
+//! Removes directory trees, however deep they are.
+//!
+//! A container can nest directories as deep as it likes. Walking down with one open descriptor for each level fails at
+//! the limit of open files, and paths fail at 4,096 bytes. Here one directory is open at a time: on the way up it is
+//! reached by `..`, and compared with the one that was left.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, unlinkat};
+use rustix::io::Errno;
+
+/// A directory that was left for one below it.
+struct Left {
+    /// The name of the one below.
+    name: CString,
+    /// The device and the number of this one.
+    identity: (u64, u64),
+}
+
+/// Removes a file or a directory with all that is in it. One that does not exist is removed already.
+pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
+    match unlinkat(CWD, path, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => return Ok(()),
+        Err(Errno::ISDIR | Errno::PERM) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match open(CWD, path) {
+        Ok(top) => empty(top)?,
+        Err(Errno::NOENT) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    }
+    match unlinkat(CWD, path, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn empty(top: OwnedFd) -> io::Result<()> {
+    let mut here = top;
+    let mut above: Vec<Left> = Vec::new();
+    loop {
+        if let Some(name) = remove_files(&here)? {
+            let below = open(&here, name.as_c_str())?;
+            above.push(Left { identity: identity(&here)?, name });
+            here = below;
+            continue;
+        }
+        let Some(left) = above.pop() else { return Ok(()) };
+        let up = open(&here, c"..")?;
+        if identity(&up)? != left.identity {
+            return Err(io::Error::other("a directory was moved while it was being removed"));
+        }
+        match unlinkat(&up, left.name.as_c_str(), AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+        here = up;
+    }
+}
+
+/// Removes everything in a directory up to one that is not empty; the name of that one.
+fn remove_files(here: &OwnedFd) -> io::Result<Option<CString>> {
+    let mut entries = Dir::read_from(here)?;
+    while let Some(entry) = entries.read() {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        let removed = match unlinkat(here, name, AtFlags::empty()) {
+            Err(Errno::ISDIR | Errno::PERM) => unlinkat(here, name, AtFlags::REMOVEDIR),
+            other => other,
+        };
+        match removed {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(Errno::NOTEMPTY | Errno::EXIST) => return Ok(Some(name.to_owned())),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(None)
+}
+
+fn open(at: impl std::os::fd::AsFd, path: impl rustix::path::Arg) -> rustix::io::Result<OwnedFd> {
+    openat(at, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+}
+
+fn identity(directory: &OwnedFd) -> io::Result<(u64, u64)> {
+    let about = fstat(directory)?;
+    Ok((about.st_dev, about.st_ino))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+    use std::fs;
+
+    use rustix::fs::mkdirat;
+
+    use super::*;
+
+    #[test]
+    fn a_tree_deeper_than_descriptors_and_paths_go_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().join("top");
+        fs::create_dir(&top).unwrap();
+        let mut here = open(CWD, &top).unwrap();
+        for level in 0..3000 {
+            mkdirat(&here, "a-name-of-some-length", Mode::RWXU).unwrap();
+            if level % 7 == 0 {
+                mkdirat(&here, "beside", Mode::RWXU).unwrap();
+            }
+            here = open(&here, "a-name-of-some-length").unwrap();
+        }
+        let open_before = fs::read_dir("/proc/self/fd").unwrap().count();
+        remove_tree(&top).unwrap();
+        assert!(!top.exists());
+        assert!(fs::read_dir("/proc/self/fd").unwrap().count() <= open_before + 8);
+    }
+
+    #[test]
+    fn links_are_removed_and_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (top, kept) = (folder.path().join("top"), folder.path().join("kept"));
+        fs::create_dir_all(top.join("inner")).unwrap();
+        fs::create_dir(&kept).unwrap();
+        fs::write(kept.join("file"), "kept").unwrap();
+        std::os::unix::fs::symlink(&kept, top.join("inner/link")).unwrap();
+        fs::write(top.join("inner/file"), "x").unwrap();
+        remove_tree(&top).unwrap();
+        assert!(!top.exists());
+        assert_eq!(fs::read(kept.join("file")).unwrap(), b"kept");
+        remove_tree(&top).unwrap();
+        std::os::unix::fs::symlink(&kept, &top).unwrap();
+        remove_tree(&top).unwrap();
+        assert!(kept.join("file").exists());
+    }
+}

@@ -1,0 +1,167 @@
+//! Signals by name or number, real-time ones included, and their delivery to a container's first process.
+
+use std::fs;
+use std::io;
+
+use nix::sys::signal::Signal;
+
+use crate::error::RuntimeError;
+use crate::sys;
+
+/// The first and the last real-time signal that programs may use. The C library keeps two below these for itself, so
+/// `SIGRTMIN+3` means 37, as docker and systemd have it.
+const REAL_TIME: std::ops::RangeInclusive<i32> = 34..=64;
+
+/// The number of a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignalNumber(i32);
+
+impl SignalNumber {
+    /// The number itself.
+    pub fn get(self) -> i32 {
+        self.0
+    }
+}
+
+impl From<Signal> for SignalNumber {
+    fn from(signal: Signal) -> Self {
+        Self(signal as i32)
+    }
+}
+
+/// A signal by its name or number: TERM, SIGTERM, sigterm, 15, SIGRTMIN+3, 37.
+pub fn parse_signal(text: &str) -> Result<SignalNumber, RuntimeError> {
+    let unknown = || {
+        RuntimeError::Request(format!(
+            "unknown signal `{text}`: write a name such as TERM or RTMIN+3, or a number from 1 to 64"
+        ))
+    };
+    if let Ok(number) = text.parse::<i32>() {
+        return if (1..=64).contains(&number) { Ok(SignalNumber(number)) } else { Err(unknown()) };
+    }
+    let upper = text.to_uppercase();
+    let name = upper.strip_prefix("SIG").unwrap_or(&upper);
+    if let Some(number) = real_time(name) {
+        return Ok(SignalNumber(number));
+    }
+    format!("SIG{name}").parse::<Signal>().map(SignalNumber::from).map_err(|_| unknown())
+}
+
+/// RTMIN, RTMIN+3, RTMAX, RTMAX-14.
+fn real_time(name: &str) -> Option<i32> {
+    let (first, last) = (*REAL_TIME.start(), *REAL_TIME.end());
+    let offset = |text: &str, sign: char| -> Option<i32> {
+        if text.is_empty() {
+            return Some(0);
+        }
+        text.strip_prefix(sign)?.parse().ok().filter(|offset| (0..=last - first).contains(offset))
+    };
+    if let Some(rest) = name.strip_prefix("RTMIN") {
+        return Some(first + offset(rest, '+')?);
+    }
+    Some(last - offset(name.strip_prefix("RTMAX")?, '-')?)
+}
+
+/// The signal that asks a container to stop. An image may name any text; one that cannot be read must not make the
+/// container impossible to stop.
+pub(crate) fn stop_signal(text: &str) -> SignalNumber {
+    let default = SignalNumber::from(Signal::SIGTERM);
+    if text.is_empty() { default } else { parse_signal(text).unwrap_or(default) }
+}
+
+/// Passes a signal on to a process of a container.
+///
+/// The kernel drops a signal to PID 1 of a pid namespace that has neither handled, ignored nor blocked it: a plain
+/// `sleep` would not end, and `timeout 5 cudock run …` would wait for ever. Its sender meant the default action, so the
+/// process is ended.
+pub(crate) fn deliver(pid: i32, signal: Signal) {
+    let ends = matches!(signal, Signal::SIGTERM | Signal::SIGINT | Signal::SIGHUP | Signal::SIGQUIT);
+    let dropped = ends
+        && fs::read_to_string(format!("/proc/{pid}/status"))
+            .is_ok_and(|status| drops(&status, SignalNumber::from(signal)));
+    let _ = sys::kill(pid, signal as i32);
+    if dropped {
+        eprintln!(
+            "cudock: PID 1 of the container does not handle {signal} and was killed; --init runs it as a child that \
+             receives signals"
+        );
+        let _ = sys::kill(pid, Signal::SIGKILL as i32);
+    }
+}
+
+/// Whether the kernel would drop a signal to this process, by its `/proc/PID/status`.
+fn drops(status: &str, signal: SignalNumber) -> bool {
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let namespaced = field("NSpid").is_some_and(|pids| {
+        let mut pids = pids.split_whitespace();
+        pids.next().is_some() && pids.next_back() == Some("1")
+    });
+    let bit = 1_u64 << (signal.get() - 1);
+    let unset = |name: &str| {
+        let mask = field(name).and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        mask.is_some_and(|mask| mask & bit == 0)
+    };
+    namespaced && unset("SigCgt") && unset("SigIgn") && unset("SigBlk")
+}
+
+/// Sends a signal, real-time ones included.
+pub(crate) fn send(pid: i32, signal: SignalNumber) -> io::Result<()> {
+    sys::kill(pid, signal.get())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+    use super::*;
+
+    #[test]
+    fn signals_are_read_as_docker_reads_them() {
+        for (text, number) in [
+            ("TERM", 15),
+            ("SIGTERM", 15),
+            ("sigterm", 15),
+            ("quit", 3),
+            ("15", 15),
+            ("37", 37),
+            ("64", 64),
+            ("SIGRTMIN", 34),
+            ("SIGRTMIN+3", 37),
+            ("rtmin+3", 37),
+            ("SIGRTMAX", 64),
+            ("SIGRTMAX-14", 50),
+        ] {
+            assert_eq!(parse_signal(text).unwrap().get(), number, "{text}");
+        }
+        for text in ["", "0", "65", "-9", "SIGNOPE", "RTMIN+31", "RTMIN-1", "RTMAX+1", "RTMIN+x", "SIGRTMIN3"]
+        {
+            assert!(parse_signal(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_stop_signal_that_cannot_be_read_is_term() {
+        for (text, number) in [("", 15), ("SIGRTMIN+3", 37), ("nonsense", 15), ("99999999999", 15), ("9", 9)]
+        {
+            assert_eq!(stop_signal(text).get(), number, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_pid_one_without_a_handler_drops_a_signal() {
+        let status = |pids: &str, caught: u64, ignored: u64, blocked: u64| {
+            format!(
+                "Name:\tx\nNSpid:\t{pids}\nSigBlk:\t{blocked:016x}\nSigIgn:\t{ignored:016x}\nSigCgt:\t{caught:016x}\n"
+            )
+        };
+        let term = SignalNumber::from(Signal::SIGTERM);
+        let bit = 1 << 14;
+        assert!(drops(&status("4242\t1", 0, 0, 0), term));
+        assert!(!drops(&status("4242\t7", 0, 0, 0), term), "not PID 1");
+        assert!(!drops(&status("1", 0, 0, 0), term), "not in a namespace of its own");
+        assert!(!drops(&status("4242\t1", bit, 0, 0), term), "handled");
+        assert!(!drops(&status("4242\t1", 0, bit, 0), term), "ignored by choice");
+        assert!(!drops(&status("4242\t1", 0, 0, bit), term), "waited for");
+        assert!(!drops("", term));
+    }
+}

@@ -1,0 +1,121 @@
+//! How slowly a client may send a body.
+//!
+//! A pause limit alone lets a client hold memory for ever with a byte now and then. So a body is looked at in windows:
+//! each must bring a minimum, and the more is held already, the more it must bring.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use tokio::time::{Sleep, sleep};
+
+/// Bytes a second that a client must send at least.
+const MIN_RATE: f64 = 1024.0;
+/// A window must also bring this share of what came before it.
+const SHARE: usize = 32;
+/// How long a client may send nothing once the server is about to end.
+const LAST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Watches one body as it arrives. Costs nothing while bytes are there to be read.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    window: Duration,
+    started: Option<Instant>,
+    at_start: usize,
+    at_tick: usize,
+    tick: Option<Pin<Box<Sleep>>>,
+}
+
+impl Pace {
+    /// With windows of that length.
+    pub(crate) fn new(window: Duration) -> Self {
+        Self { window, started: None, at_start: 0, at_tick: 0, tick: None }
+    }
+
+    /// Starts over: the client owes nothing at present.
+    pub(crate) fn pause(&mut self) {
+        self.started = None;
+        self.tick = None;
+    }
+
+    /// To be called when nothing can be read, with the bytes that came so far; ready once the client is too slow.
+    pub(crate) fn poll_stalled(
+        &mut self,
+        context: &mut Context<'_>,
+        received: usize,
+        draining: impl Fn() -> bool,
+    ) -> Poll<()> {
+        let every = self.window.min(LAST_PAUSE);
+        let started = *self.started.get_or_insert_with(|| {
+            (self.at_start, self.at_tick) = (received, received);
+            Instant::now()
+        });
+        let mut tick = self.tick.take().unwrap_or_else(|| Box::pin(sleep(every)));
+        loop {
+            if tick.as_mut().poll(context).is_pending() {
+                self.tick = Some(tick);
+                return Poll::Pending;
+            }
+            if draining() && received == self.at_tick {
+                return Poll::Ready(());
+            }
+            self.at_tick = received;
+            if started.elapsed() >= self.window {
+                if received - self.at_start < least(self.at_start, self.window) {
+                    return Poll::Ready(());
+                }
+                self.started = Some(Instant::now());
+                self.at_start = received;
+            }
+            tick = Box::pin(sleep(every));
+        }
+    }
+}
+
+/// Bytes that a window must bring, given what came before it.
+fn least(before: usize, window: Duration) -> usize {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and saturates")]
+    let rate = (MIN_RATE * window.as_secs_f64()) as usize;
+    rate.max(before / SHARE).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    #[test]
+    fn the_more_is_held_the_more_must_come() {
+        let window = Duration::from_secs(30);
+        for (before, needed) in [(0, 30 << 10), (100 << 10, 30 << 10), (32 << 20, 1 << 20)] {
+            assert_eq!(least(before, window), needed, "{before}");
+        }
+        assert_eq!(least(0, Duration::ZERO), 1);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_trickles_is_given_up_and_one_that_sends_is_not() {
+        let window = Duration::from_millis(40);
+        let mut trickle = Pace::new(window);
+        let mut received = 0;
+        poll_fn(|context| {
+            received += 1;
+            trickle.poll_stalled(context, received, || false)
+        })
+        .await;
+        let mut steady = Pace::new(window);
+        let mut received = 0;
+        let watched = poll_fn(|context| {
+            received += 1 << 10;
+            steady.poll_stalled(context, received, || false)
+        });
+        assert!(tokio::time::timeout(window * 5, watched).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_server_about_to_end_does_not_wait_for_a_silent_client() {
+        let mut pace = Pace::new(Duration::from_secs(600));
+        poll_fn(|context| pace.poll_stalled(context, 10, || true)).await;
+    }
+}

@@ -1,0 +1,219 @@
+//! Several targets at once: a table of targets and verdicts, then each reason once, then the count.
+
+use cudock_compat::Verdict;
+use cudock_facts::finding::{Finding, Severity};
+
+use super::Answer;
+use super::text::{said, word};
+use crate::output::{self, BOLD, DIM, RED, YELLOW, line, styled};
+
+pub(super) fn print(subject: &str, answers: &[Answer]) {
+    let columns = Columns::of(answers);
+    line(heading(subject, answers));
+    print_table(answers, &columns);
+    for group in groups(answers) {
+        print_group(&group, answers.len(), &columns);
+    }
+    print_warnings(answers);
+    print_count(answers);
+}
+
+/// The subject, and what in it can use a GPU.
+fn heading(subject: &str, answers: &[Answer]) -> String {
+    const MOST: usize = 4;
+    let units = answers.iter().map(|answer| &answer.judgement.units).max_by_key(|units| units.len());
+    let names = units.into_iter().flatten().map(|unit| unit.name.as_str());
+    let names: Vec<&str> = names.filter(|name| *name != subject).collect();
+    let more = names.len().saturating_sub(MOST);
+    let mut text = names.iter().take(MOST).copied().collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        text = format!("{text} and {more} more");
+    }
+    let subject = styled(BOLD, subject);
+    if text.is_empty() { subject } else { format!("{subject}: {text}") }
+}
+
+fn name(answer: &Answer) -> String {
+    let gpu = answer.target.gpu.as_deref().unwrap_or("no GPU");
+    answer.target.sku.as_ref().map_or_else(|| gpu.to_owned(), |sku| format!("{sku} ({gpu})"))
+}
+
+fn driver(answer: &Answer) -> String {
+    let assumed = if answer.target.traits.driver_assumed.is_some() { "*" } else { "" };
+    answer.target.driver.map_or_else(|| "-".to_owned(), |driver| format!("{driver}{assumed}"))
+}
+
+/// The code of the finding that decides: the worst one.
+fn code(answer: &Answer) -> &'static str {
+    answer.judgement.findings.first().filter(|_| !runs(answer)).map_or("", |finding| finding.code)
+}
+
+/// The widths of the table's columns.
+struct Columns {
+    gpus: usize,
+    drivers: usize,
+    reasons: usize,
+}
+
+impl Columns {
+    fn of(answers: &[Answer]) -> Self {
+        let widest = |cell: &dyn Fn(&Answer) -> String, header: &str| {
+            answers.iter().map(|answer| cell(answer).chars().count()).max().unwrap_or(0).max(header.len())
+        };
+        let (gpus, drivers) = (widest(&name, "GPU"), widest(&driver, "driver"));
+        let codes = widest(&|answer| code(answer).to_owned(), "");
+        // Two blanks before and between the columns, and seven letters for the verdict.
+        let used = 2 + gpus + 2 + drivers + 2 + 7 + 2 + if codes > 0 { 2 + codes } else { 0 };
+        Self { gpus, drivers, reasons: output::width().saturating_sub(used).max(20) }
+    }
+
+    /// A reason that fits: whole, or its first clause, or nothing of it.
+    fn short(&self, reason: &str) -> Option<String> {
+        let first = reason.split("; ").next().unwrap_or(reason);
+        let fits = |text: &&str| text.chars().count() <= self.reasons;
+        [reason, first].into_iter().find(fits).map(str::to_owned)
+    }
+
+    fn cell(&self, reason: &str) -> String {
+        self.short(reason).unwrap_or_else(|| {
+            let kept: String = reason.chars().take(self.reasons.saturating_sub(1)).collect();
+            format!("{}…", kept.trim_end())
+        })
+    }
+}
+
+fn print_table(answers: &[Answer], columns: &Columns) {
+    let Columns { gpus, drivers, reasons } = *columns;
+    line("");
+    line(styled(DIM, &format!("  {:<gpus$}  {:<drivers$}  verdict", "GPU", "driver")));
+    for answer in answers {
+        let (style, verdict) = word(answer.judgement.verdict);
+        let blank = " ".repeat(7_usize.saturating_sub(verdict.len()));
+        let reason = columns.cell(&answer.judgement.reason);
+        let code = code(answer);
+        let reason = if code.is_empty() { reason } else { format!("{reason:<reasons$}  {code}") };
+        let row = format!("  {:<gpus$}  {:<drivers$}  ", name(answer), driver(answer));
+        line(format!("{row}{}{blank}  {reason}", styled(style, verdict)));
+    }
+}
+
+/// Targets with the same error and the same way out.
+struct Group<'a> {
+    answers: Vec<&'a Answer>,
+}
+
+impl Group<'_> {
+    fn takes(&self, other: &Answer) -> bool {
+        self.answers.first().is_some_and(|known| {
+            let same_fixes = fixes(known).eq(fixes(other));
+            let (known, other) = (&known.judgement, &other.judgement);
+            known.verdict == other.verdict && known.error == other.error && same_fixes
+        })
+    }
+}
+
+fn fixes(answer: &Answer) -> impl Iterator<Item = (&str, &str)> {
+    let filled = errors(answer).filter(|finding| !finding.fix.is_empty());
+    filled.map(|finding| (finding.fix.as_str(), finding.code))
+}
+
+/// The answers that need an explanation, those alike together.
+fn groups(answers: &[Answer]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for answer in answers.iter().filter(|answer| !runs(answer)) {
+        match groups.iter_mut().find(|group| group.takes(answer)) {
+            Some(group) => group.answers.push(answer),
+            None => groups.push(Group { answers: vec![answer] }),
+        }
+    }
+    groups
+}
+
+fn runs(answer: &Answer) -> bool {
+    matches!(answer.judgement.verdict, Verdict::Works | Verdict::Jit)
+}
+
+fn print_group(group: &Group<'_>, of: usize, columns: &Columns) {
+    let Some(first) = group.answers.first() else { return };
+    let names: Vec<String> = group.answers.iter().map(|answer| name(answer)).collect();
+    let who = if names.len() == of { "all targets".to_owned() } else { names.join(", ") };
+    line(format!("\n{}", styled(BOLD, &who)));
+    let mut told: Vec<&str> = Vec::new();
+    for answer in &group.answers {
+        let reason = answer.judgement.reason.as_str();
+        // The table has shown what fits.
+        if columns.short(reason).is_none() && !told.contains(&reason) {
+            told.push(reason);
+            line(output::wrapped("  reason: ", reason));
+        }
+    }
+    if let Some(error) = &first.judgement.error {
+        let error = error.code.map_or_else(|| said(error), |code| format!("{code} {}", error.name));
+        line(output::wrapped("  error:  ", &error));
+    }
+    for (fix, code) in fixes(first) {
+        line(output::wrapped("  fix:    ", &format!("{fix} [{code}]")));
+    }
+}
+
+/// What decides a verdict; where nothing is an error, the warnings do.
+fn errors(answer: &Answer) -> impl Iterator<Item = &Finding> {
+    let findings = &answer.judgement.findings;
+    let worst = findings.iter().map(|finding| finding.severity).max();
+    findings
+        .iter()
+        .filter(move |finding| Some(finding.severity) == worst && finding.severity >= Severity::Warning)
+}
+
+/// Warnings that no group has shown, each once.
+fn print_warnings(answers: &[Answer]) {
+    let mut shown: Vec<&Finding> = Vec::new();
+    for answer in answers {
+        let of_group: Vec<&Finding> = if runs(answer) { Vec::new() } else { errors(answer).collect() };
+        let warnings = answer
+            .judgement
+            .findings
+            .iter()
+            .filter(|finding| finding.severity >= Severity::Warning && !of_group.contains(finding));
+        for warning in warnings {
+            if !shown.contains(&warning) {
+                shown.push(warning);
+            }
+        }
+    }
+    for (index, warning) in shown.iter().enumerate() {
+        let of: Vec<String> =
+            answers.iter().filter(|answer| answer.judgement.findings.contains(warning)).map(name).collect();
+        let of = if of.len() == answers.len() { String::new() } else { format!("{}: ", of.join(", ")) };
+        let first = if index == 0 { "\n" } else { "" };
+        let text = output::wrapped("         ", &format!("{of}{} [{}]", warning.message, warning.code));
+        line(format!("{first}{}  {}", styled(YELLOW, "warning"), text.trim_start()));
+        line(output::wrapped("         fix: ", &warning.fix));
+    }
+}
+
+fn print_count(answers: &[Answer]) {
+    let count = |wanted: Verdict| answers.iter().filter(|answer| answer.judgement.verdict == wanted).count();
+    let all = answers.len();
+    let (fail, cpu, unknown) = (count(Verdict::Fails), count(Verdict::Cpu), count(Verdict::Unknown));
+    let parts: Vec<String> = [
+        (fail, if fail == 1 { "fails" } else { "fail" }),
+        (cpu, if cpu == 1 { "uses the CPU" } else { "use the CPU" }),
+        (unknown, if unknown == 1 { "is unknown" } else { "are unknown" }),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} of {all} targets {what}"))
+    .collect();
+    let summary = if parts.is_empty() {
+        format!("Runs on all {all} targets.")
+    } else {
+        styled(if fail + cpu > 0 { RED } else { YELLOW }, &format!("{}.", parts.join(", ")))
+    };
+    let page = answers.iter().map(code).find(|code| !code.is_empty());
+    let page = page.map_or_else(String::new, |code| format!("; pages: cudock explain {code}"));
+    line(format!("\n{summary} Details: --explain{page}"));
+    if answers.iter().any(|answer| answer.target.traits.driver_assumed.is_some()) {
+        line(styled(DIM, "* assumed driver; --driver names another"));
+    }
+}

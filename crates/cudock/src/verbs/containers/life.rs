@@ -1,0 +1,226 @@
+//! The verbs `kill`, `start`, `restart`, `cp`, `top`, `images` and `pull`.
+
+use std::sync::Arc;
+
+use cudock_image::registry::{BlobStore, Client, Environment, KeptTag, Options};
+use cudock_image::{OpenOptions, Platform, Source, open};
+use cudock_runtime::copy::{CopyRequest, Direction};
+use cudock_runtime::status::now;
+use serde_json::json;
+
+use super::image::{Fetch, Wish};
+use super::life_args::{CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs};
+use super::print::{ago, table};
+use super::words::variables;
+use super::{Report, builtin, engine_of};
+use crate::failure::{Failure, Outcome};
+use crate::output::{Format, json as print_json, line, megabytes};
+
+/// `cudock kill`.
+pub(crate) fn kill(args: &KillArgs) -> Result<Outcome, Failure> {
+    let engine = engine_of(&args.engine, args.containers.first())?;
+    for container in &args.containers {
+        engine.kill(container, &args.signal)?;
+        line(container);
+    }
+    Ok(Outcome::Yes)
+}
+
+/// `cudock start`.
+pub(crate) fn start(args: &StartArgs) -> Result<Outcome, Failure> {
+    let given = variables(&args.env, &args.env_file)?;
+    if args.attach && args.containers.len() > 1 {
+        return Err(Failure::input("--attach is for one container").hint("cudock start -a NAME"));
+    }
+    let engine = engine_of(&args.engine, None)?;
+    for container in &args.containers {
+        let code = engine.start(container, &given, args.attach)?;
+        if args.attach {
+            return Ok(Outcome::Program(code));
+        }
+        line(container);
+    }
+    Ok(Outcome::Yes)
+}
+
+/// `cudock restart`.
+pub(crate) fn restart(args: &RestartArgs) -> Result<Outcome, Failure> {
+    let engine = engine_of(&args.engine, args.containers.first())?;
+    for container in &args.containers {
+        engine.restart(container, args.time)?;
+        line(container);
+    }
+    Ok(Outcome::Yes)
+}
+
+/// `cudock cp`.
+pub(crate) fn cp(args: &CpArgs) -> Result<Outcome, Failure> {
+    let (source, target) = (side(&args.source), side(&args.target));
+    let (name, direction, inside, outside) = match (source, target) {
+        (Some((name, path)), None) => (name, Direction::Out, path, &args.target),
+        (None, Some((name, path))) => (name, Direction::In, path, &args.source),
+        (Some(_), Some(_)) => {
+            return Err(Failure::input(
+                "cp copies between a container and this machine, not between containers",
+            )
+            .hint("copy to a directory here first"));
+        }
+        (None, None) => {
+            return Err(Failure::input("neither path is in a container").hint("cudock cp NAME:/path ./here"));
+        }
+    };
+    if outside == "-" {
+        return Err(Failure::input("cp does not read or write archives")
+            .hint(format!("cudock exec -i {name} tar -C DIR -c .")));
+    }
+    let request = CopyRequest {
+        direction,
+        inside: inside.to_owned(),
+        outside: outside.clone(),
+        archive: args.archive,
+        follow_link: args.follow_link,
+    };
+    let name = name.to_owned();
+    let copied = engine_of(&args.engine, Some(&name))?.copy(&name, &request)?;
+    if copied.skipped > 0 {
+        anstream::eprintln!("warning: left out {} devices, pipes or sockets", copied.skipped);
+    }
+    if !args.quiet && copied.entries > 0 {
+        anstream::eprintln!("copied {} entries, {}", copied.entries, megabytes(copied.bytes));
+    }
+    Ok(Outcome::Yes)
+}
+
+/// CONTAINER:PATH; a path here begins with a slash or a dot, or has no colon before its first slash.
+fn side(text: &str) -> Option<(&str, &str)> {
+    if text.starts_with(['/', '.']) {
+        return None;
+    }
+    let (name, path) = text.split_once(':')?;
+    // A group's container has a slash in its name.
+    (!name.is_empty() && name.matches('/').count() <= 1)
+        .then_some((name, if path.is_empty() { "/" } else { path }))
+}
+
+/// `cudock top`.
+pub(crate) fn top(args: &TopArgs, format: Format) -> Result<Outcome, Failure> {
+    let processes = engine_of(&args.engine, Some(&args.container))?.processes(&args.container)?;
+    if format != Format::Text {
+        print_json(&Report::of(json!({ "processes": processes })));
+        return Ok(Outcome::Yes);
+    }
+    let rows = processes.iter().map(|process| {
+        let seconds = process.cpu_seconds;
+        vec![
+            process.pid.to_string(),
+            process.pid_inside.to_string(),
+            process.parent.to_string(),
+            process.uid.to_string(),
+            format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60),
+            process.command.clone(),
+        ]
+    });
+    table(&["PID", "INSIDE", "PPID", "UID", "TIME", "COMMAND"], &rows.collect::<Vec<_>>());
+    Ok(Outcome::Yes)
+}
+
+/// `cudock images`.
+pub(crate) fn images(args: &ImagesArgs, format: Format) -> Result<Outcome, Failure> {
+    let environment = Environment::of_process();
+    let store = BlobStore::user_cache_in(&environment).map_err(cudock_image::ImageError::from)?;
+    let images: Vec<Known> = store.tags().into_iter().map(|tag| known(&store, tag)).collect();
+    match format {
+        Format::Text if args.quiet => images.iter().for_each(|image| line(image.tag.digest.to_string())),
+        Format::Text => {
+            let rows = images.iter().map(|image| {
+                let size = image.bytes.map_or_else(|| "-".to_owned(), megabytes);
+                let digest: String = image.tag.digest.hex().chars().take(12).collect();
+                let state = if image.complete { "complete" } else { "partial" };
+                let fetched = ago(now().saturating_sub(image.tag.fetched.saturating_mul(1000)));
+                vec![
+                    image.tag.reference.to_string(),
+                    digest,
+                    size,
+                    state.to_owned(),
+                    format!("{fetched} ago"),
+                ]
+            });
+            table(&["IMAGE", "DIGEST", "SIZE", "LAYERS", "FETCHED"], &rows.collect::<Vec<_>>());
+        }
+        _ => {
+            let rows = images.iter().map(|image| {
+                json!({
+                    "image": image.tag.reference.to_string(),
+                    "digest": image.tag.digest.to_string(),
+                    "bytes": image.bytes,
+                    "complete": image.complete,
+                    "fetched": image.tag.fetched,
+                })
+            });
+            print_json(&Report::of(json!({ "images": rows.collect::<Vec<_>>() })));
+        }
+    }
+    Ok(Outcome::Yes)
+}
+
+/// An image by a tag that was fetched.
+struct Known {
+    tag: KeptTag,
+    /// Of its layers, as they are stored; none where its documents are not all here.
+    bytes: Option<u64>,
+    /// Whether all layers are here.
+    complete: bool,
+}
+
+fn known(store: &BlobStore, tag: KeptTag) -> Known {
+    let mut settings = Options::new(store.clone());
+    settings.offline = true;
+    let client = Client::new(settings).ok().map(Arc::new);
+    let reference =
+        cudock_image::registry::Reference { digest: Some(tag.digest.clone()), ..tag.reference.clone() };
+    let scratch = store.folder().join("scratch");
+    let options = OpenOptions { platform: None, client, sockets: Vec::new(), progress: None, scratch };
+    let opened = open(&Source::Registry(reference), &options).ok();
+    Known {
+        bytes: opened.as_ref().map(|image| image.layers.iter().map(|layer| layer.size).sum()),
+        complete: opened.is_some_and(|image| image.to_fetch() == 0),
+        tag,
+    }
+}
+
+/// `cudock pull`.
+pub(crate) fn pull(args: &PullArgs, format: Format) -> Result<Outcome, Failure> {
+    let platform = args.platform.as_deref().map(str::parse::<Platform>).transpose();
+    let platform = platform.map_err(|error| Failure::input(error).hint("--platform linux/amd64"))?;
+    let fetch = Fetch { pull: Some(PullArgs::WHEN), quiet: args.quiet };
+    let engine = builtin(Wish { platform, offline: false }, fetch)?;
+    let mut pulled = Vec::new();
+    for image in &args.images {
+        let opened = engine.pull(image)?;
+        if format == Format::Text {
+            line(&opened.name);
+        }
+        let bytes: u64 = opened.layers.iter().map(|layer| layer.size).sum();
+        pulled.push(json!({"image": opened.name, "layers": opened.layers.len(), "bytes": bytes}));
+    }
+    if format != Format::Text {
+        print_json(&Report::of(json!({ "images": pulled })));
+    }
+    Ok(Outcome::Yes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::side;
+
+    #[test]
+    fn a_path_in_a_container_is_told_from_one_here() {
+        assert_eq!(side("api:/srv/x"), Some(("api", "/srv/x")));
+        assert_eq!(side("group/api:/srv"), Some(("group/api", "/srv")));
+        assert_eq!(side("api:"), Some(("api", "/")));
+        assert_eq!(side("api:relative"), Some(("api", "relative")));
+        for here in ["./api:/x", "/api:/x", "data", "../a:b", ".", "a/b/c:d"] {
+            assert_eq!(side(here), None, "{here}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! `cudock stats`: what containers use, again and again.
+
+use std::ffi::OsStr;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::time::Duration;
+
+use cudock_host::nvml::{GpuProcess, processes_in_child};
+use cudock_runtime::home::ContainerDir;
+use cudock_runtime::plan::Plan;
+use cudock_runtime::rootless;
+use cudock_runtime::usage::{Sample, Usage, usage};
+use serde_json::json;
+
+use super::args::EngineChoice;
+use super::life_args::StatsArgs;
+use super::print::table;
+use super::{Report, home};
+use crate::failure::{Failure, Outcome};
+use crate::output::{Format, json as print_json, line, megabytes};
+
+/// Between two samples; processor percentages are of this time.
+const BETWEEN: Duration = Duration::from_secs(1);
+
+/// `cudock stats`.
+pub(crate) fn stats(args: &StatsArgs, format: Format) -> Result<Outcome, Failure> {
+    if let EngineChoice::Docker | EngineChoice::Podman = args.engine.engine {
+        return Err(Failure::input("stats is not supported with --engine docker or podman")
+            .hint("`docker stats` or `podman stats` shows processors and memory; `nvidia-smi` GPUs"));
+    }
+    rootless::become_root()?;
+    let mut warned = false;
+    let mut before = samples(args)?;
+    loop {
+        std::thread::sleep(BETWEEN);
+        let gpus = if before.iter().any(|(_, plan, _)| plan.gpus.is_some()) {
+            gpu_processes(&mut warned)
+        } else {
+            None
+        };
+        let after = samples(args)?;
+        let used: Vec<Usage> = after
+            .iter()
+            .filter_map(|(_, plan, after)| {
+                let (_, _, before) = before.iter().find(|(_, known, _)| known.id == plan.id)?;
+                Some(usage(plan, before, after, gpus.as_deref()))
+            })
+            .collect();
+        print(&used, args.no_stream, format);
+        if args.no_stream {
+            return Ok(Outcome::Yes);
+        }
+        before = after;
+    }
+}
+
+/// Samples of the containers that were named, or of all that run.
+fn samples(args: &StatsArgs) -> Result<Vec<(ContainerDir, Plan, Sample)>, Failure> {
+    let home = home()?;
+    let found = if args.containers.is_empty() {
+        home.all()?
+    } else {
+        args.containers.iter().map(|name| home.find(name)).collect::<Result<_, _>>()?
+    };
+    let named = !args.containers.is_empty();
+    let mut all = Vec::new();
+    for (dir, plan) in found {
+        match dir.sample(&plan) {
+            Ok(Some(sample)) => all.push((dir, plan, sample)),
+            Ok(None) if named => {
+                return Err(Failure::input(format!("container {} is not running", plan.name)));
+            }
+            Err(error) if named => return Err(error.into()),
+            // One that ended, was removed meanwhile, or cannot be read must not hide the others.
+            Ok(None) | Err(_) => {}
+        }
+    }
+    Ok(all)
+}
+
+/// Processes on GPUs, asked for in a child: a driver that hangs takes no more than that with it.
+fn gpu_processes(warned: &mut bool) -> Option<Vec<GpuProcess>> {
+    let arguments = ["nvml", "--processes"].map(OsStr::new);
+    match processes_in_child(Path::new("/proc/self/exe"), &arguments) {
+        Ok(processes) => Some(processes),
+        Err(error) => {
+            if !*warned {
+                anstream::eprintln!("warning: GPU usage is unknown: {error}");
+                *warned = true;
+            }
+            None
+        }
+    }
+}
+
+fn print(used: &[Usage], once: bool, format: Format) {
+    if format != Format::Text {
+        print_json(&Report::of(json!({ "containers": used })));
+        return;
+    }
+    if !once && std::io::stdout().is_terminal() {
+        // To the top left, and all below it cleared.
+        line("\u{1b}[H\u{1b}[2J");
+    }
+    let rows = used.iter().map(|one| {
+        let memory = match (one.memory_bytes, one.memory_limit_bytes) {
+            (Some(bytes), Some(limit)) => format!("{} / {}", megabytes(bytes), megabytes(limit)),
+            (Some(bytes), None) => megabytes(bytes),
+            (None, _) => "-".to_owned(),
+        };
+        let percent =
+            |value: Option<String>| value.map_or_else(|| "-".to_owned(), |value| format!("{value}%"));
+        vec![
+            one.name.clone(),
+            percent(one.cpu_percent.map(|value| format!("{value:.1}"))),
+            memory,
+            one.pids.to_string(),
+            percent(one.gpu_percent.map(|value| value.to_string())),
+            one.gpu_memory_bytes.map_or_else(|| "-".to_owned(), megabytes),
+        ]
+    });
+    table(&["NAME", "CPU", "MEMORY / LIMIT", "PIDS", "GPU", "GPU MEMORY"], &rows.collect::<Vec<_>>());
+}

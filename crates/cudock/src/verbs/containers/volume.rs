@@ -1,0 +1,72 @@
+//! `cudock volume`: named volumes.
+
+use cudock_runtime::rootless;
+use cudock_runtime::status::now;
+use serde_json::json;
+
+use super::life_args::{VolumeArgs, VolumeVerb};
+use super::print::{ago, table};
+use super::{Report, home};
+use crate::failure::{Failure, Outcome};
+use crate::output::{Format, json as print_json, line};
+
+/// `cudock volume`.
+pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failure> {
+    rootless::become_root()?;
+    let home = home()?;
+    match &args.verb {
+        VolumeVerb::Ls { quiet } => {
+            let volumes = home.named_volumes()?;
+            match format {
+                Format::Text if *quiet => volumes.iter().for_each(|volume| line(&volume.name)),
+                Format::Text => {
+                    let rows = volumes.iter().map(|volume| {
+                        let users = if volume.used_by.is_empty() {
+                            "-".to_owned()
+                        } else {
+                            volume.used_by.join(", ")
+                        };
+                        vec![volume.name.clone(), users, ago(now().saturating_sub(volume.created))]
+                    });
+                    table(&["NAME", "USED BY", "AGE"], &rows.collect::<Vec<_>>());
+                }
+                _ => print_json(&Report::of(json!({ "volumes": volumes }))),
+            }
+        }
+        VolumeVerb::Create { name } => {
+            home.create_volume(name)?;
+            line(name);
+        }
+        VolumeVerb::Inspect { names } => {
+            let all = home.named_volumes()?;
+            let found: Result<Vec<_>, Failure> = names
+                .iter()
+                .map(|name| {
+                    all.iter().find(|volume| volume.name == *name).ok_or_else(|| {
+                        Failure::input(format!("no volume `{name}`")).hint("`cudock volume ls` lists them")
+                    })
+                })
+                .collect();
+            print_json(&Report::of(json!({ "volumes": found? })));
+        }
+        VolumeVerb::Rm { names } => {
+            for name in names {
+                home.remove_volume(name)?;
+                line(name);
+            }
+        }
+        VolumeVerb::Prune { all } => {
+            let unused = home.named_volumes()?.into_iter().filter(|volume| volume.used_by.is_empty());
+            let unused: Vec<String> = unused.map(|volume| volume.name).collect();
+            if !*all && !unused.is_empty() {
+                return Err(Failure::input(format!("would remove {}", unused.join(", ")))
+                    .hint("`cudock volume prune --all` removes them and everything in them"));
+            }
+            for name in &unused {
+                home.remove_volume(name)?;
+                line(name);
+            }
+        }
+    }
+    Ok(Outcome::Yes)
+}
