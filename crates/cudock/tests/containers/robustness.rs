@@ -361,7 +361,7 @@ fn values_that_mean_nothing_are_the_callers_fault() {
     for (options, word) in [
         (["--cpuset-cpus", "x"], "`x` is not a list of processors"),
         (["--cpuset-cpus", "3-1"], "`3-1` is not a list of processors"),
-        (["--device", "/nope"], "cannot read the device /nope"),
+        (["--device", "/nope"], "--device: cannot read /nope"),
         (["--device", "/etc/passwd"], "is not a device node"),
         (["--env-file", "/dev/zero"], "cannot read /dev/zero: not a regular file"),
         (["--security-opt", "seccomp=/dev/zero"], "cannot read /dev/zero: not a regular file"),
