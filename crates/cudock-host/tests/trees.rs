@@ -500,7 +500,8 @@ fn tensorflow_without_its_cuda_libraries_falls_back_to_the_cpu() {
     let tree = tree
         .file(&format!("{packages}/cuda_runtime/lib/libcudart.so.12"), "x")
         .file(&format!("{packages}/cudnn/lib/libcudnn.so.9"), "x");
-    assert_eq!(diagnose(&tree).frameworks[0].verdict, Verdict::Works);
+    // Most of its modules hold PTX alone for the newest target, as the wheel shows.
+    assert_eq!(diagnose(&tree).frameworks[0].verdict, Verdict::Jit);
 }
 
 #[test]

@@ -127,7 +127,8 @@ fn a_forwarder_ends_with_its_parent_even_if_that_is_killed() {
     parent.0.kill().unwrap();
     parent.0.wait().unwrap();
     until("the end of the forwarder", || !lives(pid));
-    TcpListener::bind(("127.0.0.1", port)).unwrap();
+    // Another test may have the port for a moment: the system hands freed ones out again.
+    until("the port is free", || TcpListener::bind(("127.0.0.1", port)).is_ok());
 }
 
 #[test]
