@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_deeper_than_descriptors_and_paths_go_is_removed() {
+    fn a_tree_deeper_than_a_path_can_say_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().join("top");
         fs::create_dir(&top).unwrap();
@@ -115,10 +115,8 @@ mod tests {
             }
             here = open(&here, "a-name-of-some-length").unwrap();
         }
-        let open_before = fs::read_dir("/proc/self/fd").unwrap().count();
         remove_tree(&top).unwrap();
         assert!(!top.exists());
-        assert!(fs::read_dir("/proc/self/fd").unwrap().count() <= open_before + 8);
     }
 
     #[test]

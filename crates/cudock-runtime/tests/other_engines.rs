@@ -364,8 +364,11 @@ fn podman_runs_containers_as_they_were_asked_for() {
             "/mounts",
             json!([{"kind": "bind", "source": engines.at("a,\"b\""), "target": "/c,d", "read_only": true}]),
         ),
-        ("/limits/rlimits/0", json!({"name": "nofile", "soft": 1_u64 << 40, "hard": 1_u64 << 40})),
     ];
+    // More than the kernel gives anybody: refused, and never cut to what there is.
+    let too_high = ("/limits/rlimits/0", json!({"name": "nofile", "soft": 1_u64 << 40, "hard": 1_u64 << 40}));
+    let refused = engines.run("podman", "true", &[changes.as_slice(), &[too_high]].concat());
+    assert!(refused.error().contains("cannot raise the hard limit of nofile"), "{refused:?}");
     let done = engines.run(
         "podman",
         "cat /c,d/file; touch /c,d/file && echo written; touch /new && exit 7",

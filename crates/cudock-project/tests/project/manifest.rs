@@ -61,7 +61,7 @@ fn an_unknown_key_names_the_place_and_the_nearest_known_one() {
 fn a_wrong_value_names_the_place() {
     assert_eq!(
         read("[serve]\nmax_wait = \"2\"\n"),
-        Err("cudock.toml:2:12: `2` is no time; write a number and a unit, as 50ms, 1.5s or 2h".to_owned())
+        Err("cudock.toml:2:12: `2` has no unit; write 2s or 2m or 2h".to_owned())
     );
     let wrong = read("[serve]\nmax_batch = \"many\"\n").unwrap_err();
     assert!(wrong.starts_with("cudock.toml:2:13: invalid type: string \"many\""), "{wrong}");
