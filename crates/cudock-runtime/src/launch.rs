@@ -73,20 +73,10 @@ pub(crate) fn create(
     volumes::make_places(&root, &volumes);
     // Nothing of the outside may be open when the container comes to be: a link in its /proc would lead there.
     drop(root);
-    let mut environment = plan.environment(private);
     if let Some(edits) = &edits {
         cudock_inject::prepare_root(&rootfs, edits)?;
-        environment.retain(|(name, _)| !edits.environment.iter().any(|(ours, _)| ours == name));
-        environment.extend(edits.environment.iter().cloned());
     }
-    // An empty one counts as none, as in docker.
-    environment.retain(|(name, value)| name != "HOME" || !value.is_empty());
-    if !environment.iter().any(|(name, _)| name == "HOME") {
-        environment.push(("HOME".to_owned(), identity.home.clone()));
-    }
-    if !environment.iter().any(|(name, _)| name == "HOSTNAME") {
-        environment.push(("HOSTNAME".to_owned(), plan.hostname()));
-    }
+    let environment = environment(plan, private, edits.as_ref(), &identity);
     remember(dir, private, &identity, edits.as_ref(), &environment)?;
     let cgroup_path = cgroup_path(&plan.id);
     let cgroup = Cgroup::at(&cgroup_path);
@@ -168,6 +158,28 @@ pub(crate) fn create(
         pump::give_to(&[terminal::other_end(terminal.as_fd())?], &identity);
     }
     Ok(Created { container, pid, terminal })
+}
+
+/// The variables that the first process starts with.
+fn environment(
+    plan: &Plan,
+    private: &Private,
+    edits: Option<&cudock_inject::Edits>,
+    identity: &Identity,
+) -> Vec<(String, String)> {
+    let mut environment = plan.environment(private);
+    if let Some(edits) = edits {
+        environment.retain(|(name, _)| !edits.environment.iter().any(|(ours, _)| ours == name));
+        environment.extend(edits.environment.iter().cloned());
+    }
+    // An empty one counts as none, as in docker.
+    environment.retain(|(name, value)| name != "HOME" || !value.is_empty());
+    for (name, value) in [("HOME", identity.home.clone()), ("HOSTNAME", plan.hostname())] {
+        if !environment.iter().any(|(known, _)| known == name) {
+            environment.push((name.to_owned(), value));
+        }
+    }
+    environment
 }
 
 /// Looks for the program and the folder to start in, where that could not be done before everything was mounted.

@@ -196,7 +196,7 @@ fn check_load_parameters(body: &[u8]) -> Result<(), ServeError> {
     #[derive(Default, serde::Deserialize)]
     #[serde(default)]
     struct LoadRequest {
-        parameters: std::collections::BTreeMap<String, serde::de::IgnoredAny>,
+        parameters: serde_json::Map<String, serde_json::Value>,
     }
     if body.trim_ascii().is_empty() {
         return Ok(());

@@ -127,7 +127,7 @@ fn a_directory_that_cannot_be_read_does_not_keep_the_others_from_being_served() 
     stage.write("models/m.onnx", &times(2.0));
     stage.write("models/lost+found/1/model.onnx", &times(2.0));
     let closed = stage.path("models/lost+found");
-    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).unwrap();
     let server = stage.serve_as("models", &[], |command| without_capabilities(&command));
     assert_eq!(factor(&server, "/predict"), Some(2.0));
     assert!(server.said().contains("lost+found"), "{}", server.said());

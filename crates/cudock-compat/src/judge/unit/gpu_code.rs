@@ -303,6 +303,20 @@ struct Found {
     part: Option<(String, u64, u64)>,
 }
 
+/// What to do about a card that a unit has no code for.
+fn fix_for_no_code(case: &Case<'_>, unit: &Unit, capability: Capability) -> String {
+    let number = capability.number();
+    match (&unit.build, unit.kind) {
+        (Some(build), _) => build.fix_for_no_code(case.facts, &[capability], case.target.driver),
+        (None, UnitKind::Framework) => {
+            "install a release for a CUDA that supports the card: `conda install -c conda-forge 'cuda-version>=12.8'` with the \
+             newest release of it"
+                .to_owned()
+        }
+        (None, _) => format!("compile it for this card too: nvcc -gencode arch=compute_{number},code=sm_{number}, with PTX for later ones (code=compute_{number})"),
+    }
+}
+
 /// The answer in words.
 fn told(
     case: &mut Case<'_>,
@@ -313,16 +327,7 @@ fn told(
     Found { seen, part }: Found,
 ) -> Result<Stop, Stop> {
     let capability = card.capability;
-    let number = capability.number();
-    let fix_for_no_code = match (&unit.build, unit.kind) {
-        (Some(build), _) => build.fix_for_no_code(case.facts, &[capability], case.target.driver),
-        (None, UnitKind::Framework) => {
-            "install a release for a CUDA that supports the card: `conda install -c conda-forge 'cuda-version>=12.8'` with the \
-             newest release of it"
-                .to_owned()
-        }
-        (None, _) => format!("compile it for this card too: nvcc -gencode arch=compute_{number},code=sm_{number}, with PTX for later ones (code=compute_{number})"),
-    };
+    let fix_for_no_code = fix_for_no_code(case, unit, capability);
     let known: Option<PtxIsa> = card.ptx_isa;
     match answer {
         Loads::Sass(code) => {
