@@ -358,7 +358,7 @@ fn a_copied_directory_keeps_hard_links_and_skips_what_is_not_a_file() {
     let tree = root.path().join("in");
     let status = std::process::Command::new("mkfifo").arg(tree.join("pipe")).status().unwrap();
     assert!(status.success());
-    let output = root.path().join("out");
+    let output = root.path().join("new/out");
     let reports = slim_all(&tree, Output::To(&output)).unwrap();
     let skipped: Vec<_> = reports.iter().filter(|file| file.path.ends_with("pipe")).collect();
     assert!(skipped[0].refused.as_ref().unwrap().contains("not copied: it is a FIFO"), "{skipped:?}");
@@ -381,7 +381,10 @@ fn a_directory_that_cannot_be_written_whole_is_not_written_at_all() {
     fs::create_dir(&output).unwrap();
     fs::write(output.join("theirs"), "kept").unwrap();
     assert!(matches!(slim_all(&tree, Output::To(&output)), Err(SlimError::OutputNotEmpty { .. })));
-    assert!(matches!(slim_all(&tree, Output::To(&tree.join("new"))), Err(SlimError::OutputInside { .. })));
+    for inside in ["new", "not/there/yet"] {
+        let error = slim_all(&tree, Output::To(&tree.join(inside))).unwrap_err();
+        assert!(matches!(error, SlimError::OutputInside { .. }), "{inside}: {error:?}");
+    }
 }
 
 #[test]

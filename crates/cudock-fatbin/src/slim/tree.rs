@@ -146,12 +146,11 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// A directory goes to a place beside the output first: the output is there whole or not at all.
     fn staged(&mut self, input: &Path, output: &Path) -> Result<(), SlimError> {
-        let inside = |path: &Path| {
-            let parent =
-                path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            matches!((parent.canonicalize(), input.canonicalize()), (Ok(parent), Ok(input)) if parent.starts_with(&input))
-        };
-        if inside(output) {
+        // Of a path that is still to be made, the part that is there decides.
+        let output_at = std::path::absolute(output).map_err(|source| write_error(output, source))?;
+        let above = output_at.ancestors().skip(1).find_map(|path| path.canonicalize().ok());
+        let whole = input.canonicalize().map_err(|source| read_error(input, source))?;
+        if above.is_some_and(|above| above.starts_with(&whole)) {
             return Err(SlimError::OutputInside { path: output.to_owned() });
         }
         match fs::read_dir(output).map(|mut entries| entries.next().is_none()) {
@@ -159,6 +158,9 @@ impl Walk<'_> {
             Ok(false) => return Err(SlimError::OutputNotEmpty { path: output.to_owned() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(source) => return Err(write_error(output, source)),
+        }
+        if let Some(parent) = output.parent() {
+            fs::create_dir_all(parent).map_err(|source| write_error(parent, source))?;
         }
         let staging = temp_path(output);
         let result = self
