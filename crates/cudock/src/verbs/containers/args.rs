@@ -247,7 +247,7 @@ pub(crate) struct FileArgs {
     #[arg(long, short, value_name = "SOURCE|NAME:TARGET[:ro]")]
     pub(crate) volume: Vec<String>,
 
-    /// Mount as docker's --mount does: type=bind|volume|tmpfs,source=…,target=…[,readonly]; repeatable
+    /// Mount as docker's --mount does: `type=bind|volume|tmpfs,source=…,target=…[,readonly]`; repeatable
     #[arg(long, value_name = "OPTIONS")]
     pub(crate) mount: Vec<String>,
 

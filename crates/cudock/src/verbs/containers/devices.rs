@@ -18,7 +18,7 @@ pub(super) enum Device {
     Gpu(String),
 }
 
-/// Reads one: PATH[:TARGET[:rwm]], or VENDOR/CLASS=NAME.
+/// Reads one: `PATH[:TARGET[:rwm]]`, or `VENDOR/CLASS=NAME`.
 pub(super) fn parse(text: &str) -> Result<Device, Failure> {
     let wrong = |why: &str| {
         Failure::input(format!("--device {text}: {why}"))

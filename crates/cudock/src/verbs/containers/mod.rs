@@ -1,5 +1,5 @@
 //! The verbs that run containers: `run`, `ps`, `logs`, `exec`, `stop`, `rm`, `wait`, `inspect-container`; those in [`life`],
-//! [`stats`] and [`volume`]; and the hidden ones beside them.
+//! `stats` and `volume`; and the hidden ones beside them.
 
 mod args;
 mod devices;
