@@ -1,7 +1,7 @@
 //! Files copied between a container and this machine.
 //!
-//! A container's paths are resolved as a process inside would resolve them ([`InRoot`]), so no link in it leads out; below
-//! the first directory nothing is followed at all ([`crate::tree`]).
+//! A container's paths are resolved as a process inside would resolve them (`InRoot`), so no link in it leads out; below
+//! the first directory nothing is followed at all (`tree`).
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};

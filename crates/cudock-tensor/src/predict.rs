@@ -154,7 +154,7 @@ pub fn write(
     Ok(())
 }
 
-/// Adds the client's name for the request to an answer that [`write`] made.
+/// Adds the client's name for the request to an answer that [`write()`] made.
 pub fn add_id(id: &str, out: &mut Vec<u8>) {
     if out.pop_if(|last| *last == b'}').is_some() {
         out.extend_from_slice(b",\"id\":");
