@@ -1,6 +1,6 @@
 //! One request and its answer, before the load begins.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -75,7 +75,11 @@ impl Dialogue {
         reader.begin(true);
         let mut buffer = [0; 16 << 10];
         let answered = loop {
-            let count = stream.read(&mut buffer).map_err(broken)?;
+            let count = match stream.read(&mut buffer) {
+                // A signal ends the wait of a stream with a timeout, whatever its handler says.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read.map_err(broken)?,
+            };
             let step = match buffer.get(..count) {
                 None | Some([]) => reader.closed().map(Some),
                 Some(bytes) => reader.feed(bytes),

@@ -101,8 +101,13 @@ pub(super) struct Timed {
 
 impl Read for Timed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(Some(left(self.until)?))?;
-        self.stream.read(buffer)
+        loop {
+            self.stream.set_read_timeout(Some(left(self.until)?))?;
+            match self.stream.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
     }
 }
 

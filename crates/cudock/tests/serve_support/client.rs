@@ -174,7 +174,13 @@ impl Connection {
 
     fn read_some(&mut self) -> io::Result<()> {
         let mut buffer = [0; 16 << 10];
-        let count = self.stream.read(&mut buffer)?;
+        // A socket with a timeout reports signals that others restart after.
+        let count = loop {
+            match self.stream.read(&mut buffer) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
         if count == 0 {
             return Err(ErrorKind::UnexpectedEof.into());
         }
