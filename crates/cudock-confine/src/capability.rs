@@ -89,11 +89,8 @@ impl Capability {
         if shown.len() < given.len() {
             return Err(Error::UnknownCapability { given: shown, suggestion: None });
         }
-        let near = |name: &str| strsim::damerau_levenshtein(&bare(name), &wanted);
-        let nearest = Self::ALL.iter().map(|one| (near(one.name()), one.name())).min();
-        // One slip of the finger in four letters is forgiven.
-        let suggestion =
-            nearest.filter(|&(distance, name)| distance * 4 <= bare(name).len()).map(|(_, name)| name);
+        let full_name = format!("CAP_{wanted}");
+        let suggestion = cudock_base::suggest::closest(&full_name, Self::ALL.iter().map(|one| one.name()));
         Err(Error::UnknownCapability { given: shown, suggestion })
     }
 }

@@ -20,7 +20,6 @@ pub mod finding;
 pub mod lookup;
 mod overlay;
 mod store;
-pub mod suggest;
 pub mod tables;
 pub mod version;
 

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::check::{self, Violation};
 use crate::store::Facts;
-use crate::suggest;
 use crate::tables::{
     Components, Drivers, FindingPages, ForwardCompat, Frameworks, Gpus, Images, Messages, Meters, Packages,
     Prices, Runtimes, Services, Sizes, StorageTable, TableFile, Toolkits,
 };
+use cudock_base::suggest;
 
 /// Files larger than this are refused: the embedded tables together are a tenth of it.
 const MAX_BYTES: u64 = 16 << 20;

@@ -8,8 +8,9 @@ use serde::Serialize;
 use crate::hide;
 use crate::note::Note;
 use crate::place::Span;
-use crate::words::{choice, shown};
 use crate::yaml::LARGEST;
+use cudock_base::format::alternatives;
+use cudock_base::text::escape;
 
 /// A group that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -87,23 +88,23 @@ pub enum Problem {
     SecondDocument,
     #[error("nothing in the file")]
     Empty,
-    #[error("unknown tag `{}`", shown(tag))]
+    #[error("unknown tag `{}`", escape(tag, 60))]
     UnknownTag { tag: String },
     #[error("a key that is a list or a map")]
     KeyNotText,
-    #[error("key `{}` for the second time", shown(key))]
+    #[error("key `{}` for the second time", escape(key, 60))]
     DuplicateKey { key: String },
-    #[error("unknown key `{}` in {of}", shown(key))]
+    #[error("unknown key `{}` in {of}", escape(key, 60))]
     UnknownKey { key: String, of: &'static str, advice: String },
     #[error("{of} without `{key}`")]
     MissingKey { key: &'static str, of: &'static str },
     #[error("`{what}` should be {expected}, but is {found}")]
     WrongType { what: String, expected: &'static str, found: &'static str },
-    #[error("`{what}` cannot be `{}`", shown(word))]
+    #[error("`{what}` cannot be `{}`", escape(word, 60))]
     UnknownWord { what: String, word: String, known: &'static [&'static str], near: Option<&'static str> },
-    #[error("`{}` cannot be the name of {of}", shown(name))]
+    #[error("`{}` cannot be the name of {of}", escape(name, 60))]
     BadName { of: &'static str, name: String, rule: &'static str },
-    #[error("{of} `{}` for the second time", shown(name))]
+    #[error("{of} `{}` for the second time", escape(name, 60))]
     DuplicateName { of: &'static str, name: String, first: usize },
     #[error("port {port}/{protocol} for the second time")]
     DuplicatePort { port: u16, protocol: &'static str, first: usize },
@@ -123,19 +124,19 @@ pub enum Problem {
     ProbeWithoutCommand,
     #[error("`{what}` is not base64")]
     NotBase64 { what: String },
-    #[error("volume `{}` of no kind", shown(name))]
+    #[error("volume `{}` of no kind", escape(name, 60))]
     VolumeWithoutKind { name: String },
-    #[error("volume `{}` of several kinds: {}", shown(name), kinds.join(" and "))]
+    #[error("volume `{}` of several kinds: {}", escape(name, 60), kinds.join(" and "))]
     VolumeOfKinds { name: String, kinds: Vec<&'static str> },
-    #[error("`{}` cannot be the name of a file", shown(name))]
+    #[error("`{}` cannot be the name of a file", escape(name, 60))]
     BadFileName { name: String },
-    #[error("no volume `{}` to mount", shown(name))]
+    #[error("no volume `{}` to mount", escape(name, 60))]
     NoSuchVolume { name: String, near: Option<String> },
-    #[error("nothing can be mounted at `{}`: {why}", shown(path))]
+    #[error("nothing can be mounted at `{}`: {why}", escape(path, 60))]
     BadMountPath { path: String, why: &'static str },
-    #[error("variable `{}` with {}", shown(name), kinds.join(" and "))]
+    #[error("variable `{}` with {}", escape(name, 60), kinds.join(" and "))]
     VariableOfKinds { name: String, kinds: Vec<&'static str> },
-    #[error("`{}` is not an address", shown(address))]
+    #[error("`{}` is not an address", escape(address, 60))]
     BadAddress { address: String },
     #[error("`{what}` holds a character that cannot be in it")]
     BadText { what: String, rule: &'static str },
@@ -201,7 +202,7 @@ impl Problem {
             Self::MissingKey { key, .. } => format!("add `{key}:`"),
             Self::WrongType { expected, found, .. } => mend_type(expected, found),
             Self::UnknownWord { near: Some(near), .. } => format!("did you mean `{near}`?"),
-            Self::UnknownWord { known, .. } => format!("write {}", choice(known)),
+            Self::UnknownWord { known, .. } => format!("write {}", alternatives(known)),
             Self::BadName { rule, .. } | Self::BadText { rule, .. } => (*rule).to_owned(),
             Self::DuplicateName { first, .. } => format!("the first is in line {first}; rename one"),
             Self::DuplicatePort { first, .. } => {

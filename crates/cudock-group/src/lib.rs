@@ -38,7 +38,6 @@ mod resources;
 pub mod restart;
 mod secret;
 pub mod sequence;
-mod words;
 mod yaml;
 
 pub use api_version::{ApiVersion, NEWEST, OLDEST};

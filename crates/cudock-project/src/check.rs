@@ -214,8 +214,7 @@ fn needs(manifest: &Manifest, places: &Places) -> Result<(), ProjectError> {
         return Err(places.wrong_value("needs.capability", problem, None));
     }
     if let Some(precision) = needs.precision.as_deref().filter(|precision| !PRECISIONS.contains(precision)) {
-        let near = PRECISIONS.iter().min_by_key(|known| strsim::damerau_levenshtein(precision, known));
-        let near = near.filter(|known| strsim::damerau_levenshtein(precision, known) <= 2);
+        let near = cudock_base::suggest::closest(precision, PRECISIONS);
         let problem = format!("no number format is called `{precision}`");
         return Err(places.wrong_value("needs.precision", problem, near.map(ToString::to_string)));
     }

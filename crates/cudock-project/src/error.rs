@@ -59,9 +59,5 @@ pub(crate) fn place(text: &str, offset: usize) -> (usize, usize) {
 fn nearest(message: &str) -> Option<String> {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = quoted.next().filter(|_| message.starts_with("unknown"))?;
-    quoted
-        .map(|known| (strsim::damerau_levenshtein(unknown, known), known))
-        .min()
-        .filter(|(distance, _)| *distance <= 1 + unknown.len() / 3)
-        .map(|(_, known)| known.to_owned())
+    cudock_base::suggest::closest(unknown, quoted).map(str::to_owned)
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
+use cudock_base::suggest;
 use cudock_tensor::Limits;
 use tokio::sync::Notify;
 
@@ -284,12 +285,8 @@ impl Service {
                 reason: "models are being loaded".to_owned(),
             };
         }
-        let near = self
-            .loaded()
-            .iter()
-            .map(|model| model.name().to_owned())
-            .min_by_key(|other| strsim::damerau_levenshtein(other, name));
-        let suggestion = near.filter(|other| strsim::damerau_levenshtein(other, name) <= 1 + name.len() / 4);
+        let loaded = self.loaded();
+        let suggestion = suggest::closest(name, loaded.iter().map(|model| model.name())).map(str::to_owned);
         ServeError::NoModel { name: name.to_owned(), suggestion }
     }
 

@@ -1,6 +1,6 @@
 //! Whether tensors are what a model takes.
 
-use crate::suggest::{instead, shown};
+use crate::unknown::{alternatives, shown};
 use crate::{DType, Inference, Limits, Malformed, Signature, Tensor, TensorSpec, elements};
 
 /// Checks one tensor for each input, in the signature's order, and tells how many rows of a batch they take: one if
@@ -157,7 +157,7 @@ impl<'a> Slots<'a> {
     /// The place of an input that has none yet.
     pub(crate) fn place(&self, name: &str) -> Result<usize, Malformed> {
         let index = self.signature.input(name).ok_or_else(|| {
-            let others = instead(name, self.signature.inputs.iter().map(|spec| spec.name.as_str()));
+            let others = alternatives(name, self.signature.inputs.iter().map(|spec| spec.name.as_str()));
             Malformed::Unfit(format!("the model has no input `{}`{others}", shown(name)))
         })?;
         match self.tensors.get(index) {
@@ -190,7 +190,7 @@ fn missing(spec: &TensorSpec) -> Malformed {
 /// The place of an output with that name.
 pub(crate) fn output_index(name: &str, signature: &Signature) -> Result<usize, Malformed> {
     signature.output(name).ok_or_else(|| {
-        let others = instead(name, signature.outputs.iter().map(|spec| spec.name.as_str()));
+        let others = alternatives(name, signature.outputs.iter().map(|spec| spec.name.as_str()));
         Malformed::Unfit(format!("the model has no output `{}`{others}", shown(name)))
     })
 }

@@ -23,8 +23,8 @@ pub mod oip;
 pub mod predict;
 pub mod raw;
 mod signature;
-mod suggest;
 mod tensor;
+mod unknown;
 mod unwritable;
 
 pub use check::check;

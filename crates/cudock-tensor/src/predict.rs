@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::check::{Slots, as_rows, check, output_index, row_elements};
 use crate::json::{Cursor, Keys, write as text};
-use crate::suggest::{instead, shown};
+use crate::unknown::{alternatives, shown};
 use crate::{Answer, Inference, Limits, Malformed, Signature, Tensor, Unwritable, WantedOutput};
 
 const KEYS: [&str; 6] = ["input", "inputs", "instances", "outputs", "parameters", "id"];
@@ -25,7 +25,9 @@ pub fn read(body: &[u8], signature: &Signature, limits: &Limits) -> Result<Infer
     let mut cursor = Cursor::new(body);
     cursor.object(&"", |cursor, key| {
         let Some(known) = KEYS.into_iter().find(|known| *known == key) else {
-            return Err(cursor.wrong(&"", format!("unknown key `{}`{}", shown(&key), instead(&key, KEYS))));
+            return Err(
+                cursor.wrong(&"", format!("unknown key `{}`{}", shown(&key), alternatives(&key, KEYS)))
+            );
         };
         keys.once(known, cursor, &"")?;
         match known {
@@ -111,7 +113,7 @@ impl Parameters {
         let mut keys = Keys::default();
         cursor.object(&"parameters", |cursor, key| {
             let Some(known) = PARAMETERS.into_iter().find(|known| *known == key) else {
-                let others = instead(&key, PARAMETERS);
+                let others = alternatives(&key, PARAMETERS);
                 return Err(cursor.wrong(&"parameters", format!("unknown key `{}`{others}", shown(&key))));
             };
             keys.once(known, cursor, &"parameters")?;

@@ -1,9 +1,9 @@
 //! An Azure size: its card, its processor, and the driver its service installs.
 
+use cudock_base::suggest;
 use cudock_facts::Facts;
 use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
 use cudock_facts::lookup::Found;
-use cudock_facts::suggest;
 use cudock_facts::tables::{Profile, Size, SizeDriver};
 use cudock_facts::version::{Date, DriverVersion};
 

@@ -1,8 +1,8 @@
 use std::fmt;
 
-use crate::suggest;
 use crate::tables::{FrameworkImage, Images, LibraryPath, Requirement, TagStatus, Tags};
 use crate::version::CudaRelease;
+use cudock_base::suggest;
 
 /// A tag of nvidia/cuda, taken apart: `12.4.1-cudnn-runtime-ubuntu22.04`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 use super::Found;
-use crate::suggest;
 use crate::tables::{Lifecycle, Size, Sizes};
 use crate::version::Date;
+use cudock_base::suggest;
 
 impl Sizes {
     /// The size with a name; case does not count and `Standard_` may be left out.

@@ -5,14 +5,14 @@
 
 mod capability;
 mod cuda;
-mod date;
+
 mod driver;
 mod ptx_isa;
 mod target;
 
 pub use capability::Capability;
 pub use cuda::{CudaRelease, CudaVersion};
-pub use date::Date;
+pub use cudock_base::Date;
 pub use driver::DriverVersion;
 pub use ptx_isa::PtxIsa;
 pub use target::{PtxArch, SmArch, Variant};

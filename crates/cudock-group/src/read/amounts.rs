@@ -3,8 +3,8 @@
 use crate::fault::Problem;
 use crate::note::NoteKind;
 use crate::resources::{Amounts, GPUS_ENDED, Gpu, GpuSku, Limits, Resources};
-use crate::words::shown;
 use crate::yaml::{Data, Node};
+use cudock_base::text::escape;
 
 use super::fields::{Fields, Keys, Reader};
 
@@ -118,7 +118,7 @@ impl Reader {
         if let Some(node) = fields.get(key)
             && let Data::Scalar(scalar) = &node.data
         {
-            let problem = Problem::Unbelievable { what: key.to_owned(), value: shown(&scalar.text) };
+            let problem = Problem::Unbelievable { what: key.to_owned(), value: escape(&scalar.text, 60) };
             self.fault(node.span, problem);
         }
     }

@@ -9,8 +9,10 @@ use crate::fault::{Fault, Problem};
 use crate::kept::{Kept, Value};
 use crate::note::{Note, NoteKind};
 use crate::place::Span;
-use crate::words::{choice, nearest, shown};
 use crate::yaml::{Data, Entry, Kind, Node, Scalar};
+use cudock_base::format::alternatives;
+use cudock_base::suggest::closest;
+use cudock_base::text::escape;
 
 /// Which keys a map has.
 pub(super) struct Keys {
@@ -37,9 +39,11 @@ impl Keys {
         if let Some((_, advice)) = self.elsewhere.iter().find(|(keys, _)| keys.contains(&key)) {
             return ((*advice).to_owned(), None);
         }
-        match nearest(key, self.all()) {
+        match closest(key, self.all()) {
             Some(near) => (format!("did you mean `{near}`?"), Some(near)),
-            None if (1..=6).contains(&self.known.len()) => (format!("write {}", choice(self.known)), None),
+            None if (1..=6).contains(&self.known.len()) => {
+                (format!("write {}", alternatives(self.known)), None)
+            }
             None => ("remove it".to_owned(), None),
         }
     }
@@ -201,7 +205,7 @@ impl Reader {
         if value > 0.0 && value.is_finite() {
             return Some(value);
         }
-        let (what, value) = (key.to_owned(), shown(&scalar.text));
+        let (what, value) = (key.to_owned(), escape(&scalar.text, 60));
         self.fault(span, Problem::NotPositive { what, value });
         None
     }
@@ -224,7 +228,7 @@ impl Reader {
         let (scalar, span) = self.scalar(fields, key, "a whole number", whole)?;
         let value = scalar.text.parse().ok().filter(|value| (least..=most).contains(value));
         if value.is_none() {
-            let (what, value) = (key.to_owned(), shown(&scalar.text));
+            let (what, value) = (key.to_owned(), escape(&scalar.text, 60));
             self.fault(span, Problem::OutOfRange { what, value, least, most });
         }
         value
@@ -240,7 +244,7 @@ impl Reader {
         let (scalar, span) = self.scalar(fields, key, "text", |scalar| scalar.kind() == Kind::Text)?;
         let word = known.iter().find(|word| word.eq_ignore_ascii_case(&scalar.text)).copied();
         if word.is_none() {
-            let near = nearest(&scalar.text, known.iter().copied());
+            let near = closest(&scalar.text, known.iter().copied());
             let (what, word) = (key.to_owned(), scalar.text.clone());
             self.fault(span, Problem::UnknownWord { what, word, known, near });
         }

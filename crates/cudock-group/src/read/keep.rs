@@ -6,8 +6,8 @@ use crate::fault::Problem;
 use crate::kept::{Kept, Shape, Value};
 use crate::note::NoteKind;
 use crate::secret::Secret;
-use crate::words::nearest;
 use crate::yaml::{Data, Entry, Kind, Node, Scalar};
+use cudock_base::suggest::closest;
 
 use super::fields::{Reader, below};
 
@@ -79,7 +79,7 @@ impl Reader {
         let mut values = BTreeMap::new();
         for Entry { key, span, value } in entries {
             let Some((_, shape)) = known.iter().find(|(name, _)| name == key) else {
-                let near = nearest(key, known.iter().map(|(name, _)| *name));
+                let near = closest(key, known.iter().map(|(name, _)| *name));
                 let advice = near.map_or("remove it".to_owned(), |near| format!("did you mean `{near}`?"));
                 self.fault(*span, Problem::UnknownKey { key: key.clone(), of, advice });
                 continue;

@@ -9,8 +9,8 @@ use crate::fault::Problem;
 use crate::group::{Mount, Os, Volume, VolumeKind};
 use crate::note::NoteKind;
 use crate::secret::Secret;
-use crate::words::nearest;
 use crate::yaml::Node;
+use cudock_base::suggest::closest;
 
 use super::fields::{Fields, Keys, Reader};
 use super::names::Seen;
@@ -173,7 +173,7 @@ impl Reader {
             let volume = self.required_text(&fields, "name");
             if let Some(name) = volume.clone().filter(|name| !volumes.contains(name)) {
                 let span = fields.get("name").map_or(fields.span, |node| node.span);
-                let near = nearest(&name, volumes.iter().map(String::as_str)).map(str::to_owned);
+                let near = closest(&name, volumes.iter().map(String::as_str)).map(str::to_owned);
                 self.fault(span, Problem::NoSuchVolume { name, near });
             }
             let Some(path) = self.required_text(&fields, "mountPath") else { continue };

@@ -1,8 +1,9 @@
 //! Prices where they are asked for.
 
+use cudock_base::suggest;
+use cudock_facts::Facts;
 use cudock_facts::tables::{MeterKind, PriceRow, Profile, Usd};
 use cudock_facts::version::Date;
-use cudock_facts::{Facts, suggest};
 use serde::Serialize;
 
 /// Where prices are asked for.
@@ -15,12 +16,12 @@ pub(super) struct Place<'f> {
 impl<'f> Place<'f> {
     /// A region by the name a text has for it: `West Europe` is `westeurope`.
     pub(super) fn of(facts: &'f Facts, wanted: Option<&str>) -> Self {
-        let Some(wanted) = wanted.map(suggest::folded) else { return Self { region: None } };
+        let Some(wanted) = wanted.map(suggest::normalize) else { return Self { region: None } };
         let priced = facts.prices().regions();
         let ending =
             facts.sizes().size.iter().flat_map(|size| size.retired_on_by_region.keys().map(String::as_str));
         let profiled = facts.services().profile.iter().flat_map(|row| row.regions.iter().map(String::as_str));
-        let region = priced.chain(ending).chain(profiled).find(|known| suggest::folded(known) == wanted);
+        let region = priced.chain(ending).chain(profiled).find(|known| suggest::normalize(known) == wanted);
         Self { region }
     }
 }

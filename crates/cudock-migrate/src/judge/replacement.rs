@@ -1,7 +1,7 @@
 //! What to take instead.
 
+use cudock_base::suggest::normalize;
 use cudock_facts::Facts;
-use cudock_facts::suggest::folded;
 use cudock_facts::tables::{Profile, Size, Vendor};
 use cudock_facts::version::Date;
 use serde::Serialize;
@@ -90,13 +90,13 @@ pub(super) fn for_size(
 
 /// A word of a replacement: a size with its series, or a series.
 fn named<'f>(facts: &'f Facts, word: &str) -> Option<(Option<&'f Size>, &'f str)> {
-    let wanted = folded(word);
+    let wanted = normalize(word);
     let sizes = &facts.sizes().size;
-    if let Some(size) = sizes.iter().find(|size| folded(&size.name) == wanted) {
+    if let Some(size) = sizes.iter().find(|size| normalize(&size.name) == wanted) {
         return Some((Some(size), size.series.as_deref().unwrap_or_default()));
     }
     let series =
-        sizes.iter().filter_map(|size| size.series.as_deref()).find(|series| folded(series) == wanted)?;
+        sizes.iter().filter_map(|size| size.series.as_deref()).find(|series| normalize(series) == wanted)?;
     Some((None, series))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::check::show_shape;
 use crate::json::Cursor;
-use crate::suggest::shown;
+use crate::unknown::shown;
 use crate::{DType, Malformed, Tensor, elements};
 
 /// Elements under the shape the request gives: they come flat, or nested just so.

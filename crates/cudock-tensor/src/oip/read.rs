@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::parts::{read_binary_data, read_binary_size, read_datatype, reshape};
 use crate::check::{Slots, check, check_dtype, check_limits, check_one, output_index};
 use crate::json::{Cursor, Keys};
-use crate::suggest::shown;
+use crate::unknown::shown;
 use crate::{DType, Inference, Limits, Malformed, Signature, Tensor, TensorSpec, WantedOutput, elements};
 
 /// Reads a request. `header_length` is the length of the JSON head, if the client told one; binary tensors share the

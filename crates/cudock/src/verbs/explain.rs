@@ -154,7 +154,7 @@ fn finding(facts: &Facts, code: &str, format: Format) -> Result<Outcome, Failure
     let pages = facts.findings();
     let page = pages.get(code).ok_or_else(|| {
         let codes = pages.finding.iter().map(|page| page.code.as_str());
-        let near = cudock_facts::suggest::nearest(code, codes);
+        let near = cudock_base::suggest::nearest(code, codes);
         Failure::input(format!("there is no finding {}", code.to_ascii_uppercase())).near(&near)
     })?;
     match format {

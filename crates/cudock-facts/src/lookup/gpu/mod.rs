@@ -5,8 +5,8 @@ mod name;
 
 use self::name::GpuName;
 use super::Found;
-use crate::suggest;
 use crate::tables::{Gpu, Gpus, OfChips};
+use cudock_base::suggest;
 
 /// More rows than this are not an answer: the name was too short to mean anything.
 const MOST: usize = 12;
@@ -109,7 +109,7 @@ impl Gpus {
 
 /// A name without its maker and without what people vary in writing.
 fn bare(name: &str) -> String {
-    let folded = suggest::folded(name);
+    let folded = suggest::normalize(name);
     for maker in ["nvidiageforce", "nvidiatesla", "nvidia", "geforce", "tesla", "amdinstinct", "amd"] {
         if let Some(rest) = folded.strip_prefix(maker).filter(|rest| !rest.is_empty()) {
             return rest.to_owned();

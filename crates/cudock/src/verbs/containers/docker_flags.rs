@@ -5,7 +5,7 @@
 //! has and docker has not are known to clap alone.
 
 use clap::CommandFactory;
-use cudock_facts::suggest::nearest;
+use cudock_base::suggest::nearest;
 
 use self::Support::{Refused, Works};
 use crate::cli::Cli;

@@ -1,9 +1,10 @@
 //! Cards, drivers, toolkits and code targets.
 
+use cudock_base::suggest;
+use cudock_facts::Facts;
 use cudock_facts::lookup::{Found, Runs};
 use cudock_facts::tables::{Branch, ForwardCompatClass, Gpu, KernelModule, Toolkit, Vendor};
 use cudock_facts::version::{CudaRelease, CudaVersion, DriverVersion, PtxArch, SmArch};
-use cudock_facts::{Facts, suggest};
 use serde_json::{Value, json};
 
 use super::sheet::{Answer, List, Sheet, View, joined, value, word};
@@ -225,8 +226,8 @@ pub(super) fn toolkit(facts: &Facts, name: Option<&str>) -> Result<Answer, Failu
         .map_err(|error| Failure::input(format!("{error}")).hint("`cudock facts cuda` lists the toolkits"))?;
     let unknown = || {
         let near: Vec<String> = match release {
-            Some(release) => suggest::neighbours(&release, toolkits.release.iter().map(|row| row.cuda)),
-            None => suggest::neighbours(&version, toolkits.toolkit.iter().map(|row| row.cuda)),
+            Some(release) => suggest::adjacent(&release, toolkits.release.iter().map(|row| row.cuda)),
+            None => suggest::adjacent(&version, toolkits.toolkit.iter().map(|row| row.cuda)),
         };
         let failure = Failure::input(format!("no CUDA {name} is known")).near(&near);
         match facts.drivers().branch_with(version) {

@@ -1,7 +1,8 @@
 //! Builds of the frameworks.
 
+use cudock_base::suggest;
+use cudock_facts::Facts;
 use cudock_facts::tables::{Frameworks, TorchBuild, TorchRelease};
-use cudock_facts::{Facts, suggest};
 use pep440_rs::Version;
 use serde::Serialize;
 use serde_json::json;
@@ -18,7 +19,7 @@ fn version(text: &str, example: &str) -> Result<Version, Failure> {
 fn unknown<'a>(what: &str, asked: &Version, versions: impl Iterator<Item = &'a Version>) -> Failure {
     let mut versions: Vec<&Version> = versions.collect();
     versions.sort();
-    let near = suggest::neighbours(&asked, versions.iter().copied());
+    let near = suggest::adjacent(&asked, versions.iter().copied());
     let range = match (versions.first(), versions.last()) {
         (Some(first), Some(last)) => format!("the table has {first} to {last}"),
         _ => String::new(),

@@ -1,8 +1,9 @@
 //! Packages by name: whether and how they use a GPU.
 
+use cudock_base::suggest;
+use cudock_facts::Facts;
 use cudock_facts::lookup::{NamedCuda, PackageUse};
 use cudock_facts::tables::{GpuPackage, GpuUse};
-use cudock_facts::{Facts, suggest};
 use serde_json::json;
 
 use super::sheet::{Answer, List, Sheet, View, value};

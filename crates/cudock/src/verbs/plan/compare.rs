@@ -1,6 +1,6 @@
 //! Placements side by side, part by part, and where the cheaper one changes.
 
-use cudock_facts::suggest;
+use cudock_base::suggest;
 use cudock_plan::{Money, PartKind, Placement, Priority, Ranked, Rejection, ServiceKind};
 use serde::Serialize;
 
@@ -147,9 +147,9 @@ fn services(name: &str) -> Result<Vec<ServiceKind>, Failure> {
 }
 
 fn known_region<'a>(view: &'a View<'a>, name: &str) -> Result<&'a str, Failure> {
-    let wanted = suggest::folded(name);
+    let wanted = suggest::normalize(name);
     let names = || view.catalog.regions().map(|region| view.catalog.region_name(region));
-    names().find(|known| suggest::folded(known) == wanted).ok_or_else(|| {
+    names().find(|known| suggest::normalize(known) == wanted).ok_or_else(|| {
         Failure::input(format!("no region is called `{name}`")).near(&suggest::nearest(name, names()))
     })
 }

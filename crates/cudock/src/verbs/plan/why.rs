@@ -1,7 +1,7 @@
 //! All about one size: what each service says to it, and each part of its cost with the arithmetic.
 
+use cudock_base::suggest;
 use cudock_facts::finding::Finding;
-use cudock_facts::suggest;
 use cudock_plan::{Placement, Priority, Rejection, RuleLine, ServiceKind};
 use serde::Serialize;
 
@@ -101,9 +101,9 @@ pub(super) fn known<'a>(view: &View<'a>, name: &str) -> Result<&'a str, Failure>
     let sizes = view.facts.sizes().size.iter().map(|size| size.name.as_str());
     let profiles = view.facts.services().profile.iter().map(|profile| profile.name.as_str());
     let all: Vec<&str> = sizes.chain(profiles).chain(view.facts.prices().sizes()).collect();
-    let wanted = suggest::folded(name);
-    let prefixed = suggest::folded(&format!("Standard_{name}"));
-    let same = |known: &&&str| [&wanted, &prefixed].contains(&&suggest::folded(known));
+    let wanted = suggest::normalize(name);
+    let prefixed = suggest::normalize(&format!("Standard_{name}"));
+    let same = |known: &&&str| [&wanted, &prefixed].contains(&&suggest::normalize(known));
     all.iter().find(same).copied().ok_or_else(|| {
         Failure::input(format!("no size or profile is called `{name}`"))
             .near(&suggest::nearest(name, all.iter().copied()))

@@ -3,7 +3,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cudock_facts::{Facts, suggest};
+use cudock_base::suggest;
+use cudock_facts::Facts;
 use cudock_prices::{Connection, Endpoint, Listener, RegionLine, RegionPrices, Report, Request, env};
 use serde::Serialize;
 

@@ -1,7 +1,8 @@
 //! Azure's services.
 
+use cudock_base::suggest;
+use cudock_facts::Facts;
 use cudock_facts::tables::ServiceGpu;
-use cudock_facts::{Facts, suggest};
 use serde_json::json;
 
 use crate::failure::Failure;

@@ -1,9 +1,10 @@
 //! Azure's sizes: one as a sheet, many as a list.
 
+use cudock_base::suggest;
+use cudock_facts::Facts;
 use cudock_facts::lookup::Found;
 use cudock_facts::tables::{Lifecycle, PriceRow, Size};
 use cudock_facts::version::Date;
-use cudock_facts::{Facts, suggest};
 use serde_json::{Value, json};
 
 use super::{lifecycle, prices};
@@ -44,9 +45,9 @@ pub(in crate::verbs::facts) fn size(facts: &Facts, words: &FactsArgs) -> Result<
 
 /// A region as the price table spells it.
 pub(crate) fn known_region<'a>(facts: &'a Facts, region: &str) -> Result<&'a str, Failure> {
-    let wanted = suggest::folded(region);
+    let wanted = suggest::normalize(region);
     let mut regions = facts.prices().regions();
-    regions.find(|known| suggest::folded(known) == wanted).ok_or_else(|| {
+    regions.find(|known| suggest::normalize(known) == wanted).ok_or_else(|| {
         let near = suggest::nearest(region, facts.prices().regions());
         Failure::input(format!("no price is known for a region `{region}`")).near(&near)
     })

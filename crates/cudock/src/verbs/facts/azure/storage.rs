@@ -1,6 +1,7 @@
 //! Azure's storage.
 
-use cudock_facts::{Facts, suggest};
+use cudock_base::suggest;
+use cudock_facts::Facts;
 use serde_json::json;
 
 use crate::failure::Failure;

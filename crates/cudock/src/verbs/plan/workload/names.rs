@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use cudock_base::suggest;
 use cudock_facts::lookup::Found;
-use cudock_facts::suggest;
 use cudock_plan::ServiceKind;
 
 use super::asking::{Asking, Given};
@@ -14,7 +14,7 @@ impl Asking<'_> {
     pub(super) fn regions(&self, names: &[String], given: Given) -> Result<Vec<String>, Failure> {
         let known: BTreeSet<&str> = self.known_regions();
         let region = |(number, name): (usize, &String)| {
-            let folded = suggest::folded(name);
+            let folded = suggest::normalize(name);
             if known.contains(folded.as_str()) {
                 return Ok(folded);
             }

@@ -1,10 +1,10 @@
+//! Calendar days.
+
 use std::fmt;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-
-use super::{ParseError, number};
 
 /// A calendar day. Facts age by days, so neither time of day nor time zone matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,7 +13,24 @@ pub struct Date {
     days: i32,
 }
 
+/// A text that is not a date.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DateError {
+    input: String,
+}
+
+impl fmt::Display for DateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not a date (such as 2026-11-14)", self.input)
+    }
+}
+
+impl std::error::Error for DateError {}
+
 const DAYS_IN_400_YEARS: i32 = 146_097;
+
+/// Days from 0000-01-01 to 1970-01-01.
+const EPOCH: i32 = 719_528;
 
 fn is_leap(year: i32) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
@@ -33,9 +50,10 @@ fn days_before_year(year: i32) -> i32 {
     year * 365 + past.div_euclid(4) - past.div_euclid(100) + past.div_euclid(400) + 1
 }
 
-const EPOCH: i32 = 719_528;
-
 impl Date {
+    /// The first and the last day there are: the years have four digits.
+    const RANGE: (i32, i32) = (-719_162, 2_932_896);
+
     /// The day `year-month-day`, if there is such a day between the years 1 and 9999.
     pub fn new(year: i32, month: i32, day: i32) -> Option<Self> {
         let exists = (1..=9999).contains(&year)
@@ -48,12 +66,21 @@ impl Date {
     /// Today in UTC. A clock before 1970 or after 9999 reads as 1970-01-01.
     pub fn today() -> Self {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |past| past.as_secs());
-        Self { days: i32::try_from(seconds / 86_400).unwrap_or(0) }
+        Self { days: i32::try_from(seconds / 86_400).ok().filter(|days| *days <= Self::RANGE.1).unwrap_or(0) }
     }
 
     /// How many days after `earlier` this is; negative if it is before.
     pub const fn days_since(self, earlier: Date) -> i32 {
         self.days - earlier.days
+    }
+
+    pub(crate) const fn days_since_epoch(self) -> i32 {
+        self.days
+    }
+
+    /// The nearest day there is.
+    pub(crate) fn from_days_since_epoch(days: i32) -> Self {
+        Self { days: days.clamp(Self::RANGE.0, Self::RANGE.1) }
     }
 
     fn parts(self) -> (i32, i32, i32) {
@@ -80,20 +107,23 @@ impl fmt::Display for Date {
 }
 
 impl FromStr for Date {
-    type Err = ParseError;
+    type Err = DateError;
 
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        let field = |range| text.get(range).and_then(number);
+    fn from_str(text: &str) -> Result<Self, DateError> {
+        let field = |range| {
+            let digits: &str = text.get(range)?;
+            digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+        };
         let dashes = text.len() == 10 && text.get(4..5) == Some("-") && text.get(7..8) == Some("-");
         match (dashes, field(0..4), field(5..7), field(8..10)) {
             (true, Some(year), Some(month), Some(day)) => Date::new(year, month, day),
             _ => None,
         }
-        .ok_or_else(|| ParseError::new("date", text, "2026-11-14"))
+        .ok_or_else(|| DateError { input: text.chars().take(60).collect() })
     }
 }
 
-/// Text where people read it, a number in the embedded tables: 1,400 prices carry two dates each.
+/// Text where people read it, a number in binary formats.
 impl Serialize for Date {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
@@ -109,7 +139,19 @@ impl<'de> Deserialize<'de> for Date {
         if deserializer.is_human_readable() {
             String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
         } else {
-            Ok(Self { days: i32::deserialize(deserializer)? })
+            Ok(Self::from_days_since_epoch(i32::deserialize(deserializer)?))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_range_is_that_of_years_with_four_digits() {
+        assert_eq!(Date::RANGE.0, Date::new(1, 1, 1).unwrap().days);
+        assert_eq!(Date::RANGE.1, Date::new(9999, 12, 31).unwrap().days);
+        assert_eq!(Date::from_days_since_epoch(i32::MAX).to_string(), "9999-12-31");
     }
 }

@@ -1,0 +1,129 @@
+//! Files that are written whole or not at all, read within bounds, and locked.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+/// A path beside `path` that no other thread or process uses.
+pub fn temporary_path(path: &Path) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}-{}.new", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+    path.with_file_name(name)
+}
+
+/// Replaces a file in one step: whoever is killed or runs out of disk leaves the old one.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = temporary_path(path);
+    let written = File::create_new(&temporary).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    });
+    if written.is_err() {
+        // The first error is the one to report.
+        let _ = fs::remove_file(&temporary);
+        return written;
+    }
+    // The new name is durable once the directory is; some file systems cannot sync one.
+    if let Some(directory) = path.parent().and_then(|directory| File::open(directory).ok()) {
+        let _ = directory.sync_all();
+    }
+    Ok(())
+}
+
+/// The text of a file, or `None` if it does not exist. A file of more than `limit` bytes is refused rather than cut.
+pub fn read_optional(path: &Path, limit: u64) -> io::Result<Option<String>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let mut text = String::new();
+    file.take(limit.saturating_add(1)).read_to_string(&mut text)?;
+    if u64::try_from(text.len()).is_ok_and(|length| length > limit) {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {limit} bytes")));
+    }
+    Ok(Some(text))
+}
+
+/// Removes a file that may not exist.
+pub fn remove_optional(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Locks a file exclusively. Calls `on_wait` before it waits for another process; closing the file unlocks it.
+pub fn lock(file: &File, on_wait: &dyn Fn()) -> io::Result<()> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => return Ok(()),
+        Err(Errno::WOULDBLOCK) => on_wait(),
+        // Some file systems cannot lock without waiting; any other error shows below, too.
+        Err(_) => {}
+    }
+    Ok(rustix::io::retry_on_intr(|| flock(file, FlockOperation::LockExclusive))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_and_nothing_is_left_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x");
+        assert_eq!(read_optional(&path, 10).unwrap(), None);
+        write_atomically(&path, b"1").unwrap();
+        write_atomically(&path, b"2").unwrap();
+        assert_eq!(read_optional(&path, 10).unwrap().as_deref(), Some("2"));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        remove_optional(&path).unwrap();
+        remove_optional(&path).unwrap();
+        assert_eq!(read_optional(&path, 10).unwrap(), None);
+    }
+
+    #[test]
+    fn a_write_that_fails_leaves_the_old_file_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        // A directory cannot be replaced by a file.
+        let path = directory.path().join("taken");
+        fs::create_dir(&path).unwrap();
+        assert!(write_atomically(&path, b"new").is_err());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_is_read_whole_or_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        assert_eq!(read_optional(&path.join("below"), 4).unwrap(), None);
+        fs::write(&path, "1234").unwrap();
+        assert_eq!(read_optional(&path, 4).unwrap().as_deref(), Some("1234"));
+        assert_eq!(read_optional(&path, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert!(read_optional(directory.path(), 4).is_err());
+    }
+
+    #[test]
+    fn a_second_lock_waits_for_the_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let first = File::create(&path).unwrap();
+        lock(&first, &|| panic!("nobody holds it")).unwrap();
+        let (waiting, waited) = std::sync::mpsc::channel();
+        let other = std::thread::spawn(move || {
+            let second = File::open(&path).unwrap();
+            lock(&second, &|| waiting.send(()).unwrap()).unwrap();
+        });
+        waited.recv().unwrap();
+        drop(first);
+        other.join().unwrap();
+    }
+}

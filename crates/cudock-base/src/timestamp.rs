@@ -1,0 +1,171 @@
+//! Points in time as logs, engines and price lists write them.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::Date;
+
+const MILLIS_PER_DAY: i64 = 86_400_000;
+
+/// A point in time in UTC, to the millisecond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp {
+    /// Milliseconds since 1970-01-01T00:00:00Z.
+    millis: i64,
+}
+
+impl Timestamp {
+    /// The current time.
+    pub fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { millis: i64::try_from(since.as_millis()).unwrap_or(i64::MAX) }
+    }
+
+    /// From milliseconds since 1970.
+    pub fn from_millis(millis: u64) -> Self {
+        Self { millis: i64::try_from(millis).unwrap_or(i64::MAX) }
+    }
+
+    /// The first instant of a day.
+    pub fn start_of(day: Date) -> Self {
+        Self { millis: i64::from(day.days_since_epoch()) * MILLIS_PER_DAY }
+    }
+
+    /// Milliseconds since 1970; `None` before that.
+    pub fn millis(self) -> Option<u64> {
+        u64::try_from(self.millis).ok()
+    }
+
+    /// The day it is on.
+    pub fn day(self) -> Date {
+        Date::from_days_since_epoch(i32::try_from(self.millis.div_euclid(MILLIS_PER_DAY)).unwrap_or(i32::MAX))
+    }
+
+    /// Parses RFC 3339: `2026-11-15T12:30:05.123Z`, with an offset such as `+01:00`, or shorter, down to the date alone.
+    /// Without a zone it is UTC, as in logs.
+    pub fn parse(text: &str) -> Option<Self> {
+        let day: Date = text.get(..10)?.parse().ok()?;
+        let rest = text.get(10..)?;
+        let time = match rest {
+            "" => "00:00",
+            _ => rest.strip_prefix(['T', 't', ' '])?,
+        };
+        let (time, offset) = match time.strip_suffix(['Z', 'z']) {
+            Some(time) => (time, 0),
+            None => match time.rfind(['+', '-']) {
+                Some(at) => (time.get(..at)?, offset_minutes(time.get(at..)?)?),
+                None => (time, 0),
+            },
+        };
+        let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
+        if fraction.is_empty() || !is_digits(fraction) {
+            return None;
+        }
+        let mut fields = clock.split(':');
+        let hour = two_digits(fields.next()?, 23)?;
+        let minute = two_digits(fields.next()?, 59)?;
+        let second = fields.next().map_or(Some(0), |field| two_digits(field, 60))?;
+        if fields.next().is_some() {
+            return None;
+        }
+        let fraction: i64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
+        let millis = ((hour * 60 + minute - offset) * 60 + second) * 1000 + fraction;
+        Some(Self { millis: Self::start_of(day).millis.checked_add(millis)? })
+    }
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn two_digits(text: &str, max: i64) -> Option<i64> {
+    text.parse().ok().filter(|value| text.len() == 2 && is_digits(text) && *value <= max)
+}
+
+/// Minutes east of UTC: `+01:00`, `-0730`.
+fn offset_minutes(text: &str) -> Option<i64> {
+    let digits = text.get(1..)?.replacen(':', "", 1);
+    let minutes = two_digits(digits.get(..2)?, 23)? * 60 + two_digits(digits.get(2..)?, 59)?;
+    Some(if text.starts_with('-') { -minutes } else { minutes })
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of_day = self.millis.rem_euclid(MILLIS_PER_DAY);
+        let (hour, minute) = (of_day / 3_600_000, of_day / 60_000 % 60);
+        let (second, millis) = (of_day / 1000 % 60, of_day % 1000);
+        write!(f, "{}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z", self.day())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn millis(text: &str) -> Option<u64> {
+        Timestamp::parse(text)?.millis()
+    }
+
+    #[test]
+    fn every_common_form_is_parsed() {
+        for (text, expected) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("2000-02-29T00:00:00.123Z", 951_782_400_123),
+            ("2026-11-15T12:30:05.123456789Z", 1_794_745_805_123),
+            ("2026-11-15T13:30:05+01:00", 1_794_745_805_000),
+            ("2026-11-15T05:00:05-0730", 1_794_745_805_000),
+            ("2026-11-15T12:30:05", 1_794_745_805_000),
+            ("2026-11-15 12:30", 1_794_745_800_000),
+            ("2026-11-15", 1_794_700_800_000),
+            ("2100-03-01T00:00:00.5Z", 4_107_542_400_500),
+        ] {
+            assert_eq!(millis(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn never_and_nonsense_are_not_timestamps() {
+        // Container engines write the year 1 for "never".
+        assert_eq!(millis("0001-01-01T00:00:00Z"), None);
+        for text in [
+            "",
+            "T",
+            "now",
+            "2026",
+            "2026-13-01",
+            "2026-02-30",
+            "2026-1-1",
+            "2026-11-15T",
+            "2026-11-15T25:00",
+            "2026-11-15T1:2:3",
+            "2026-11-15T01:02:03:04",
+            "2026-01-01T00:00:00.Z",
+            "2026-01-01T00:00:00+é",
+            "99999999999-01-01T00:00:00Z",
+        ] {
+            assert_eq!(Timestamp::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn timestamps_print_as_rfc_3339() {
+        assert_eq!(Timestamp::from_millis(0).to_string(), "1970-01-01T00:00:00.000Z");
+        assert_eq!(Timestamp::from_millis(951_782_400_123).to_string(), "2000-02-29T00:00:00.123Z");
+        assert_eq!(Timestamp::from_millis(4_107_542_400_000).to_string(), "2100-03-01T00:00:00.000Z");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in ".{0,40}|[0-9TZ:. +-]{0,30}") {
+            let _ = Timestamp::parse(&text);
+        }
+
+        #[test]
+        fn what_is_printed_is_parsed(millis in 0_u64..253_402_300_800_000) {
+            let timestamp = Timestamp::from_millis(millis);
+            prop_assert_eq!(Timestamp::parse(&timestamp.to_string()), Some(timestamp));
+        }
+    }
+}
