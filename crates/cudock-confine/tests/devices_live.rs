@@ -14,7 +14,8 @@ use std::process::Command;
 
 use cudock_confine::Error;
 use cudock_confine::devices::{Access, Kind, MOST_RULES, Program, Rule, attach, standard_rules};
-use support::{is_root, skip, text};
+use cudock_testkit::missing;
+use support::{is_root, text};
 
 /// A cgroup that is ours, removed at the end. Processes in it have ended by then.
 struct Cgroup(PathBuf);
@@ -22,7 +23,7 @@ struct Cgroup(PathBuf);
 impl Cgroup {
     fn new(name: &str) -> Option<Self> {
         if !is_root() {
-            skip("only root can attach a device program");
+            missing("root", "only root can attach a device program");
             return None;
         }
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
@@ -32,14 +33,14 @@ impl Cgroup {
             (kind == "cgroup2").then(|| PathBuf::from(path))
         });
         let Some(root) = root else {
-            skip("no cgroup v2 is mounted here");
+            missing("cgroup-v2", "no cgroup v2 is mounted here");
             return None;
         };
         let path = root.join(format!("cudock-test-{name}-{}", std::process::id()));
         match std::fs::create_dir(&path) {
             Ok(()) => Some(Self(path)),
             Err(error) => {
-                skip(&format!("cannot make {}: {error}", path.display()));
+                missing("cgroup-v2", &format!("cannot make {}: {error}", path.display()));
                 None
             }
         }
@@ -49,7 +50,7 @@ impl Cgroup {
         match attach(&self.0, &Program::new(rules).unwrap()) {
             Ok(()) => true,
             Err(Error::DeviceLoad { source, log }) if log.is_empty() => {
-                skip(&format!("this kernel takes no device programs: {source}"));
+                missing("bpf", &format!("this kernel takes no device programs: {source}"));
                 false
             }
             Err(error) => panic!("{error:?}"),
@@ -105,7 +106,7 @@ fn a_node_made_inside_opens_nothing_that_was_not_given() {
     let said = cgroup.run(&format!("mknod {node} c 1 11 && echo made"));
     assert!(said.contains("made"), "{said}");
     if std::fs::File::open(node).is_err() {
-        skip("this folder's file system has no devices");
+        missing("device-nodes", "this folder's file system has no devices");
         return;
     }
     assert!(!cgroup.can_read(node));
@@ -169,7 +170,7 @@ fn a_folder_that_is_no_cgroup_is_an_error_that_names_it() {
     let error = attach(folder.path(), &Program::new(&[]).unwrap()).unwrap_err();
     match error {
         Error::DeviceAttach { cgroup, .. } => assert_eq!(cgroup, folder.path()),
-        Error::DeviceLoad { source, .. } => skip(&format!("cannot load programs here: {source}")),
+        Error::DeviceLoad { source, .. } => missing("bpf", &format!("cannot load programs here: {source}")),
         other => panic!("{other:?}"),
     }
 }

@@ -17,8 +17,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use cudock_confine::seal;
+use cudock_testkit::missing;
 use rustix::fs::{Mode, OFlags};
-use support::skip;
 
 const VICTIM: &str = "CUDOCK_TEST_VICTIM";
 const ARGUMENTS: [&str; 5] = ["--exact", "victim", "--nocapture", "--include-ignored", "--test-threads=1"];
@@ -126,7 +126,7 @@ fn withstands(executable: &OwnedFd) {
 fn the_overlay_cannot_be_written_through() {
     match seal::by_overlay() {
         Ok(executable) => withstands(&executable),
-        Err(error) => skip(&format!("no overlay can be mounted here: {error}")),
+        Err(error) => missing("overlay", &format!("no overlay can be mounted here: {error}")),
     }
 }
 

@@ -16,7 +16,8 @@ use std::process::{Command, Output};
 use cudock_confine::Capability;
 use cudock_confine::defaults::STANDARD_CAPABILITIES;
 use cudock_confine::seccomp::Choice;
-use support::{again, has, skip, text};
+use cudock_testkit::missing;
+use support::{again, has, text};
 
 const PROGRAM: &str = "CUDOCK_TEST_PROGRAM";
 const CHOICE: &str = "CUDOCK_TEST_CHOICE";
@@ -73,7 +74,7 @@ fn call(
     calls: &[(&str, i64, &str)],
 ) -> Option<BTreeMap<String, String>> {
     if !has("python3") {
-        skip("python3 is not here to make system calls with");
+        missing("python3", "python3 is not here to make system calls with");
         return None;
     }
     let words: Vec<String> =
@@ -127,7 +128,7 @@ fn what_rules_the_machine_is_refused() {
 #[test]
 fn without_a_filter_the_same_calls_reach_the_kernel() {
     if !support::is_root() {
-        skip("an unprivileged user is refused these calls anyway");
+        missing("root", "an unprivileged user is refused these calls anyway");
         return;
     }
     let Some(answers) = call("unconfined", &STANDARD_CAPABILITIES, &REFUSED) else { return };
@@ -251,7 +252,7 @@ for word in sys.argv[1:]:
 #[test]
 fn the_32_bit_way_into_the_kernel_is_no_way_around() {
     if !cfg!(target_arch = "x86_64") || !has("python3") {
-        skip("needs 64-bit x86 and python3");
+        missing("python3", "needs 64-bit x86 and python3");
         return;
     }
     let words = [
@@ -278,7 +279,7 @@ fn the_32_bit_way_into_the_kernel_is_no_way_around() {
     };
     let free = answers("unconfined");
     if free.get("getpid").is_none_or(|&pid| pid <= 0) {
-        skip("this kernel has no 32-bit calls");
+        missing("32-bit-calls", "this kernel has no 32-bit calls");
         return;
     }
     let held = answers("builtin");
@@ -305,7 +306,7 @@ fn a_shell_runs_under_the_filter() {
 #[test]
 fn python_runs_under_the_filter_with_threads_processes_and_sockets() {
     if !has("python3") {
-        skip("python3 is not here");
+        missing("python3", "python3 is not here");
         return;
     }
     let script = r"

@@ -41,7 +41,7 @@ fn load(model: &[u8], change: impl FnOnce(&mut EngineSettings)) -> Option<Loaded
 /// On the GPU, or not at all.
 fn load_on_gpu(model: &[u8], change: impl FnOnce(&mut EngineSettings)) -> Option<Loaded> {
     if !Path::new("/dev/nvidiactl").exists() {
-        eprintln!("skipped: this machine has no GPU");
+        cudock_testkit::missing("gpu", "this machine has no GPU");
         return None;
     }
     let loaded = load(model, |settings| {
@@ -50,7 +50,7 @@ fn load_on_gpu(model: &[u8], change: impl FnOnce(&mut EngineSettings)) -> Option
     })?;
     let device = loaded.engine.device();
     if device.provider != Provider::Cuda {
-        eprintln!("skipped: {:?}", device.passed_over);
+        cudock_testkit::missing("gpu", format_args!("{:?}", device.passed_over));
         return None;
     }
     assert_ne!(device.name, "cpu");

@@ -195,7 +195,7 @@ fn lanes_run_at_once_and_do_not_mix_up() {
 #[test]
 fn a_provider_that_cannot_be_used_is_passed_over_and_said_why() {
     if Path::new("/dev/nvidiactl").exists() {
-        eprintln!("skipped: this machine has a GPU");
+        cudock_testkit::missing("no-gpu", "this machine has a GPU");
         return;
     }
     let wish = |settings: &mut EngineSettings| settings.providers = vec![Provider::TensorRt, Provider::Cuda];

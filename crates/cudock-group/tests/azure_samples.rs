@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 fn specs() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/facts/azure/specs");
     if !folder.is_dir() {
-        eprintln!("skipped: Azure's specifications are not at hand");
+        cudock_testkit::missing("azure-specs", "Azure's specifications are not at hand");
         return None;
     }
     Some(folder)

@@ -195,12 +195,12 @@ fn in_namespace(name: &str) -> bool {
         return true;
     }
     if !is_root() {
-        eprintln!("skipped: mounting overlayfs takes root");
+        cudock_testkit::missing("root", "mounting overlayfs takes root");
         return false;
     }
     let works = Command::new("unshare").args(["--mount", "true"]).status();
     if !works.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: no mount namespaces here");
+        cudock_testkit::missing("namespaces", "no mount namespaces here");
         return false;
     }
     let status = Command::new("unshare")

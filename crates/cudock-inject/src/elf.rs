@@ -160,7 +160,7 @@ mod tests {
         let places =
             ["/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", "/lib64/libc.so.6"];
         let Some(elf) = places.iter().find_map(|path| read(&File::open(path).ok()?)) else {
-            eprintln!("skipped: no C library at a usual place");
+            cudock_testkit::missing("libc", "no C library at a usual place");
             return;
         };
         assert_eq!(elf, Elf { word: Word::Bits64, soname: Some("libc.so.6".to_owned()) });

@@ -38,7 +38,7 @@ fn printed(cache: &Path) -> Option<Vec<String>> {
         Command::new(program).arg("-p").arg("-C").arg(cache).env("LC_ALL", "C").output().ok()
     });
     let Some(output) = output else {
-        eprintln!("skipped: no ldconfig here");
+        cudock_testkit::missing("ldconfig", "no ldconfig here");
         return None;
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -49,7 +49,7 @@ fn printed(cache: &Path) -> Option<Vec<String>> {
 fn this_machines() -> Option<Vec<u8>> {
     let bytes = fs::read("/etc/ld.so.cache").ok();
     if bytes.is_none() {
-        eprintln!("skipped: this machine has no /etc/ld.so.cache");
+        cudock_testkit::missing("ld-cache", "this machine has no /etc/ld.so.cache");
     }
     bytes
 }
@@ -131,7 +131,7 @@ fn a_real_program_finds_its_library_through_the_cache() {
     let Some(bytes) = this_machines() else { return };
     let compiler = Command::new("cc").arg("--version").output();
     if compiler.is_err() {
-        eprintln!("skipped: no C compiler here");
+        cudock_testkit::missing("cc", "no C compiler here");
         return;
     }
     let root = tempfile::tempdir().unwrap();
@@ -165,11 +165,14 @@ fn a_real_program_finds_its_library_through_the_cache() {
     }
     let start = || Command::new("chroot").arg(root.path()).arg("/main").output();
     let Ok(before) = start() else {
-        eprintln!("skipped: no chroot here");
+        cudock_testkit::missing("chroot", "no chroot here");
         return;
     };
     if before.status.code() == Some(125) || before.status.code() == Some(126) {
-        eprintln!("skipped: chroot is not permitted: {}", String::from_utf8_lossy(&before.stderr));
+        cudock_testkit::missing(
+            "chroot",
+            format_args!("chroot is not permitted: {}", String::from_utf8_lossy(&before.stderr)),
+        );
         return;
     }
     assert_eq!(before.status.code(), Some(127), "without the cache the library is not found");

@@ -57,7 +57,7 @@ fn podman_gives_a_container_the_gpu_of_our_specification() {
     let (Some(busybox), true, true) =
         (busybox, works("podman", &["--version"]), works("runc", &["--version"]))
     else {
-        eprintln!("skipped: podman, runc or busybox is missing");
+        cudock_testkit::missing("podman", "podman, runc or busybox is missing");
         return;
     };
     let work = tempfile::tempdir().unwrap();
@@ -112,7 +112,7 @@ fn podman_gives_a_container_the_gpu_of_our_specification() {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let ours = ["cdi", "CDI", "hook", "nvidia"].iter().any(|word| err.contains(word));
     if !output.status.success() && !ours {
-        eprintln!("skipped: podman cannot start containers here: {err}");
+        cudock_testkit::missing("podman", format_args!("podman cannot start containers here: {err}"));
         return;
     }
     assert!(output.status.success(), "{out}\n{err}");
@@ -140,7 +140,7 @@ impl Installed {
         let path = PathBuf::from(format!("/etc/cdi/cudock-test-{}.yaml", std::process::id()));
         let written = fs::create_dir_all("/etc/cdi").and_then(|()| fs::write(&path, text));
         if let Err(error) = written {
-            eprintln!("skipped: {} cannot be written: {error}", path.display());
+            cudock_testkit::missing("root", format_args!("{} cannot be written: {error}", path.display()));
             return None;
         }
         Some(Self(path))

@@ -149,7 +149,10 @@ fn two_thousand_connections_are_open_at_once() {
     let Some(made) = namespace() else { return };
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     if limit.is_some_and(|limit| limit < 3 * COUNT as u64) {
-        eprintln!("skipped: {limit:?} open files are too few for both ends of {COUNT} connections");
+        cudock_testkit::missing(
+            "open-files",
+            format_args!("{limit:?} open files are too few for both ends of {COUNT} connections"),
+        );
         return;
     }
     let listener = inside(&made, || TcpListener::bind("127.0.0.1:80").unwrap());

@@ -71,7 +71,7 @@ fn an_unprivileged_port_is_any_port() {
     let first =
         inside(&made, || fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap());
     if fs::metadata("/proc/sys/net").is_ok_and(|it| it.permissions().readonly()) {
-        eprintln!("skipped: /proc/sys is read-only");
+        cudock_testkit::missing("namespaces", "/proc/sys is read-only");
         return;
     }
     assert_eq!(first.trim(), "0");
@@ -83,7 +83,7 @@ fn a_namespace_bound_to_a_path_outlives_its_maker_and_goes_when_it_is_unbound() 
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("net");
     if let Err(error) = made.bind_to(&path) {
-        eprintln!("skipped: {error}");
+        cudock_testkit::missing("namespaces", format_args!("{error}"));
         return;
     }
     let number = made.number().unwrap();
@@ -126,7 +126,7 @@ fn two_processes_that_join_by_path_share_localhost() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("net");
     if let Err(error) = made.bind_to(&path) {
-        eprintln!("skipped: {error}");
+        cudock_testkit::missing("namespaces", format_args!("{error}"));
         return;
     }
     let process = |role: &str| {
@@ -162,7 +162,7 @@ fn a_user_namespace_of_our_own_is_enough() {
     }
     let exists = Command::new("unshare").args(["--user", "--map-root-user", "true"]).status();
     if !exists.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: no user namespaces, or no unshare(1)");
+        cudock_testkit::missing("namespaces", "no user namespaces, or no unshare(1)");
         return;
     }
     let this = again(NAME);

@@ -54,7 +54,7 @@ fn on_a_host_of_its_own(test: &str, tool: Tool) -> Option<Found> {
     let found = match find(tool) {
         Ok(found) => found,
         Err(reason) => {
-            eprintln!("skipped: {reason}");
+            cudock_testkit::missing("pasta", format_args!("{reason}"));
             return None;
         }
     };
@@ -200,7 +200,7 @@ fn a_parent_of_a_way_out() {
 
 fn ends_with_its_parent(tool: Tool) {
     if let Err(reason) = find(tool) {
-        eprintln!("skipped: {reason}");
+        cudock_testkit::missing("pasta", format_args!("{reason}"));
         return;
     }
     let this = again("a_parent_of_a_way_out");
@@ -229,7 +229,7 @@ fn slirp_ends_with_its_parent_even_if_that_is_killed() {
 fn a_program_that_gives_up_is_quoted() {
     let Some(made) = support::namespace() else { return };
     if fs::File::options().read(true).write(true).open("/dev/net/tun").is_err() {
-        eprintln!("skipped: /dev/net/tun cannot be opened");
+        cudock_testkit::missing("tun", "/dev/net/tun cannot be opened");
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -253,7 +253,7 @@ fn the_version_is_told() {
                 let version = found.version().unwrap();
                 assert!(!version.is_empty() && !version.contains(&tool.to_string()), "{version}");
             }
-            Err(reason) => eprintln!("skipped: {reason}"),
+            Err(reason) => cudock_testkit::missing("pasta", format_args!("{reason}")),
         }
     }
 }

@@ -475,7 +475,7 @@ fn a_processor_that_nobody_builds_for_is_named() {
 #[test]
 fn the_real_index_has_what_the_tables_pin() {
     if std::env::var_os("CUDOCK_TEST_INDEX").is_none_or(|value| value != "1") {
-        eprintln!("skipped: CUDOCK_TEST_INDEX is not 1");
+        cudock_testkit::missing("pypi-index", "CUDOCK_TEST_INDEX is not 1");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

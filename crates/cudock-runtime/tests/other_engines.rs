@@ -185,7 +185,7 @@ impl Engines {
             let extra = [PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")];
             !std::env::split_paths(&folders).chain(extra).any(|folder| folder.join(program).is_file())
         };
-        let skipped = |reason: &str| eprintln!("skipped: {reason}");
+        let skipped = |reason: &str| cudock_testkit::missing("podman", format_args!("{reason}"));
         if !rustix::process::geteuid().is_root() {
             skipped("podman with storage of its own needs root here");
             return None;
@@ -287,7 +287,10 @@ impl Engines {
     /// Starts podman's service for docker's command; false, with the reason said, where there is no such command.
     fn serve(&mut self) -> bool {
         if Command::new("docker").arg("--version").output().is_err() {
-            eprintln!("skipped: docker's command is not installed (apt-get install docker-cli)");
+            cudock_testkit::missing(
+                "docker",
+                "docker's command is not installed (apt-get install docker-cli)",
+            );
             return false;
         }
         let socket = self.at("service.sock");
@@ -641,7 +644,10 @@ fn fake_driver(root: &Path) -> Option<()> {
         let outcome =
             mknodat(CWD, root.join("dev").join(name), FileType::CharacterDevice, mode, makedev(1, 3));
         if let Err(error) = outcome {
-            eprintln!("skipped: device nodes cannot be made here: {error}");
+            cudock_testkit::missing(
+                "device-nodes",
+                format_args!("device nodes cannot be made here: {error}"),
+            );
             return None;
         }
     }

@@ -259,7 +259,7 @@ fn words_that_make_no_load_are_refused() {
 #[test]
 fn a_model_without_a_server_gives_the_limit() {
     let Some(library) = std::env::var_os("CUDOCK_ONNXRUNTIME") else {
-        eprintln!("skipped: CUDOCK_ONNXRUNTIME names no libonnxruntime.so");
+        cudock_testkit::missing("onnxruntime", "CUDOCK_ONNXRUNTIME names no libonnxruntime.so");
         return;
     };
     let folder = tempfile::tempdir().unwrap();

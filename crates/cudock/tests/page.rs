@@ -96,15 +96,18 @@ fn chromium() -> Option<PathBuf> {
 #[test]
 fn the_status_page_shows_what_happens_and_reads_drawn_digits() {
     let Some(library) = env::var_os("CUDOCK_ONNXRUNTIME") else {
-        eprintln!("skipped: CUDOCK_ONNXRUNTIME does not name the library of ONNX Runtime");
+        cudock_testkit::missing(
+            "onnxruntime",
+            "CUDOCK_ONNXRUNTIME does not name the library of ONNX Runtime",
+        );
         return;
     };
     let Some(python) = env::var_os("CUDOCK_BROWSER_PYTHON") else {
-        eprintln!("skipped: CUDOCK_BROWSER_PYTHON does not name a Python with playwright");
+        cudock_testkit::missing("playwright", "CUDOCK_BROWSER_PYTHON does not name a Python with playwright");
         return;
     };
     let Some(chromium) = chromium() else {
-        eprintln!("skipped: no Chromium on the path, and CUDOCK_BROWSER does not name one");
+        cudock_testkit::missing("chromium", "no Chromium on the path, and CUDOCK_BROWSER does not name one");
         return;
     };
     let screenshots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page");

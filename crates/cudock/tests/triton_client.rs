@@ -31,11 +31,17 @@ struct Needed {
 
 fn needed() -> Option<Needed> {
     let Some(library) = env::var_os("CUDOCK_ONNXRUNTIME") else {
-        eprintln!("skipped: CUDOCK_ONNXRUNTIME does not name the library of ONNX Runtime");
+        cudock_testkit::missing(
+            "onnxruntime",
+            "CUDOCK_ONNXRUNTIME does not name the library of ONNX Runtime",
+        );
         return None;
     };
     let Some(python) = env::var_os("CUDOCK_TRITON_PYTHON") else {
-        eprintln!("skipped: CUDOCK_TRITON_PYTHON does not name a Python with tritonclient[http,grpc]");
+        cudock_testkit::missing(
+            "tritonclient",
+            "CUDOCK_TRITON_PYTHON does not name a Python with tritonclient[http,grpc]",
+        );
         return None;
     };
     Some(Needed { library, python })

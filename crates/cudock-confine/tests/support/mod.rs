@@ -3,11 +3,6 @@
 
 use std::process::{Command, Output};
 
-/// Says why a test does not run here.
-pub(crate) fn skip(reason: &str) {
-    eprintln!("skipped: {reason}");
-}
-
 /// This test program again, to run the one test `name`, which looks for `variable` to know that it is meant.
 pub(crate) fn again(name: &str, variable: &str, value: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());

@@ -34,7 +34,7 @@ impl Fake {
         let done = match compiler.output() {
             Ok(done) => done,
             Err(error) => {
-                eprintln!("skipped: no C compiler (cc: {error})");
+                cudock_testkit::missing("cc", format_args!("no C compiler (cc: {error})"));
                 return None;
             }
         };

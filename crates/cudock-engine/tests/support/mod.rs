@@ -24,7 +24,7 @@ pub(crate) type Plain = (Vec<usize>, Vec<u8>);
 pub(crate) fn library() -> Option<PathBuf> {
     let library = std::env::var_os("CUDOCK_ONNXRUNTIME").map(PathBuf::from);
     if library.is_none() {
-        eprintln!("skipped: CUDOCK_ONNXRUNTIME does not name a library of ONNX Runtime");
+        cudock_testkit::missing("onnxruntime", "CUDOCK_ONNXRUNTIME does not name a library of ONNX Runtime");
     }
     library
 }

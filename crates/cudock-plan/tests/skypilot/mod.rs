@@ -124,7 +124,7 @@ fn our_answer(question: &Question, priority: Priority, regions: &BTreeSet<&str>)
 #[test]
 fn skypilots_catalogue_and_ours_differ_where_the_documentation_says() {
     let Some(rows) = theirs() else {
-        println!("skipped: CUDOCK_SKYPILOT_PRICES names no file");
+        cudock_testkit::missing("skypilot-prices", "CUDOCK_SKYPILOT_PRICES names no file");
         return;
     };
     let regions: BTreeSet<&str> = rows.iter().map(|row| row.region.as_str()).collect();

@@ -27,7 +27,7 @@ fn is_missing(programs: &[&str]) -> bool {
         asked.is_err()
     });
     if let Some(program) = missing {
-        eprintln!("skipped: {program} is not installed (apt-get install docker-registry skopeo podman)");
+        cudock_testkit::missing(program, format_args!("{program} is not installed"));
     }
     missing.is_some()
 }
@@ -126,7 +126,10 @@ fn an_image_of_a_real_daemon_is_checked() {
     let pulled = podman(&folder).args(["pull", "-q", &source]).output().unwrap();
     if !pulled.status.success() {
         // Without root or subordinate user ids it can hold no image.
-        eprintln!("skipped: podman cannot pull here: {}", String::from_utf8_lossy(&pulled.stderr));
+        cudock_testkit::missing(
+            "podman",
+            format_args!("podman cannot pull here: {}", String::from_utf8_lossy(&pulled.stderr)),
+        );
         return;
     }
     let id = String::from_utf8(pulled.stdout).unwrap();

@@ -64,7 +64,7 @@ fn node(path: &Path, major: u32, minor: u32) -> Option<()> {
     if command.status().is_ok_and(|status| status.success()) {
         return Some(());
     }
-    eprintln!("skipped: device nodes cannot be made here");
+    cudock_testkit::missing("device-nodes", "device nodes cannot be made here");
     None
 }
 
@@ -81,7 +81,7 @@ pub(super) fn install_cuda(driver: &Path, definitions: &[&str]) -> Option<()> {
     match compiler.output() {
         Ok(done) => assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr)),
         Err(error) => {
-            eprintln!("skipped: no C compiler (cc: {error})");
+            cudock_testkit::missing("cc", format_args!("no C compiler (cc: {error})"));
             return None;
         }
     }

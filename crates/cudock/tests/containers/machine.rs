@@ -36,7 +36,7 @@ pub(super) fn machine() -> Option<Machine> {
             Some(machine)
         }
         Err(why) => {
-            eprintln!("skipped: {why}");
+            cudock_testkit::missing("containers", why);
             None
         }
     }
@@ -226,10 +226,5 @@ pub(super) fn send(pid: u64, signal: Signal) {
 
 /// Whether a program is installed; said where it is not.
 pub(super) fn installed(name: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
-    if !found {
-        eprintln!("skipped: there is no {name} in PATH");
-    }
-    found
+    cudock_testkit::require_program(name).is_some()
 }

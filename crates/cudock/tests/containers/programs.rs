@@ -70,7 +70,7 @@ pub(super) fn install(machine: &Machine, name: &str, source: &str) -> Option<Pat
     let program = machine.root().join("bin").join(name);
     let made = Command::new("cc").arg("-static").arg("-o").arg(&program).arg(text).output();
     if !made.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: there is no C compiler that makes static programs");
+        cudock_testkit::missing("cc", "there is no C compiler that makes static programs");
         return None;
     }
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();

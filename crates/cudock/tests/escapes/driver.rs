@@ -37,7 +37,7 @@ fn driver(machine: &Machine) -> Option<PathBuf> {
     ] {
         let made = Command::new("mknod").arg(root.join("dev").join(name)).args(["c", major, minor]).status();
         if !made.is_ok_and(|status| status.success()) {
-            eprintln!("skipped: device nodes cannot be made here");
+            cudock_testkit::missing("device-nodes", "device nodes cannot be made here");
             return None;
         }
     }
@@ -166,7 +166,7 @@ fn the_images_own_libcuda_finds_nothing_open_when_the_gpu_is_verified() {
     let library = machine.root().join("evil/libcuda.so.1");
     let made = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).output();
     if !made.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: there is no C compiler that makes libraries");
+        cudock_testkit::missing("cc", "there is no C compiler that makes libraries");
         return;
     }
     let listed = Command::new("ldd").arg(&library).output().unwrap();

@@ -69,7 +69,10 @@ fn bring_libraries(machine: &Machine) -> Option<()> {
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     let paths: Vec<&str> = listed.split_whitespace().filter(|word| word.starts_with('/')).collect();
     if paths.is_empty() {
-        eprintln!("skipped: this cudock needs no libraries, so none of the image's can be loaded into it");
+        cudock_testkit::missing(
+            "dynamic-linking",
+            "this cudock needs no libraries, so none of the image's can be loaded into it",
+        );
         return None;
     }
     for path in paths {
@@ -88,7 +91,7 @@ fn library(machine: &Machine) -> Option<()> {
         .arg(source)
         .output();
     if !made.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: there is no C compiler that makes libraries");
+        cudock_testkit::missing("cc", "there is no C compiler that makes libraries");
         return None;
     }
     Some(())

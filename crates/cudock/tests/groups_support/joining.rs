@@ -17,7 +17,7 @@ fn a_probe_that_joins_shows_nothing_of_this_machine() {
     let program = rootfs().unwrap().join("bin/spy");
     let made = Command::new("cc").arg("-static").arg("-o").arg(&program).arg(&source).status();
     if !made.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: there is no C compiler that makes static programs");
+        cudock_testkit::missing("cc", "there is no C compiler that makes static programs");
         return;
     }
     let canary = machine.path().join("canary");

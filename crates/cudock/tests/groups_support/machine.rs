@@ -30,7 +30,7 @@ pub fn machine() -> Option<Machine> {
             Err(why) => why,
         }
     };
-    eprintln!("skipped: {why}");
+    cudock_testkit::missing("containers", format_args!("{why}"));
     None
 }
 

@@ -57,7 +57,7 @@ fn a_certificate_is_read_again_when_it_changes() {
     let Some(stage) = Stage::new() else { return };
     let curl = Command::new("curl").arg("--version").stdout(Stdio::null()).status();
     if !certificate(&stage, "first") || !certificate(&stage, "second") || curl.is_err() {
-        eprintln!("skipped: no openssl to make a certificate, or no curl to ask with");
+        cudock_testkit::missing("openssl", "no openssl to make a certificate, or no curl to ask with");
         return;
     }
     let copy = |from: &str| {

@@ -68,7 +68,7 @@ fn a_server_with_a_certificate_speaks_tls() {
         .status();
     let curl = Command::new("curl").arg("--version").stdout(Stdio::null()).status();
     if !made.is_ok_and(|status| status.success()) || !curl.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: no openssl to make a certificate, or no curl to ask with");
+        cudock_testkit::missing("openssl", "no openssl to make a certificate, or no curl to ask with");
         return;
     }
     stage.write("double.onnx", &times(2.0));

@@ -43,7 +43,7 @@ impl Stage {
 
     fn with(turn: impl FnOnce() -> Turn) -> Option<Self> {
         let Some(library) = std::env::var_os("CUDOCK_ONNXRUNTIME") else {
-            eprintln!("skipped: CUDOCK_ONNXRUNTIME names no libonnxruntime.so");
+            cudock_testkit::missing("onnxruntime", "CUDOCK_ONNXRUNTIME names no libonnxruntime.so");
             return None;
         };
         Some(Self { library: library.into(), folder: tempfile::tempdir().unwrap(), _turn: turn() })

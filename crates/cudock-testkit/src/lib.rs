@@ -1,0 +1,58 @@
+//! What tests of several crates share; never part of the program.
+//!
+//! A test that needs something a machine may lack asks for it by name. Where it is missing, the test is skipped with a reason,
+//! or fails if `CUDOCK_TEST_REQUIRE` lists that name (`CUDOCK_TEST_REQUIRE=root,podman,onnxruntime`), as CI does for
+//! everything it installs.
+
+use std::env;
+use std::fmt::Display;
+use std::path::PathBuf;
+
+/// The variable that lists the prerequisites that must not be missing, separated by commas.
+pub const REQUIRE: &str = "CUDOCK_TEST_REQUIRE";
+
+/// Reports that a test cannot run because a prerequisite is missing.
+///
+/// # Panics
+///
+/// If [`REQUIRE`] lists the prerequisite.
+#[track_caller]
+pub fn missing(prerequisite: &str, reason: impl Display) {
+    let required = env::var(REQUIRE).unwrap_or_default();
+    assert!(
+        !required.split(',').any(|name| name.trim() == prerequisite),
+        "`{prerequisite}` is required by {REQUIRE}: {reason}"
+    );
+    eprintln!("skipped: {reason}");
+}
+
+/// Whether the tests run as root.
+#[track_caller]
+pub fn require_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        missing("root", "not root");
+    }
+    is_root
+}
+
+/// The path of a program, which is also the prerequisite's name.
+#[track_caller]
+pub fn require_program(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file());
+    if found.is_none() {
+        missing(name, format_args!("no {name} in PATH"));
+    }
+    found
+}
+
+/// The library of ONNX Runtime that `CUDOCK_ONNXRUNTIME` names.
+#[track_caller]
+pub fn require_onnxruntime() -> Option<PathBuf> {
+    let library = env::var_os("CUDOCK_ONNXRUNTIME").map(PathBuf::from).filter(|library| library.is_file());
+    if library.is_none() {
+        missing("onnxruntime", "CUDOCK_ONNXRUNTIME does not name a library of ONNX Runtime");
+    }
+    library
+}
