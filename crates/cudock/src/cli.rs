@@ -236,6 +236,10 @@ pub(crate) struct FactsArgs {
     /// With `size` and a name: the price in every region, cheapest first
     #[arg(long)]
     pub(crate) prices: bool,
+
+    /// List the sources
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
 }
 
 /// What can be looked up.
@@ -285,13 +289,17 @@ pub(crate) struct ExplainArgs {
     /// A finding code, a CUDA error number or name, a message, or a file; standard input without it or with -
     pub(crate) what: Vec<String>,
 
-    /// Take the words as a message, even if a file has that name
+    /// Treat the argument as a message, even if a file has that name
     #[arg(long)]
     pub(crate) text: bool,
 
-    /// Show every message found, not only the most telling five
+    /// Show every message found, not only the five most relevant
     #[arg(long)]
     pub(crate) all: bool,
+
+    /// Show where the explanation comes from
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
 }
 
 /// Find what is wrong with the GPU stack of this machine or container

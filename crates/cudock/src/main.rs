@@ -3,6 +3,7 @@
 mod cli;
 mod env;
 mod failure;
+mod findings;
 mod input;
 mod output;
 mod verbs;

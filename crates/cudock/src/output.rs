@@ -41,8 +41,13 @@ pub(crate) fn width() -> usize {
 
 /// Text broken into lines, the first behind `first`, the others behind as many blanks.
 pub(crate) fn wrapped(first: &str, text: &str) -> String {
+    wrapped_within(width(), first, text)
+}
+
+/// The same for lines of `width` columns.
+pub(crate) fn wrapped_within(width: usize, first: &str, text: &str) -> String {
     let rest = " ".repeat(first.chars().count());
-    let options = textwrap::Options::new(width())
+    let options = textwrap::Options::new(width)
         .initial_indent(first)
         .subsequent_indent(&rest)
         .break_words(false)

@@ -12,17 +12,26 @@ use super::price::Place;
 /// Something that must change, or be looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// The page about it, where there is one.
+    /// The finding code, if there is one.
     pub code: Option<&'static str>,
-    /// What it is.
+    /// What changes, as a sentence.
     pub text: String,
+    /// The same in a few words, for a table; empty if it is not worth a place there.
+    #[serde(skip)]
+    pub brief: String,
 }
 
-fn change(code: &'static str, text: String) -> Change {
-    Change { code: Some(code), text }
+impl Change {
+    fn new(code: &'static str, text: impl Into<String>, brief: impl Into<String>) -> Self {
+        Self { code: Some(code), text: text.into(), brief: brief.into() }
+    }
+
+    fn without_code(text: impl Into<String>, brief: impl Into<String>) -> Self {
+        Self { code: None, text: text.into(), brief: brief.into() }
+    }
 }
 
-/// What changes from a size to another. Of an old size that is not in the tables, its GPUs are all that is known.
+/// What changes from one size to another. Of an old size that is not in the tables, only its GPUs are known.
 pub(super) fn to_size(
     facts: &Facts,
     (size, old): (Option<&Size>, &Old),
@@ -42,7 +51,7 @@ pub(super) fn to_size(
         changes.extend(generation(size, new));
     }
     changes.extend(quota(size, new));
-    changes.extend(new.note.clone().map(|text| Change { code: None, text }));
+    changes.extend(new.note.clone().map(|note| Change::without_code(note, "")));
     changes
 }
 
@@ -59,7 +68,7 @@ pub(super) fn to_profile(
     changes.extend(fewer_gpus(old.gpu.as_ref(), gpu));
     if let Some(region) = place.region.filter(|region| !profile.regions.iter().any(|known| known == region)) {
         let text = format!("{region} does not offer it: {}", profile.regions.join(", "));
-        changes.push(Change { code: None, text });
+        changes.push(Change::without_code(text, format!("not in {region}")));
     }
     changes
 }
@@ -67,14 +76,16 @@ pub(super) fn to_profile(
 fn maker(facts: &Facts, old: Option<&Gpu>, new: &Gpu) -> Option<Change> {
     let vendor = |id: &str| facts.gpus().find(id).one().map(|gpu| gpu.vendor);
     let (old, vendor_new) = (vendor(&old?.id)?, vendor(&new.id)?);
-    let text = match (old, vendor_new) {
-        (Vendor::Nvidia, Vendor::Amd) => format!("{} is AMD's: CUDA does not run on it", new.id),
+    let (text, brief) = match (old, vendor_new) {
+        (Vendor::Nvidia, Vendor::Amd) => {
+            (format!("{} is an AMD GPU: CUDA does not run on it", new.id), "ROCm instead of CUDA")
+        }
         (Vendor::Amd, Vendor::Nvidia) => {
-            format!("{} is NVIDIA's: programs for ROCm do not run on it", new.id)
+            (format!("{} is an NVIDIA GPU: ROCm programs do not run on it", new.id), "CUDA instead of ROCm")
         }
         _ => return None,
     };
-    Some(change(codes::OTHER_MAKER, text))
+    Some(Change::new(codes::OTHER_MAKER, text, brief))
 }
 
 /// Whether code for the old GPU alone runs on the new one.
@@ -85,20 +96,22 @@ fn machine_code(facts: &Facts, old: Option<&Gpu>, new: &Gpu, target: &str) -> Op
     }
     let code = SmArch::new(was, Variant::Plain);
     if code.runs_on(is) {
-        return Some(Change {
-            code: None,
-            text: format!("compute capability {was} becomes {is}: machine code for {code} runs there"),
-        });
+        let native = SmArch::new(is, Variant::Plain);
+        return Some(Change::without_code(
+            format!("compute capability {was} becomes {is}: machine code for {code} runs there"),
+            format!("{code} or {native} code (unchanged builds run)"),
+        ));
     }
     let toolkit =
         first_toolkit(facts, is).map_or_else(String::new, |cuda| format!(" (CUDA {cuda} or later)"));
     let wanted = SmArch::new(is, Variant::Plain);
-    Some(change(
+    Some(Change::new(
         codes::NO_CODE_FOR_GPU,
         format!(
             "compute capability {was} becomes {is}: machine code for {code} does not run there, code for \
              {wanted}{toolkit} or PTX does: `cudock check IMAGE {target}`"
         ),
+        format!("{wanted} code or PTX"),
     ))
 }
 
@@ -114,15 +127,19 @@ fn driver(old: Option<&Size>, new: &Size) -> Option<Change> {
         return None;
     }
     match is {
-        SizeDriver::Grid => Some(change(codes::VGPU_DRIVER, "it takes Azure's GRID driver".to_owned())),
-        SizeDriver::GridV20 => {
-            Some(change(codes::VGPU_DRIVER, "it takes Azure's GRID driver of the version 20 line".to_owned()))
+        SizeDriver::Grid => {
+            Some(Change::new(codes::VGPU_DRIVER, "it needs Azure's GRID driver", "GRID driver"))
         }
+        SizeDriver::GridV20 => Some(Change::new(
+            codes::VGPU_DRIVER,
+            "it needs version 20 of Azure's GRID driver",
+            "GRID driver 20",
+        )),
         SizeDriver::Cuda if old.is_some() => {
-            Some(Change { code: None, text: "it takes NVIDIA's CUDA driver, not GRID".to_owned() })
+            Some(Change::without_code("it needs NVIDIA's CUDA driver, not GRID", "CUDA driver"))
         }
         SizeDriver::Rocm | SizeDriver::Amd | SizeDriver::AmdWindows if old.is_some() => {
-            Some(Change { code: None, text: "it takes AMD's driver of another kind".to_owned() })
+            Some(Change::without_code("it needs another AMD driver", "AMD driver"))
         }
         _ => None,
     }
@@ -131,14 +148,15 @@ fn driver(old: Option<&Size>, new: &Size) -> Option<Change> {
 fn fewer_gpus(old: Option<&Gpu>, new: &Gpu) -> Option<Change> {
     let old = old?;
     (new.devices() < old.devices()).then(|| {
-        change(codes::FEWER_GPUS, format!("it has {} GPU instead of {}", new.devices(), old.devices()))
+        let text = format!("it has {} GPU instead of {}", new.devices(), old.devices());
+        Change::new(codes::FEWER_GPUS, text, "fewer GPUs")
     })
 }
 
 fn share(new: &Gpu) -> Option<Change> {
-    (new.count < 1.0).then(|| Change {
-        code: None,
-        text: format!("it is 1/{:.0} of a GPU, with as much of its speed", 1.0 / new.count),
+    (new.count < 1.0).then(|| {
+        let share = format!("1/{:.0} of a GPU", 1.0 / new.count);
+        Change::without_code(format!("it has {share}, with that share of its speed"), share)
     })
 }
 
@@ -154,29 +172,31 @@ fn machine(old: &Old, new: &Size) -> Option<Change> {
     {
         less.push(format!("{is} GiB of memory instead of {was}"));
     }
-    (!less.is_empty()).then(|| change(codes::SMALLER_MACHINE, format!("it has {}", less.join(" and "))))
+    (!less.is_empty())
+        .then(|| Change::new(codes::SMALLER_MACHINE, format!("it has {}", less.join(" and ")), ""))
 }
 
 fn processor(old: &Size, new: &Size) -> Option<Change> {
     (old.cpu_arch != new.cpu_arch).then(|| {
-        change(codes::OTHER_PROCESSOR, format!("its processor is {}, not {}", new.cpu_arch, old.cpu_arch))
+        let text = format!("its CPU is {}, not {}", new.cpu_arch, old.cpu_arch);
+        Change::new(codes::OTHER_PROCESSOR, text, format!("{} build", new.cpu_arch))
     })
 }
 
 fn interconnect(old: &Size, new: &Size) -> Option<Change> {
     let lost = old.infiniband == Some(true) && new.infiniband != Some(true);
-    lost.then(|| change(codes::NO_INTERCONNECT, "it has no InfiniBand".to_owned()))
+    lost.then(|| Change::new(codes::NO_INTERCONNECT, "it has no InfiniBand", "no InfiniBand"))
 }
 
 /// An image of the first generation does not boot on a size of the second.
 fn generation(old: &Size, new: &Size) -> Option<Change> {
     let first = |size: &Size| size.generations.iter().any(|generation| generation == "V1");
     (first(old) && !first(new) && !new.generations.is_empty())
-        .then(|| Change { code: None, text: "it boots images of generation 2 alone".to_owned() })
+        .then(|| Change::without_code("it boots only images of generation 2", "generation 2 image"))
 }
 
 fn quota(old: Option<&Size>, new: &Size) -> Option<Change> {
     let family = new.quota_family.as_ref()?;
     let same = old.and_then(|old| old.quota_family.as_ref()) == Some(family);
-    (!same).then(|| change(codes::QUOTA, format!("it needs quota of the family {family}")))
+    (!same).then(|| Change::new(codes::QUOTA, format!("it needs quota for the family {family}"), ""))
 }

@@ -1,3 +1,5 @@
+//! `cudock explain`: what an error message, a log or a finding code means, and how to fix it.
+
 use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::Path;
@@ -11,11 +13,11 @@ use crate::cli::ExplainArgs;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, BLUE, BOLD, DIM, Format, TableUsed, line, styled};
 
-/// More than this is a list, not an answer.
-const MOST: usize = 5;
+/// More messages than this are a list, not an answer.
+const SHOWN: usize = 5;
 
-/// From here on reading a log is worth telling about.
-const LONG: u64 = 256 << 20;
+/// Progress is shown every so many bytes of a log.
+const PROGRESS_STEP: u64 = 256 << 20;
 
 #[derive(Serialize)]
 struct JsonReport<'a> {
@@ -51,26 +53,26 @@ struct JsonCudaError<'a> {
     messages: Vec<&'a Message>,
 }
 
-pub(super) fn run(facts: &Facts, words: &ExplainArgs, format: Format) -> Result<Outcome, Failure> {
-    let what = words.what.join(" ");
+pub(super) fn run(facts: &Facts, args: &ExplainArgs, format: Format) -> Result<Outcome, Failure> {
+    let what = args.what.join(" ");
     let what = what.trim();
     if looks_like_a_code(what) {
-        return finding(facts, what, format);
+        return finding(facts, what, args.verbose, format);
     }
-    if let Some(error) = facts.messages().cuda_error(what).filter(|_| !words.text) {
-        cuda_error(facts, error, format);
+    if let Some(error) = facts.messages().cuda_error(what).filter(|_| !args.text) {
+        cuda_error(facts, error, args.verbose, format);
         return Ok(Outcome::Yes);
     }
     let catalogue = Catalogue::new(facts.messages()).map_err(|error| {
         Failure::input(chain(&error)).hint("correct messages.toml in the directory of --facts")
     })?;
-    let (subject, report) = if what.is_empty() && words.what.is_empty() || what == "-" {
+    let (subject, report) = if what.is_empty() && args.what.is_empty() || what == "-" {
         if std::io::stdin().is_terminal() && what != "-" {
             return Err(Failure::input("nothing to explain")
                 .hint("cudock explain FILE, cudock explain 'MESSAGE', or pipe a log in: docker logs NAME 2>&1 | cudock explain"));
         }
         ("standard input".to_owned(), scan(&catalogue, std::io::stdin().lock(), "standard input")?)
-    } else if let Some(path) = file(words, what)? {
+    } else if let Some(path) = file(args, what)? {
         let log = File::open(path).map_err(|error| Failure::input(format!("cannot read {what}: {error}")))?;
         (what.to_owned(), scan(&catalogue, log, what)?)
     } else if let Some(number) = xid(what) {
@@ -79,10 +81,10 @@ pub(super) fn run(facts: &Facts, words: &ExplainArgs, format: Format) -> Result<
     } else {
         ("that text".to_owned(), catalogue.explain(what))
     };
-    // CUDA's short texts are told in logs by their surroundings; a text that is nothing else needs none.
+    // CUDA's short texts are recognized in logs by what surrounds them; alone they stand for themselves.
     let alone = facts.messages().cuda_error_with_text(what).filter(|_| report.hits.is_empty());
     if let Some(error) = alone {
-        cuda_error(facts, error, format);
+        cuda_error(facts, error, args.verbose, format);
         return Ok(Outcome::Yes);
     }
     if report.bytes == 0 {
@@ -92,7 +94,7 @@ pub(super) fn run(facts: &Facts, words: &ExplainArgs, format: Format) -> Result<
     let tables = output::tables_used(facts, &["messages"]);
     match format {
         Format::Json | Format::Sarif => print_json(facts, &subject, &report, &tables),
-        Format::Text => print_text(facts, &subject, &report, words.all),
+        Format::Text => print_text(facts, &subject, &report, args),
     }
     output::warn_if_stale(&tables);
     Ok(if report.hits.is_empty() && report.smi.is_none() { Outcome::No } else { Outcome::Yes })
@@ -109,9 +111,9 @@ fn looks_like_a_code(what: &str) -> bool {
     digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether the words name a file: one that is there, or one that plainly should be.
-fn file<'a>(words: &ExplainArgs, what: &'a str) -> Result<Option<&'a Path>, Failure> {
-    if words.text || words.what.len() != 1 {
+/// The file that the arguments name, if they name one: a file that exists, or a path that looks like one.
+fn file<'a>(args: &ExplainArgs, what: &'a str) -> Result<Option<&'a Path>, Failure> {
+    if args.text || args.what.len() != 1 {
         return Ok(None);
     }
     let path = Path::new(what);
@@ -125,51 +127,53 @@ fn file<'a>(words: &ExplainArgs, what: &'a str) -> Result<Option<&'a Path>, Fail
         && (what.contains('/')
             || [".log", ".txt", ".out", ".err"].iter().any(|ending| what.ends_with(ending)));
     if like_a_path {
-        return Err(Failure::input(format!("there is no file {what}")).hint("pass --text if it is a message"));
+        return Err(Failure::input(format!("{what}: no such file")).hint("pass --text if it is a message"));
     }
     Ok(None)
 }
 
 fn scan<'a>(catalogue: &Catalogue<'a>, log: impl Read, name: &str) -> Result<Report<'a>, Failure> {
     let show = std::io::stderr().is_terminal();
-    let mut told = 0;
+    let mut reported = 0;
     let report = catalogue.scan(log, |bytes| {
-        if show && bytes - told >= LONG {
-            told = bytes;
+        if show && bytes - reported >= PROGRESS_STEP {
+            reported = bytes;
             anstream::eprint!("\rread {} MB", bytes / 1_000_000);
         }
     });
-    if told > 0 {
+    if reported > 0 {
         anstream::eprint!("\r\x1b[K");
     }
     report.map_err(|error| match error {
         ScanError::NotText(kind) => {
             Failure::input(format!("{name} is {}, not a log", kind.what())).hint(kind.hint())
         }
-        ScanError::Io(error) => Failure::outside(format!("reading {name} broke off: {error}")),
+        ScanError::Io(error) => Failure::outside(format!("cannot read {name}: {error}")),
     })
 }
 
-fn finding(facts: &Facts, code: &str, format: Format) -> Result<Outcome, Failure> {
+fn finding(facts: &Facts, code: &str, verbose: bool, format: Format) -> Result<Outcome, Failure> {
     let pages = facts.findings();
     let page = pages.get(code).ok_or_else(|| {
         let codes = pages.finding.iter().map(|page| page.code.as_str());
         let near = cudock_base::suggest::nearest(code, codes);
-        Failure::input(format!("there is no finding {}", code.to_ascii_uppercase())).near(&near)
+        Failure::input(format!("unknown finding {}", code.to_ascii_uppercase())).near(&near)
     })?;
     match format {
         Format::Json | Format::Sarif => output::json(&JsonPage { schema: 1, finding: page }),
         Format::Text => {
             line(styled(BOLD, &format!("{}: {}", page.code, page.title)));
-            line(output::wrapped("  ", &page.why));
+            line("");
+            line(output::wrapped("", &page.why));
+            line("");
             print_fixes(&page.fix);
-            print_sources(pages.table.resolve(&page.source));
+            print_sources(pages.table.resolve(&page.source), verbose);
         }
     }
     Ok(Outcome::Yes)
 }
 
-fn cuda_error(facts: &Facts, error: &CudaError, format: Format) {
+fn cuda_error(facts: &Facts, error: &CudaError, verbose: bool, format: Format) {
     let of_code = |message: &&Message| message.cuda_code == Some(error.code);
     let messages: Vec<&Message> = facts.messages().message.iter().filter(of_code).collect();
     if format == Format::Json {
@@ -177,19 +181,20 @@ fn cuda_error(facts: &Facts, error: &CudaError, format: Format) {
         return;
     }
     line(styled(BOLD, &format!("CUDA error {}: {}", error.code, error.name)));
-    line(output::wrapped("  ", &error.text));
-    for text in error.meaning.iter().chain(&error.since.as_ref().map(|since| format!("since: {since}"))) {
-        line(output::wrapped("  ", text));
+    line("");
+    line(output::wrapped("", &error.text));
+    for text in error.meaning.iter().chain(&error.since.as_ref().map(|since| format!("since {since}"))) {
+        line(output::wrapped("", text));
     }
     for message in messages {
+        line("");
         // A message that was made from this very row has nothing to add but its fix.
         if message.id == format!("cuda-{}", error.code) {
             print_fixes(&message.fix);
-            print_sources(facts.messages().table.resolve(&message.source));
-            continue;
+            print_sources(facts.messages().table.resolve(&message.source), verbose);
+        } else {
+            print_message(facts, message, &message.fix, verbose);
         }
-        line("");
-        print_message(facts, message);
     }
 }
 
@@ -211,9 +216,9 @@ fn print_json(facts: &Facts, subject: &str, report: &Report<'_>, tables: &[Table
     });
 }
 
-fn print_text(facts: &Facts, subject: &str, report: &Report<'_>, all: bool) {
+fn print_text(facts: &Facts, subject: &str, report: &Report<'_>, args: &ExplainArgs) {
     if let (true, Some(table)) = (report.hits.is_empty(), &report.smi) {
-        line(styled(BOLD, "a table of nvidia-smi; no error in it"));
+        line(styled(BOLD, "nvidia-smi table, no error in it"));
         for statement in table.statements(facts) {
             line(output::wrapped("  ", &statement));
         }
@@ -229,12 +234,12 @@ fn print_text(facts: &Facts, subject: &str, report: &Report<'_>, all: bool) {
         ));
         return;
     }
-    let shown = if all { report.hits.len() } else { MOST };
+    let shown = if args.all { report.hits.len() } else { SHOWN };
     for (index, hit) in report.hits.iter().take(shown).enumerate() {
         if index > 0 {
             line("");
         }
-        print_hit(facts, hit, report.lines > 1);
+        print_hit(facts, hit, report.lines > 1, args.verbose);
     }
     let more = report.hits.len().saturating_sub(shown);
     if more > 0 {
@@ -243,47 +248,63 @@ fn print_text(facts: &Facts, subject: &str, report: &Report<'_>, all: bool) {
     }
 }
 
-fn print_hit(facts: &Facts, hit: &Hit<'_>, with_place: bool) {
-    if with_place {
+fn print_hit(facts: &Facts, hit: &Hit<'_>, with_line: bool, verbose: bool) {
+    if with_line {
         let times = if hit.count > 1 { format!(", {} times", hit.count) } else { String::new() };
         line(styled(BLUE, &format!("line {}{times}:", hit.line)));
         line(styled(DIM, &output::wrapped("  ", &hit.excerpt)));
     }
-    print_message_with(facts, hit.message, &cudock_explain::fixes(facts, hit));
+    print_message(facts, hit.message, &cudock_explain::fixes(facts, hit), verbose);
 }
 
-fn print_message(facts: &Facts, message: &Message) {
-    print_message_with(facts, message, &message.fix);
-}
-
-fn print_message_with(facts: &Facts, message: &Message, fixes: &[String]) {
-    let code = message.cuda_code.map_or_else(String::new, |code| format!(", CUDA error {code}"));
-    let symptom = if message.symptom { ", a symptom" } else { "" };
-    let layer = serde_json::to_value(message.layer).ok().and_then(|layer| layer.as_str().map(str::to_owned));
-    line(format!(
-        "{} {}",
-        styled(BOLD, &message.title),
-        styled(DIM, &format!("({}{code}{symptom}; {})", layer.unwrap_or_default(), message.id)),
-    ));
-    line(output::wrapped("  ", &message.cause));
+fn print_message(facts: &Facts, message: &Message, fixes: &[String], verbose: bool) {
+    line(styled(BOLD, &heading(message)));
+    line("");
+    line(output::wrapped("", &message.cause));
+    if let Some(note) = &message.note {
+        line(output::wrapped("", note));
+    }
+    line("");
     print_fixes(fixes);
     if let Some(probe) = &message.probe {
-        line(output::wrapped("  tell apart: ", probe));
+        line(output::wrapped("Check: ", probe));
     }
-    if let Some(note) = &message.note {
-        line(output::wrapped("  note: ", note));
+    if verbose {
+        let layer = serde_json::to_value(message.layer).ok();
+        let layer = layer.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
+        let symptom = if message.symptom { ", a symptom of another failure" } else { "" };
+        line(styled(DIM, &format!("Id:    {} ({layer}{symptom})", message.id)));
     }
-    print_sources(facts.messages().table.resolve(&message.source));
+    print_sources(facts.messages().table.resolve(&message.source), verbose);
+}
+
+/// `CUDA error 209: the program has no code for this GPU`, or the title alone where no number belongs to it.
+fn heading(message: &Message) -> String {
+    let Some(code) = message.cuda_code else { return message.title.clone() };
+    let title = message.title.trim_end_matches(&format!(" (error {code})"));
+    let mut letters = title.chars();
+    match (letters.next(), letters.next()) {
+        // An acronym keeps its capitals.
+        (Some(first), Some(second)) if second.is_lowercase() || second == ' ' => {
+            let rest = title.get(first.len_utf8()..).unwrap_or_default();
+            format!("CUDA error {code}: {}{rest}", first.to_lowercase())
+        }
+        _ => format!("CUDA error {code}: {title}"),
+    }
 }
 
 fn print_fixes(fixes: &[String]) {
-    for fix in fixes {
-        line(output::wrapped("  fix: ", fix));
+    for (index, fix) in fixes.iter().enumerate() {
+        line(output::wrapped(if index == 0 { "Fix:   " } else { "       " }, fix));
     }
 }
 
-fn print_sources<'a>(sources: impl Iterator<Item = &'a str>) {
-    for source in sources.take(3) {
-        line(styled(DIM, &format!("  source: {source}")));
+fn print_sources<'a>(mut sources: impl Iterator<Item = &'a str>, verbose: bool) {
+    if verbose {
+        for source in sources {
+            line(styled(DIM, &format!("Source: {source}")));
+        }
+    } else if sources.next().is_some() {
+        line(styled(DIM, "Sources: --verbose"));
     }
 }

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use cudock_base::format::count;
 use cudock_compat::{compute, sm};
 use cudock_facts::Facts;
 use cudock_facts::lookup::Found;
@@ -9,7 +10,7 @@ use serde::Serialize;
 
 use crate::cli::SlimArgs;
 use crate::failure::{Failure, Outcome, chain};
-use crate::output::{self, BOLD, DIM, Format, TableUsed, YELLOW, line, megabytes, styled};
+use crate::output::{self, BOLD, Format, TableUsed, YELLOW, line, megabytes, styled};
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -119,7 +120,7 @@ pub(super) fn run(facts: &Facts, words: &SlimArgs, format: Format) -> Result<Out
     };
     match format {
         Format::Json | Format::Sarif => output::json(&report),
-        Format::Text => print(&report),
+        Format::Text => print(facts, &report),
     }
     output::warn_if_stale(&tables);
     Ok(Outcome::Yes)
@@ -228,23 +229,13 @@ fn loads(code: Code, card: Capability) -> bool {
     }
 }
 
-fn print(report: &Report<'_>) {
+fn print(facts: &Facts, report: &Report<'_>) {
+    if report.files.is_empty() {
+        line("no GPU code found: nothing to remove");
+        return;
+    }
     for file in &report.files {
-        let sizes = file.sizes;
-        line(format!(
-            "{}  {} to {}, {} on disk; GPU code {} to {}",
-            styled(BOLD, &file.path),
-            megabytes(sizes.bytes_before),
-            megabytes(sizes.bytes_after),
-            megabytes(sizes.written_after),
-            megabytes(sizes.gpu_code_before),
-            megabytes(sizes.gpu_code_after),
-        ));
-        let removed: Vec<String> =
-            file.removed.iter().map(|(target, bytes)| format!("{target} {}", megabytes(*bytes))).collect();
-        if !removed.is_empty() {
-            line(styled(DIM, &output::wrapped("  removed ", &removed.join(", "))));
-        }
+        line(format!("{}   {}", styled(BOLD, &file.path), sizes(&file.sizes)));
         if let Some(reason) = &file.refused {
             line(format!("  {}: {reason}", styled(YELLOW, "warning")));
         }
@@ -253,25 +244,35 @@ fn print(report: &Report<'_>) {
             line(format!("  {}: nothing in this file runs on {targets}", styled(YELLOW, "warning")));
         }
     }
-    if report.files.is_empty() {
-        line("no GPU code found: nothing to remove");
-        return;
+    if report.files.len() > 1 {
+        let number = count(report.files.len(), "file");
+        line(format!("\n{}   {}", styled(BOLD, &number), sizes(&report.total)));
     }
-    let total = report.total;
-    let word = if report.dry_run { "would keep" } else { "kept" };
-    line(format!(
-        "\n{word} {} of {} of GPU code; {} on disk, {} before",
-        megabytes(total.gpu_code_after),
-        megabytes(total.gpu_code_before),
-        megabytes(total.written_after),
-        megabytes(total.bytes_before),
-    ));
-    let lost: Vec<String> = report
-        .no_longer_runs_on
-        .iter()
-        .map(|(card, modules)| format!("{card} ({modules} modules)"))
-        .collect();
-    if !lost.is_empty() {
-        line(output::wrapped("no longer runs on capability ", &lost.join(", ")));
+    if !report.no_longer_runs_on.is_empty() {
+        let gpus: Vec<String> = report.no_longer_runs_on.keys().map(|one| gpus_of(facts, one)).collect();
+        line(output::wrapped("No longer runs on: ", &gpus.join(", ")));
     }
+    if report.dry_run {
+        line("Dry run: nothing was written.");
+    }
+}
+
+/// `284.0 MB -> 77.9 MB   (GPU code 218.6 MB -> 9.8 MB)`.
+fn sizes(sizes: &Total) -> String {
+    format!(
+        "{} -> {}   (GPU code {} -> {})",
+        megabytes(sizes.bytes_before),
+        megabytes(sizes.written_after),
+        megabytes(sizes.gpu_code_before),
+        megabytes(sizes.gpu_code_after),
+    )
+}
+
+/// The best-known GPUs of a compute capability, and its number.
+fn gpus_of(facts: &Facts, capability: &str) -> String {
+    const SHOWN: usize = 2;
+    let wanted = capability.parse::<Capability>().ok();
+    let of_capability = facts.gpus().gpu.iter().filter(|gpu| wanted.is_some() && gpu.capability == wanted);
+    let names: Vec<&str> = of_capability.take(SHOWN).map(|gpu| gpu.id.as_str()).collect();
+    if names.is_empty() { capability.to_owned() } else { format!("{} ({capability})", names.join("/")) }
 }

@@ -5,6 +5,7 @@ use cudock_facts::finding::{Finding, Severity};
 
 use super::Answer;
 use super::text::{said, word};
+use crate::findings::{self, FindingText};
 use crate::output::{self, BOLD, DIM, RED, YELLOW, line, styled};
 
 pub(super) fn print(subject: &str, answers: &[Answer]) {
@@ -185,10 +186,11 @@ fn print_warnings(answers: &[Answer]) {
         let of: Vec<String> =
             answers.iter().filter(|answer| answer.judgement.findings.contains(warning)).map(name).collect();
         let of = if of.len() == answers.len() { String::new() } else { format!("{}: ", of.join(", ")) };
-        let first = if index == 0 { "\n" } else { "" };
-        let text = output::wrapped("         ", &format!("{of}{} [{}]", warning.message, warning.code));
-        line(format!("{first}{}  {}", styled(YELLOW, "warning"), text.trim_start()));
-        line(output::wrapped("         fix: ", &warning.fix));
+        if index == 0 {
+            line("");
+        }
+        let message = format!("{of}{}", warning.message);
+        findings::print(0, &FindingText { message: &message, evidence: &[], ..FindingText::from(*warning) });
     }
 }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use anstyle::Style;
 use cudock_compat::{Failure, RULES, Target, Verdict};
-use cudock_facts::finding::{Finding, Severity};
 
 use super::{Answer, overview};
-use crate::output::{self, BLUE, BOLD, DIM, GREEN, RED, YELLOW, line, styled};
+use crate::findings;
+use crate::output::{self, BOLD, DIM, GREEN, RED, YELLOW, line, styled};
 
 pub(super) fn word(verdict: Verdict) -> (Style, &'static str) {
     let style = match verdict {
@@ -53,7 +53,7 @@ fn print_each(answers: &[Answer], explain: bool) {
             }
         }
         for finding in &judgement.findings {
-            print_finding(finding);
+            findings::print(2, &finding.into());
         }
         if explain {
             print_rules(answer);
@@ -67,26 +67,6 @@ pub(super) fn said(error: &Failure) -> String {
         Some(code) => format!("error {code}, {}: {}", error.name, error.message),
         None if error.message.is_empty() => error.name.clone(),
         None => error.message.clone(),
-    }
-}
-
-fn print_finding(finding: &Finding) {
-    let (style, severity) = match finding.severity {
-        Severity::Error => (RED, "error"),
-        Severity::Warning => (YELLOW, "warning"),
-        Severity::Note => (BLUE, "note"),
-    };
-    let blank = " ".repeat(8_usize.saturating_sub(severity.len()));
-    let text = output::wrapped(&" ".repeat(10), &format!("{} [{}]", finding.message, finding.code));
-    line(format!("  {}{blank}{}", styled(style, severity), text.get(10..).unwrap_or_default()));
-    for seen in finding.evidence.iter().take(3) {
-        line(styled(DIM, &output::wrapped("          seen: ", &format!("{}: {}", seen.path, seen.detail))));
-    }
-    if finding.evidence.len() > 3 {
-        line(styled(DIM, &format!("          and {} more", finding.evidence.len() - 3)));
-    }
-    if !finding.fix.is_empty() {
-        line(output::wrapped("          fix: ", &finding.fix));
     }
 }
 

@@ -26,15 +26,14 @@ struct Report<'a> {
     tables: &'a [TableUsed],
 }
 
-pub(super) fn run(facts: &Facts, words: &FactsArgs, format: Format) -> Result<Outcome, Failure> {
-    let name = words.name.as_deref();
-    let of_sizes =
-        words.gpu.is_some() || words.region.is_some() || words.all || words.lifecycle || words.prices;
-    if words.kind != Some(Kind::Size) && of_sizes {
+pub(super) fn run(facts: &Facts, args: &FactsArgs, format: Format) -> Result<Outcome, Failure> {
+    let name = args.name.as_deref();
+    let of_sizes = args.gpu.is_some() || args.region.is_some() || args.all || args.lifecycle || args.prices;
+    if args.kind != Some(Kind::Size) && of_sizes {
         return Err(Failure::input("--gpu, --region, --all, --lifecycle and --prices go with `size`")
             .hint("cudock facts size --gpu A100 --region westeurope"));
     }
-    let (kind, answer) = match words.kind {
+    let (kind, answer) = match args.kind {
         None => ("tables", tables(facts)),
         Some(Kind::Gpu) => ("gpu", cuda::gpu(facts, name)?),
         Some(Kind::Driver) => ("driver", cuda::driver(facts, name)?),
@@ -48,7 +47,7 @@ pub(super) fn run(facts: &Facts, words: &FactsArgs, format: Format) -> Result<Ou
         Some(Kind::Jax) => ("jax", framework::jax(facts, name)?),
         Some(Kind::Tensorrt) => ("tensorrt", framework::tensorrt(facts, name)?),
         Some(Kind::Package) => ("package", package::package(facts, name)?),
-        Some(Kind::Size) => ("size", azure::size(facts, words)?),
+        Some(Kind::Size) => ("size", azure::size(facts, args)?),
         Some(Kind::Service) => ("service", azure::service(facts, name)?),
         Some(Kind::Storage) => ("storage", azure::storage(facts, name)?),
     };
@@ -57,7 +56,7 @@ pub(super) fn run(facts: &Facts, words: &FactsArgs, format: Format) -> Result<Ou
         Format::Json | Format::Sarif => {
             output::json(&Report { schema: 1, kind, query: name, rows: &answer.rows, tables: &tables });
         }
-        Format::Text => answer.view.print(),
+        Format::Text => answer.view.print(args.verbose),
     }
     output::warn_if_stale(&tables);
     Ok(Outcome::Yes)

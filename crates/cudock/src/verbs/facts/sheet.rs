@@ -1,5 +1,7 @@
 //! What a look-up prints: a sheet for one thing, a list for many.
 
+use cudock_base::Date;
+use cudock_base::format::count;
 use serde_json::Value;
 
 use crate::output::{self, BOLD, DIM, line, styled};
@@ -52,7 +54,7 @@ impl Sheet {
         self
     }
 
-    fn print(&self) {
+    fn print(&self, verbose: bool) {
         line(styled(BOLD, &self.title));
         let column = self.fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         for (name, value) in &self.fields {
@@ -61,9 +63,21 @@ impl Sheet {
                 line(output::wrapped(&format!("  {name:column$}  "), part));
             }
         }
-        for source in &self.sources {
-            line(styled(DIM, &format!("  {:column$}  {source}", "source")));
+        if verbose {
+            for source in &self.sources {
+                line(styled(DIM, &format!("  {:column$}  {source}", "source")));
+            }
+        } else if !self.sources.is_empty() {
+            let text = format!("{}{} (--verbose)", count(self.sources.len(), "source"), self.newest_source());
+            line(styled(DIM, &format!("  {text}")));
         }
+    }
+
+    /// `, newest 2026-08-21`, where sources end in the date they were read on.
+    fn newest_source(&self) -> String {
+        let date = |source: &String| source.get(source.len().checked_sub(10)?..)?.parse::<Date>().ok();
+        let newest = self.sources.iter().filter_map(date).max();
+        newest.map_or_else(String::new, |date| format!(", newest {date}"))
     }
 }
 
@@ -95,7 +109,7 @@ impl List {
 }
 
 impl View {
-    pub(super) fn print(&self) {
+    pub(super) fn print(&self, verbose: bool) {
         match self {
             View::List(list) => list.print(),
             View::Sheets(sheets) => {
@@ -103,7 +117,7 @@ impl View {
                     if index > 0 {
                         line("");
                     }
-                    sheet.print();
+                    sheet.print(verbose);
                 }
             }
         }

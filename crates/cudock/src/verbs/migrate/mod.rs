@@ -1,4 +1,4 @@
-//! `cudock migrate`: old choices of Azure GPUs in files, and what to choose now. Nothing is changed.
+//! `cudock migrate`: retired Azure GPU sizes and services in files, and what replaces them. Files are not changed.
 
 mod input;
 mod sarif;
@@ -16,11 +16,11 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, TableUsed};
 use crate::verbs::facts::known_region;
 
-/// Tell which GPU sizes and services a file chooses that Azure has ended, what replaces them, and at what price
+/// Find Azure GPU sizes and services in files that Azure has retired, with their replacements and prices
 ///
-/// Files are recognised by content: shell scripts and `az` command lines, container groups, ARM, Bicep and Terraform
+/// Files are recognized by content: shell scripts and `az` command lines, container groups, ARM, Bicep and Terraform
 /// templates, Machine Learning and Batch files and programs, tasks of `SkyPilot`, notebooks and notes. Nothing is changed.
-/// The exit code is 1 if something has ended, and 0 if nothing has. See docs/migrate.md.
+/// The exit code is 1 if something is retired, and 0 if not. See docs/migrate.md.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cudock migrate deploy.sh
@@ -33,17 +33,21 @@ pub(crate) struct MigrateArgs {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Where prices are looked up, whatever the files say
+    /// Look up prices in this region, whatever the files say
     #[arg(long, value_name = "REGION")]
     pub(crate) region: Option<String>,
+
+    /// Show every change that a replacement brings, and where prices come from
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
 }
 
-/// What was found in a file.
+/// The findings in one file.
 #[derive(Serialize)]
 struct FileReport {
     path: String,
     findings: Vec<Finding>,
-    /// Further choices that are not told.
+    /// How many more choices the file has.
     left_out: usize,
 }
 
@@ -51,14 +55,14 @@ struct FileReport {
 struct Report<'a> {
     schema: u8,
     files: &'a [FileReport],
-    /// How many choices do not work any more.
+    /// How many choices no longer work.
     over: usize,
     tables: &'a [TableUsed],
 }
 
-pub(super) fn run(facts: &Facts, words: &MigrateArgs, format: Format) -> Result<Outcome, Failure> {
-    let region = words.region.as_deref().map(|region| known_region(facts, region)).transpose()?;
-    let inputs = words.files.iter().map(|path| Input::read(path)).collect::<Result<Vec<Input>, Failure>>()?;
+pub(super) fn run(facts: &Facts, args: &MigrateArgs, format: Format) -> Result<Outcome, Failure> {
+    let region = args.region.as_deref().map(|region| known_region(facts, region)).transpose()?;
+    let inputs = args.files.iter().map(|path| Input::read(path)).collect::<Result<Vec<Input>, Failure>>()?;
     let day = output::today();
     let files: Vec<FileReport> = inputs
         .into_iter()
@@ -76,7 +80,7 @@ pub(super) fn run(facts: &Facts, words: &MigrateArgs, format: Format) -> Result<
     match format {
         Format::Json => output::json(&Report { schema: 1, files: &files, over, tables: &tables }),
         Format::Sarif => output::json(&sarif::report(facts, &files)),
-        Format::Text => text::print(&files),
+        Format::Text => text::print(&files, args.verbose),
     }
     output::warn_if_stale(&tables);
     Ok(if over > 0 { Outcome::No } else { Outcome::Yes })

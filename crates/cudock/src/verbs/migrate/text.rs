@@ -1,173 +1,166 @@
-//! The report for people: what, where, what instead at what price, and what else must change.
+//! The report as text: what no longer works and where, what replaces it at what price, and what the image must have.
 
-use anstyle::Style;
+use std::ops::Not;
+
+use cudock_base::format::count;
 use cudock_facts::finding::Severity;
-use cudock_migrate::{Against, Change, Finding, Fit, Gpu, Old, Priced, Replacement};
+use cudock_migrate::{Finding, Fit, Gpu, Old, Priced, Replacement};
 
 use super::FileReport;
-use crate::output::{self, BLUE, BOLD, DIM, GREEN, RED, YELLOW, line, styled};
+use crate::findings::severity_label;
+use crate::output::{self, BOLD, DIM, GREEN, RED, line, styled};
 
-/// So many replacements are shown; JSON has all.
+/// More series than this are behind `--format json`.
 const SHOWN: usize = 5;
 
-pub(super) fn print(files: &[FileReport]) {
-    let mut over = 0;
+pub(super) fn print(files: &[FileReport], verbose: bool) {
     for file in files {
         if file.findings.is_empty() {
-            line(format!("{}: no choice of an Azure GPU", file.path));
+            line(format!("{}: no Azure GPU size or service found", file.path));
         }
         for (index, finding) in file.findings.iter().enumerate() {
-            over += usize::from(finding.is_over());
-            print_headline(&file.path, finding);
+            print_heading(&file.path, finding);
             let before = file.findings.get(..index).unwrap_or_default();
-            match before.iter().find(|other| same(other, finding)) {
+            match before.iter().find(|other| is_repeated(other, finding)) {
                 Some(other) => line(styled(DIM, &format!("  as in line {}", other.choice.span.line))),
-                None => print_body(finding),
+                None => print_body(finding, verbose),
             }
         }
         if file.left_out > 0 {
-            line(format!("{}: {} more choices are not told", file.path, file.left_out));
+            line(format!("{}: {} omitted", file.path, count(file.left_out, "more finding")));
         }
     }
-    let found: usize = files.iter().map(|file| file.findings.len()).sum();
-    if found > 0 {
-        let plural = if found == 1 { "" } else { "s" };
-        let words = format!("{over} of {found} choice{plural} will not work any more");
-        line(styled(if over > 0 { RED } else { GREEN }, &words));
+    let findings = || files.iter().flat_map(|file| &file.findings);
+    let (all, over) = (findings().count(), findings().filter(|finding| finding.is_over()).count());
+    if all > 0 {
+        let verb = if over == 1 { "works" } else { "work" };
+        let summary = format!("\n{over} of {} no longer {verb}", count(all, "choice"));
+        line(styled(if over > 0 { RED } else { GREEN }, &summary));
     }
 }
 
-/// Whether a finding says what another has said.
-fn same(one: &Finding, other: &Finding) -> bool {
+/// Whether a finding repeats another one.
+fn is_repeated(one: &Finding, other: &Finding) -> bool {
     one.message == other.message && one.replacements == other.replacements && !one.replacements.is_empty()
 }
 
-fn print_headline(path: &str, finding: &Finding) {
-    let (style, word): (Style, &str) = match (finding.severity, finding.code) {
-        (Severity::Error, _) => (RED, "error"),
-        (Severity::Warning, _) => (YELLOW, "warning"),
-        (Severity::Note, Some(_)) => (BLUE, "note"),
-        (Severity::Note, None) => (GREEN, "fine"),
+fn print_heading(path: &str, finding: &Finding) {
+    let (style, label) = match (finding.severity, finding.code) {
+        (Severity::Note, None) => (GREEN, "ok"),
+        (severity, _) => severity_label(severity),
     };
-    let place = format!("{path}:{}:{}", finding.choice.span.line, finding.choice.span.column);
-    let code = finding.code.map_or_else(String::new, |code| format!(" [{code}]"));
-    line(format!("{}: {}: {}{code}", styled(BOLD, &place), styled(style, word), finding.message));
+    let position = format!("{path}:{}:{}", finding.choice.span.line, finding.choice.span.column);
+    let code = finding.code.map_or_else(String::new, |code| format!("  {}", styled(DIM, code)));
+    line(format!("{}: {}: {}{code}", styled(BOLD, &position), styled(style, label), finding.message));
 }
 
-fn print_body(finding: &Finding) {
+fn print_body(finding: &Finding, verbose: bool) {
     let choice = &finding.choice;
-    let region = choice.region.as_ref().map_or_else(String::new, |region| format!(", in {region}"));
-    let low = if choice.low_priority { ", at low priority" } else { "" };
-    if !choice.by.is_empty() {
-        field("chosen by", &format!("{}{region}{low}", choice.by));
+    if verbose && !choice.by.is_empty() {
+        let low_priority = if choice.low_priority { ", at low priority" } else { "" };
+        line(output::wrapped("  chosen by ", &format!("{}{low_priority}", choice.by)));
     }
-    if let Some(old) = &finding.old {
-        field(if finding.code.is_some() { "was" } else { "is" }, &old_words(old));
+    print_replacements(&finding.replacements, verbose);
+    let old = finding.old.as_ref().map(old_machine).filter(|old| !old.is_empty());
+    if let Some(old) = old {
+        let verb = if finding.code.is_some() { "was" } else { "is" };
+        line(output::wrapped("  ", &format!("{verb} {old}")));
     }
-    print_replacements(&finding.replacements);
+    // The most capable of what is shown needs the check most.
+    let checked = finding.replacements.iter().find(|one| needs_other_code(one));
+    if let Some(one) = checked {
+        let flag = if one.service == "vm" { "--size" } else { "--gpu" };
+        let target = if one.service == "vm" { &one.name } else { &one.gpu.id };
+        line(output::wrapped("  ", &format!("check the image first: cudock check IMAGE {flag} {target}")));
+    }
     for note in &finding.notes {
-        field("know", note);
+        line(output::wrapped("  note: ", note));
     }
 }
 
-fn field(name: &str, text: &str) {
-    line(output::wrapped(&format!("  {name:9}  "), text));
+/// Whether an image built for the old GPU may have no code for the new one.
+fn needs_other_code(one: &Replacement) -> bool {
+    one.changes.iter().any(|change| change.code == Some(cudock_migrate::codes::NO_CODE_FOR_GPU))
 }
 
-fn old_words(old: &Old) -> String {
-    let machine = [
-        old.gpu.as_ref().map(gpu_words),
+fn old_machine(old: &Old) -> String {
+    let parts = [
+        old.gpu.as_ref().map(gpus),
         old.vcpu.map(|vcpu| format!("{vcpu} vCPU")),
         old.ram_gib.map(|ram| format!("{ram} GiB")),
-        old.price.as_ref().map(price_words),
+        old.price.as_ref().map(|price| format!("${}/h in {}", price.usd, price.region)),
     ];
-    machine.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn gpu_words(gpu: &Gpu) -> String {
+fn gpus(gpu: &Gpu) -> String {
     let count = if gpu.count < 1.0 { format!("1/{:.0}", 1.0 / gpu.count) } else { gpu.count.to_string() };
     let memory = gpu.memory_gb.map_or_else(String::new, |memory| format!(" {memory} GB"));
     format!("{count} x {}{memory}", gpu.id)
 }
 
-fn price_words(price: &Priced) -> String {
-    format!("{} in {}", amount(price), where_and_when(price))
-}
-
-fn amount(price: &Priced) -> String {
-    format!("{}${}/h", if price.assumed { "about " } else { "" }, price.usd)
-}
-
-fn where_and_when(price: &Priced) -> String {
-    let date = price.date.map_or_else(String::new, |date| format!(" ({date})"));
-    let spot = price.spot.map_or_else(String::new, |spot| format!(", Spot ${spot}"));
-    format!("{}{date}{spot}", price.region)
-}
-
-/// How much more it costs than the old one, with the figures where they stand nowhere else.
-fn against_words(against: &Against, price: Option<&Priced>) -> (String, Option<String>) {
-    let change = format!("{:+} %", against.percent);
-    if price.is_some_and(|price| price.region == against.region) {
-        return (change, None);
+fn print_replacements(replacements: &[Replacement], verbose: bool) {
+    let shown = cheapest_of_each_series(replacements);
+    if shown.is_empty() {
+        return;
     }
-    let words = format!("{change} in {} (${} against ${})", against.region, against.new, against.old);
-    (String::new(), Some(words))
-}
-
-fn print_replacements(replacements: &[Replacement]) {
-    let shown = cheapest_of_each(replacements);
-    let rows: Vec<[String; 5]> = shown.iter().take(SHOWN).map(|(one, more)| row(one, *more)).collect();
-    let width =
-        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0);
-    let widths = [width(0), width(1), width(2), width(3)];
-    for (index, ((one, _), cells)) in shown.iter().zip(&rows).enumerate() {
-        let [name, gpu, price, percent, rest] = cells;
-        let [first, second, third, fourth] = widths;
-        let text = format!("{name:first$}  {gpu:second$}  {price:>third$}  {percent:>fourth$}  {rest}");
-        field(if index == 0 { "instead" } else { "" }, &text);
-        for change in &one.changes {
-            line(output::wrapped("               - ", &change_words(change)));
+    let header = ["replacement", "GPU", "USD/h", "change", "your image must have"].map(str::to_owned);
+    let rows: Vec<[String; 5]> = shown.iter().take(SHOWN).map(|one| row(one)).collect();
+    let width = |column: usize| {
+        let cells = std::iter::once(&header).chain(&rows).filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let [name_width, gpu_width, price_width, change_width] = [0, 1, 2, 3].map(width);
+    let print_row = |[name, gpu, price, change, needs]: &[String; 5]| {
+        let cells = format!(
+            "  {name:name_width$}  {gpu:gpu_width$}  {price:>price_width$}  {change:>change_width$}  "
+        );
+        output::wrapped(&cells, needs).trim_end().to_owned()
+    };
+    line("");
+    line(styled(DIM, &print_row(&header)));
+    for (one, cells) in shown.iter().zip(&rows) {
+        line(print_row(cells));
+        for change in one.changes.iter().filter(|_| verbose) {
+            let code = change.code.map_or_else(String::new, |code| format!(" [{code}]"));
+            line(output::wrapped("    - ", &format!("{}{code}", change.text)));
+        }
+        if let Some(price) = one.price.as_ref().filter(|_| verbose) {
+            line(output::wrapped("    - ", &price_source(price)));
         }
     }
     if shown.len() > SHOWN {
-        field("", &format!("and {} more series, with --format json", shown.len() - SHOWN));
+        line(format!("  {} omitted (--format json)", count(shown.len() - SHOWN, "more replacement")));
     }
+    line("");
 }
 
-/// Name, GPUs, price, change of the price, and the rest.
-fn row(one: &Replacement, more: usize) -> [String; 5] {
-    let price = one.price.as_ref();
-    let (percent, elsewhere) =
-        one.against.as_ref().map_or_else(Default::default, |against| against_words(against, price));
-    let rest = [
-        price.map(where_and_when),
-        elsewhere,
-        (one.fit == Fit::TooSmall).then(|| "less GPU memory".to_owned()),
-        (more > 0).then(|| format!("{more} more of the series")),
-    ];
-    let rest: Vec<String> = rest.into_iter().flatten().collect();
-    [
-        one.name.clone(),
-        gpu_words(&one.gpu),
-        price.map_or_else(|| "no price".to_owned(), amount),
-        percent,
-        rest.join("; "),
-    ]
+fn price_source(price: &Priced) -> String {
+    let date = price.date.map_or_else(String::new, |date| format!(" ({date})"));
+    let spot = price.spot.map_or_else(String::new, |spot| format!(", Spot ${spot}/h"));
+    format!("price in {}{date}{spot}", price.region)
 }
 
-fn change_words(change: &Change) -> String {
-    let code = change.code.map_or_else(String::new, |code| format!(" [{code}]"));
-    format!("{}{code}", change.text)
+/// Name, GPUs, price, change of the price, and what the image needs.
+fn row(one: &Replacement) -> [String; 5] {
+    let price = one.price.as_ref().map_or_else(
+        || "unknown".to_owned(),
+        |price| format!("{}{}", if price.assumed { "~" } else { "" }, price.usd),
+    );
+    let change = one.against.as_ref().map_or_else(String::new, |against| format!("{:+} %", against.percent));
+    let too_small = (one.fit == Fit::TooSmall).then_some("less GPU memory");
+    let briefs =
+        one.changes.iter().filter_map(|change| change.brief.is_empty().not().then_some(&*change.brief));
+    let needs: Vec<&str> = briefs.chain(too_small).collect();
+    [one.name.clone(), gpus(&one.gpu), price, change, needs.join("; ")]
 }
 
-/// The first of each series, which is its cheapest, with how many more there are.
-fn cheapest_of_each(replacements: &[Replacement]) -> Vec<(&Replacement, usize)> {
-    let mut shown: Vec<(&Replacement, usize)> = Vec::new();
+/// The first of each series, which is its cheapest.
+fn cheapest_of_each_series(replacements: &[Replacement]) -> Vec<&Replacement> {
+    let mut shown: Vec<&Replacement> = Vec::new();
     for one in replacements {
-        let known = shown.iter_mut().find(|(other, _)| one.series.is_some() && other.series == one.series);
-        match known {
-            Some((_, more)) => *more += 1,
-            None => shown.push((one, 0)),
+        if one.series.is_none() || shown.iter().all(|other| other.series != one.series) {
+            shown.push(one);
         }
     }
     shown
