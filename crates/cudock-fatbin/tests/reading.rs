@@ -151,7 +151,7 @@ fn containers_are_found_in_a_section_that_is_not_aligned_itself() {
     assert_eq!(targets(&read(&bytes).unwrap()), ["sm_75 x1", "sm_90 x1"]);
 }
 
-/// TensorFlow's generated kernels: the header says 90, the text sm_90a, and the driver goes by the text.
+/// TensorFlow's generated kernels: the header says 90, the text `sm_90a`, and the driver goes by the text.
 #[test]
 fn ptx_is_for_the_target_that_its_text_names() {
     for (text, expected) in [
