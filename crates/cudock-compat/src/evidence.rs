@@ -220,6 +220,14 @@ impl Unit {
             build: Some(build),
         }
     }
+
+    /// A framework whose libraries the program must load is a question of its own beside torch, which answers for itself.
+    pub(crate) fn beside_torch(&mut self, has_torch: bool) {
+        let is_open = self.missing.first().is_some_and(|missing| missing.effect == Effect::LoadedByProgram);
+        if has_torch && is_open {
+            self.kind = UnitKind::Extension;
+        }
+    }
 }
 
 /// What a unit is.
@@ -283,6 +291,8 @@ pub struct PackageCode {
     pub fix: String,
     /// Whether it compiles its code at run time.
     pub compiles: bool,
+    /// Whether that is machine code, and never PTX that later cards could run.
+    pub to_machine_code: bool,
     /// The lowest capability its documentation supports.
     pub min_capability: Option<Capability>,
 }
@@ -360,6 +370,8 @@ pub enum Effect {
     Fails,
     /// The framework goes on with the CPU.
     UsesCpu,
+    /// It lies in a wheel where the loader does not look: the program loads it first, or the framework uses the CPU.
+    LoadedByProgram,
     /// It may be on the target: it was not looked for there.
     NotHere,
 }

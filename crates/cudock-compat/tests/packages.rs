@@ -233,6 +233,9 @@ fn tensorflow_is_compiled_by_the_driver_on_the_newest_target_of_its_build() {
         ("2.18.0", "A100", Verdict::Works),
         ("2.14.1", "A100", Verdict::Jit),
         ("2.16.1", "A100", Verdict::Works),
+        ("2.17.0", "B200", Verdict::Fails),
+        ("2.20.0", "RTX 5090", Verdict::Fails),
+        ("2.21.0", "RTX 5090", Verdict::Jit),
     ];
     for (version, gpu, verdict) in cases {
         let found = requirements(&format!("tensorflow[and-cuda]=={version}\n"), gpu, "580.159.04");

@@ -13,6 +13,7 @@ mod catalogue;
 mod finder;
 mod input;
 mod normal;
+mod proof;
 mod rank;
 mod scan;
 mod smi;

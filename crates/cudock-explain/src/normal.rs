@@ -6,41 +6,44 @@ use memchr::memchr2;
 
 /// Takes out terminal colours, and resolves the escapes of a log kept as JSON (`\"`, `\n`, `\t`).
 pub(crate) fn normal(line: &[u8]) -> Cow<'_, [u8]> {
-    if memchr2(0x1b, b'\\', line).is_none() {
+    if next_escape(line).is_none() {
         return Cow::Borrowed(line);
     }
     let mut out = Vec::with_capacity(line.len());
-    let mut rest = line.iter().copied().peekable();
-    while let Some(byte) = rest.next() {
-        match byte {
-            0x1b if rest.peek() == Some(&b'[') => {
-                rest.next();
+    let mut rest = line;
+    while let Some((plain, escape)) = next_escape(rest).and_then(|at| rest.split_at_checked(at)) {
+        out.extend_from_slice(plain);
+        rest = match escape {
+            [0x1b, b'[', after @ ..] => {
                 // Parameters, then one final letter.
-                for byte in rest.by_ref() {
-                    if (0x40..0x7f).contains(&byte) {
-                        break;
-                    }
-                }
+                let letter = after.iter().position(|byte| (0x40..0x7f).contains(byte));
+                letter.and_then(|letter| after.get(letter + 1..)).unwrap_or_default()
             }
-            b'\\' => match rest.peek().copied() {
-                Some(escaped @ (b'"' | b'\'' | b'\\' | b'/')) => {
-                    rest.next();
-                    out.push(escaped);
-                }
-                Some(b'n' | b'r') => {
-                    rest.next();
-                    out.push(b'\n');
-                }
-                Some(b't') => {
-                    rest.next();
-                    out.push(b'\t');
-                }
-                _ => out.push(byte),
-            },
-            _ => out.push(byte),
-        }
+            [b'\\', escaped @ (b'"' | b'\'' | b'\\' | b'/'), after @ ..] => {
+                out.push(*escaped);
+                after
+            }
+            [b'\\', b'n' | b'r', after @ ..] => {
+                out.push(b'\n');
+                after
+            }
+            [b'\\', b't', after @ ..] => {
+                out.push(b'\t');
+                after
+            }
+            [other, after @ ..] => {
+                out.push(*other);
+                after
+            }
+            [] => break,
+        };
     }
+    out.extend_from_slice(rest);
     Cow::Owned(out)
+}
+
+fn next_escape(line: &[u8]) -> Option<usize> {
+    memchr2(0x1b, b'\\', line)
 }
 
 #[cfg(test)]

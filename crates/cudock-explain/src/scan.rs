@@ -1,10 +1,11 @@
+use std::borrow::Cow;
 use std::io::{self, Read};
 use std::ops::Range;
 
 use cudock_facts::tables::Message;
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::catalogue::{Catalogue, Entry};
+use crate::catalogue::{Catalogue, Entry, Owner};
 use crate::input::{NotText, judge};
 use crate::normal::normal;
 use crate::rank;
@@ -103,6 +104,14 @@ fn fill(log: &mut impl Read, buffer: &mut [u8], kept: usize) -> io::Result<usize
     Ok(filled)
 }
 
+/// A message whose fixed text is in the current window.
+#[derive(Clone, Copy)]
+struct Candidate<'c> {
+    owner: &'c Owner,
+    /// Where in the block the text begins.
+    start: usize,
+}
+
 struct Scan<'c, 'a> {
     catalogue: &'c Catalogue<'a>,
     hits: Vec<Option<Hit<'a>>>,
@@ -113,7 +122,7 @@ struct Scan<'c, 'a> {
     /// Whether the last byte seen was no line end, so that a last line without one counts too.
     open_line: bool,
     /// The messages to try and those found in the current window, kept for their memory.
-    entries: Vec<usize>,
+    candidates: Vec<Candidate<'c>>,
     matched: Vec<(usize, Range<usize>)>,
     smi: Option<SmiTable>,
 }
@@ -126,7 +135,7 @@ impl<'c, 'a> Scan<'c, 'a> {
             offset: 0,
             lines: 0,
             open_line: false,
-            entries: Vec::new(),
+            candidates: Vec::new(),
             matched: Vec::new(),
             smi: None,
         }
@@ -143,28 +152,29 @@ impl<'c, 'a> Scan<'c, 'a> {
             block.get(..safe).and_then(|whole| memrchr(b'\n', whole)).map_or(safe, |end| end + 1)
         };
         let mut window = 0..0;
-        let mut entries = std::mem::take(&mut self.entries);
-        for (text, start) in self.catalogue.finder.find_all(block) {
+        let catalogue = self.catalogue;
+        let mut candidates = std::mem::take(&mut self.candidates);
+        for (text, start) in catalogue.finder.find_all(block) {
             if start >= done {
                 break;
             }
-            if text == self.catalogue.smi {
+            if text == catalogue.smi {
                 let table = || block.get(start..(start + 2 * REACH).min(block.len())).map(SmiTable::parse);
                 self.smi = self.smi.take().or_else(|| table().flatten());
                 continue;
             }
             if start >= window.end {
-                self.window(block, &window, &mut entries);
+                self.window(block, &window, &mut candidates);
                 window = window_around(block, window.end, start);
             }
-            for entry in self.catalogue.owners.get(text).into_iter().flatten() {
-                if !entries.contains(entry) {
-                    entries.push(*entry);
+            for owner in catalogue.owners.get(text).into_iter().flatten() {
+                if !candidates.iter().any(|known| known.owner.entry == owner.entry) {
+                    candidates.push(Candidate { owner, start });
                 }
             }
         }
-        self.window(block, &window, &mut entries);
-        self.entries = entries;
+        self.window(block, &window, &mut candidates);
+        self.candidates = candidates;
 
         let seen = block.get(..done).unwrap_or_default();
         self.lines += memchr_iter(b'\n', seen).count() as u64;
@@ -174,21 +184,27 @@ impl<'c, 'a> Scan<'c, 'a> {
     }
 
     /// Tries the messages whose fixed text is in a window, and empties the list of them.
-    fn window(&mut self, block: &[u8], window: &Range<usize>, entries: &mut Vec<usize>) {
-        if entries.is_empty() {
+    fn window(&mut self, block: &[u8], window: &Range<usize>, candidates: &mut Vec<Candidate<'c>>) {
+        if candidates.is_empty() {
             return;
         }
         // The common case of an error that is logged again and again: one message, already known.
-        if let [entry] = entries.as_slice()
-            && self.count_again(*entry)
+        if let [candidate] = candidates.as_slice()
+            && self.count_again(candidate.owner.entry)
         {
-            entries.clear();
+            candidates.clear();
             return;
         }
         let text = normal(block.get(window.clone()).unwrap_or_default());
         let mut matched = std::mem::take(&mut self.matched);
-        for entry in entries.drain(..) {
-            matched.extend(self.find(entry, block, window, &text).map(|range| (entry, range)));
+        for candidate in candidates.drain(..) {
+            let entry = candidate.owner.entry;
+            let range = if self.is_proven(candidate, window, &text) {
+                Some(0..0)
+            } else {
+                self.find(entry, block, window, &text)
+            };
+            matched.extend(range.map(|range| (entry, range)));
         }
         for (entry, range) in &matched {
             if matched.len() == 1 || !matched.iter().any(|(other, _)| self.wins(*other, *entry)) {
@@ -197,6 +213,16 @@ impl<'c, 'a> Scan<'c, 'a> {
         }
         matched.clear();
         self.matched = matched;
+    }
+
+    /// Whether a message that was found before is on a line again, as far as that shows without its expression.
+    fn is_proven(&self, candidate: Candidate<'_>, window: &Range<usize>, text: &Cow<'_, [u8]>) -> bool {
+        let known = self.hits.get(candidate.owner.entry).is_some_and(Option::is_some);
+        // In a line that had to be rewritten, the text is elsewhere.
+        match (text, &candidate.owner.proof, candidate.start.checked_sub(window.start)) {
+            (Cow::Borrowed(line), Some(proof), Some(start)) if known => proof.holds(line, start),
+            _ => false,
+        }
     }
 
     /// Counts a message that was found before and whose fixed text says it all; tells whether it could.

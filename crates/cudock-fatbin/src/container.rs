@@ -152,6 +152,24 @@ impl Arch {
         };
         Self { number, variant }
     }
+
+    /// The architecture of PTX, of which the header may know only the number: TensorFlow packs PTX for `sm_90a` as plain
+    /// 90, and the driver goes by the text. LZ4 begins with the bytes as they are, so the first lines can be read there.
+    fn of_ptx(number: u32, flags: u64, payload: &[u8]) -> Self {
+        const FIRST_LINES: usize = 512;
+        let by_header = Self::of(number, flags);
+        let named = format!(".target sm_{number}");
+        let text = payload.get(..FIRST_LINES.min(payload.len())).unwrap_or_default();
+        let suffix = memchr::memmem::find(text, named.as_bytes())
+            .and_then(|at| text.get(at + named.len()..)?.split_at_checked(2))
+            .map(|(suffix, _)| suffix);
+        let variant = match (by_header.variant, suffix) {
+            (Variant::Plain, Some([b'a', b'\n' | b'\r' | b',' | b' '])) => Variant::Specific,
+            (Variant::Plain, Some([b'f', b'\n' | b'\r' | b',' | b' '])) => Variant::Family,
+            (variant, _) => variant,
+        };
+        Self { number, variant }
+    }
 }
 
 impl Entry {
@@ -307,11 +325,20 @@ fn entry(bytes: &[u8], at: u64, end: u64, offset: u64) -> Result<Entry, Damage> 
     let members =
         if kind == EntryKind::Group { members(whole_header, tail).map_err(wrong)? } else { Vec::new() };
     let number = u32_at(header, 28).unwrap_or(0);
+    let arch = match kind {
+        EntryKind::Group => None,
+        EntryKind::Ptx => {
+            let payload = header.get(header_size as usize..).unwrap_or_default();
+            let stored = usize::try_from(stored).unwrap_or(usize::MAX);
+            Some(Arch::of_ptx(number, flags, payload.get(..stored).unwrap_or_default()))
+        }
+        _ => Some(Arch::of(number, flags)),
+    };
     Ok(Entry {
         offset: offset + at,
         header_size,
         kind,
-        arch: (kind != EntryKind::Group).then(|| Arch::of(number, flags)),
+        arch,
         version: (u16_at(header, 26).unwrap_or(0), u16_at(header, 24).unwrap_or(0)),
         stored,
         compressed,

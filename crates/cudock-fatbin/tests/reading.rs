@@ -151,6 +151,22 @@ fn containers_are_found_in_a_section_that_is_not_aligned_itself() {
     assert_eq!(targets(&read(&bytes).unwrap()), ["sm_75 x1", "sm_90 x1"]);
 }
 
+/// TensorFlow's generated kernels: the header says 90, the text `sm_90a`, and the driver goes by the text.
+#[test]
+fn ptx_is_for_the_target_that_its_text_names() {
+    for (text, expected) in [
+        (".version 8.3\n.target sm_90a\n.address_size 64\n", "compute_90a x1"),
+        (".version 8.8\n.target sm_90f, texmode_independent\n", "compute_90f x1"),
+        (".version 8.3\n.target sm_90\n.address_size 64\n", "compute_90 x1"),
+        (".version 8.3\n.target sm_90and\n", "compute_90 x1"),
+        (".version 8.3\n.target sm_80a\n", "compute_90 x1"),
+        (".version 8.3\n.target sm_90a", "compute_90 x1"),
+    ] {
+        let bytes = container(&[entry(1, 90, 0x11, text.as_bytes())]);
+        assert_eq!(targets(&read(&bytes).unwrap()), [expected], "{text}");
+    }
+}
+
 #[test]
 fn the_magic_alone_is_no_container() {
     let mut data = vec![0; 64];

@@ -505,17 +505,19 @@ fn tensorflow_without_its_cuda_libraries_falls_back_to_the_cpu() {
 }
 
 #[test]
-fn tensorflow_reaches_blackwell_by_jit() {
+fn tensorflow_reaches_blackwell_by_jit_where_its_ptx_is_not_for_hopper_alone() {
     let packages = "/opt/venv/lib/python3.12/site-packages/nvidia";
-    let tree = Tree::new()
-        .pci("0000:01:00.0", "0x2b85", Some("nvidia"))
-        .module("580.159.04", true, "NVIDIA GeForce RTX 5090")
-        .libraries("580.159.04")
-        .python()
-        .distribution("tensorflow", "2.19.0", &[])
-        .file(&format!("{packages}/cuda_runtime/lib/libcudart.so.12"), "x")
-        .file(&format!("{packages}/cudnn/lib/libcudnn.so.9"), "x");
-    assert_eq!(diagnose(&tree).frameworks[0].verdict, Verdict::Jit);
+    for (version, verdict) in [("2.19.0", Verdict::Fails), ("2.21.0", Verdict::Jit)] {
+        let tree = Tree::new()
+            .pci("0000:01:00.0", "0x2b85", Some("nvidia"))
+            .module("580.159.04", true, "NVIDIA GeForce RTX 5090")
+            .libraries("580.159.04")
+            .python()
+            .distribution("tensorflow", version, &[])
+            .file(&format!("{packages}/cuda_runtime/lib/libcudart.so.12"), "x")
+            .file(&format!("{packages}/cudnn/lib/libcudnn.so.9"), "x");
+        assert_eq!(diagnose(&tree).frameworks[0].verdict, verdict, "{version}");
+    }
 }
 
 #[test]

@@ -37,10 +37,8 @@ pub(super) fn evidence(folder: &Path, name: &str, context: &Context<'_>) -> Resu
     let mut evidence =
         Evidence { subject: name.to_owned(), kind: SubjectKind::Folder, cpu, ..Evidence::default() };
     for python in environments_below(&tree, &files, &prefix) {
-        let (units, late) =
-            frameworks::units(context.facts, &files, &search, &python, arch, wholeness, &mut survey);
+        let units = frameworks::units(context.facts, &files, &search, &python, arch, wholeness, &mut survey);
         evidence.units.extend(units);
-        evidence.findings.extend(late);
         evidence.components.extend(components::distributions(&python));
     }
     programs_and_rest(context.facts, &files, &search, survey, wholeness, &mut evidence);

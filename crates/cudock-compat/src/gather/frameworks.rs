@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use cudock_facts::Facts;
-use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
 use cudock_host::frameworks::{Build, Support, Without, builds};
 use cudock_host::host::PythonEnvironment;
 
@@ -12,7 +11,6 @@ use super::contents::Contents;
 use super::linking::Search;
 use super::packages;
 use super::survey::Survey;
-use crate::codes;
 use crate::evidence::{Code, CodeFile, Effect, Missing, Role, Unit};
 
 /// How whole the subject is: whether a library that is not in it is missing.
@@ -40,7 +38,7 @@ pub(crate) fn units(
     cpu_arch: &str,
     wholeness: Wholeness,
     survey: &mut Survey,
-) -> (Vec<Unit>, Vec<Finding>) {
+) -> Vec<Unit> {
     let wheel_folders: Vec<String> = python
         .site_packages
         .iter()
@@ -54,28 +52,24 @@ pub(crate) fn units(
         .into_iter()
         .map(|build| framework(&found, build, &mut survey.code))
         .collect();
-    let late = units.iter().filter_map(|unit| late(&found, unit)).collect();
+    for unit in &mut units {
+        unit.missing.extend(late(&found, unit));
+        unit.beside_torch(python.torch.is_some());
+    }
     units.extend(packages::extensions(facts, files, &python.site_packages, survey));
-    (units, late)
+    units
 }
 
-/// Libraries in wheels that the loader would not find by itself: the program has to load them first.
-fn late(found: &Found<'_>, unit: &Unit) -> Option<Finding> {
+/// A library in a wheel that the loader would not find by itself: the program has to load it first.
+fn late(found: &Found<'_>, unit: &Unit) -> Option<Missing> {
     let build = unit.build.as_ref()?;
     let Without::UsesCpu { loads_first: true, .. } = build.without else { return None };
-    let soname = build.needs.iter().find(|soname| found.search.find(soname).is_none())?;
+    let library = build.needs.iter().find(|soname| found.search.find(soname).is_none())?;
     if !unit.missing.is_empty() {
         return None;
     }
-    Some(Finding {
-        code: codes::LIBRARY_NOT_INSTALLED,
-        severity: Severity::Warning,
-        message: format!("{} finds {soname} in NVIDIA's wheels only after the program has loaded it", unit.name),
-        evidence: vec![Seen::new(unit.path.clone(), format!("{soname} is not where the loader looks"))],
-        fix: "call onnxruntime.preload_dlls() or import torch before the first session, or put the wheels' folders into \
-              LD_LIBRARY_PATH; otherwise sessions silently run on the CPU"
-            .to_owned(),
-    })
+    let (library, needed_by) = (library.clone(), unit.path.clone());
+    Some(Missing { library, needed_by, version: None, broken: None, effect: Effect::LoadedByProgram })
 }
 
 /// What all units of an environment share.

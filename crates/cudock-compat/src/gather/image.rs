@@ -57,10 +57,8 @@ pub(super) fn of_tree(
         Evidence { subject: name.to_owned(), kind: SubjectKind::Image, cpu, ..Evidence::default() };
     evidence.driver_copies = driver_copies::find(&files, search.directories());
     for python in python_environments(tree, &files, &environment) {
-        let (units, late) =
-            frameworks::units(facts, &files, &search, &python, arch, Wholeness::Whole, &mut survey);
+        let units = frameworks::units(facts, &files, &search, &python, arch, Wholeness::Whole, &mut survey);
         evidence.units.extend(units);
-        evidence.findings.extend(late);
         evidence.components.extend(components::distributions(&python));
     }
     programs_and_rest(facts, &files, &search, survey, Wholeness::Whole, &mut evidence);

@@ -76,7 +76,18 @@ fn row_name<'a>(index: &PackageIndex<'a>, name: &'a str) -> &'a str {
 /// Adds a unit for each package that uses a GPU and is not a framework of its own, and lists the unknown ones.
 ///
 /// The first `listed` packages are those that the file names; the others are pinned by them.
-pub(crate) fn add(facts: &Facts, file: &str, declared: &Declared, listed: usize, evidence: &mut Evidence) {
+/// `toolkit` is the CUDA in the base image, with which packages compile at run time.
+pub(crate) fn add(
+    facts: &Facts,
+    file: &str,
+    declared: &Declared,
+    listed: usize,
+    toolkit: Option<CudaVersion>,
+    evidence: &mut Evidence,
+) {
+    // What was not read may bring another one.
+    let is_all_read = declared.notes.iter().all(|note| !note.decides);
+    let toolkit = toolkit.filter(|_| is_all_read && !brings_compiler(declared));
     let index = facts.packages().index();
     let names = |packages: &'_ [DeclaredPackage]| -> BTreeSet<String> {
         packages.iter().map(|package| row_name(&index, &package.name).to_owned()).collect()
@@ -101,7 +112,7 @@ pub(crate) fn add(facts: &Facts, file: &str, declared: &Declared, listed: usize,
             }
             PackageUse::Gpu(row, cuda) => (row, cuda),
         };
-        let question = Question { file, package, row, cuda };
+        let question = Question { file, package, row, cuda, toolkit };
         let runs_on_listed = row.on.iter().any(|wanted| listed.contains(wanted)) && !asks_for_gpu(package);
         // Where the file names an extension and not the framework below it, the extension is what it is about.
         let is_main = !row.on.is_empty() && !row.on.iter().any(|wanted| by_file.contains(wanted));
@@ -126,6 +137,21 @@ pub(crate) fn add(facts: &Facts, file: &str, declared: &Declared, listed: usize,
     if evidence.units.is_empty() && evidence.unread.is_empty() {
         evidence.units.extend(helpers);
     }
+}
+
+/// Whether a package brings a compiler beside that of the base image.
+fn brings_compiler(declared: &Declared) -> bool {
+    let brings = |name: &str| {
+        let compiles = |word: &str| word.contains("nvrtc") || word.contains("nvcc");
+        compiles(name) || name.starts_with("cuda") || matches!(name, "torch" | "pytorch")
+    };
+    declared.packages.iter().any(|package| brings(&package.name) || asks_for_ctk(package))
+        || declared.cuda_packages.iter().any(|package| brings(&package.name))
+}
+
+/// Whether an extra brings a CUDA toolkit: `cupy-cuda12x[ctk]`.
+fn asks_for_ctk(package: &DeclaredPackage) -> bool {
+    package.extras.iter().any(|extra| extra == "ctk")
 }
 
 /// Whether an extra brings a GPU build of something: `rembg[gpu]`, `spacy[cuda12x]`.
@@ -172,6 +198,8 @@ struct Question<'a> {
     package: &'a DeclaredPackage,
     row: &'a GpuPackage,
     cuda: Option<NamedCuda>,
+    /// The CUDA in the base image.
+    toolkit: Option<CudaVersion>,
 }
 
 impl Question<'_> {
@@ -202,16 +230,20 @@ impl Question<'_> {
         };
         let min_capability = self.row.min_capability;
         let (why, fix) = (why.to_owned(), installed(self.package));
-        self.with(Code::Package(PackageCode { why, fix, compiles, min_capability }))
+        let to_machine_code = self.row.compiles_to_machine_code;
+        self.with(Code::Package(PackageCode { why, fix, compiles, to_machine_code, min_capability }))
     }
 
     fn with(&self, code: Code) -> Unit {
-        let Self { file, package, row, cuda } = self;
+        let Self { file, package, row, cuda, toolkit } = self;
         let path = format!("{file}:{}", package.line);
         let by_tag = package.tag.as_deref().and_then(CudaVersion::from_tag);
         let by_release = || package.exact.as_ref().and_then(|version| row.cuda_major(version));
         let major = by_tag.map(CudaVersion::major).or(cuda.map(|cuda| cuda.major)).or_else(by_release);
-        let version = by_tag.or(cuda.and_then(|cuda| cuda.version));
+        let compiles_with = toolkit.filter(|_| row.uses == GpuUse::Compiler);
+        let version = by_tag
+            .or(cuda.and_then(|cuda| cuda.version))
+            .or(compiles_with.filter(|toolkit| major == Some(toolkit.major())));
         let shown = package.exact.as_ref().map_or_else(String::new, |version| format!(" {version}"));
         Unit {
             name: format!("{}{shown}", package.name),

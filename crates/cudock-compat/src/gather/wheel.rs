@@ -28,7 +28,7 @@ pub(super) fn evidence(path: &Path, name: &str, context: &Context<'_>) -> Result
     let arch = cpu_arch(cpu.as_deref());
     let mut survey = survey(&tree, "");
     let python = python::at(&files, SITE.to_owned(), "wheel", vec![SITE.to_owned()]);
-    let (units, _) =
+    let units =
         frameworks::units(context.facts, &files, &search, &python, arch, Wholeness::Part, &mut survey);
     let mut evidence =
         Evidence { subject: name.to_owned(), kind: SubjectKind::Wheel, cpu, units, ..Evidence::default() };

@@ -67,7 +67,13 @@ pub(crate) fn torch_read(version: &str, cuda: &str) -> Part {
 pub(crate) fn tensorflow(version: &str) -> Part {
     let row = facts().frameworks().tensorflow(&version.parse().unwrap()).unwrap();
     let cuda = row.cuda.unwrap();
-    framework("tensorflow", version, cuda.major(), Some(cuda), (row.sass.clone(), row.ptx.clone(), None))
+    framework(
+        "tensorflow",
+        version,
+        cuda.major(),
+        Some(cuda),
+        (row.sass.clone(), row.ptx.clone(), row.ptx_isa),
+    )
 }
 
 pub(crate) fn onnxruntime(version: &str) -> Part {

@@ -173,6 +173,28 @@ case!(
     gpu("RTX-5090", "570.124.06"),
     jit()
 );
+case!(
+    tensorflow_2_20_has_ptx_for_hopper_alone,
+    "A1",
+    tensorflow("2.20.0"),
+    gpu("RTX-5090", "580.95.05"),
+    fails(209).finding("CD0501")
+);
+case!(tensorflow_2_20_is_compiled_for_an_h100, "P1", tensorflow("2.20.0"), gpu("H100", "580.95.05"), jit());
+case!(
+    tensorflow_2_18_is_compiled_for_an_h100_by_550,
+    "P2",
+    tensorflow("2.18.0"),
+    gpu("H100", "550.54.15"),
+    jit()
+);
+case!(
+    tensorflow_2_16_is_compiled_for_an_h100_by_535,
+    "P2",
+    tensorflow("2.16.1"),
+    gpu("H100", "535.161.08"),
+    jit()
+);
 case!(tensorflow_2_21_runs_on_a_t4_by_sm_70, "S1", tensorflow("2.21.0"), gpu("T4", "535.161.08"), works());
 case!(tensorflow_2_15_is_compiled_for_an_h100, "P1", tensorflow("2.15.1"), gpu("H100", "535.161.08"), jit());
 case!(

@@ -144,6 +144,8 @@ pub struct TensorflowRelease {
     pub sass: Option<Vec<SmArch>>,
     /// PTX.
     pub ptx: Option<Vec<PtxArch>>,
+    /// Version of that PTX, where it is not that of the CUDA it was built with.
+    pub ptx_isa: Option<PtxIsa>,
     /// Whether TF-TRT is inside.
     pub tensorrt: bool,
     /// cuDNN of the and-cuda extra.

@@ -1,3 +1,4 @@
+use pep440_rs::Version;
 use serde::{Deserialize, Serialize};
 
 use super::header::{Header, Rule, row, table_file};
@@ -75,6 +76,8 @@ pub struct FrameworkImage {
     /// Flavours that rest on an nvidia/cuda image and have its start condition; "*" for all.
     #[serde(default)]
     pub on_cuda_image: Vec<String>,
+    /// The first version of which the image holds the wheel; those before hold the build of the framework's conda channel.
+    pub conda_before: Option<Version>,
     /// Where it was read.
     pub source: Vec<String>,
 }

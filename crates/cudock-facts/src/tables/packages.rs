@@ -41,6 +41,9 @@ pub struct GpuPackage {
     /// Whether the package of that very name is a CPU build, and only its CUDA variants use a GPU.
     #[serde(default)]
     pub plain_is_cpu: bool,
+    /// Whether what it compiles at run time is machine code, and never PTX that later cards could run.
+    #[serde(default)]
+    pub compiles_to_machine_code: bool,
     /// The lowest compute capability its documentation supports.
     pub min_capability: Option<Capability>,
     /// Other packages of which the same holds, and the package's names in conda.

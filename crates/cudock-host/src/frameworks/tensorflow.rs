@@ -34,7 +34,7 @@ pub(super) fn builds(facts: &Facts, python: &PythonEnvironment) -> Vec<Build> {
         cuda,
         sass: row.and_then(|row| row.sass.clone()),
         ptx: row.and_then(|row| row.ptx.clone()),
-        ptx_isa: ptx_isa(facts, cuda),
+        ptx_isa: row.and_then(|row| row.ptx_isa).or_else(|| ptx_isa(facts, cuda)),
         needs: needs.unwrap_or_default(),
         without: Without::UsesCpu {
             fix: format!("pip install 'tensorflow[and-cuda]=={}'", found.version),

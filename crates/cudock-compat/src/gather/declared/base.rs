@@ -5,6 +5,7 @@ use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
 use cudock_facts::lookup::{ImageTag, TagVerdict};
 use cudock_facts::tables::{Requirement, TagStatus, Tags};
 use cudock_facts::version::{CudaRelease, CudaVersion, DriverVersion};
+use cudock_host::frameworks::Build;
 use pep440_rs::Version;
 
 use crate::codes;
@@ -16,6 +17,8 @@ use crate::evidence::{BuildFailure, CopyKind, DriverCopy, Evidence, Reach, Unrea
 pub(super) struct Base {
     /// The major of the CUDA runtime in it.
     pub(super) cuda_major: Option<u8>,
+    /// The CUDA whose libraries and run-time compiler are in it.
+    pub(super) toolkit: Option<CudaVersion>,
     /// Whether it holds CUDA's math libraries.
     pub(super) libraries: bool,
     /// The major of the cuDNN in it.
@@ -24,6 +27,8 @@ pub(super) struct Base {
     pub(super) package: Option<DeclaredPackage>,
     /// Whether all libraries that its framework needs are in it.
     pub(super) is_complete: bool,
+    /// Whether its framework is the build of a conda channel, and not the wheel.
+    pub(super) is_by_conda: bool,
 }
 
 /// A reference without digest and registry's default names, and its tag.
@@ -159,9 +164,11 @@ fn cuda(facts: &Facts, image: &DeclaredImage, tag: &str, at: &str, evidence: &mu
         });
     }
     let flavour = parsed.flavour.as_str();
+    let libraries = flavour.contains("runtime") || flavour.contains("devel");
     Base {
         cuda_major: Some(cuda.version().major()),
-        libraries: flavour.contains("runtime") || flavour.contains("devel"),
+        toolkit: Some(cuda.version()).filter(|_| libraries),
+        libraries,
         cudnn: cudnn.filter(|_| flavour.contains("cudnn")),
         ..Base::default()
     }
@@ -202,9 +209,12 @@ fn framework(
     if let Some(release) = release {
         container(facts, release, evidence);
     }
+    let first_wheel = found.row.conda_before.as_ref();
+    let is_by_conda = first_wheel.is_some_and(|first| version.as_ref().is_some_and(|own| own < first));
     let tag = found.cuda.map(|cuda| format!("cu{}", cuda.split('.').take(2).collect::<String>()));
     Base {
         cuda_major: cuda.map(CudaVersion::major),
+        toolkit: None,
         libraries: found.row.gpu,
         cudnn: None,
         package: Some(DeclaredPackage {
@@ -220,7 +230,18 @@ fn framework(
             line: image.line,
         }),
         is_complete: found.row.gpu,
+        is_by_conda,
     }
+}
+
+/// The build of conda's channel instead of the wheel of the same release.
+pub(super) fn as_by_conda(facts: &Facts, build: &mut Build) {
+    let rows = &facts.packages().conda_build;
+    let row = rows.iter().find(|row| row.channel == "pytorch" && Some(row.cuda) == build.cuda);
+    if let Some(row) = row {
+        build.sass = Some(row.sass.clone());
+    }
+    build.ptx = row.map(|row| row.ptx.clone());
 }
 
 /// The variable's value, put together from the parts the tables have.

@@ -84,9 +84,15 @@ fn unit(compiled: &Compiled, path: String, cuda: Option<CudaVersion>, toolkit: O
         linked_in: true,
         path: path.clone(),
     });
+    // An open question about an extension does not count beside its framework, unless the extension is what is built.
+    let kind = match (compiled.is_extension, &code) {
+        (true, Code::Unknown(_)) => UnitKind::Framework,
+        (true, _) => UnitKind::Extension,
+        (false, _) => UnitKind::Program,
+    };
     Unit {
         name: compiled.name.clone(),
-        kind: if compiled.is_extension { UnitKind::Extension } else { UnitKind::Program },
+        kind,
         path,
         support: Support::Cuda,
         runtime,

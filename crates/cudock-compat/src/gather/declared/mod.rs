@@ -65,7 +65,8 @@ pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch:
             variants,
         });
     }
-    package_names::add(facts, name, declared, listed, &mut evidence);
+    let toolkit = base.as_ref().and_then(|base| base.toolkit);
+    package_names::add(facts, name, declared, listed, toolkit, &mut evidence);
     compiled::add(facts, name, declared, &mut evidence);
     if evidence.units.is_empty() && evidence.ranges.is_empty() && starts_nvidia_smi(declared) {
         evidence.units.push(nvidia_smi(name));
@@ -114,9 +115,8 @@ fn frameworks(
     };
     let build = |mut build: Build| {
         let of_base = of_base(&build);
-        // Images of PyTorch held conda's builds for long, of which the tables do not have the PTX.
-        if of_base.is_some() && build.name == "torch" {
-            build.ptx = None;
+        if of_base.is_some_and(|base| base.is_by_conda) {
+            base::as_by_conda(facts, &mut build);
         }
         let missing = match of_base {
             Some(base) if base.is_complete => Vec::new(),
@@ -258,7 +258,9 @@ fn missing(declared: &Declared, build: &Build, base: Option<&Base>) -> Vec<Missi
     let torch = declared.packages.iter().any(|package| matches!(package.name.as_str(), "torch" | "pytorch"));
     let conda =
         declared.cuda_packages.iter().any(|found| found.cuda.is_some() || found.name.contains("cudatoolkit"));
-    if brings_all || torch || conda {
+    // Libraries in wheels are no help where only the program itself can load them.
+    let loads_first = matches!(build.without, Without::UsesCpu { loads_first: true, .. });
+    if conda || (brings_all || torch) && !loads_first {
         return Vec::new();
     }
     let by_base = |soname: &str| {
@@ -274,22 +276,33 @@ fn missing(declared: &Declared, build: &Build, base: Option<&Base>) -> Vec<Missi
         let stem =
             soname.trim_start_matches("lib").split(".so").next().unwrap_or_default().to_ascii_lowercase();
         let stem = if stem == "cudart" { "cuda-runtime".to_owned() } else { stem.replace("lt", "") };
-        declared.packages.iter().any(|package| package.name.starts_with(&format!("nvidia-{stem}")))
+        brings_all
+            || torch
+            || declared.packages.iter().any(|package| package.name.starts_with(&format!("nvidia-{stem}")))
     };
-    let absent = build.needs.iter().filter(|soname| !by_base(soname) && !by_wheel(soname));
+    let is_on_path =
+        declared.environment.get("LD_LIBRARY_PATH").is_some_and(|path| path.contains("-packages/nvidia"));
+    let loaded_by_program = |soname: &str| loads_first && !is_on_path && by_wheel(soname);
+    let absent = build
+        .needs
+        .iter()
+        .filter(|soname| !by_base(soname) && (!by_wheel(soname) || loaded_by_program(soname)));
     // tensorflow-gpu takes CUDA from the system, which a list of packages does not describe.
     let by_system = declared.base_image.is_none()
         && declared.packages.iter().any(|package| package.name == "tensorflow-gpu");
     let effect = if by_system && build.name == "tensorflow" { Effect::NotHere } else { Effect::UsesCpu };
-    absent
+    let mut missing: Vec<Missing> = absent
         .map(|soname| Missing {
             library: soname.clone(),
             needed_by: build.path.clone().unwrap_or_default(),
             version: None,
             broken: None,
-            effect,
+            effect: if loaded_by_program(soname) { Effect::LoadedByProgram } else { effect },
         })
-        .collect()
+        .collect();
+    // What nobody brings decides.
+    missing.sort_by_key(|missing| missing.effect == Effect::LoadedByProgram);
+    missing
 }
 
 fn unit(declared: &Declared, file: &str, build: Build, missing: Vec<Missing>) -> Unit {
@@ -297,7 +310,11 @@ fn unit(declared: &Declared, file: &str, build: Build, missing: Vec<Missing>) ->
         if build.name == "torch" { ["torch", "pytorch"] } else { [build.name.as_str(), build.name.as_str()] };
     let package = declared.packages.iter().find(|package| wanted.contains(&package.name.as_str()));
     let path = package.map_or_else(|| format!("{file}:1"), |package| place(file, package));
-    Unit::of_build(build, path, None, missing)
+    let has_torch =
+        declared.packages.iter().any(|package| matches!(package.name.as_str(), "torch" | "pytorch"));
+    let mut unit = Unit::of_build(build, path, None, missing);
+    unit.beside_torch(has_torch);
+    unit
 }
 
 /// A framework whose version is left open: what is installed is decided on the day.

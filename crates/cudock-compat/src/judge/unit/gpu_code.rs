@@ -5,6 +5,7 @@ use cudock_facts::version::{Capability, CudaVersion, PtxIsa, SmArch, Variant};
 use cudock_host::Verdict;
 
 use super::package::package;
+use super::table::by_table;
 use crate::codes;
 use crate::evidence::{Code, CodeFile, Pattern, Role, Unit, UnitKind};
 use crate::judge::code::{self, Card, Jit, Loads};
@@ -46,7 +47,10 @@ pub(super) fn gpu_code(case: &mut Case<'_>, unit: &Unit, driver: &Driver) -> Res
             Err(unknown(reason))
         }
         Code::Package(code) => package(case, unit, capability, code),
-        Code::Table { sass, ptx, isa } => by_table(case, unit, card, sass, ptx.as_deref(), *isa),
+        Code::Table { sass, ptx, isa } => {
+            let floor = driver.version;
+            by_table(case, unit, card, floor, (sass, ptx.as_deref(), *isa))
+        }
         Code::Files(files) => by_files(case, unit, card, files),
     }
 }
@@ -63,48 +67,6 @@ fn jit(case: &mut Case<'_>) -> Jit {
         return Jit::Missing;
     }
     if is_set("CUDA_FORCE_PTX_JIT") { Jit::Forced } else { Jit::AsNeeded }
-}
-
-fn by_table(
-    case: &mut Case<'_>,
-    unit: &Unit,
-    card: Card,
-    sass: &[cudock_facts::version::SmArch],
-    ptx: Option<&[cudock_facts::version::PtxArch]>,
-    isa: Option<PtxIsa>,
-) -> Result<Stop, Stop> {
-    // A language that is not known is taken as one the driver knows, and said.
-    let assumed = isa.or(card.ptx_isa).unwrap_or(PtxIsa::new(1, 0));
-    let pattern = Pattern {
-        sass: sass.to_vec(),
-        ptx: ptx.unwrap_or_default().iter().map(|code| (*code, assumed)).collect(),
-        modules: 1,
-        ..Pattern::default()
-    };
-    let toolkit = unit.build.as_ref().and_then(|build| build.cuda);
-    let answer = code::loads(&pattern, card, toolkit);
-    if answer == Loads::Nothing && ptx.is_none() {
-        let reason = format!(
-            "no machine code for capability {}, and whether it has PTX is not in the tables",
-            card.capability
-        );
-        let fix = unit.build.as_ref().map_or_else(String::new, |build| {
-            build.fix_for_no_code(case.facts, &[card.capability], case.target.driver)
-        });
-        case.find(
-            Severity::Warning,
-            codes::BUILD_UNKNOWN,
-            format!("{}: {reason}", unit.name),
-            vec![Seen::new(unit.path.clone(), "by the tables")],
-            fix,
-        );
-        return Err(Stop { verdict: Verdict::Unknown, error: None, reason });
-    }
-    let seen = vec![Seen::new(
-        unit.path.clone(),
-        format!("has {}, by the tables", code::targets(std::slice::from_ref(&pattern))),
-    )];
-    told(case, unit, card, (answer, std::slice::from_ref(&pattern)), 209, Found { seen, part: None })
 }
 
 fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) -> Result<Stop, Stop> {
@@ -297,10 +259,10 @@ fn vendor(case: &mut Case<'_>, card: Card, file: &CodeFile) {
 }
 
 /// What an answer rests on.
-struct Found {
-    seen: Vec<Seen>,
+pub(super) struct Found {
+    pub(super) seen: Vec<Seen>,
     /// The library, and how many of how many of its modules do not load, where some do.
-    part: Option<(String, u64, u64)>,
+    pub(super) part: Option<(String, u64, u64)>,
 }
 
 /// What to do about a card that a unit has no code for.
@@ -318,7 +280,7 @@ fn fix_for_no_code(case: &Case<'_>, unit: &Unit, capability: Capability) -> Stri
 }
 
 /// The answer in words.
-fn told(
+pub(super) fn told(
     case: &mut Case<'_>,
     unit: &Unit,
     card: Card,

@@ -30,7 +30,9 @@ pub(super) fn libraries(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
         case.find(Severity::Warning, codes::LIBRARY_NOT_INSTALLED, message, seen, install(&first.library));
         return Err(Stop { verdict: Verdict::Unknown, error: None, reason });
     }
-    Err(if first.effect == Effect::UsesCpu {
+    Err(if first.effect == Effect::LoadedByProgram {
+        loaded_by_program(case, unit, first, seen)
+    } else if first.effect == Effect::UsesCpu {
         uses_cpu(case, unit, first, seen)
     } else if let Some(version) = &first.version {
         lacks_version(case, unit, first, version, seen)
@@ -85,6 +87,20 @@ fn uses_cpu(case: &mut Case<'_>, unit: &Unit, missing: &Missing, seen: Vec<Seen>
     let message = format!("{}: {reason}", unit.name);
     case.find(Severity::Error, codes::LIBRARY_NOT_INSTALLED, message, seen, fix);
     Stop { verdict: Verdict::Cpu, error: None, reason }
+}
+
+/// Whether the program loads it, and the framework then uses the GPU, is written in the program.
+fn loaded_by_program(case: &mut Case<'_>, unit: &Unit, missing: &Missing, seen: Vec<Seen>) -> Stop {
+    let library = &missing.library;
+    case.applies("L2", format!("{}: {library} is in a wheel, where the loader does not look", unit.name));
+    let reason = format!(
+        "{library} is in NVIDIA's wheels, and found only after the program has loaded it: otherwise it uses the CPU"
+    );
+    let message = format!("{}: {reason}", unit.name);
+    let fix = "call onnxruntime.preload_dlls() or import torch before the first session, or put the wheels' directories \
+               into LD_LIBRARY_PATH";
+    case.find(Severity::Warning, codes::LIBRARY_NOT_INSTALLED, message, seen, fix);
+    Stop { verdict: Verdict::Unknown, error: None, reason }
 }
 
 fn lacks_version(

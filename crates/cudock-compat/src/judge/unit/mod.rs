@@ -4,6 +4,7 @@ mod gpu_code;
 mod libraries;
 mod package;
 mod runtime;
+mod table;
 
 use cudock_facts::finding::{Evidence as Seen, Severity};
 use cudock_host::Verdict;

@@ -40,6 +40,7 @@ pub(super) fn package(
     let cuda = unit.runtime.as_ref().map_or_else(String::new, |runtime| {
         runtime.version.map_or_else(|| runtime.major.to_string(), |version| version.to_string())
     });
+    let knows_version = unit.runtime.as_ref().is_some_and(|runtime| runtime.version.is_some());
     match supports {
         Some(Compiles::Dropped) => {
             case.applies("R1", format!("{}: CUDA {cuda} has no target for {capability}", unit.name));
@@ -55,6 +56,15 @@ pub(super) fn package(
                 "it compiles its GPU code at run time, and CUDA {cuda} supports capability {capability}"
             );
             Ok(Stop { verdict: Verdict::Works, error: None, reason })
+        }
+        Some(Compiles::NotYet) if code.to_machine_code && knows_version => {
+            case.applies("R1", format!("{}: CUDA {cuda} does not know {capability}", unit.name));
+            let reason = format!(
+                "it compiles machine code with CUDA {cuda}, which is older than capability {capability}"
+            );
+            let fix = "take a base image of a CUDA that supports the card (`cudock facts arch`)";
+            case.find(Severity::Error, codes::NO_CODE_FOR_GPU, format!("{}: {reason}", unit.name), seen, fix);
+            Err(fails(case.cuda_error(209), reason))
         }
         Some(Compiles::NotYet) => {
             let reason =

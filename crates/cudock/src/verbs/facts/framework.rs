@@ -178,6 +178,7 @@ pub(super) fn tensorflow(facts: &Facts, name: Option<&str>) -> Result<Answer, Fa
         .maybe("cuDNN", row.cudnn_major)
         .field("code", known(row.sass.as_ref()))
         .field("PTX", known(row.ptx.as_ref()))
+        .maybe("PTX ISA", row.ptx_isa)
         .field("TF-TRT", if row.tensorrt { "inside" } else { "not inside" })
         .field(
             "and-cuda",

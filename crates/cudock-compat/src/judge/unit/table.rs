@@ -1,0 +1,95 @@
+//! The answer for code that is listed: builds in the tables, and programs of which a text says how they are compiled.
+
+use cudock_facts::finding::{Evidence as Seen, Severity};
+use cudock_facts::tables::Toolkit;
+use cudock_facts::version::{Capability, DriverVersion, PtxArch, PtxIsa, SmArch};
+use cudock_host::Verdict;
+
+use super::gpu_code::{Found, told};
+use crate::codes;
+use crate::evidence::{Pattern, Unit, UnitKind};
+use crate::judge::code::{self, Card, Loads};
+use crate::judge::{Case, Stop};
+
+pub(super) fn by_table(
+    case: &mut Case<'_>,
+    unit: &Unit,
+    card: Card,
+    driver: Option<DriverVersion>,
+    (sass, ptx, isa): (&[SmArch], Option<&[PtxArch]>, Option<PtxIsa>),
+) -> Result<Stop, Stop> {
+    // A language that is not known is taken as one the driver knows, and said.
+    let assumed = isa.or(card.ptx_isa).unwrap_or(PtxIsa::new(1, 0));
+    let pattern = Pattern {
+        sass: sass.to_vec(),
+        ptx: ptx.unwrap_or_default().iter().map(|code| (*code, assumed)).collect(),
+        modules: 1,
+        ..Pattern::default()
+    };
+    let toolkit = unit.build.as_ref().and_then(|build| build.cuda);
+    let answer = code::loads(&pattern, card, toolkit);
+    if answer == Loads::Nothing && ptx.is_none() && !is_older_than_build(unit, sass, card.capability) {
+        let reason = format!(
+            "no machine code for capability {}, and whether it has PTX is not in the tables",
+            card.capability
+        );
+        let fix = unit.build.as_ref().map_or_else(String::new, |build| {
+            build.fix_for_no_code(case.facts, &[card.capability], case.target.driver)
+        });
+        case.find(
+            Severity::Warning,
+            codes::BUILD_UNKNOWN,
+            format!("{}: {reason}", unit.name),
+            vec![Seen::new(unit.path.clone(), "by the tables")],
+            fix,
+        );
+        return Err(Stop { verdict: Verdict::Unknown, error: None, reason });
+    }
+    if let Some(stop) = by_any_toolkit(case, unit, card, driver, (sass, answer)) {
+        return Err(stop);
+    }
+    let seen = vec![Seen::new(
+        unit.path.clone(),
+        format!("has {}, by the tables", code::targets(std::slice::from_ref(&pattern))),
+    )];
+    told(case, unit, card, (answer, std::slice::from_ref(&pattern)), 209, Found { seen, part: None })
+}
+
+/// Whether a card is older than all a build of torch was compiled for: its list of architectures adds PTX to a target
+/// that is in it, so PTX cannot reach such a card either.
+fn is_older_than_build(unit: &Unit, sass: &[SmArch], card: Capability) -> bool {
+    let is_torch = unit.build.as_ref().is_some_and(|build| build.name == "torch");
+    is_torch && !sass.is_empty() && sass.iter().all(|code| code.capability() > card)
+}
+
+/// A program that some CUDA compiles, and which one is not told: the answer holds if it holds for every toolkit that
+/// knows its targets.
+fn by_any_toolkit(
+    case: &mut Case<'_>,
+    unit: &Unit,
+    card: Card,
+    driver: Option<DriverVersion>,
+    (sass, answer): (&[SmArch], Loads),
+) -> Option<Stop> {
+    if unit.kind != UnitKind::Program || unit.runtime.is_some() || !answer.works() {
+        return None;
+    }
+    let driver = driver?;
+    let facts = case.facts;
+    let knows = |toolkit: &&Toolkit| sass.iter().all(|code| toolkit.sass.contains(code));
+    let is_too_new = |toolkit: &&Toolkit| {
+        let floor = facts.drivers().minor_compat(toolkit.cuda.major()).map(|row| row.min_linux);
+        let is_jit = matches!(answer, Loads::Jit(_));
+        floor.is_some_and(|floor| driver < floor)
+            || is_jit && card.ptx_isa.is_some_and(|known| toolkit.ptx_isa > known)
+    };
+    let first = facts.toolkits().toolkit.iter().filter(knows).find(is_too_new)?.cuda;
+    let reason = format!(
+        "which CUDA compiles it is not told, and driver {driver} does not run what CUDA {first} compiles"
+    );
+    case.applies("D2", format!("{}: CUDA {first} on driver {driver}", unit.name));
+    let seen = vec![Seen::new(unit.path.clone(), unit.name.clone())];
+    let fix = "check the program that was built, or update the driver";
+    case.find(Severity::Warning, codes::BUILD_UNKNOWN, format!("{}: {reason}", unit.name), seen, fix);
+    Some(Stop { verdict: Verdict::Unknown, error: None, reason })
+}

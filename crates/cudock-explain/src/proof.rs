@@ -1,0 +1,191 @@
+//! Shows that a line holds a message without running its expression.
+//!
+//! Once a message was found, its other lines are only counted, and a program that logs its error in a loop writes
+//! millions of them. Most expressions are a fixed text with little around it: a number, a bracket, the end of a word.
+//! Where the text was found, that little is compared byte by byte, which takes a tenth of the time. A proof can only
+//! say yes; what it cannot show is left to the expression.
+
+use regex_syntax::hir::{Class, Hir, HirKind, Look};
+
+/// What has to stand around a fixed text for it to be the message.
+#[derive(Debug)]
+pub(crate) struct Proof {
+    /// Whether a word must begin or end where the text begins.
+    boundary: bool,
+    length: usize,
+    /// What follows the text.
+    steps: Vec<Step>,
+}
+
+#[derive(Debug)]
+enum Step {
+    Text(Vec<u8>),
+    /// As many ASCII characters of a set as there are, which must be at least so many.
+    Run {
+        set: u128,
+        least: usize,
+        most: usize,
+    },
+    Boundary,
+}
+
+impl Proof {
+    /// For a text that an alternative of the pattern begins with, if what follows is simple enough.
+    pub(crate) fn new(hir: &Hir, text: &[u8]) -> Option<Self> {
+        let alternatives = match hir.kind() {
+            HirKind::Alternation(parts) => parts.as_slice(),
+            _ => std::slice::from_ref(hir),
+        };
+        alternatives.iter().find_map(|alternative| Self::of_alternative(alternative, text))
+    }
+
+    fn of_alternative(hir: &Hir, text: &[u8]) -> Option<Self> {
+        let parts = match hir.kind() {
+            HirKind::Concat(parts) => parts.as_slice(),
+            _ => std::slice::from_ref(hir),
+        };
+        let (boundary, parts) = match parts {
+            [first, rest @ ..] if is_boundary(first) => (true, rest),
+            _ => (false, parts),
+        };
+        let (first, rest) = parts.split_first()?;
+        let HirKind::Literal(literal) = first.kind() else { return None };
+        let more = literal.0.strip_prefix(text)?;
+        let mut steps = Vec::new();
+        if !more.is_empty() {
+            steps.push(Step::text(more)?);
+        }
+        for part in rest {
+            steps.push(Step::new(part)?);
+        }
+        Some(Self { boundary, length: text.len(), steps })
+    }
+
+    /// Whether the message is on `line`, where its text begins at `start`.
+    pub(crate) fn holds(&self, line: &[u8], start: usize) -> bool {
+        let mut at = start + self.length;
+        (!self.boundary || word_changes(line, start))
+            && self.steps.iter().all(|step| step.passed(line, at).map(|next| at = next).is_some())
+    }
+}
+
+impl Step {
+    fn new(hir: &Hir) -> Option<Self> {
+        match hir.kind() {
+            HirKind::Literal(literal) => Self::text(&literal.0),
+            HirKind::Class(class) => Some(Self::Run { set: ascii(class), least: 1, most: 1 }),
+            HirKind::Capture(capture) => Self::new(&capture.sub),
+            HirKind::Repetition(repetition) => {
+                let HirKind::Class(class) = repetition.sub.kind() else { return None };
+                let most = repetition.max.map_or(Some(usize::MAX), |most| usize::try_from(most).ok())?;
+                Some(Self::Run { set: ascii(class), least: usize::try_from(repetition.min).ok()?, most })
+            }
+            HirKind::Look(_) if is_boundary(hir) => Some(Self::Boundary),
+            _ => None,
+        }
+    }
+
+    /// A text of ASCII only: `\xe9` is one byte without Unicode, and two with it.
+    fn text(text: &[u8]) -> Option<Self> {
+        text.is_ascii().then(|| Self::Text(text.to_vec()))
+    }
+
+    /// Where the next step begins, if this one fits.
+    fn passed(&self, line: &[u8], at: usize) -> Option<usize> {
+        let rest = line.get(at..)?;
+        match self {
+            Self::Text(text) => rest.starts_with(text).then_some(at + text.len()),
+            Self::Run { set, least, most } => {
+                let fits = |byte: &&u8| byte.is_ascii() && set >> **byte & 1 == 1;
+                let length = rest.iter().take(*most).take_while(fits).count();
+                (length >= *least).then_some(at + length)
+            }
+            Self::Boundary => word_changes(line, at).then_some(at),
+        }
+    }
+}
+
+fn is_boundary(hir: &Hir) -> bool {
+    matches!(hir.kind(), HirKind::Look(Look::WordUnicode | Look::WordAscii))
+}
+
+/// The ASCII characters of a class, a bit each. Others take more than a byte, and are left to the expression.
+fn ascii(class: &Class) -> u128 {
+    let bits = |from: u32, to: u32| (from..=to.min(127)).fold(0, |set, c| set | 1_u128 << c);
+    match class {
+        Class::Unicode(class) => {
+            class.iter().fold(0, |set, range| set | bits(u32::from(range.start()), u32::from(range.end())))
+        }
+        Class::Bytes(class) => {
+            class.iter().fold(0, |set, range| set | bits(u32::from(range.start()), u32::from(range.end())))
+        }
+    }
+}
+
+/// Whether a word begins or ends here for certain: next to a character that is not ASCII, it depends on Unicode.
+fn word_changes(line: &[u8], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| line.get(before));
+    let after = line.get(at);
+    let is_word = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    [before, after].into_iter().flatten().all(u8::is_ascii) && is_word(before) != is_word(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use regex::bytes::Regex;
+
+    use super::*;
+
+    const TEXT: &str = "abc";
+
+    fn proof(pattern: &str) -> Option<Proof> {
+        Proof::new(&regex_syntax::parse(pattern).unwrap(), TEXT.as_bytes())
+    }
+
+    fn holds(pattern: &str, line: &str) -> bool {
+        proof(pattern).unwrap().holds(line.as_bytes(), line.find(TEXT).unwrap())
+    }
+
+    #[test]
+    fn a_number_and_a_bracket_after_the_text_are_compared() {
+        let pattern = r"abc(\d+)\)";
+        assert!(holds(pattern, "x abc12)"));
+        assert!(!holds(pattern, "x abc)"));
+        assert!(!holds(pattern, "x abc12"));
+    }
+
+    #[test]
+    fn a_word_must_end_where_the_pattern_says_so() {
+        let pattern = r"first|\babc\b";
+        assert!(holds(pattern, "abc"));
+        assert!(holds(pattern, "(abc)"));
+        assert!(!holds(pattern, "abcd"));
+        assert!(!holds(pattern, "_abc"));
+        assert!(!holds(pattern, "abc\u{e9}"), "left to the expression");
+    }
+
+    #[test]
+    fn what_is_not_simple_has_no_proof() {
+        assert!(proof(r"\d+abc").is_none());
+        assert!(proof(r"abc(?:x|yz)").is_none());
+        assert!(proof(r"(?m)abc$").is_none());
+        assert!(proof("abc\u{e9}").is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn it_never_claims_what_the_expression_denies(
+            parts in prop::collection::vec(prop::sample::select(vec![r"\b", r"\d+", "x", r"\w{1,2}", r"[^)]*", r"\)", r"\s?", r"(\S)"]), 0..5),
+            boundary in any::<bool>(),
+            line in "[abcx1) \u{e9}]{0,4}abc[abcx1) \u{e9}]{0,6}",
+        ) {
+            let pattern = format!("{}abc{}", if boundary { r"\b" } else { "" }, parts.concat());
+            let Some(proof) = proof(&pattern) else { return Ok(()) };
+            let regex = Regex::new(&pattern).unwrap();
+            for (start, _) in line.match_indices(TEXT) {
+                prop_assert!(!proof.holds(line.as_bytes(), start) || regex.is_match(line.as_bytes()), "{pattern}");
+            }
+        }
+    }
+}
