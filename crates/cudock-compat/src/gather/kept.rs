@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cudock_facts::version::{Capability, CudaVersion, PtxArch, PtxIsa, SmArch, Variant};
 use cudock_fatbin::{Arch, FileKind, Linkage, Module, PtxTarget, Targets};
 use cudock_host::python::{is_watched, normalised};
-use cudock_image::{Content, Header};
+use cudock_image::{Content, EntryHeader};
 
 use super::loose;
 use super::words::{Words, source_opens_driver};
@@ -51,7 +51,7 @@ pub(crate) struct FileCode {
 }
 
 /// Looks at a file of an image.
-pub(crate) fn look(header: &Header, content: &mut Content<'_, '_>) -> io::Result<Option<Kept>> {
+pub(crate) fn look(header: &EntryHeader, content: &mut Content<'_, '_>) -> io::Result<Option<Kept>> {
     if is_wanted_text(&header.path) {
         if header.size > MAX_TEXT {
             return Ok(None);
