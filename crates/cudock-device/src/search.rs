@@ -49,7 +49,10 @@ impl<'a> LibrarySearch<'a> {
         let directories = self.directories.iter().filter(|directory| searched(directory.found_by));
         DeviceError::NotFound {
             searched: directories.map(|directory| directory.path.clone()).collect(),
-            elsewhere: self.with_library(|found_by| found_by == FoundBy::NotSearched).map(str::to_owned).collect(),
+            elsewhere: self
+                .with_library(|found_by| found_by == FoundBy::NotSearched)
+                .map(str::to_owned)
+                .collect(),
         }
     }
 
