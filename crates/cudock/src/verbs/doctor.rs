@@ -2,8 +2,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use cudock_facts::Facts;
-use cudock_host::host::NvmlAnswer;
-use cudock_host::{Area, Check, Diagnosis, Host, Root, Status, examine, nvml, probe};
+use cudock_host::host::NvmlResult;
+use cudock_host::{Area, Check, CheckStatus, Diagnosis, Host, Root, examine, nvml, probe};
 use serde::Serialize;
 
 use crate::cli::DoctorArgs;
@@ -15,7 +15,7 @@ const TABLES: [&str; 5] = ["gpus", "drivers", "toolkits", "forward_compat", "fra
 #[derive(Serialize)]
 struct Report<'a> {
     schema: u8,
-    status: Status,
+    status: CheckStatus,
     #[serde(flatten)]
     diagnosis: &'a Diagnosis,
     host: &'a Host,
@@ -40,28 +40,28 @@ pub(super) fn run(facts: &Facts, words: &DoctorArgs, format: Format) -> Result<O
         Format::Text => print(&host, &diagnosis, words.verbose),
     }
     output::warn_if_stale(&tables);
-    Ok(if diagnosis.worst() == Status::Problem { Outcome::No } else { Outcome::Yes })
+    Ok(if diagnosis.worst() == CheckStatus::Problem { Outcome::No } else { Outcome::Yes })
 }
 
 /// Asks NVML in a process of its own: a broken driver can hang or end the one that asks.
-pub(super) fn ask_nvml(library: Option<&Path>) -> NvmlAnswer {
+pub(super) fn ask_nvml(library: Option<&Path>) -> NvmlResult {
     let Ok(program) = std::env::current_exe() else {
-        return NvmlAnswer::Failed("cudock does not find itself".to_owned());
+        return NvmlResult::Failed("cudock does not find itself".to_owned());
     };
     let library = library.map(Path::as_os_str);
     let arguments: Vec<&OsStr> = std::iter::once(OsStr::new("nvml")).chain(library).collect();
-    nvml::ask_in_child(&program, &arguments)
+    nvml::query_in_child(&program, &arguments)
 }
 
 fn print(host: &Host, diagnosis: &Diagnosis, verbose: bool) {
-    let surroundings = &host.surroundings;
-    let mut place = vec![surroundings.os.clone().unwrap_or_else(|| "unknown system".to_owned())];
-    place.push(surroundings.cpu_arch.clone());
-    place.extend(surroundings.kernel.as_ref().map(|kernel| format!("kernel {kernel}")));
-    if surroundings.wsl {
+    let system = &host.system;
+    let mut place = vec![system.os.clone().unwrap_or_else(|| "unknown system".to_owned())];
+    place.push(system.cpu_arch.clone());
+    place.extend(system.kernel.as_ref().map(|kernel| format!("kernel {kernel}")));
+    if system.wsl {
         place.push("WSL2".to_owned());
     }
-    if surroundings.container.is_some() {
+    if system.container.is_some() {
         place.push("in a container".to_owned());
     }
     line(styled(BOLD, &place.join(", ")));
@@ -77,7 +77,7 @@ fn print(host: &Host, diagnosis: &Diagnosis, verbose: bool) {
         print_check(check, verbose);
     }
     let count = |status| diagnosis.checks.iter().filter(|check| check.status == status).count();
-    let (problems, warnings) = (count(Status::Problem), count(Status::Warning));
+    let (problems, warnings) = (count(CheckStatus::Problem), count(CheckStatus::Warning));
     let verdict = match (problems, warnings) {
         (0, 0) => styled(GREEN, "no problem found"),
         (0, warnings) => styled(YELLOW, &format!("no problem, {}", counted(warnings, "warning"))),
@@ -91,15 +91,15 @@ fn print(host: &Host, diagnosis: &Diagnosis, verbose: bool) {
 
 fn print_check(check: &Check, verbose: bool) {
     let (style, word) = match check.status {
-        Status::Ok => (GREEN, "ok"),
-        Status::Note => (BLUE, "note"),
-        Status::Warning => (YELLOW, "warning"),
-        Status::Problem => (RED, "problem"),
+        CheckStatus::Ok => (GREEN, "ok"),
+        CheckStatus::Note => (BLUE, "note"),
+        CheckStatus::Warning => (YELLOW, "warning"),
+        CheckStatus::Problem => (RED, "problem"),
     };
     let code = check.code.map_or_else(String::new, |code| format!(" [{code}]"));
     let text = output::wrapped(&" ".repeat(11), &format!("{}{code}", check.message));
     line(format!("  {}{}", styled(style, word), text.get(2 + word.len()..).unwrap_or_default()));
-    if let Some(fix) = check.fix.as_deref().filter(|_| check.status != Status::Ok) {
+    if let Some(fix) = check.fix.as_deref().filter(|_| check.status != CheckStatus::Ok) {
         line(output::wrapped("           fix: ", fix));
     }
     if verbose {
