@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use cudock_facts::version::{Capability, CudaVersion, PtxArch, PtxIsa, SmArch, Variant};
-use cudock_fatbin::{Arch, FileKind, Linkage, Module, PtxTarget, Targets};
+use cudock_fatbin::{Arch, FileKind, Linkage, Module, ModuleTargets, PtxTarget};
 use cudock_host::python::{is_watched, normalized};
 use cudock_image::{Content, EntryHeader};
 
@@ -189,7 +189,7 @@ fn add(patterns: &mut Vec<Pattern>, new: Option<Pattern>) {
 }
 
 /// A module's targets, as the tables name them.
-fn pattern(targets: &Targets) -> Pattern {
+fn pattern(targets: &ModuleTargets) -> Pattern {
     Pattern {
         sass: targets.sass.iter().copied().filter_map(sm).collect(),
         grouped: targets.grouped.iter().copied().filter_map(sm).collect(),
