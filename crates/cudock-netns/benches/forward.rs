@@ -25,14 +25,14 @@ const RUNS: usize = 5;
 const ROUND_TRIPS: u32 = 5000;
 
 fn main() {
-    let words: Vec<String> = env::args().skip(1).collect();
-    if let [verb, handover] = words.as_slice()
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if let [verb, handover] = arguments.as_slice()
         && verb == VERB
     {
         forward::serve(&Handover::decode(handover).unwrap()).unwrap();
         return;
     }
-    let mebibytes: u32 = words.iter().find_map(|word| word.parse().ok()).unwrap_or(1024);
+    let mebibytes: u32 = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(1024);
     let made = match Namespace::create() {
         Ok(made) => made,
         Err(error) => {

@@ -79,13 +79,13 @@ fn a_half_closed_request_still_gets_its_response() {
 #[test]
 fn a_half_closed_response_does_not_end_the_request() {
     let Some(made) = namespace() else { return };
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     serve_inside(&made, "127.0.0.1:80", move |mut stream| {
         stream.write_all(b"enough").unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
         let mut rest = String::new();
         stream.read_to_string(&mut rest).unwrap();
-        tell.send(rest).unwrap();
+        sender.send(rest).unwrap();
     });
     let forwarder = forward(&["127.0.0.1::80"], &made, ForwardOptions::default());
     let mut stream = connect(&forwarder);
@@ -94,7 +94,7 @@ fn a_half_closed_response_does_not_end_the_request() {
     assert_eq!(answer, "enough");
     stream.write_all(b"one more thing").unwrap();
     drop(stream);
-    assert_eq!(told.recv_timeout(FOREVER).unwrap(), "one more thing");
+    assert_eq!(receiver.recv_timeout(FOREVER).unwrap(), "one more thing");
 }
 
 fn big_transfers_are_exact(relay_mode: RelayMode) {
@@ -175,10 +175,10 @@ fn a_slow_reader_slows_its_writer_down_without_data_loss() {
     let Some(made) = namespace() else { return };
     let (go, gone) = std::sync::mpsc::channel::<()>();
     let gone = std::sync::Arc::new(std::sync::Mutex::new(gone));
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     serve_inside(&made, "127.0.0.1:80", move |mut stream| {
         gone.lock().unwrap().recv().unwrap();
-        tell.send(std::io::copy(&mut stream, &mut std::io::sink()).unwrap()).unwrap();
+        sender.send(std::io::copy(&mut stream, &mut std::io::sink()).unwrap()).unwrap();
     });
     let forwarder = forward(&["127.0.0.1::80"], &made, ForwardOptions::default());
     let mut stream = connect(&forwarder);
@@ -189,7 +189,7 @@ fn a_slow_reader_slows_its_writer_down_without_data_loss() {
             Ok(count) => sent += count as u64,
             Err(error) => break error.kind(),
         }
-        assert!(sent < 1 << 30, "somebody keeps a gigabyte that nobody reads");
+        assert!(sent < 1 << 30, "a gigabyte was buffered although nothing is read");
     };
     assert_eq!(stuck, ErrorKind::WouldBlock);
     let status = fs::read_to_string(format!("/proc/{}/status", forwarder.pid())).unwrap();
@@ -200,7 +200,7 @@ fn a_slow_reader_slows_its_writer_down_without_data_loss() {
     assert!(kilobytes < 64 * 1024, "the forwarder holds {kilobytes} kB");
     go.send(()).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
-    assert_eq!(told.recv_timeout(FOREVER).unwrap(), sent);
+    assert_eq!(receiver.recv_timeout(FOREVER).unwrap(), sent);
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn a_stopped_forwarder_releases_its_ports() {
     let Some(made) = namespace() else { return };
     let forwarder = forward(&["127.0.0.1::80"], &made, ForwardOptions::default());
     let address = host_side(&forwarder);
-    assert!(!forwarder.ends_within(Duration::from_millis(50)), "it stays until it is told to end");
+    assert!(!forwarder.ends_within(Duration::from_millis(50)), "it runs until it is stopped");
     let pid = forwarder.pid();
     assert!(forwarder.stop().is_some());
     assert!(!lives(pid));
