@@ -4,7 +4,7 @@
 use std::fs;
 use std::sync::LazyLock;
 
-use cudock_image::{Limits, OpenOptions, Source, open};
+use cudock_image::{LayerLimits, OpenOptions, ImageSource, open};
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
@@ -24,13 +24,13 @@ fuzz_target!(|bytes: &[u8]| {
         progress: None,
         scratch: FOLDER.path().join("scratch"),
     };
-    let Ok(image) = open(&Source::Archive { file, name: None }, &options) else { return };
-    assert_eq!(image.to_fetch(), 0);
+    let Ok(image) = open(&ImageSource::Archive { file, name: None }, &options) else { return };
+    assert_eq!(image.bytes_to_fetch(), 0);
     image.config.config.command();
     image.config.config.environment();
     let stored: u64 = image.layers.iter().map(|layer| layer.size).max().unwrap_or(0);
     assert!(stored <= bytes.len() as u64);
-    let limits = Limits { entries: 10_000, unpacked: 16 << 20, ratio: 400 };
+    let limits = LayerLimits { entries: 10_000, unpacked: 16 << 20, ratio: 400 };
     let walked = image.walk(limits, |_, content| Ok(Some(content.all()?.len() as u64)));
     let Ok(tree) = walked else { return };
     for (path, node) in tree.iter() {
@@ -41,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
         );
         assert_eq!(node.kept().copied(), node.size());
         let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-        assert!(parent.is_empty() || tree.get(parent).is_some_and(cudock_image::Node::is_directory));
+        assert!(parent.is_empty() || tree.get(parent).is_some_and(cudock_image::TreeNode::is_directory));
         if let Some((real, _)) = tree.resolve(path) {
             assert!(tree.get(&real).is_some());
         }

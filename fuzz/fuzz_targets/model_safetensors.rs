@@ -5,9 +5,9 @@ use cudock_model::safetensors;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(tally) = safetensors::read(bytes) else { return };
-    assert!(tally.bytes() <= bytes.len() as u64);
-    assert!(tally.largest.as_ref().is_none_or(|largest| largest.bytes <= tally.bytes()));
-    let shares = tally.by_format.values();
-    assert_eq!(shares.map(|share| share.bytes).sum::<u64>(), tally.bytes());
+    let Ok(stats) = safetensors::read(bytes) else { return };
+    assert!(stats.bytes() <= bytes.len() as u64);
+    assert!(stats.largest.as_ref().is_none_or(|largest| largest.bytes <= stats.bytes()));
+    let shares = stats.by_format.values();
+    assert_eq!(shares.map(|share| share.bytes).sum::<u64>(), stats.bytes());
 });

@@ -1,7 +1,7 @@
-//! The driver's C interface, made safe: the one module with `unsafe`.
+//! A safe wrapper of the CUDA driver API: the only module with `unsafe`.
 //!
-//! Every function answers a [`Code`] where the driver refuses. What is taken from the driver is given back when its
-//! owner is dropped, so that an error on the way leaves nothing behind; giving back by name tells whether it worked.
+//! Every function returns a [`CudaError`] if the driver call fails. Resources are released on drop, so that nothing leaks
+//! after an error; explicit release reports whether it succeeded.
 
 #![allow(unsafe_code, reason = "the driver is a C library")]
 
@@ -13,27 +13,27 @@ use libloading::Library;
 
 use crate::kernel;
 
-/// What the driver answered instead of success.
+/// An error code of the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Code(pub(crate) c_int);
+pub(crate) struct CudaError(pub(crate) c_int);
 
 const SUCCESS: c_int = 0;
-const INVALID_VALUE: Code = Code(1);
+const INVALID_VALUE: CudaError = CudaError(1);
 const CAPABILITY_MAJOR: c_int = 75;
 const CAPABILITY_MINOR: c_int = 76;
-const WORD: usize = size_of::<u32>();
+const ELEMENT_SIZE: usize = size_of::<u32>();
 
-type Status = c_int;
+type CudaStatus = c_int;
 type Handle = *mut c_void;
 type Address = u64;
 
-/// Why a library is not a driver.
+/// An error while opening a driver library.
 #[derive(Debug)]
-pub(crate) enum OpenError {
-    /// The loader's words.
+pub(crate) enum LibraryError {
+    /// The loader failed, with this message.
     Loader(String),
-    /// A function that is not in it.
-    Lacks(&'static str),
+    /// This function is missing.
+    MissingSymbol(&'static str),
 }
 
 macro_rules! functions {
@@ -41,25 +41,25 @@ macro_rules! functions {
         needed { $($name:ident = $($symbol:literal)|+ ($($argument:ty),*);)* }
         optional { $($optional:ident = $optional_symbol:literal ($($optional_argument:ty),*);)* }
     ) => {
-        /// A driver's library, open until the process ends.
-        pub(crate) struct Driver {
-            $($name: unsafe extern "C" fn($($argument),*) -> Status,)*
-            $($optional: Option<unsafe extern "C" fn($($optional_argument),*) -> Status>,)*
+        /// A driver library, open until the process ends.
+        pub(crate) struct CudaDriver {
+            $($name: unsafe extern "C" fn($($argument),*) -> CudaStatus,)*
+            $($optional: Option<unsafe extern "C" fn($($optional_argument),*) -> CudaStatus>,)*
         }
 
-        impl Driver {
-            /// Opens a library by its path, or by its name where the loader is to search for it.
-            pub(crate) fn open(library: &OsStr) -> Result<Self, OpenError> {
-                let library = load(library).map_err(OpenError::Loader)?;
+        impl CudaDriver {
+            /// Opens a library by path, or by name to let the loader search for it.
+            pub(crate) fn open(library: &OsStr) -> Result<Self, LibraryError> {
+                let library = load(library).map_err(LibraryError::Loader)?;
                 Ok(Self {
                     $($name: {
-                        type Function = unsafe extern "C" fn($($argument),*) -> Status;
-                        // SAFETY: each symbol is declared as cuda.h has it, for all of its versions named here.
+                        type Function = unsafe extern "C" fn($($argument),*) -> CudaStatus;
+                        // SAFETY: each symbol has the signature of cuda.h, for all versions listed here.
                         unsafe { function::<Function>(&library, &[$($symbol),+]) }
-                            .ok_or(OpenError::Lacks(first(&[$($symbol),+])))?
+                            .ok_or(LibraryError::MissingSymbol(first(&[$($symbol),+])))?
                     },)*
                     $($optional: {
-                        type Function = unsafe extern "C" fn($($optional_argument),*) -> Status;
+                        type Function = unsafe extern "C" fn($($optional_argument),*) -> CudaStatus;
                         // SAFETY: as above.
                         unsafe { function::<Function>(&library, &[$optional_symbol]) }
                     },)*
@@ -103,25 +103,25 @@ functions! {
     }
 }
 
-/// Loads a library and keeps it, whatever comes: the driver has threads and exit handlers in it, and the process that
-/// asks ends soon. A library that is loaded is found by its SONAME from then on, without a search.
-pub(crate) fn keep_loaded(library: &OsStr) -> bool {
+/// Loads a library and never unloads it: the driver has threads and exit handlers in it, and this process ends soon. A
+/// loaded library is later found by its SONAME, without a search.
+pub(crate) fn preload(library: &OsStr) -> bool {
     load(library).is_ok()
 }
 
 fn load(library: &OsStr) -> Result<ManuallyDrop<Library>, String> {
-    // SAFETY: loading runs the library's initialisers. They are NVIDIA's or the C library's, or those of an image,
-    // whose code is about to run in this container anyway; the crate's documentation asks callers to be confined.
+    // SAFETY: loading runs the initializers of the library. They are NVIDIA's or the C library's, or those of an image, whose
+    // code is about to run in this container anyway; callers are documented to drop privileges first.
     unsafe { Library::new(library) }.map(ManuallyDrop::new).map_err(|error| error.to_string())
 }
 
-/// The first of the symbols that the library has.
+/// The first symbol that the library has.
 ///
 /// # Safety
 ///
-/// `F` is a function pointer of the type that all of the symbols have, and the library is never closed.
+/// `F` must be a function pointer with the signature of all these symbols, and the library must never be closed.
 unsafe fn function<F: Copy>(library: &Library, symbols: &[&str]) -> Option<F> {
-    // SAFETY: the caller's word. The pointer outlives the borrow because the library stays open.
+    // SAFETY: guaranteed by the caller. The pointer outlives the borrow because the library stays open.
     symbols.iter().find_map(|symbol| unsafe { library.get::<F>(*symbol) }.ok().map(|found| *found))
 }
 
@@ -132,36 +132,36 @@ const fn first(symbols: &[&'static str]) -> &'static str {
     }
 }
 
-fn check(status: Status) -> Result<(), Code> {
-    if status == SUCCESS { Ok(()) } else { Err(Code(status)) }
+fn check(status: CudaStatus) -> Result<(), CudaError> {
+    if status == SUCCESS { Ok(()) } else { Err(CudaError(status)) }
 }
 
-/// The driver's handle of a device.
+/// A device handle of the driver.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeviceHandle(c_int);
 
-impl Driver {
-    pub(crate) fn init(&self) -> Result<(), Code> {
-        // SAFETY: zero is the only flag there is.
+impl CudaDriver {
+    pub(crate) fn init(&self) -> Result<(), CudaError> {
+        // SAFETY: zero is the only valid flag.
         check(unsafe { (self.init)(0) })
     }
 
     /// 13000 for CUDA 13.0.
-    pub(crate) fn version(&self) -> Result<i32, Code> {
+    pub(crate) fn version(&self) -> Result<i32, CudaError> {
         let mut version = 0;
-        // SAFETY: the driver writes one number into a local.
+        // SAFETY: the driver writes one number to a local variable.
         check(unsafe { (self.driver_version)(&raw mut version) })?;
         Ok(version)
     }
 
-    pub(crate) fn count(&self) -> Result<i32, Code> {
+    pub(crate) fn count(&self) -> Result<i32, CudaError> {
         let mut count = 0;
         // SAFETY: as above.
         check(unsafe { (self.device_count)(&raw mut count) })?;
         Ok(count)
     }
 
-    pub(crate) fn device(&self, ordinal: u32) -> Result<DeviceHandle, Code> {
+    pub(crate) fn device(&self, ordinal: u32) -> Result<DeviceHandle, CudaError> {
         let ordinal = c_int::try_from(ordinal).map_err(|_| INVALID_VALUE)?;
         let mut device = 0;
         // SAFETY: as above.
@@ -169,35 +169,35 @@ impl Driver {
         Ok(DeviceHandle(device))
     }
 
-    pub(crate) fn name(&self, device: DeviceHandle) -> Result<String, Code> {
+    pub(crate) fn name(&self, device: DeviceHandle) -> Result<String, CudaError> {
         text(|buffer, size| {
-            // SAFETY: the driver writes at most `size` bytes, which `text` has.
+            // SAFETY: the driver writes at most `size` bytes, which is the size of the buffer.
             unsafe { (self.device_name)(buffer, size, device.0) }
         })
     }
 
-    /// Such as `0000:1B:00.0`.
-    pub(crate) fn bus(&self, device: DeviceHandle) -> Result<String, Code> {
+    /// For example `0000:1B:00.0`.
+    pub(crate) fn bus(&self, device: DeviceHandle) -> Result<String, CudaError> {
         text(|buffer, size| {
             // SAFETY: as above.
             unsafe { (self.device_bus)(buffer, size, device.0) }
         })
     }
 
-    /// The UUID of what the process may use, which is a slice where the GPU is cut by MIG. None from old drivers.
-    pub(crate) fn uuid_of_instance(&self, device: DeviceHandle) -> Result<Option<[u8; 16]>, Code> {
+    /// The UUID of the device, or of the MIG instance. None with old drivers.
+    pub(crate) fn uuid_of_instance(&self, device: DeviceHandle) -> Result<Option<[u8; 16]>, CudaError> {
         uuid(self.uuid_of_instance, device)
     }
 
-    /// The UUID of the whole GPU. None from old drivers.
-    pub(crate) fn uuid_of_gpu(&self, device: DeviceHandle) -> Result<Option<[u8; 16]>, Code> {
+    /// The UUID of the whole GPU. None with old drivers.
+    pub(crate) fn uuid_of_gpu(&self, device: DeviceHandle) -> Result<Option<[u8; 16]>, CudaError> {
         uuid(self.uuid_of_gpu, device)
     }
 
     /// Major and minor.
-    pub(crate) fn capability(&self, device: DeviceHandle) -> Result<(i32, i32), Code> {
+    pub(crate) fn capability(&self, device: DeviceHandle) -> Result<(i32, i32), CudaError> {
         let (mut major, mut minor) = (0, 0);
-        // SAFETY: the driver writes one number into a local each time.
+        // SAFETY: each call writes one number to a local variable.
         unsafe {
             check((self.device_attribute)(&raw mut major, CAPABILITY_MAJOR, device.0))?;
             check((self.device_attribute)(&raw mut minor, CAPABILITY_MINOR, device.0))?;
@@ -205,33 +205,33 @@ impl Driver {
         Ok((major, minor))
     }
 
-    pub(crate) fn total_memory(&self, device: DeviceHandle) -> Result<u64, Code> {
+    pub(crate) fn total_memory(&self, device: DeviceHandle) -> Result<u64, CudaError> {
         let mut bytes = 0;
-        // SAFETY: the driver writes one number into a local.
+        // SAFETY: the driver writes one number to a local variable.
         check(unsafe { (self.device_memory)(&raw mut bytes, device.0) })?;
         Ok(bytes as u64)
     }
 
-    /// The device's primary context, the one that frameworks use. It is not entered yet.
-    pub(crate) fn retain(&self, device: DeviceHandle) -> Result<Context<'_>, Code> {
+    /// Retains the primary context of the device, which frameworks use. It is not current yet.
+    pub(crate) fn retain(&self, device: DeviceHandle) -> Result<Context<'_>, CudaError> {
         let mut context = ptr::null_mut();
-        // SAFETY: the driver writes one handle into a local.
+        // SAFETY: the driver writes one handle to a local variable.
         check(unsafe { (self.retain)(&raw mut context, device.0) })?;
         Ok(Context { driver: self, device, context })
     }
 
-    /// Such as `CUDA_ERROR_NO_DEVICE`.
-    pub(crate) fn error_name(&self, code: Code) -> Option<String> {
-        words(self.error_name, code)
+    /// For example `CUDA_ERROR_NO_DEVICE`.
+    pub(crate) fn error_name(&self, code: CudaError) -> Option<String> {
+        static_text(self.error_name, code)
     }
 
-    /// Such as "no CUDA-capable device is detected".
-    pub(crate) fn error_string(&self, code: Code) -> Option<String> {
-        words(self.error_string, code)
+    /// For example "no CUDA-capable device is detected".
+    pub(crate) fn error_string(&self, code: CudaError) -> Option<String> {
+        static_text(self.error_string, code)
     }
 }
 
-fn text(fill: impl FnOnce(*mut c_char, c_int) -> Status) -> Result<String, Code> {
+fn text(fill: impl FnOnce(*mut c_char, c_int) -> CudaStatus) -> Result<String, CudaError> {
     let mut buffer = [0_u8; 256];
     check(fill(buffer.as_mut_ptr().cast(), 255))?;
     let text = CStr::from_bytes_until_nul(&buffer).map_err(|_| INVALID_VALUE)?;
@@ -239,79 +239,79 @@ fn text(fill: impl FnOnce(*mut c_char, c_int) -> Status) -> Result<String, Code>
 }
 
 fn uuid(
-    function: Option<unsafe extern "C" fn(*mut [u8; 16], c_int) -> Status>,
+    function: Option<unsafe extern "C" fn(*mut [u8; 16], c_int) -> CudaStatus>,
     device: DeviceHandle,
-) -> Result<Option<[u8; 16]>, Code> {
+) -> Result<Option<[u8; 16]>, CudaError> {
     let Some(function) = function else { return Ok(None) };
     let mut uuid = [0; 16];
-    // SAFETY: the driver writes sixteen bytes into a local.
+    // SAFETY: the driver writes sixteen bytes to a local variable.
     check(unsafe { function(&raw mut uuid, device.0) })?;
     Ok(Some(uuid))
 }
 
-fn words(
-    function: Option<unsafe extern "C" fn(c_int, *mut *const c_char) -> Status>,
-    code: Code,
+fn static_text(
+    function: Option<unsafe extern "C" fn(c_int, *mut *const c_char) -> CudaStatus>,
+    code: CudaError,
 ) -> Option<String> {
     let mut text: *const c_char = ptr::null();
-    // SAFETY: the driver writes the address of a text of its own, or null.
+    // SAFETY: the driver writes the address of a static string, or null.
     check(unsafe { function?(code.0, &raw mut text) }).ok()?;
-    // SAFETY: a text that is not null ends with a zero byte and lives as long as the library, which is for ever.
+    // SAFETY: if not null, the string is NUL-terminated and lives as long as the library, which is never closed.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
-/// A device's primary context, held until it is released.
+/// The primary context of a device, retained until dropped.
 pub(crate) struct Context<'d> {
-    driver: &'d Driver,
+    driver: &'d CudaDriver,
     device: DeviceHandle,
     context: Handle,
 }
 
 impl Context<'_> {
-    /// Makes it the context of this thread, which all that follows relies on.
-    pub(crate) fn enter(&self) -> Result<(), Code> {
-        // SAFETY: the context was retained and is released only when `self` goes.
+    /// Makes it the current context of this thread, which all other calls require.
+    pub(crate) fn enter(&self) -> Result<(), CudaError> {
+        // SAFETY: the context is retained, and released only when `self` is dropped.
         check(unsafe { (self.driver.set_current)(self.context) })
     }
 
-    /// Memory in bytes that nobody uses.
-    pub(crate) fn free_memory(&self) -> Result<u64, Code> {
+    /// Free memory in bytes.
+    pub(crate) fn free_memory(&self) -> Result<u64, CudaError> {
         let (mut free, mut total) = (0, 0);
-        // SAFETY: the driver writes one number into each of two locals.
+        // SAFETY: the driver writes one number to each of two local variables.
         check(unsafe { (self.driver.memory_info)(&raw mut free, &raw mut total) })?;
         Ok(free as u64)
     }
 
-    /// Memory for so many numbers.
-    pub(crate) fn allocate(&self, words: usize) -> Result<Memory<'_>, Code> {
-        let bytes = words.checked_mul(WORD).ok_or(INVALID_VALUE)?;
+    /// Allocates memory for `len` numbers.
+    pub(crate) fn allocate(&self, len: usize) -> Result<Memory<'_>, CudaError> {
+        let bytes = len.checked_mul(ELEMENT_SIZE).ok_or(INVALID_VALUE)?;
         let mut address = 0;
-        // SAFETY: the driver writes one address into a local.
+        // SAFETY: the driver writes one address to a local variable.
         check(unsafe { (self.driver.allocate)(&raw mut address, bytes) })?;
-        Ok(Memory { driver: self.driver, address, words, _context: self })
+        Ok(Memory { driver: self.driver, address, len, _context: self })
     }
 
-    /// Has the driver compile [`kernel::PTX`].
-    pub(crate) fn load_kernel(&self) -> Result<Module<'_>, Code> {
+    /// Lets the driver compile [`kernel::PTX`].
+    pub(crate) fn load_kernel(&self) -> Result<Module<'_>, CudaError> {
         let mut module = ptr::null_mut();
-        // SAFETY: the text ends with a zero byte; the driver writes one handle into a local.
+        // SAFETY: the text is NUL-terminated; the driver writes one handle to a local variable.
         check(unsafe { (self.driver.module_load)(&raw mut module, kernel::PTX.as_ptr().cast()) })?;
         Ok(Module { driver: self.driver, module, _context: self })
     }
 
-    /// Waits until all that was started is done. Errors of a kernel come out here.
-    pub(crate) fn synchronize(&self) -> Result<(), Code> {
-        // SAFETY: takes nothing, and waits for the context of this thread.
+    /// Waits for all pending work. Errors of a kernel are reported here.
+    pub(crate) fn synchronize(&self) -> Result<(), CudaError> {
+        // SAFETY: no arguments; waits for the current context of this thread.
         check(unsafe { (self.driver.synchronize)() })
     }
 
-    /// Gives the context back.
-    pub(crate) fn release(self) -> Result<(), Code> {
-        ManuallyDrop::new(self).give_back()
+    /// Releases the context.
+    pub(crate) fn release(self) -> Result<(), CudaError> {
+        ManuallyDrop::new(self).release_raw()
     }
 
-    fn give_back(&self) -> Result<(), Code> {
-        // SAFETY: called once, by `release` or by `drop`; no context is left to this thread that might be gone.
+    fn release_raw(&self) -> Result<(), CudaError> {
+        // SAFETY: called once, by `release` or `drop`; afterwards this thread has no current context.
         unsafe {
             (self.driver.set_current)(ptr::null_mut());
             check((self.driver.release)(self.device.0))
@@ -321,102 +321,106 @@ impl Context<'_> {
 
 impl Drop for Context<'_> {
     fn drop(&mut self) {
-        self.give_back().ok();
+        self.release_raw().ok();
     }
 }
 
-/// Numbers on the device.
+/// An array of numbers on the device.
 pub(crate) struct Memory<'c> {
-    driver: &'c Driver,
+    driver: &'c CudaDriver,
     address: Address,
-    words: usize,
+    len: usize,
     _context: &'c Context<'c>,
 }
 
 impl Memory<'_> {
-    pub(crate) fn copy_in(&self, from: &[u32]) -> Result<(), Code> {
-        if from.len() != self.words {
+    pub(crate) fn copy_in(&self, from: &[u32]) -> Result<(), CudaError> {
+        if from.len() != self.len {
             return Err(INVALID_VALUE);
         }
-        // SAFETY: both sides have this many bytes, as just checked, and the copy is over when the call returns, as far
-        // as host memory is concerned.
+        // SAFETY: both arrays have this size, as just checked, and host memory is no longer accessed after the call returns.
         check(unsafe { (self.driver.to_device)(self.address, from.as_ptr().cast(), size_of_val(from)) })
     }
 
-    pub(crate) fn copy_out(&self, to: &mut [u32]) -> Result<(), Code> {
-        if to.len() != self.words {
+    pub(crate) fn copy_out(&self, to: &mut [u32]) -> Result<(), CudaError> {
+        if to.len() != self.len {
             return Err(INVALID_VALUE);
         }
         let bytes = size_of_val(to);
-        // SAFETY: as above; any bytes are numbers.
+        // SAFETY: as above; all bit patterns are valid numbers.
         check(unsafe { (self.driver.to_host)(to.as_mut_ptr().cast(), self.address, bytes) })
     }
 
-    /// Gives the memory back.
-    pub(crate) fn free(self) -> Result<(), Code> {
-        ManuallyDrop::new(self).give_back()
+    /// Frees the memory.
+    pub(crate) fn free(self) -> Result<(), CudaError> {
+        ManuallyDrop::new(self).release_raw()
     }
 
-    fn give_back(&self) -> Result<(), Code> {
-        // SAFETY: the address came from the driver; called once, by `free` or by `drop`.
+    fn release_raw(&self) -> Result<(), CudaError> {
+        // SAFETY: the address was allocated by the driver; called once, by `free` or `drop`.
         check(unsafe { (self.driver.free)(self.address) })
     }
 }
 
 impl Drop for Memory<'_> {
     fn drop(&mut self) {
-        self.give_back().ok();
+        self.release_raw().ok();
     }
 }
 
-/// Our kernel, compiled for a device.
+/// The test kernel, compiled for a device.
 pub(crate) struct Module<'c> {
-    driver: &'c Driver,
+    driver: &'c CudaDriver,
     module: Handle,
     _context: &'c Context<'c>,
 }
 
-/// The kernel's entry in a [`Module`].
+/// The kernel function of a [`Module`].
 pub(crate) struct Kernel<'m> {
-    driver: &'m Driver,
+    driver: &'m CudaDriver,
     function: Handle,
     _module: &'m Module<'m>,
 }
 
 impl Module<'_> {
-    pub(crate) fn kernel(&self) -> Result<Kernel<'_>, Code> {
+    pub(crate) fn kernel(&self) -> Result<Kernel<'_>, CudaError> {
         let mut function = ptr::null_mut();
-        // SAFETY: the module is loaded, the name ends with a zero byte, the driver writes one handle into a local.
+        // SAFETY: the module is loaded, the name is NUL-terminated, the driver writes one handle to a local variable.
         check(unsafe {
             (self.driver.module_function)(&raw mut function, self.module, kernel::NAME.as_ptr())
         })?;
         Ok(Kernel { driver: self.driver, function, _module: self })
     }
 
-    /// Gives the module back.
-    pub(crate) fn unload(self) -> Result<(), Code> {
-        ManuallyDrop::new(self).give_back()
+    /// Unloads the module.
+    pub(crate) fn unload(self) -> Result<(), CudaError> {
+        ManuallyDrop::new(self).release_raw()
     }
 
-    fn give_back(&self) -> Result<(), Code> {
-        // SAFETY: the handle came from the driver; called once, by `unload` or by `drop`.
+    fn release_raw(&self) -> Result<(), CudaError> {
+        // SAFETY: the handle came from the driver; called once, by `unload` or `drop`.
         check(unsafe { (self.driver.module_unload)(self.module) })
     }
 }
 
 impl Drop for Module<'_> {
     fn drop(&mut self) {
-        self.give_back().ok();
+        self.release_raw().ok();
     }
 }
 
 impl Kernel<'_> {
-    /// Starts `out[i] = factor * in[i] + i` for all of both, which must be of one size.
-    pub(crate) fn launch(&self, out: &Memory<'_>, input: &Memory<'_>, mut factor: u32) -> Result<(), Code> {
-        if out.words != input.words {
+    /// Launches `out[i] = factor * in[i] + i` for all elements; both arrays must have the same size.
+    pub(crate) fn launch(
+        &self,
+        out: &Memory<'_>,
+        input: &Memory<'_>,
+        mut factor: u32,
+    ) -> Result<(), CudaError> {
+        if out.len != input.len {
             return Err(INVALID_VALUE);
         }
-        let mut count = u32::try_from(out.words).map_err(|_| INVALID_VALUE)?;
+        let mut count = u32::try_from(out.len).map_err(|_| INVALID_VALUE)?;
         let (mut out, mut input) = (out.address, input.address);
         let mut arguments: [*mut c_void; 4] = [
             (&raw mut out).cast(),
@@ -425,8 +429,8 @@ impl Kernel<'_> {
             (&raw mut count).cast(),
         ];
         let blocks = count.div_ceil(kernel::BLOCK);
-        // SAFETY: the kernel in `PTX` takes these four arguments, of these sizes; the driver copies them before it
-        // returns. The kernel touches no element beyond `count`, and both sides have that many.
+        // SAFETY: the kernel in `PTX` takes these four arguments with these sizes, and the driver copies them before it
+        // returns. The kernel accesses only the first `count` elements, and both arrays have that many.
         check(unsafe {
             (self.driver.launch)(
                 self.function,

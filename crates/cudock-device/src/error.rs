@@ -1,152 +1,154 @@
-//! What can go wrong, as plain data: it is found in a container and told outside it, so it must cross a pipe.
+//! Errors as plain data, because they are sent from inside a container to the process outside.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::step::Step;
-use crate::words;
+use crate::explanations;
+use crate::step::QueryStep;
 
-/// A call that the driver refused.
+/// A failed driver call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
-    /// What was being done.
-    pub step: Step,
-    /// The driver's number, such as 100.
+pub struct CudaFailure {
+    /// The step that failed.
+    pub step: QueryStep,
+    /// The error code, such as 100.
     pub code: i32,
-    /// Its name, such as `CUDA_ERROR_NO_DEVICE`; in the runtime's spelling where the library does not tell.
+    /// The name, such as `CUDA_ERROR_NO_DEVICE`; the runtime's name if the library does not provide one.
     pub name: String,
-    /// The driver's words for it.
-    pub words: String,
-    /// Why it happens, where that is known.
+    /// The description.
+    #[serde(rename = "words")]
+    pub message: String,
+    /// The cause, if known.
     pub cause: Option<String>,
     /// What to do, most likely first.
-    pub way_out: Vec<String>,
+    #[serde(rename = "way_out")]
+    pub hints: Vec<String>,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CudaFailure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { step, code, name, words, .. } = self;
-        write!(out, "{step} failed: {words} ({name}, error {code})")
+        let Self { step, code, name, message, .. } = self;
+        write!(out, "{step} failed: {message} ({name}, error {code})")
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for CudaFailure {}
 
-impl Failure {
-    /// A failure with the library's own name and words for it, or the tables'.
-    pub(crate) fn new(step: Step, code: i32, name: Option<String>, words: Option<String>) -> Self {
-        let (table_name, table_words) = words::runtime_name(code).unzip();
-        let known = words::explanation(code);
+impl CudaFailure {
+    /// Uses the library's name and description, or those of the fact tables.
+    pub(crate) fn new(step: QueryStep, code: i32, name: Option<String>, message: Option<String>) -> Self {
+        let (table_name, table_message) = explanations::runtime_name(code).unzip();
+        let known = explanations::explanation(code);
         Self {
             step,
             code,
             name: name.or(table_name).unwrap_or_else(|| "unknown name".to_owned()),
-            words: words.or(table_words).unwrap_or_else(|| "unknown error".to_owned()),
+            message: message.or(table_message).unwrap_or_else(|| "unknown error".to_owned()),
             cause: known.cause,
-            way_out: known.way_out,
+            hints: known.hints,
         }
     }
 }
 
-/// Why there is no report at all. What goes wrong with one device is in its report instead.
+/// The query failed as a whole. Errors of a single device are part of its report instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "problem", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// The loader would not find the driver's library.
+    /// The loader cannot find the driver library.
     #[error(
-        "libcuda.so.1 is in none of the folders that ld.so searches ({}){}",
-        listed(searched),
-        lies_in(elsewhere)
+        "libcuda.so.1 not found in the directories that ld.so searches ({}){}",
+        join_or_none(searched),
+        found_in(elsewhere)
     )]
     NotFound {
-        /// The folders that it searches and that exist, in its order.
+        /// The existing directories of the search path, in order.
         searched: Vec<String>,
-        /// Where the library lies nevertheless.
+        /// Other directories that contain the library.
         elsewhere: Vec<String>,
     },
-    /// The library is there, and the loader refuses it.
+    /// The library cannot be loaded.
     #[error("cannot load {library}: {reason}")]
     CannotLoad {
-        /// Its path, or its name where the loader searched for it.
+        /// The path, or the name if the loader searched for it.
         library: String,
-        /// The loader's words.
+        /// The error of the loader.
         reason: String,
     },
-    /// A library that is no driver of the last ten years.
-    #[error("{library} has no function {symbol}, so it is not a driver's library that CUDA programs can use")]
+    /// The library is not a driver of the last ten years.
+    #[error("{library} has no function {symbol}: not a usable CUDA driver library")]
     NotADriver {
         /// The library.
         library: String,
-        /// What it lacks.
+        /// The missing function.
         symbol: String,
     },
     /// This program cannot load libraries.
-    #[error(
-        "this program is linked statically, so it cannot load the driver; use a build that is linked to the C library"
-    )]
+    #[error("this program is statically linked and cannot load the driver; use a dynamically linked build")]
     StaticProgram,
-    /// The driver refused a call before any device was known.
+    /// A driver call failed before any device was known.
     #[error("{failure}, with {library}")]
     Driver {
-        /// The library that was loaded.
+        /// The loaded library.
         library: String,
-        /// What it refused.
+        /// The failed call.
         #[source]
-        failure: Box<Failure>,
+        failure: Box<CudaFailure>,
     },
-    /// The driver starts and counts no device.
-    #[error("the driver starts and shows no GPU, with {library}")]
+    /// The driver reports no device.
+    #[error("the driver found no GPU, with {library}")]
     NoDevice {
-        /// The library that was loaded.
+        /// The loaded library.
         library: String,
     },
-    /// The driver's version is none.
-    #[error("the driver says that it is of CUDA version {number}, which is none, with {library}")]
+    /// The driver version is not valid.
+    #[error("invalid CUDA version {number} reported by {library}")]
     OddVersion {
-        /// The library that was loaded.
+        /// The loaded library.
         library: String,
-        /// What it says.
+        /// The reported version.
         number: i32,
     },
 }
 
-/// The number by which CUDA says that it sees no device.
+/// The code of `CUDA_ERROR_NO_DEVICE`.
 const NO_DEVICE: i32 = 100;
 
 impl DeviceError {
-    /// What to do about it, most likely first.
-    pub fn way_out(&self) -> Vec<String> {
+    /// What to do, most likely first.
+    pub fn hints(&self) -> Vec<String> {
         match self {
-            Self::NotFound { .. } => words::way_out_of(words::LIBRARY_MISSING),
-            Self::CannotLoad { .. } => words::way_out_of(words::LIBRARY_DAMAGED),
-            Self::NotADriver { .. } | Self::OddVersion { .. } => words::way_out_of(words::LIBRARY_OF_IMAGE),
-            Self::Driver { failure, .. } => failure.way_out.clone(),
-            Self::NoDevice { .. } => words::explanation(NO_DEVICE).way_out,
+            Self::NotFound { .. } => explanations::fixes_of(explanations::LIBRARY_MISSING),
+            Self::CannotLoad { .. } => explanations::fixes_of(explanations::LIBRARY_DAMAGED),
+            Self::NotADriver { .. } | Self::OddVersion { .. } => {
+                explanations::fixes_of(explanations::LIBRARY_FROM_IMAGE)
+            }
+            Self::Driver { failure, .. } => failure.hints.clone(),
+            Self::NoDevice { .. } => explanations::explanation(NO_DEVICE).hints,
             Self::StaticProgram => Vec::new(),
         }
     }
 }
 
-fn listed(folders: &[String]) -> String {
-    if folders.is_empty() { "there is none".to_owned() } else { folders.join(", ") }
+fn join_or_none(directories: &[String]) -> String {
+    if directories.is_empty() { "none exists".to_owned() } else { directories.join(", ") }
 }
 
-fn lies_in(folders: &[String]) -> String {
-    if folders.is_empty() { String::new() } else { format!("; it lies in {}", folders.join(", ")) }
+fn found_in(directories: &[String]) -> String {
+    if directories.is_empty() { String::new() } else { format!("; found in {}", directories.join(", ")) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::Action;
+    use crate::step::QueryAction;
 
-    const START: Step = Step { device: None, action: Action::Initialise };
+    const START: QueryStep = QueryStep { device: None, action: QueryAction::Initialize };
 
     #[test]
-    fn a_failure_names_the_step_the_error_and_its_number() {
-        let failure = Failure::new(
+    fn a_failure_has_step_name_and_code() {
+        let failure = CudaFailure::new(
             START,
             100,
             Some("CUDA_ERROR_NO_DEVICE".to_owned()),
@@ -154,30 +156,30 @@ mod tests {
         );
         assert_eq!(
             failure.to_string(),
-            "starting the driver (cuInit) failed: no CUDA-capable device is detected (CUDA_ERROR_NO_DEVICE, error 100)"
+            "initializing the driver (cuInit) failed: no CUDA-capable device is detected (CUDA_ERROR_NO_DEVICE, error 100)"
         );
-        assert!(!failure.way_out.is_empty());
+        assert!(!failure.hints.is_empty());
     }
 
     #[test]
-    fn the_tables_name_an_error_that_the_library_does_not() {
-        let failure = Failure::new(START, 803, None, None);
+    fn names_missing_in_the_library_come_from_the_fact_tables() {
+        let failure = CudaFailure::new(START, 803, None, None);
         assert_eq!(failure.name, "cudaErrorSystemDriverMismatch");
-        assert_eq!(failure.words, "system has unsupported display driver / cuda driver combination");
-        assert_eq!(Failure::new(START, 4711, None, None).words, "unknown error");
+        assert_eq!(failure.message, "system has unsupported display driver / cuda driver combination");
+        assert_eq!(CudaFailure::new(START, 4711, None, None).message, "unknown error");
     }
 
     #[test]
-    fn a_missing_library_says_where_it_was_looked_for_and_where_it_lies() {
+    fn a_missing_library_is_reported_with_the_search_path() {
         let error = DeviceError::NotFound {
             searched: vec!["/lib".to_owned(), "/usr/lib".to_owned()],
             elsewhere: vec!["/usr/local/nvidia/lib64".to_owned()],
         };
         assert_eq!(
             error.to_string(),
-            "libcuda.so.1 is in none of the folders that ld.so searches (/lib, /usr/lib); it lies in \
+            "libcuda.so.1 not found in the directories that ld.so searches (/lib, /usr/lib); found in \
              /usr/local/nvidia/lib64"
         );
-        assert!(!error.way_out().is_empty());
+        assert!(!error.hints().is_empty());
     }
 }

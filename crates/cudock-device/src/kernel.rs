@@ -1,23 +1,22 @@
-//! The work that a GPU is given: `out[i] = factor * in[i] + i`, without regard to overflow.
+//! The test computation: `out[i] = factor * in[i] + i`, with wrapping arithmetic.
 //!
-//! The kernel is PTX, so that one text serves every GPU and the driver's compiler is tried as well. It asks for as
-//! little as can be: PTX of CUDA 5.5, for cards of 2012. The compilers of CUDA 11.8, 12.9 and 13.4 take it.
+//! The kernel is PTX, so that one text works on every GPU and the driver's compiler is tested as well. It requires as little
+//! as possible: PTX of CUDA 5.5, for GPUs of 2012. The compilers of CUDA 11.8, 12.9 and 13.4 accept it.
 
 use std::ffi::CStr;
 
-/// How many numbers are computed: 4 MiB in, 4 MiB out, enough to occupy every multiprocessor there is.
+/// The number of elements: 4 MiB in, 4 MiB out, enough to occupy every multiprocessor.
 pub(crate) const COUNT: u32 = 1 << 20;
 
-/// How many threads a block has; it divides [`COUNT`].
+/// Threads per block; divides [`COUNT`].
 pub(crate) const BLOCK: u32 = 256;
 
-/// Odd, and with bits in every byte.
+/// Odd, with bits in every byte.
 pub(crate) const FACTOR: u32 = 0x9E37_79B1;
 
-/// The kernel's name in [`PTX`].
+/// The name of the kernel in [`PTX`].
 pub(crate) const NAME: &CStr = c"cudock_multiply_add";
 
-/// The kernel.
 pub(crate) const PTX: &CStr = cr"
 .version 3.2
 .target sm_30
@@ -59,38 +58,38 @@ DONE:
 }
 ";
 
-/// The numbers that go in. They differ between devices, so that one cannot answer with another's result.
+/// The input. It differs between devices, so that one cannot return another's result.
 pub(crate) fn input(device: u32) -> Vec<u32> {
     (0..COUNT).map(|i| (i ^ device.rotate_right(8)).wrapping_mul(0x85EB_CA6B).rotate_left(13)).collect()
 }
 
-/// The numbers that must come out.
+/// The expected output.
 pub(crate) fn expected(input: &[u32]) -> Vec<u32> {
     (0..).zip(input).map(|(i, x): (u32, &u32)| x.wrapping_mul(FACTOR).wrapping_add(i)).collect()
 }
 
-/// What the output is filled with beforehand: wrong in every element, so that one never written is noticed even in
-/// memory that still holds the result of an earlier run.
-pub(crate) fn all_wrong(expected: &[u32]) -> Vec<u32> {
+/// The initial contents of the output: every element is wrong, so that an unwritten one is noticed even if the memory still
+/// holds the result of an earlier run.
+pub(crate) fn inverted(expected: &[u32]) -> Vec<u32> {
     expected.iter().map(|value| !value).collect()
 }
 
-/// The first element that is not as expected, and how many are not.
+/// The first wrong element, and the number of wrong elements.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Difference {
+pub(crate) struct Mismatch {
     pub(crate) element: u32,
     pub(crate) expected: u32,
     pub(crate) found: u32,
     pub(crate) wrong: u32,
 }
 
-/// Holds every element against what is expected.
-pub(crate) fn difference(expected: &[u32], found: &[u32]) -> Option<Difference> {
+/// Compares all elements.
+pub(crate) fn first_mismatch(expected: &[u32], found: &[u32]) -> Option<Mismatch> {
     let mut differing =
         (0..).zip(expected.iter().zip(found)).filter(|(_, (expected, found))| expected != found);
     let (element, (expected, found)) = differing.next()?;
     let others = u32::try_from(differing.count()).unwrap_or(u32::MAX);
-    Some(Difference { element, expected: *expected, found: *found, wrong: others.saturating_add(1) })
+    Some(Mismatch { element, expected: *expected, found: *found, wrong: others.saturating_add(1) })
 }
 
 #[cfg(test)]
@@ -103,25 +102,25 @@ mod tests {
     }
 
     #[test]
-    fn devices_get_different_numbers() {
+    fn devices_get_different_input() {
         assert_ne!(input(0), input(1));
         let (zero, one) = (expected(&input(0)), expected(&input(1)));
-        assert!(difference(&zero, &one).is_some_and(|difference| difference.wrong > COUNT / 2));
+        assert!(first_mismatch(&zero, &one).is_some_and(|first_mismatch| first_mismatch.wrong > COUNT / 2));
     }
 
     #[test]
-    fn every_element_is_wrong_beforehand() {
+    fn every_element_is_wrong_initially() {
         let expected = expected(&input(0));
-        let difference = difference(&expected, &all_wrong(&expected));
-        assert_eq!(difference.map(|difference| difference.wrong), Some(COUNT));
+        let first_mismatch = first_mismatch(&expected, &inverted(&expected));
+        assert_eq!(first_mismatch.map(|first_mismatch| first_mismatch.wrong), Some(COUNT));
     }
 
     #[test]
-    fn the_first_difference_is_told_and_all_are_counted() {
-        assert_eq!(difference(&[1, 2, 3, 4], &[1, 2, 3, 4]), None);
+    fn the_first_difference_is_reported_and_all_are_counted() {
+        assert_eq!(first_mismatch(&[1, 2, 3, 4], &[1, 2, 3, 4]), None);
         assert_eq!(
-            difference(&[1, 2, 3, 4], &[1, 7, 3, 8]),
-            Some(Difference { element: 1, expected: 2, found: 7, wrong: 2 })
+            first_mismatch(&[1, 2, 3, 4], &[1, 7, 3, 8]),
+            Some(Mismatch { element: 1, expected: 2, found: 7, wrong: 2 })
         );
     }
 }

@@ -1,34 +1,34 @@
-//! Asks the CUDA driver what a process can see, and has every GPU compute something.
+//! Queries the CUDA driver and runs a test computation on every GPU.
 //!
-//! That device nodes and libraries are in a container does not mean that CUDA works in it: a node may be refused by
-//! the cgroup, libcuda may be another than the kernel's, the compiler for PTX may be missing. Only a program that uses
-//! the GPU finds out. This is that program, without anything in the image: it is meant to run in a process that has
-//! joined the container, from code that was loaded outside it.
+//! Device nodes and libraries in a container do not mean that CUDA works: the cgroup may deny a device, libcuda may not
+//! match the kernel module, the PTX compiler may be missing. Only a program that uses the GPU can tell. This is that
+//! program, and it needs nothing in the image: it runs in a process that has joined the container, with code that was
+//! loaded outside of it.
 //!
-//! So it needs no file of its own, opens `libcuda.so.1` as the loader finds it there, and calls nothing but the
-//! driver. What the caller has to see to:
+//! So it needs no files of its own, opens `libcuda.so.1` as the loader would find it in the container, and calls only the
+//! driver. The caller must:
 //!
-//! - Call [`prepare`] before joining, so that the C library's parts come from one place.
-//! - Drop privileges first. The image may hold a libcuda of its own, and loading it runs it.
-//! - Give the process the container's environment and [`ENVIRONMENT`].
-//! - Set a limit of time. A broken driver can hang in any call; each [`Step`] is announced before it is taken.
+//! - Call [`prepare`] before joining, so that all parts of the C library have the same version.
+//! - Drop privileges first. The image may contain its own libcuda, and loading it runs its code.
+//! - Give the process the environment of the container and [`ENVIRONMENT`].
+//! - Set a time limit. A broken driver can hang in any call; each [`QueryStep`] is announced before it starts.
 //! - End the process afterwards. The driver starts threads, and its library is never closed.
 
+mod compute_check;
 mod driver_api;
 mod error;
+mod explanations;
 mod kernel;
-mod proof;
 mod query;
 mod report;
 mod search;
 mod step;
-mod words;
 
-pub use error::{DeviceError, Failure};
+pub use error::{CudaFailure, DeviceError};
 pub use query::{prepare, query, query_library};
-pub use report::{Device, Outcome, Report};
-pub use step::{Action, Step};
+pub use report::{ComputeResult, DeviceInfo, DeviceReport};
+pub use step::{QueryAction, QueryStep};
 
-/// Variables that the asking process should have beside the container's: without them the driver leaves a cache of
-/// compiled kernels in the home folder of the image's user.
+/// Environment variables that the process should have in addition to the container's: otherwise the driver leaves a kernel
+/// cache in the home directory of the image's user.
 pub const ENVIRONMENT: [(&str, &str); 1] = [("CUDA_CACHE_DISABLE", "1")];

@@ -1,135 +1,135 @@
-//! What the driver shows, and whether it works.
+//! The result of a query.
 
 use std::fmt::{self, Write};
 
 use cudock_facts::version::{Capability, CudaVersion};
 use serde::{Deserialize, Serialize};
 
-use crate::error::Failure;
+use crate::error::CudaFailure;
 
-/// What a process sees of the driver. Field names are stable.
+/// The driver as seen by a process. Field names are stable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
-    /// The newest CUDA the driver knows.
+pub struct DeviceReport {
+    /// The newest CUDA version that the driver supports.
     pub driver_cuda: CudaVersion,
-    /// The file that was loaded, by which a copy in the image can be told from the host's.
+    /// The loaded file, which distinguishes a copy in the image from the host's.
     pub library: String,
     /// The devices, in CUDA's order.
-    pub devices: Vec<Device>,
+    pub devices: Vec<DeviceInfo>,
 }
 
-/// One GPU, or one slice of a GPU. What a device that failed did not tell any more is none.
+/// One GPU or MIG instance. Fields that a failed device did not report are none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Device {
-    /// Its number, as CUDA counts what the process may use.
+pub struct DeviceInfo {
+    /// The index among the devices visible to the process.
     pub ordinal: u32,
-    /// Such as "NVIDIA H200".
+    /// For example "NVIDIA H200".
     pub name: Option<String>,
-    /// Such as `GPU-8a4ff2b5-…`, or `MIG-…` for a slice. None from drivers before CUDA 9.2.
+    /// For example `GPU-8a4ff2b5-…`, or `MIG-…` for a MIG instance. None with drivers before CUDA 9.2.
     pub uuid: Option<String>,
-    /// What it can execute.
+    /// The compute capability.
     pub capability: Option<Capability>,
-    /// Bytes.
+    /// In bytes.
     pub memory_total: Option<u64>,
-    /// Bytes, with this process's own context already taken off.
+    /// In bytes, after this process's own context.
     pub memory_free: Option<u64>,
-    /// Its PCI address, such as `0000:1B:00.0`.
+    /// The PCI address, such as `0000:1B:00.0`.
     pub bus: Option<String>,
-    /// Whether it is a slice of a GPU.
+    /// Whether it is a MIG instance.
     pub mig: bool,
-    /// Whether it computes.
-    pub computes: Outcome,
-    /// Microseconds from the launch of a kernel over 2^20 numbers to its end, the best of three.
+    /// The result of the test computation.
+    pub computes: ComputeResult,
+    /// Time in microseconds of a kernel over 2^20 numbers, the best of three runs.
     pub launch_us: Option<f64>,
-    /// Gigabytes a second from ordinary, pageable memory to the device, the best of three copies of 4 MiB.
+    /// Rate in GB/s from pageable memory to the device, the best of three copies of 4 MiB.
     pub to_device_gb_s: Option<f64>,
-    /// The same from the device.
+    /// Rate in GB/s from the device to pageable memory.
     pub from_device_gb_s: Option<f64>,
 }
 
-/// What came of the work that a device was given.
+/// The result of the test computation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
-pub enum Outcome {
-    /// Every number came back right.
+pub enum ComputeResult {
+    /// All results are correct.
     Yes,
-    /// The driver reported success, and numbers are wrong.
+    /// The driver reported success, but results are wrong.
     Wrong {
-        /// The first of them.
+        /// The first wrong element.
         element: u32,
-        /// What it should be.
+        /// Its expected value.
         expected: u32,
-        /// What came back.
+        /// Its actual value.
         found: u32,
-        /// How many are wrong.
+        /// The number of wrong elements.
         wrong: u32,
-        /// Of how many.
+        /// The number of all elements.
         of: u32,
     },
-    /// The driver refused a call.
-    Failed(Failure),
+    /// A driver call failed.
+    Failed(CudaFailure),
 }
 
-impl Outcome {
-    /// Whether every number came back right.
+impl ComputeResult {
+    /// Whether all results are correct.
     pub fn is_yes(&self) -> bool {
         matches!(self, Self::Yes)
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for ComputeResult {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Yes => out.write_str("computes"),
             Self::Wrong { element, expected, found, wrong, of } => write!(
                 out,
-                "computes wrongly: {wrong} of {of} numbers, the first at {element} is {found} and not {expected}"
+                "computes wrong results: {wrong} of {of} numbers, the first at index {element} is {found} instead of {expected}"
             ),
             Self::Failed(failure) => write!(out, "does not compute: {failure}"),
         }
     }
 }
 
-impl Report {
-    /// Whether every device computes.
+impl DeviceReport {
+    /// Whether all devices compute correctly.
     pub fn all_compute(&self) -> bool {
         self.devices.iter().all(|device| device.computes.is_yes())
     }
 
-    /// What to do about the devices that do not compute, each thing once.
-    pub fn way_out(&self) -> Vec<String> {
-        let mut ways: Vec<String> = Vec::new();
+    /// What to do about devices that fail, without duplicates.
+    pub fn hints(&self) -> Vec<String> {
+        let mut hints: Vec<String> = Vec::new();
         for device in &self.devices {
             let here = match &device.computes {
-                Outcome::Yes => &[][..],
-                Outcome::Failed(failure) => &failure.way_out,
-                Outcome::Wrong { .. } => &[String::from(
-                    "Take this GPU out of use and look for its Xid and ECC errors with `dmesg | grep Xid` and `nvidia-smi -q -d ECC`.",
+                ComputeResult::Yes => &[][..],
+                ComputeResult::Failed(failure) => &failure.hints,
+                ComputeResult::Wrong { .. } => &[String::from(
+                    "Take this GPU out of service and check its Xid and ECC errors with `dmesg | grep Xid` and `nvidia-smi -q -d ECC`.",
                 )],
             };
-            for way in here {
-                if !ways.contains(way) {
-                    ways.push(way.clone());
+            for hint in here {
+                if !hints.contains(hint) {
+                    hints.push(hint.clone());
                 }
             }
         }
-        ways
+        hints
     }
 
-    /// The report for people: a line about the driver, and one for each device.
+    /// The report as text: one line for the driver, and one for each device.
     pub fn text(&self) -> String {
         let mut text = format!("driver for CUDA {}, {}\n", self.driver_cuda, self.library);
         for device in &self.devices {
-            // Writing into a string does not fail.
+            // Writing to a String cannot fail.
             writeln!(text, "{device}").ok();
         }
         text
     }
 }
 
-impl fmt::Display for Device {
+impl fmt::Display for DeviceInfo {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "GPU {}: {}", self.ordinal, self.name.as_deref().unwrap_or("without a name"))?;
+        write!(out, "GPU {}: {}", self.ordinal, self.name.as_deref().unwrap_or("unknown name"))?;
         if let Some(capability) = self.capability {
             write!(out, ", compute capability {capability}")?;
         }
@@ -163,10 +163,10 @@ fn gib(bytes: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::{Action, Step};
+    use crate::step::{QueryAction, QueryStep};
 
-    fn h200() -> Device {
-        Device {
+    fn h200() -> DeviceInfo {
+        DeviceInfo {
             ordinal: 0,
             name: Some("NVIDIA H200".to_owned()),
             uuid: Some("GPU-00010203-0405-0607-0809-0a0b0c0d0e0f".to_owned()),
@@ -175,17 +175,17 @@ mod tests {
             memory_free: Some(149_500_000_000),
             bus: Some("0000:1B:00.0".to_owned()),
             mig: false,
-            computes: Outcome::Yes,
+            computes: ComputeResult::Yes,
             launch_us: Some(9.25),
             to_device_gb_s: Some(8.5),
             from_device_gb_s: Some(11.75),
         }
     }
 
-    fn silent(ordinal: u32, code: i32) -> Device {
-        let step = Step { device: Some(ordinal), action: Action::OpenDevice };
-        let failure = Failure::new(step, code, None, None);
-        Device {
+    fn silent(ordinal: u32, code: i32) -> DeviceInfo {
+        let step = QueryStep { device: Some(ordinal), action: QueryAction::OpenDevice };
+        let failure = CudaFailure::new(step, code, None, None);
+        DeviceInfo {
             ordinal,
             name: None,
             uuid: None,
@@ -193,7 +193,7 @@ mod tests {
             memory_total: None,
             memory_free: None,
             bus: None,
-            computes: Outcome::Failed(failure),
+            computes: ComputeResult::Failed(failure),
             launch_us: None,
             to_device_gb_s: None,
             from_device_gb_s: None,
@@ -201,8 +201,8 @@ mod tests {
         }
     }
 
-    fn report(devices: Vec<Device>) -> Report {
-        Report {
+    fn report(devices: Vec<DeviceInfo>) -> DeviceReport {
+        DeviceReport {
             driver_cuda: CudaVersion::new(13, 0),
             library: "/usr/lib/libcuda.so.580.1".to_owned(),
             devices,
@@ -210,36 +210,36 @@ mod tests {
     }
 
     #[test]
-    fn people_get_a_line_for_each_device() {
+    fn the_text_has_a_line_for_each_device() {
         assert_eq!(
             report(vec![h200(), silent(1, 999)]).text(),
             "driver for CUDA 13.0, /usr/lib/libcuda.so.580.1\n\
              GPU 0: NVIDIA H200, compute capability 9.0, 139.2 of 139.8 GiB free, 0000:1B:00.0, \
              GPU-00010203-0405-0607-0809-0a0b0c0d0e0f: computes, kernel in 9.2 µs, 8.5 GB/s to it, 11.8 GB/s from it\n\
-             GPU 1: without a name: does not compute: opening GPU 1 (cuDeviceGet) failed: unknown error \
+             GPU 1: unknown name: does not compute: opening GPU 1 (cuDeviceGet) failed: unknown error \
              (cudaErrorUnknown, error 999)\n"
         );
     }
 
     #[test]
-    fn the_way_out_of_one_fault_is_told_once() {
+    fn duplicate_hints_are_removed() {
         let both = report(vec![silent(0, 999), silent(1, 999)]);
         assert!(!both.all_compute());
-        assert_eq!(both.way_out(), report(vec![silent(0, 999)]).way_out());
-        assert!(!both.way_out().is_empty());
-        assert!(report(vec![h200()]).way_out().is_empty());
+        assert_eq!(both.hints(), report(vec![silent(0, 999)]).hints());
+        assert!(!both.hints().is_empty());
+        assert!(report(vec![h200()]).hints().is_empty());
     }
 
     #[test]
-    fn a_report_crosses_a_pipe_unchanged() {
-        let wrong = Outcome::Wrong { element: 1, expected: 2, found: 3, wrong: 4, of: 5 };
-        let report = report(vec![h200(), silent(1, 100), Device { computes: wrong, ..h200() }]);
+    fn a_report_survives_serialization() {
+        let wrong = ComputeResult::Wrong { element: 1, expected: 2, found: 3, wrong: 4, of: 5 };
+        let report = report(vec![h200(), silent(1, 100), DeviceInfo { computes: wrong, ..h200() }]);
         let json = serde_json::to_string(&report).unwrap();
-        assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+        assert_eq!(serde_json::from_str::<DeviceReport>(&json).unwrap(), report);
     }
 
     #[test]
-    fn the_names_of_fields_are_a_promise() {
+    fn field_names_are_stable() {
         let json = serde_json::to_value(report(vec![h200()])).unwrap();
         assert_eq!(
             json,

@@ -1,7 +1,7 @@
-//! Where the loader looks for `libcuda.so.1`.
+//! Where the loader searches for `libcuda.so.1`.
 //!
-//! The process that asks was started outside the container, and its loader has read `LD_LIBRARY_PATH` there and then.
-//! What the container's own programs would find through that variable has to be looked for here.
+//! This process was started outside of the container, when its loader read `LD_LIBRARY_PATH`. Libraries that the
+//! container's programs would find through that variable have to be searched for here.
 
 use std::collections::BTreeMap;
 
@@ -11,59 +11,63 @@ use cudock_host::loader::{Directory, directories};
 
 use crate::error::DeviceError;
 
-/// What every CUDA program loads.
+/// The library that every CUDA program loads.
 pub(crate) const LIBRARY: &str = "libcuda.so.1";
 
-/// The driver's compiler, which libcuda loads by this name when it is given PTX.
+/// The driver's compiler, which libcuda loads by this name to compile PTX.
 pub(crate) const COMPILER: &str = "libnvidia-ptxjitcompiler.so.1";
 
-/// What libcuda needs of the C library beside `libc.so.6`. Copies of another release than the one a process runs with
-/// do not fit each other, and images are of all releases.
+/// Parts of the C library that libcuda needs besides `libc.so.6`. Parts of different versions are incompatible, and images
+/// may have any version.
 pub(crate) const COMPANIONS: [&str; 4] = ["libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"];
 
-/// The folders of a container, and what they are asked for.
-pub(crate) struct Search<'a> {
+/// The library search path of a container.
+pub(crate) struct LibrarySearch<'a> {
     files: &'a dyn Files,
-    folders: Vec<Directory>,
+    directories: Vec<Directory>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> LibrarySearch<'a> {
     pub(crate) fn new(files: &'a dyn Files, environment: &BTreeMap<String, String>) -> Self {
-        Self { files, folders: directories(files, environment, std::env::consts::ARCH) }
+        Self { files, directories: directories(files, environment, std::env::consts::ARCH) }
     }
 
-    /// The first folder of `LD_LIBRARY_PATH` with a libcuda that the loader would not pass over. `header` reads the
-    /// beginning of a file.
+    /// The first directory of `LD_LIBRARY_PATH` with a libcuda that the loader would not skip. `header` reads the start of a
+    /// file.
     pub(crate) fn library_path(&self, header: impl Fn(&str) -> Option<Vec<u8>>) -> Option<&str> {
-        self.holding(|found_by| found_by == FoundBy::LibraryPath)
-            .find(|folder| header(&format!("{folder}/{LIBRARY}")).is_some_and(|bytes| !is_foreign(&bytes)))
+        self.with_library(|found_by| found_by == FoundBy::LibraryPath).find(|directory| {
+            header(&format!("{directory}/{LIBRARY}")).is_some_and(|bytes| !is_other_architecture(&bytes))
+        })
     }
 
-    /// Why the loader did not load the library that it was asked for by name.
-    pub(crate) fn why_not(&self, reason: String) -> DeviceError {
+    /// Explains why the loader did not load the library.
+    pub(crate) fn explain_failure(&self, reason: String) -> DeviceError {
         let searched = |found_by| found_by != FoundBy::NotSearched;
-        if let Some(folder) = self.holding(searched).next() {
-            return DeviceError::CannotLoad { library: format!("{folder}/{LIBRARY}"), reason };
+        if let Some(directory) = self.with_library(searched).next() {
+            return DeviceError::CannotLoad { library: format!("{directory}/{LIBRARY}"), reason };
         }
-        let folders = self.folders.iter().filter(|folder| searched(folder.found_by));
+        let directories = self.directories.iter().filter(|directory| searched(directory.found_by));
         DeviceError::NotFound {
-            searched: folders.map(|folder| folder.path.clone()).collect(),
-            elsewhere: self.holding(|found_by| found_by == FoundBy::NotSearched).map(str::to_owned).collect(),
+            searched: directories.map(|directory| directory.path.clone()).collect(),
+            elsewhere: self
+                .with_library(|found_by| found_by == FoundBy::NotSearched)
+                .map(str::to_owned)
+                .collect(),
         }
     }
 
-    fn holding(&self, wanted: impl Fn(FoundBy) -> bool) -> impl Iterator<Item = &str> {
-        self.folders
+    fn with_library(&self, is_match: impl Fn(FoundBy) -> bool) -> impl Iterator<Item = &str> {
+        self.directories
             .iter()
-            .filter(move |folder| wanted(folder.found_by))
-            .map(|folder| folder.path.as_str())
-            .filter(|folder| self.files.exists(&format!("{folder}/{LIBRARY}")))
+            .filter(move |directory| is_match(directory.found_by))
+            .map(|directory| directory.path.as_str())
+            .filter(|directory| self.files.exists(&format!("{directory}/{LIBRARY}")))
     }
 }
 
-/// Whether the loader passes a library over because it is for another processor or of another width. What is no
-/// library at all it takes, and fails.
-fn is_foreign(header: &[u8]) -> bool {
+/// Whether the loader skips a library because it is for another architecture. A file that is not a library is not skipped,
+/// and fails.
+fn is_other_architecture(header: &[u8]) -> bool {
     let (Some(b"\x7fELF"), Some(class), Some([low, high])) =
         (header.get(..4), header.get(4), header.get(18..20))
     else {
@@ -77,7 +81,7 @@ fn is_foreign(header: &[u8]) -> bool {
     *class != 2 || u16::from_le_bytes([*low, *high]) != machine
 }
 
-/// The file that a process has loaded as libcuda, by its `/proc/self/maps`.
+/// The file that the process has loaded as libcuda, from `/proc/self/maps`.
 pub(crate) fn loaded_from(maps: &str) -> Option<&str> {
     let paths = maps.lines().filter_map(|line| line.find('/').and_then(|at| line.get(at..)));
     paths
@@ -94,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// A tree with these files, which hold an ELF header of the class, for this machine.
+    /// A tree with these files, which contain an ELF header of the given class for this architecture.
     fn tree(files: &[(&str, u8)]) -> TempDir {
         let tree = tempfile::tempdir().unwrap();
         for (file, class) in files {
@@ -121,17 +125,17 @@ mod tests {
     fn first_in_library_path(tree: &TempDir, value: &str) -> Option<String> {
         let root = Root::tree(tree.path()).unwrap();
         let read = |path: &str| fs::read(tree.path().join(path.trim_start_matches('/'))).ok();
-        Search::new(&root, &library_path(value)).library_path(read).map(str::to_owned)
+        LibrarySearch::new(&root, &library_path(value)).library_path(read).map(str::to_owned)
     }
 
     #[test]
-    fn a_library_of_another_width_is_passed_over_as_the_loader_does() {
+    fn a_library_of_another_class_is_skipped_like_the_loader_does() {
         let tree = tree(&[("/n/lib/libcuda.so.1", 1), ("/n/lib64/libcuda.so.1", 2)]);
         assert_eq!(first_in_library_path(&tree, "/n/lib:/n/lib64").as_deref(), Some("/n/lib64"));
     }
 
     #[test]
-    fn an_empty_library_is_not_passed_over() {
+    fn an_empty_library_is_not_skipped() {
         let tree = tree(&[("/n/lib/libcuda.so.1", 2), ("/n/lib64/libcuda.so.1", 2)]);
         fs::write(tree.path().join("n/lib/libcuda.so.1"), "").unwrap();
         assert_eq!(first_in_library_path(&tree, "/n/lib:/n/lib64").as_deref(), Some("/n/lib"));
@@ -145,12 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_library_is_told_with_the_folders_searched() {
+    fn a_missing_library_is_reported_with_the_search_path() {
         let tree =
             tree(&[("/usr/lib/libc.so.6", 2), ("/usr/local/nvidia/lib64/libcuda.so.1", 2), ("/n/x", 2)]);
         let root = Root::tree(tree.path()).unwrap();
         assert_eq!(
-            Search::new(&root, &library_path("/n:/nowhere")).why_not("no".to_owned()),
+            LibrarySearch::new(&root, &library_path("/n:/nowhere")).explain_failure("no".to_owned()),
             DeviceError::NotFound {
                 searched: vec!["/n".to_owned(), "/usr/lib".to_owned()],
                 elsewhere: vec!["/usr/local/nvidia/lib64".to_owned()],
@@ -159,11 +163,11 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_there_and_refused_is_told_with_the_reason() {
+    fn a_library_that_fails_to_load_is_reported_with_the_reason() {
         let tree = tree(&[("/usr/lib/libcuda.so.1", 2)]);
         let root = Root::tree(tree.path()).unwrap();
         assert_eq!(
-            Search::new(&root, &BTreeMap::new()).why_not("file too short".to_owned()),
+            LibrarySearch::new(&root, &BTreeMap::new()).explain_failure("file too short".to_owned()),
             DeviceError::CannotLoad {
                 library: "/usr/lib/libcuda.so.1".to_owned(),
                 reason: "file too short".to_owned(),
@@ -172,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_loaded_is_read_from_the_maps() {
+    fn the_loaded_library_is_found_in_the_maps() {
         let maps = "7f0000000000-7f0000001000 r--p 00000000 00:2f 12  /usr/lib/libcudart.so.13\n\
                     7f0000002000-7f0000003000 r-xp 00000000 00:2f 13  /opt/my libs/libcuda.so.580.65.06\n\
                     7f0000004000-7f0000005000 rw-p 00000000 00:00 0 \n";

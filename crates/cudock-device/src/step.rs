@@ -1,45 +1,45 @@
-//! What the query does, in order, with a name for each thing that can hang or fail.
+//! The steps of a query, each of which can hang or fail.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One thing that is about to be done.
+/// One step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
-    /// The device it is done to, as CUDA counts them.
+pub struct QueryStep {
+    /// The device, if any, by CUDA's index.
     pub device: Option<u32>,
-    /// What is done.
-    pub action: Action,
+    /// The action.
+    pub action: QueryAction,
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for QueryStep {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (words, call) = self.action.row();
+        let (text, call) = self.action.row();
         match self.device {
-            Some(device) => write!(out, "{words} GPU {device} ({call})"),
-            None => write!(out, "{words} ({call})"),
+            Some(device) => write!(out, "{text} GPU {device} ({call})"),
+            None => write!(out, "{text} ({call})"),
         }
     }
 }
 
 macro_rules! actions {
-    ($($name:ident $words:literal $call:literal)*) => {
-        /// What is done in a [`Step`]. The words go before "GPU 0" where it is done to a device.
+    ($($(#[$meta:meta])* $name:ident $text:literal $call:literal)*) => {
+        /// The action of a [`QueryStep`]. The text is followed by "GPU 0" for actions on a device.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         #[non_exhaustive]
-        pub enum Action {
-            $(#[doc = concat!("`", $call, "`: ", $words)] $name,)*
+        pub enum QueryAction {
+            $(#[doc = concat!("`", $call, "`: ", $text)] $(#[$meta])* $name,)*
         }
 
-        impl Action {
-            /// All of them, in the order in which they are first taken.
+        impl QueryAction {
+            /// All actions, in order.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
             const fn row(self) -> (&'static str, &'static str) {
                 match self {
-                    $(Self::$name => ($words, $call),)*
+                    $(Self::$name => ($text, $call),)*
                 }
             }
         }
@@ -48,32 +48,34 @@ macro_rules! actions {
 
 actions! {
     LoadLibrary "loading the driver's library" "dlopen"
-    Initialise "starting the driver" "cuInit"
-    DriverVersion "asking for the driver's version" "cuDriverGetVersion"
+    #[serde(rename = "initialise")]
+    Initialize "initializing the driver" "cuInit"
+    DriverVersion "querying the driver's version" "cuDriverGetVersion"
     CountDevices "counting GPUs" "cuDeviceGetCount"
     OpenDevice "opening" "cuDeviceGet"
-    Name "asking for the name of" "cuDeviceGetName"
-    Uuid "asking for the UUID of" "cuDeviceGetUuid"
-    Capability "asking for the compute capability of" "cuDeviceGetAttribute"
-    TotalMemory "asking for the memory of" "cuDeviceTotalMem"
-    BusId "asking for the PCI address of" "cuDeviceGetPCIBusId"
-    RetainContext "making a context on" "cuDevicePrimaryCtxRetain"
+    Name "querying the name of" "cuDeviceGetName"
+    Uuid "querying the UUID of" "cuDeviceGetUuid"
+    Capability "querying the compute capability of" "cuDeviceGetAttribute"
+    TotalMemory "querying the memory of" "cuDeviceTotalMem"
+    BusId "querying the PCI address of" "cuDeviceGetPCIBusId"
+    RetainContext "creating a context on" "cuDevicePrimaryCtxRetain"
     EnterContext "entering the context of" "cuCtxSetCurrent"
-    FreeMemory "asking for the free memory of" "cuMemGetInfo"
+    FreeMemory "querying the free memory of" "cuMemGetInfo"
     Allocate "allocating memory on" "cuMemAlloc"
     CopyIn "copying to" "cuMemcpyHtoD"
     LoadKernel "compiling a kernel for" "cuModuleLoadData"
     FindKernel "looking up the kernel on" "cuModuleGetFunction"
     Launch "launching a kernel on" "cuLaunchKernel"
-    Synchronise "waiting for" "cuCtxSynchronize"
+    #[serde(rename = "synchronise")]
+    Synchronize "waiting for" "cuCtxSynchronize"
     CopyOut "copying from" "cuMemcpyDtoH"
     UnloadKernel "unloading the kernel from" "cuModuleUnload"
     FreeAllocated "freeing memory on" "cuMemFree"
     ReleaseContext "releasing the context of" "cuDevicePrimaryCtxRelease"
 }
 
-impl Action {
-    /// The function that is called, without the suffix that tells its versions apart.
+impl QueryAction {
+    /// The function that is called, without its version suffix.
     pub const fn call(self) -> &'static str {
         self.row().1
     }
@@ -84,10 +86,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_says_what_is_done_to_which_device() {
-        let step = Step { device: Some(3), action: Action::Launch };
+    fn a_step_names_action_and_device() {
+        let step = QueryStep { device: Some(3), action: QueryAction::Launch };
         assert_eq!(step.to_string(), "launching a kernel on GPU 3 (cuLaunchKernel)");
-        let step = Step { device: None, action: Action::Initialise };
-        assert_eq!(step.to_string(), "starting the driver (cuInit)");
+        let step = QueryStep { device: None, action: QueryAction::Initialize };
+        assert_eq!(step.to_string(), "initializing the driver (cuInit)");
     }
 }

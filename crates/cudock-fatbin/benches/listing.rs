@@ -1,5 +1,5 @@
-//! How fast libraries are listed, all sections searched, beside one pass of `memchr` over the same bytes on the same
-//! cores. Give it libraries: `CUDOCK_BENCH_LIBRARIES=DIR cargo bench -p cudock-fatbin`.
+//! Compares listing libraries, with all sections searched, to one pass of `memchr` over the same bytes on the same cores.
+//! Usage: `CUDOCK_BENCH_LIBRARIES=DIR cargo bench -p cudock-fatbin`.
 #![allow(
     clippy::expect_used,
     clippy::cast_precision_loss,
@@ -24,7 +24,7 @@ fn main() {
     let maps: Vec<_> = files.iter().filter_map(|path| cudock_fatbin::map(path).ok()).collect();
     let bytes: usize = maps.iter().map(|map| map.len()).sum();
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    // Bring everything into the page cache before anything is timed.
+    // Warm the page cache.
     memchr_all(&maps, cores);
     let anonymous = memory("RssAnon:");
     let most = AtomicU64::new(0);
@@ -85,7 +85,7 @@ fn memchr_all(maps: &[impl std::ops::Deref<Target = [u8]> + Sync], cores: usize)
     });
 }
 
-/// A figure of this process in kilobytes.
+/// A memory figure of this process in kilobytes.
 fn memory(field: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Containers and their entries, from their headers.
+//! Parses containers and their entries.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::bytes::{align8, u16_at, u32_at, u64_at};
 
 /// The first four bytes of a container.
 pub(crate) const MAGIC: [u8; 4] = [0x50, 0xED, 0x55, 0xBA];
-/// A container's header, and an entry's least.
+/// The size of a container header, and the minimum size of an entry header.
 pub(crate) const CONTAINER_HEADER: u64 = 16;
 pub(crate) const ENTRY_HEADER: u64 = 64;
 
@@ -16,7 +16,7 @@ const FLAG_ZSTD: u64 = 0x8000;
 const FLAG_LTO: u64 = 0x1_0000;
 const FLAG_SPECIFIC: u64 = 0x10_0000;
 const FLAG_FAMILY: u64 = 0x20_0000;
-/// Bits that have been seen and are understood, or are known to be harmless.
+/// Bits that are understood, or known to be harmless.
 const FLAGS_KNOWN: u64 = 0x1
     | FLAG_DEBUG
     | 0x4
@@ -32,79 +32,79 @@ const FLAGS_KNOWN: u64 = 0x1
 /// One module: the driver picks one of its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module {
-    /// Where the container begins in the file.
+    /// The offset of the container in the file.
     pub offset: u64,
-    /// Its length with its header.
+    /// The size including the header.
     pub size: u64,
-    /// The section it lies in.
+    /// The section that contains it.
     pub section: String,
-    /// Its entries.
-    pub entries: Vec<Entry>,
-    /// Whether the device linker made it (`-rdc`, `-dlto`): only then can the driver link the PTX of its parts again.
+    /// The entries.
+    pub entries: Vec<FatbinEntry>,
+    /// Whether the device linker created it (`-rdc`, `-dlto`): only then can the driver link the PTX of its parts again.
     pub device_linked: bool,
 }
 
-/// One piece of code for one target, or a group of such pieces.
+/// Code for one target, or a group of such codes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// Where its header begins in the file.
+pub struct FatbinEntry {
+    /// The offset of the header in the file.
     pub offset: u64,
-    /// How long the header is: the payload follows it.
+    /// The size of the header, which is followed by the payload.
     pub header_size: u32,
-    /// What it holds.
+    /// The kind of code.
     pub kind: EntryKind,
-    /// What it is for; none for a group, whose members say it.
+    /// The target; none for a group, whose members have targets.
     pub arch: Option<Arch>,
-    /// PTX's version, or the cubin's ELF version.
+    /// The PTX version, or the ELF version of the cubin.
     pub version: (u16, u16),
-    /// Bytes the payload takes in the file.
+    /// The size of the payload in the file.
     pub stored: u64,
-    /// Bytes of it that are compressed data; the rest is padding. Zero if it is stored as it is.
+    /// The size of the compressed data in the payload, without padding; zero if not compressed.
     pub compressed: u32,
-    /// Its size when opened.
+    /// The decompressed size.
     pub bytes: u64,
-    /// How it is compressed.
+    /// The compression.
     pub codec: Codec,
-    /// All flags, as they are.
+    /// All flags.
     pub flags: u64,
-    /// Options the driver must compile PTX with.
+    /// Compiler options for PTX.
     pub options: Option<String>,
-    /// What a group holds.
-    pub members: Vec<Member>,
+    /// The members of a group.
+    pub members: Vec<GroupMember>,
 }
 
-/// A cubin inside a group: its payload is a range of the group's, once that is opened.
+/// A cubin in a group: a range of the group's decompressed payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
-    /// What it is for.
+pub struct GroupMember {
+    /// The target.
     pub arch: Arch,
-    /// Where it begins in the opened group.
+    /// The offset in the decompressed group.
     pub start: u64,
-    /// How long it is.
+    /// The size.
     pub bytes: u64,
-    /// All flags, as they are.
+    /// All flags.
     pub flags: u64,
 }
 
-/// What an entry holds.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryKind {
-    /// PTX, for the driver to compile.
+    /// PTX, compiled by the driver.
     Ptx,
-    /// Machine code.
+    /// SASS.
     Cubin,
-    /// Intermediate code for linking at run time.
+    /// Intermediate code for link-time optimization at run time.
     Ir,
-    /// Several cubins compressed as one.
+    /// Several cubins compressed together.
     Group,
-    /// Something that has not been seen before.
+    /// An unknown kind.
     Unknown(u16),
 }
 
-/// How a payload is compressed.
+/// The compression of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Codec {
-    /// Not at all.
+    /// Not compressed.
     Raw,
     /// One LZ4 block.
     Lz4,
@@ -112,7 +112,7 @@ pub enum Codec {
     Zstd,
 }
 
-/// How far code carries beyond the card it is named after.
+/// The portability of code beyond its architecture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Variant {
     /// `sm_90`
@@ -123,10 +123,10 @@ pub enum Variant {
     Specific,
 }
 
-/// An architecture as code names it: 90, 100f, 90a.
+/// An architecture: 90, 100f, 90a.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Arch {
-    /// 90 of `sm_90a`.
+    /// 90 in `sm_90a`.
     pub number: u32,
     /// Plain, `f` or `a`.
     pub variant: Variant,
@@ -172,44 +172,44 @@ impl Arch {
     }
 }
 
-impl Entry {
-    /// The whole entry's length.
+impl FatbinEntry {
+    /// The size of header and payload.
     pub fn size(&self) -> u64 {
         u64::from(self.header_size) + self.stored
     }
 
-    /// Where the payload begins in the file.
+    /// The offset of the payload in the file.
     pub fn payload_offset(&self) -> u64 {
         self.offset + u64::from(self.header_size)
     }
 
-    /// Built with debug information.
+    /// Whether it was built with debug information.
     pub fn is_debug(&self) -> bool {
         self.flags & FLAG_DEBUG != 0
     }
 
-    /// Intermediate code: an entry of its own kind, or one flagged so.
+    /// Whether it is intermediate code, by kind or by flag.
     pub fn is_lto(&self) -> bool {
         self.kind == EntryKind::Ir || self.flags & FLAG_LTO != 0
     }
 
-    /// Stands in for code that was removed: no card loads it.
-    pub fn is_stand_in(&self) -> bool {
+    /// Whether it is a placeholder for removed code, which no GPU loads.
+    pub fn is_placeholder(&self) -> bool {
         self.kind == EntryKind::Cubin && self.stored == 0 && self.arch.is_some_and(|arch| arch.number == 0)
     }
 
-    /// Flag bits that have not been seen before.
+    /// Flag bits that are not known.
     pub fn unknown_flags(&self) -> u64 {
         self.flags & !FLAGS_KNOWN
     }
 }
 
-/// Something that is not as it should be, and where.
+/// A corruption in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// Where in the file.
+    /// The offset in the file.
     pub offset: u64,
-    /// What is wrong there.
+    /// The problem.
     pub message: String,
 }
 
@@ -219,7 +219,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Whether what begins here can be a container: the magic alone stands in data by chance.
+/// Whether this can be a container: the magic alone also occurs in data by chance.
 pub(crate) fn is_plausible(bytes: &[u8]) -> bool {
     let Some(size) = u64_at(bytes, 8) else { return false };
     let room = bytes.len() as u64;
@@ -239,27 +239,27 @@ pub(crate) fn is_plausible(bytes: &[u8]) -> bool {
         && u64::from(header).checked_add(stored).is_some_and(|whole| whole <= size)
 }
 
-/// Reads the container that `bytes` begin with; they lie at `offset` in the file. Entries up to the first damage are
-/// kept, and the damage is told.
+/// Parses the container at the start of `bytes`, which are at `offset` in the file. Entries up to the first corruption are
+/// kept, and the corruption is returned.
 pub(crate) fn read(bytes: &[u8], offset: u64, section: &str) -> Result<(Module, Option<Damage>), Damage> {
-    let wrong = |at: u64, message: String| Damage { offset: offset + at, message };
+    let invalid = |at: u64, message: String| Damage { offset: offset + at, message };
     if !bytes.starts_with(&MAGIC) {
-        return Err(wrong(0, "this is no container: it does not begin with its magic".to_owned()));
+        return Err(invalid(0, "not a container: wrong magic".to_owned()));
     }
     match (u16_at(bytes, 4), u16_at(bytes, 6)) {
         (Some(1), Some(16)) => {}
         (Some(version), Some(header)) => {
-            return Err(wrong(
+            return Err(invalid(
                 4,
-                format!("a container of version {version} with a header of {header} bytes is not known"),
+                format!("unsupported container version {version} with a header of {header} bytes"),
             ));
         }
-        _ => return Err(wrong(0, "the container's header is cut off".to_owned())),
+        _ => return Err(invalid(0, "truncated container header".to_owned())),
     }
-    let size = u64_at(bytes, 8).ok_or_else(|| wrong(0, "the container's header is cut off".to_owned()))?;
+    let size = u64_at(bytes, 8).ok_or_else(|| invalid(0, "truncated container header".to_owned()))?;
     let room = (bytes.len() as u64).saturating_sub(CONTAINER_HEADER);
     if size > room {
-        return Err(wrong(8, format!("the container claims {size} bytes, and {room} are left")));
+        return Err(invalid(8, format!("container claims {size} bytes, but {room} are left")));
     }
     let end = CONTAINER_HEADER + size;
     let mut entries = Vec::new();
@@ -280,26 +280,25 @@ pub(crate) fn read(bytes: &[u8], offset: u64, section: &str) -> Result<(Module, 
     Ok((Module { offset, size: end, section: section.to_owned(), entries, device_linked: false }, damage))
 }
 
-/// The entry at `at`, which must end by `end`.
-fn entry(bytes: &[u8], at: u64, end: u64, offset: u64) -> Result<Entry, Damage> {
-    let wrong = |message: String| Damage { offset: offset + at, message };
-    let cut_off = || wrong("the entry's header is cut off".to_owned());
-    let start = usize::try_from(at).map_err(|_| cut_off())?;
+/// Parses the entry at `at`, which must end before `end`.
+fn entry(bytes: &[u8], at: u64, end: u64, offset: u64) -> Result<FatbinEntry, Damage> {
+    let invalid = |message: String| Damage { offset: offset + at, message };
+    let truncated = || invalid("truncated entry header".to_owned());
+    let start = usize::try_from(at).map_err(|_| truncated())?;
     let room = end - at;
-    let header = bytes.get(start..).filter(|_| room >= ENTRY_HEADER).ok_or_else(cut_off)?;
+    let header = bytes.get(start..).filter(|_| room >= ENTRY_HEADER).ok_or_else(truncated)?;
     let (Some(kind), Some(header_size), Some(stored)) =
         (u16_at(header, 0), u32_at(header, 4), u64_at(header, 8))
     else {
-        return Err(cut_off());
+        return Err(truncated());
     };
     if u64::from(header_size) < ENTRY_HEADER {
-        return Err(wrong(format!("the entry claims a header of {header_size} bytes, and 64 is the least")));
+        return Err(invalid(format!("entry claims a header of {header_size} bytes, the minimum is 64")));
     }
     if u64::from(header_size).checked_add(stored).is_none_or(|whole| whole > room) {
-        let message = format!(
-            "the entry claims {header_size} and {stored} bytes, and {room} are left in its container"
-        );
-        return Err(wrong(message));
+        let message =
+            format!("entry claims {header_size} and {stored} bytes, but {room} are left in its container");
+        return Err(invalid(message));
     }
     let tail = u32_at(header, 20).unwrap_or(0);
     let flags = u64_at(header, 40).unwrap_or(0);
@@ -310,9 +309,7 @@ fn entry(bytes: &[u8], at: u64, end: u64, offset: u64) -> Result<Entry, Damage> 
         (false, false) => Codec::Raw,
     };
     if codec != Codec::Raw && u64::from(compressed) > stored {
-        return Err(wrong(format!(
-            "the entry claims {compressed} compressed bytes in a payload of {stored}"
-        )));
+        return Err(invalid(format!("entry claims {compressed} compressed bytes in a payload of {stored}")));
     }
     let kind = match kind {
         1 => EntryKind::Ptx,
@@ -323,7 +320,7 @@ fn entry(bytes: &[u8], at: u64, end: u64, offset: u64) -> Result<Entry, Damage> 
     };
     let whole_header = header.get(..header_size as usize).unwrap_or_default();
     let members =
-        if kind == EntryKind::Group { members(whole_header, tail).map_err(wrong)? } else { Vec::new() };
+        if kind == EntryKind::Group { members(whole_header, tail).map_err(invalid)? } else { Vec::new() };
     let number = u32_at(header, 28).unwrap_or(0);
     let arch = match kind {
         EntryKind::Group => None,
@@ -334,7 +331,7 @@ fn entry(bytes: &[u8], at: u64, end: u64, offset: u64) -> Result<Entry, Damage> 
         }
         _ => Some(Arch::of(number, flags)),
     };
-    Ok(Entry {
+    Ok(FatbinEntry {
         offset: offset + at,
         header_size,
         kind,
@@ -350,7 +347,7 @@ fn entry(bytes: &[u8], at: u64, end: u64, offset: u64) -> Result<Entry, Damage> 
     })
 }
 
-/// The options behind a PTX entry's header, if it has any.
+/// The compiler options after the header of a PTX entry, if any.
 fn options(header: &[u8], tail: u32) -> Option<String> {
     let tail = usize::try_from(tail).ok().filter(|tail| *tail >= 64)?;
     let (start, length) = (u32_at(header, tail)? as usize, u32_at(header, tail + 4)? as usize);
@@ -359,21 +356,21 @@ fn options(header: &[u8], tail: u32) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The headers of a group's members, which lie in the group's header.
-fn members(header: &[u8], tail: u32) -> Result<Vec<Member>, String> {
+/// The headers of a group's members, which are part of the group's header.
+fn members(header: &[u8], tail: u32) -> Result<Vec<GroupMember>, String> {
     let tail = tail as usize;
     let (Some(count), true) = (u32_at(header, tail), tail >= 64) else {
-        return Err("the group does not say what it holds".to_owned());
+        return Err("group has no list of members".to_owned());
     };
     let mut members = Vec::new();
     let mut at = tail + 8;
     for index in 0..count {
         let member = header.get(at..).filter(|rest| rest.len() as u64 >= ENTRY_HEADER);
         let Some(member) = member else {
-            return Err(format!("the group claims {count} members, and its header ends after {index}"));
+            return Err(format!("group claims {count} members, but its header ends after {index}"));
         };
         let flags = u64_at(member, 40).unwrap_or(0);
-        members.push(Member {
+        members.push(GroupMember {
             arch: Arch::of(u32_at(member, 28).unwrap_or(0), flags),
             start: u64::from(u32_at(member, 4).unwrap_or(0)),
             bytes: u64_at(member, 8).unwrap_or(0),
@@ -391,7 +388,7 @@ fn members(header: &[u8], tail: u32) -> Result<Vec<Member>, String> {
         };
         at = size
             .and_then(|size| at.checked_add(size))
-            .ok_or_else(|| format!("member {index} of the group has no end"))?;
+            .ok_or_else(|| format!("member {index} of the group has an invalid size"))?;
     }
     Ok(members)
 }

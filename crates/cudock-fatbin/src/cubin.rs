@@ -1,4 +1,4 @@
-//! Machine code itself: what its own ELF file says.
+//! Parses cubins, which are ELF files with SASS.
 
 use object::read::elf::{ElfFile64, FileHeader, SectionHeader};
 use object::{Endianness, elf};
@@ -6,29 +6,29 @@ use object::{Endianness, elf};
 use crate::bytes::{u16_at, u32_at};
 use crate::container::{Arch, Variant};
 
-/// A cubin, as far as its section headers tell.
+/// A cubin, from its section headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cubin {
-    /// What it is for, by its own account, which does not tell `f` from plain.
+    /// The architecture; does not distinguish `f` from plain.
     pub arch: Arch,
-    /// Its kernels and functions, by name.
+    /// Its kernels and device functions.
     pub kernels: Vec<Kernel>,
-    /// The toolkit that made it: (13, 4). Not all say.
+    /// The toolkit that created it, such as (13, 4), if known.
     pub toolkit: Option<(u8, u8)>,
 }
 
-/// A kernel or a device function that stands on its own.
+/// A kernel or a separate device function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
-    /// Its name, mangled as it is.
+    /// The mangled name.
     pub name: String,
-    /// Registers a thread takes.
+    /// Registers per thread.
     pub registers: u32,
-    /// Static shared memory.
+    /// Static shared memory in bytes.
     pub shared: u64,
-    /// Bytes of parameters and compiler constants (bank 0).
+    /// Parameters and compiler constants (bank 0) in bytes.
     pub constant: u64,
-    /// Bytes of machine code.
+    /// The size of the code.
     pub code: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct Kernel {
 const EM_CUDA: u16 = 190;
 
 impl Cubin {
-    /// Reads a cubin; none if the bytes are not one.
+    /// Parses a cubin; none if the bytes are not one.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let file = ElfFile64::<Endianness>::parse(bytes).ok()?;
         let endian = file.endian();
@@ -46,7 +46,7 @@ impl Cubin {
         }
         let flags = header.e_flags(endian).0;
         let sections = file.elf_section_table();
-        // The newer form has the number elsewhere, and says `a` in a section of its own.
+        // The newer format has the number elsewhere, and the `a` in a separate section.
         let newer = header.e_ident().abi_version >= 8;
         let compat = sections.section_by_name(endian, b".nv.compat");
         let compat = compat.and_then(|(_, section)| section.data(endian, bytes).ok()).unwrap_or_default();
@@ -76,7 +76,7 @@ impl Cubin {
                 constant.push((kernel.to_owned(), size));
             }
         }
-        // Older compilers write the count into the section's header, too; newer ones only here.
+        // Older compilers also write the count to the section header; newer ones only to .nv.info.
         let info = sections.section_by_name(endian, b".nv.info");
         let info = info.and_then(|(_, section)| section.data(endian, bytes).ok()).unwrap_or_default();
         let symbols = file.elf_symbol_table();
@@ -106,7 +106,7 @@ impl Cubin {
     }
 }
 
-/// `.note.nv.cuinfo`: after the note's own header a version, the architecture and the toolkit times ten, two bytes each.
+/// Parses `.note.nv.cuinfo`: after the note header a version, the architecture and ten times the toolkit, as u16 each.
 fn toolkit(note: &[u8]) -> Option<(u8, u8)> {
     let owner = usize::try_from(u32_at(note, 0)?).ok()?;
     let value = u16_at(note, 12 + owner.checked_next_multiple_of(4).filter(|length| *length < 64)? + 4)?;
@@ -114,9 +114,9 @@ fn toolkit(note: &[u8]) -> Option<(u8, u8)> {
     (10..100).contains(&major).then_some((major, minor))
 }
 
-/// The records of `.nv.compat` and `.nv.info`: a format, an attribute and a value in two bytes; format 4 means that
-/// so many bytes follow.
-fn records(bytes: &[u8]) -> impl Iterator<Item = (u8, u16, &[u8])> {
+/// The records of `.nv.compat` and `.nv.info`: a format, an attribute and a u16 value; in format 4 the value is the length
+/// of data that follows.
+fn info_records(bytes: &[u8]) -> impl Iterator<Item = (u8, u16, &[u8])> {
     let mut at = 0_usize;
     std::iter::from_fn(move || {
         let &[format, attribute, low, high] = bytes.get(at..at.checked_add(4)?)? else { return None };
@@ -128,15 +128,15 @@ fn records(bytes: &[u8]) -> impl Iterator<Item = (u8, u16, &[u8])> {
     })
 }
 
-/// Whether `.nv.compat` says that the code is for one architecture alone.
+/// Whether `.nv.compat` marks the code as specific to one architecture.
 fn is_specific(compat: &[u8]) -> bool {
-    records(compat).any(|(attribute, value, data)| attribute == 9 && data.is_empty() && value & 1 == 1)
+    info_records(compat).any(|(attribute, value, data)| attribute == 9 && data.is_empty() && value & 1 == 1)
 }
 
-/// Registers by the number of the function's symbol, from `.nv.info`.
+/// Register counts by symbol index, from `.nv.info`.
 fn register_counts(info: &[u8]) -> impl Iterator<Item = (usize, u32)> {
     const REGISTER_COUNT: u8 = 0x2f;
-    records(info)
+    info_records(info)
         .filter(|(attribute, ..)| *attribute == REGISTER_COUNT)
         .filter_map(|(_, _, data)| Some((usize::try_from(u32_at(data, 0)?).ok()?, u32_at(data, 4)?)))
 }

@@ -1,4 +1,4 @@
-//! The host side of an ELF file: where data lies, and what the dynamic loader is told.
+//! Reads the host part of an ELF file: sections and dynamic linking.
 
 use std::collections::BTreeMap;
 
@@ -6,40 +6,40 @@ use object::elf;
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, ReadRef};
 
-use crate::find::Stretch;
+use crate::find::DataRange;
 
-/// What the dynamic loader is told.
+/// Dynamic linking information.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Linkage {
-    /// The name the library is known by.
+    /// The SONAME.
     pub soname: Option<String>,
-    /// Libraries it needs.
+    /// Required libraries.
     pub needed: Vec<String>,
-    /// Where it looks for them first (`DT_RPATH`).
+    /// `DT_RPATH`, searched first.
     pub rpath: Option<String>,
-    /// Where it looks for them after `LD_LIBRARY_PATH` (`DT_RUNPATH`).
+    /// `DT_RUNPATH`, searched after `LD_LIBRARY_PATH`.
     pub runpath: Option<String>,
-    /// Versions of symbols it needs.
+    /// Required symbol versions.
     pub versions: Vec<VersionNeed>,
-    /// Versions of symbols it has, such as `GLIBC_2.28` in libc.so.6.
+    /// Defined symbol versions, such as `GLIBC_2.28` in libc.so.6.
     pub defines: Vec<String>,
-    /// The loader that starts it: only programs name one.
+    /// The program interpreter, which only executables have.
     pub interpreter: Option<String>,
-    /// ELF's number of the processor: 62 is `x86_64`, 183 is aarch64; 0 where there is no ELF file.
+    /// The ELF machine: 62 is `x86_64`, 183 is aarch64; 0 if it is not an ELF file.
     pub machine: u16,
 }
 
-/// A version that a library must have, such as `GLIBC_2.28` of libc.so.6.
+/// A required symbol version, such as `GLIBC_2.28` of libc.so.6.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VersionNeed {
-    /// libc.so.6
+    /// `libc.so.6`
     pub library: String,
     /// `GLIBC_2.28`
     pub version: String,
 }
 
 impl Linkage {
-    /// The newest glibc that is needed, such as 2.28.
+    /// The newest required glibc version, such as 2.28.
     pub fn glibc(&self) -> Option<String> {
         let versions = self.versions.iter().filter_map(|need| need.version.strip_prefix("GLIBC_"));
         let number =
@@ -50,14 +50,14 @@ impl Linkage {
 
 type File<'a> = ElfFile64<'a, Endianness>;
 
-/// The stretches of an ELF file that may hold containers: data that is loaded, and is not executed.
+/// The ranges of an ELF file that may contain containers: loaded data that is not executable.
 ///
-/// `__nv_relfatbin` of a linked file is what the linker was given, not what will be loaded: it counts only where
-/// there is no `.nv_fatbin`.
-pub(crate) fn stretches<'a>(file: &File<'a>, bytes: &'a [u8], base: u64) -> Vec<Stretch<'a>> {
+/// `__nv_relfatbin` of a linked file is the input of the device linker, not what is loaded: it is only used if there is no
+/// `.nv_fatbin`.
+pub(crate) fn data_ranges<'a>(file: &File<'a>, bytes: &'a [u8], base: u64) -> Vec<DataRange<'a>> {
     let endian = file.endian();
     let sections = file.elf_section_table();
-    let mut stretches = Vec::new();
+    let mut data_ranges = Vec::new();
     let mut linked = false;
     for section in sections.iter() {
         if section.sh_type(endian) != elf::SHT_PROGBITS {
@@ -74,9 +74,9 @@ pub(crate) fn stretches<'a>(file: &File<'a>, bytes: &'a [u8], base: u64) -> Vec<
         linked |= name == ".nv_fatbin";
         let (start, size) = (section.sh_offset(endian), section.sh_size(endian));
         let Ok(data) = bytes.read_bytes_at(start, size) else { continue };
-        // Sections of an object file have the address 0; containers are aligned in them all the same.
+        // Sections of an object file have the address 0; containers are still aligned in them.
         let address = section.sh_addr(endian);
-        stretches.push(Stretch {
+        data_ranges.push(DataRange {
             section: name,
             offset: base + start,
             address,
@@ -84,25 +84,25 @@ pub(crate) fn stretches<'a>(file: &File<'a>, bytes: &'a [u8], base: u64) -> Vec<
             only_containers,
         });
     }
-    if stretches.is_empty() && sections.is_empty() {
+    if data_ranges.is_empty() && sections.is_empty() {
         return segments(file, bytes, base);
     }
     if linked {
-        stretches.retain(|stretch| stretch.section != RELOCATABLE);
+        data_ranges.retain(|range| range.section != RELOCATABLE);
     }
-    stretches
+    data_ranges
 }
 
-/// What a linked file was linked from.
+/// The section with the input of the device linker.
 const RELOCATABLE: &str = "__nv_relfatbin";
 
-/// The stretch with what the device linker was given, in a file that is linked.
-pub(crate) fn relocatable<'a>(file: &File<'a>, bytes: &'a [u8]) -> Option<Stretch<'a>> {
+/// The input of the device linker in a linked file.
+pub(crate) fn relocatable<'a>(file: &File<'a>, bytes: &'a [u8]) -> Option<DataRange<'a>> {
     let endian = file.endian();
     let sections = file.elf_section_table();
     sections.section_by_name(endian, b".nv_fatbin")?;
     let (_, section) = sections.section_by_name(endian, RELOCATABLE.as_bytes())?;
-    Some(Stretch {
+    Some(DataRange {
         section: RELOCATABLE.to_owned(),
         offset: section.sh_offset(endian),
         address: section.sh_addr(endian),
@@ -111,8 +111,8 @@ pub(crate) fn relocatable<'a>(file: &File<'a>, bytes: &'a [u8]) -> Option<Stretc
     })
 }
 
-/// A file without sections still says which bytes are loaded.
-fn segments<'a>(file: &File<'a>, bytes: &'a [u8], base: u64) -> Vec<Stretch<'a>> {
+/// A file without sections still has segments.
+fn segments<'a>(file: &File<'a>, bytes: &'a [u8], base: u64) -> Vec<DataRange<'a>> {
     let endian = file.endian();
     let loaded = file.elf_program_headers().iter().filter(|segment| {
         segment.p_type(endian) == elf::PT_LOAD && segment.p_flags(endian).0 & elf::PF_X.0 == 0
@@ -120,7 +120,7 @@ fn segments<'a>(file: &File<'a>, bytes: &'a [u8], base: u64) -> Vec<Stretch<'a>>
     loaded
         .filter_map(|segment| {
             let (start, size) = (segment.p_offset(endian), segment.p_filesz(endian));
-            Some(Stretch {
+            Some(DataRange {
                 section: "segment".to_owned(),
                 offset: base + start,
                 address: segment.p_vaddr(endian),
@@ -131,14 +131,14 @@ fn segments<'a>(file: &File<'a>, bytes: &'a [u8], base: u64) -> Vec<Stretch<'a>>
         .collect()
 }
 
-/// A section of an ELF file, by its name.
+/// A section of an ELF file by name.
 pub fn section<'a>(bytes: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let file = File::parse(bytes).ok()?;
     let (_, section) = file.elf_section_table().section_by_name(file.endian(), name.as_bytes())?;
     section.data(file.endian(), bytes).ok()
 }
 
-/// The sections of an ELF file whose names begin so: lld splits `.rodata` into `.rodata.str1.1` and more.
+/// The sections of an ELF file whose names have this prefix: lld splits `.rodata` into `.rodata.str1.1` and others.
 pub fn sections<'a>(bytes: &'a [u8], prefix: &str) -> Vec<&'a [u8]> {
     let Ok(file) = File::parse(bytes) else { return Vec::new() };
     let (endian, table) = (file.endian(), file.elf_section_table());
@@ -148,7 +148,7 @@ pub fn sections<'a>(bytes: &'a [u8], prefix: &str) -> Vec<&'a [u8]> {
     named.filter_map(|section| section.data(endian, bytes).ok()).collect()
 }
 
-/// What the dynamic section says; empty where there is none.
+/// Reads the dynamic section; empty if there is none.
 pub(crate) fn linkage(file: &File<'_>, bytes: &[u8]) -> Linkage {
     let endian = file.endian();
     let mut segments = file.elf_program_headers().iter();
@@ -174,7 +174,7 @@ fn read_linkage(file: &File<'_>, bytes: &[u8]) -> Option<Linkage> {
         }
         values.entry(tag).or_insert_with(|| entry.d_val(endian));
     }
-    // Addresses are those of memory; what lies there is found through the segments.
+    // Addresses are resolved through the segments.
     let at = |address: u64, size: u64| -> Option<&[u8]> {
         segments.iter().find_map(|segment| segment.data_range(endian, bytes, address, size).ok().flatten())
     };
@@ -203,7 +203,7 @@ fn read_linkage(file: &File<'_>, bytes: &[u8]) -> Option<Linkage> {
     Some(linkage)
 }
 
-/// Walks the list of needed versions: libraries, each with its versions, chained by offsets.
+/// Reads the list of required versions: libraries, each with a linked list of versions.
 fn version_needs<'a>(
     at: &dyn Fn(u64, u64) -> Option<&'a [u8]>,
     address: u64,
@@ -213,7 +213,7 @@ fn version_needs<'a>(
     use crate::bytes::{u16_at, u32_at};
     let mut versions = Vec::new();
     let mut library_at = address;
-    // Chains that lead back would never end; no library needs this many.
+    // A cyclic list would never end; no library needs this many.
     for _ in 0..count.min(4096) {
         let Some(need) = at(library_at, 16) else { break };
         let (Some(entries), Some(file), Some(first), Some(next)) =
@@ -244,7 +244,7 @@ fn version_needs<'a>(
     versions
 }
 
-/// Walks the list of versions a library has; the first of each chain is its name.
+/// Reads the list of defined versions; the first entry of each is its name.
 fn version_definitions<'a>(
     at: &dyn Fn(u64, u64) -> Option<&'a [u8]>,
     address: u64,

@@ -1,13 +1,13 @@
-//! GPU code in host binaries.
+//! Reads and slims GPU code in host binaries.
 //!
-//! Whether a program runs on a card is decided by the machine code and PTX inside its libraries, in a format that
-//! NVIDIA does not document. This crate reads it from bytes: ELF executables and libraries, static archives, bare fat
-//! binaries and cubins. A *container* is one module; the driver picks one of its *entries* for the card at hand.
+//! Whether a program runs on a GPU depends on the SASS and PTX in its libraries, in a format that NVIDIA does not document.
+//! This crate reads it from ELF executables and libraries, static archives, fat binaries and cubins. A *container* is one
+//! module; the driver picks one of its *entries* for the GPU.
 //!
-//! Headers tell all of that without decompressing anything. Payloads are opened only when asked for.
+//! All of that is in headers. Payloads are only decompressed on request.
 //!
-//! Nothing is trusted: sums are checked, nothing is allocated because a header claims it, and what is not known is
-//! counted and reported. See `docs/fatbin.md` for what is known of the format and how it was found out.
+//! Files are untrusted: arithmetic is checked, memory is not allocated based on what a header claims, and unknown data is
+//! counted and reported. See `docs/fatbin.md` for what is known about the format.
 
 mod bytes;
 mod container;
@@ -22,13 +22,15 @@ mod summary;
 mod targets;
 mod wrappers;
 
-pub use container::{Arch, Codec, Damage, Entry, EntryKind, Member, Module, Variant};
+pub use container::{Arch, Codec, Damage, EntryKind, FatbinEntry, GroupMember, Module, Variant};
 pub use cubin::{Cubin, Kernel};
 pub use cudock_map::{MapError, map};
 pub use elf::{Linkage, VersionNeed, section, sections};
-pub use files::{FileError, Inspected, Trouble, inspect};
+pub use files::{FileError, InspectError, Inspected, inspect};
 pub use payload::PayloadError;
 pub use read::{Binary, FileKind, ReadError, is_candidate, read};
-pub use slim::{Code, CompactError, Job, Output, Patch, Plan, SlimError, Slimmed, in_memory, plan, slim};
-pub use summary::{CodeKind, Coverage, Line};
-pub use targets::{PtxTarget, Targets};
+pub use slim::{
+    CompactError, GpuCode, Patch, SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed, in_memory, plan, slim,
+};
+pub use summary::{CodeKind, CodeSummary, Coverage};
+pub use targets::{ModuleTargets, PtxTarget};

@@ -1,49 +1,49 @@
-//! Payloads, opened.
+//! Decompresses payloads.
 
 use std::borrow::Cow;
 use std::io::Read;
 
-use crate::container::{Codec, Entry};
+use crate::container::{Codec, FatbinEntry};
 
-/// No payload seen was a tenth of this.
+/// The size limit; the largest known payload is less than a tenth of this.
 const MAX_BYTES: u64 = 2 << 30;
 
-/// LZ4 cannot do better than this, whatever a header claims.
-const LZ4_BEST: u64 = 255;
+/// The maximum compression ratio of LZ4.
+const LZ4_MAX_RATIO: u64 = 255;
 
-/// Why a payload cannot be opened.
+/// An error while decompressing a payload.
 #[derive(Debug, thiserror::Error)]
 pub enum PayloadError {
-    /// It lies outside the file.
-    #[error("at offset {offset:#x}: the payload lies outside the file")]
+    /// It is outside of the file.
+    #[error("at offset {offset:#x}: payload is outside of the file")]
     Outside {
-        /// Where it should begin.
+        /// The offset in its header.
         offset: u64,
     },
-    /// Its header claims a size that cannot be.
-    #[error("at offset {offset:#x}: {claimed} bytes cannot come out of {stored}")]
+    /// The size in its header is impossible.
+    #[error("at offset {offset:#x}: {stored} bytes cannot decompress to {claimed}")]
     Claim {
-        /// Where it begins.
+        /// The offset.
         offset: u64,
-        /// What the header claims.
+        /// The size in the header.
         claimed: u64,
-        /// What is stored.
+        /// The stored size.
         stored: u64,
     },
-    /// It does not decompress, or not to the size that was promised.
-    #[error("at offset {offset:#x}: the payload does not decompress: {reason}")]
+    /// Decompression failed, or gave a different size.
+    #[error("at offset {offset:#x}: cannot decompress the payload: {reason}")]
     Broken {
-        /// Where it begins.
+        /// The offset.
         offset: u64,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
 
-impl Entry {
-    /// The payload, decompressed if need be. `file` is the whole file the entry was read from.
+impl FatbinEntry {
+    /// The payload, decompressed if necessary. `file` is the whole file of the entry.
     ///
-    /// Intermediate code may be scrambled beyond its codec; it comes back as it is stored then.
+    /// Intermediate code may be encrypted, so it is returned as stored.
     pub fn payload<'a>(&self, file: &'a [u8]) -> Result<Cow<'a, [u8]>, PayloadError> {
         let offset = self.payload_offset();
         let stored = self.stored_bytes(file).ok_or(PayloadError::Outside { offset })?;
@@ -54,30 +54,30 @@ impl Entry {
         let claim = || PayloadError::Claim { offset, claimed: self.bytes, stored: data.len() as u64 };
         let size = usize::try_from(self.bytes).ok().filter(|_| self.bytes <= MAX_BYTES).ok_or_else(claim)?;
         let broken = |reason: String| PayloadError::Broken { offset, reason };
-        let opened = if self.codec == Codec::Lz4 {
-            if self.bytes > (data.len() as u64).saturating_mul(LZ4_BEST) {
+        let decompressed = if self.codec == Codec::Lz4 {
+            if self.bytes > (data.len() as u64).saturating_mul(LZ4_MAX_RATIO) {
                 return Err(claim());
             }
             lz4_flex::block::decompress(data, size).map_err(|error| broken(error.to_string()))?
         } else {
             let decoder =
                 zstd::stream::read::Decoder::with_buffer(data).map_err(|error| broken(error.to_string()))?;
-            // Grows with what comes out, not with what was claimed.
-            let mut opened = Vec::new();
+            // Grows with the output, not with the claimed size.
+            let mut decompressed = Vec::new();
             decoder
                 .take(self.bytes + 1)
-                .read_to_end(&mut opened)
+                .read_to_end(&mut decompressed)
                 .map_err(|error| broken(error.to_string()))?;
-            opened
+            decompressed
         };
-        if opened.len() == size {
-            Ok(Cow::Owned(opened))
+        if decompressed.len() == size {
+            Ok(Cow::Owned(decompressed))
         } else {
-            Err(broken(format!("{} bytes came out, and {size} were promised", opened.len())))
+            Err(broken(format!("{} bytes instead of {size}", decompressed.len())))
         }
     }
 
-    /// The payload as it lies in the file.
+    /// The stored payload.
     pub fn stored_bytes<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
         let start = usize::try_from(self.payload_offset()).ok()?;
         file.get(start..start.checked_add(usize::try_from(self.stored).ok()?)?)

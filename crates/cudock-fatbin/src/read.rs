@@ -1,16 +1,16 @@
-//! Any file that may hold GPU code.
+//! Reads any file that may contain GPU code.
 
 use object::read::archive::ArchiveFile;
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Endianness, ReadRef};
 
-use crate::container::{Damage, Entry, EntryKind, MAGIC, Module, read as read_container};
+use crate::container::{Damage, EntryKind, FatbinEntry, MAGIC, Module, read as read_container};
 use crate::cubin::Cubin;
 use crate::elf::{self, Linkage};
-use crate::find::{self, Stretch};
+use crate::find::{self, DataRange};
 use crate::wrappers;
 
-/// What kind of file it is.
+/// The file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// An ELF executable, library or object file.
@@ -23,30 +23,30 @@ pub enum FileKind {
     Cubin,
 }
 
-/// A file and the GPU code in it.
+/// A file and its GPU code.
 #[derive(Debug, Clone)]
 pub struct Binary {
-    /// What kind of file it is.
+    /// The file format.
     pub kind: FileKind,
-    /// What the dynamic loader is told.
+    /// Dynamic linking information.
     pub linkage: Linkage,
-    /// Modules, in the order of the file.
+    /// The modules, in file order.
     pub modules: Vec<Module>,
-    /// Modules the device linker was given. Drivers link their PTX anew where the linked code has nothing for a card.
+    /// The input of the device linker. Drivers link its PTX again if the linked code does not support a GPU.
     pub relocatable: Vec<Module>,
-    /// A bare cubin's own account.
+    /// The contents of a bare cubin.
     pub cubin: Option<Cubin>,
-    /// What is not as it should be.
+    /// Corruptions.
     pub damage: Vec<Damage>,
 }
 
-/// Why a file cannot be read.
+/// An error while reading a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// It is none of the files that hold GPU code.
+    /// It is not a file with GPU code.
     #[error("not an ELF file, an archive, a fat binary or a cubin")]
     Unknown,
-    /// It is one, and broken.
+    /// It is corrupt.
     #[error("{0}")]
     Damaged(Damage),
 }
@@ -54,12 +54,12 @@ pub enum ReadError {
 const ELF: [u8; 4] = [0x7f, b'E', b'L', b'F'];
 const ARCHIVE: &[u8] = b"!<arch>\n";
 
-/// Whether a file that begins so is worth reading.
+/// Whether a file with these first bytes is relevant.
 pub fn is_candidate(start: &[u8]) -> bool {
     start.starts_with(&ELF) || start.starts_with(ARCHIVE) || start.starts_with(&MAGIC)
 }
 
-/// Reads a file from its bytes.
+/// Reads a file.
 pub fn read(bytes: &[u8]) -> Result<Binary, ReadError> {
     if bytes.starts_with(&MAGIC) {
         return fatbin(bytes);
@@ -84,13 +84,13 @@ fn empty(kind: FileKind) -> Binary {
     }
 }
 
-/// A bare container; several may stand one after the other.
+/// A bare container, or several in sequence.
 fn fatbin(bytes: &[u8]) -> Result<Binary, ReadError> {
-    // Nothing else can be in such a file, so its first container must be whole.
+    // Such a file contains nothing else, so its first container must be valid.
     read_container(bytes, 0, "").map_err(ReadError::Damaged)?;
     let mut binary = empty(FileKind::Fatbin);
-    let stretch = Stretch { section: String::new(), offset: 0, address: 0, bytes, only_containers: true };
-    find::containers(&stretch, &mut binary.modules, &mut binary.damage);
+    let range = DataRange { section: String::new(), offset: 0, address: 0, bytes, only_containers: true };
+    find::containers(&range, &mut binary.modules, &mut binary.damage);
     Ok(binary)
 }
 
@@ -99,22 +99,22 @@ fn broken(offset: u64, message: &str) -> ReadError {
 }
 
 fn elf_file(bytes: &[u8]) -> Result<Binary, ReadError> {
-    // 32-bit files cannot hold GPU code of this century.
+    // 32-bit files have no GPU code of supported toolkits.
     if bytes.get(4) == Some(&1) {
         return Ok(empty(FileKind::Elf));
     }
     let file = ElfFile64::<Endianness>::parse(bytes)
-        .map_err(|error| broken(0, &format!("broken ELF file: {error}")))?;
+        .map_err(|error| broken(0, &format!("invalid ELF file: {error}")))?;
     if file.elf_header().e_machine(file.endian()).0 == 190 {
         return Ok(Binary { cubin: Cubin::parse(bytes), ..empty(FileKind::Cubin) });
     }
     let mut binary = empty(FileKind::Elf);
     binary.linkage = elf::linkage(&file, bytes);
-    for stretch in elf::stretches(&file, bytes, 0) {
-        find::containers(&stretch, &mut binary.modules, &mut binary.damage);
+    for range in elf::data_ranges(&file, bytes, 0) {
+        find::containers(&range, &mut binary.modules, &mut binary.damage);
     }
-    if let Some(stretch) = elf::relocatable(&file, bytes) {
-        find::containers(&stretch, &mut binary.relocatable, &mut binary.damage);
+    if let Some(range) = elf::relocatable(&file, bytes) {
+        find::containers(&range, &mut binary.relocatable, &mut binary.damage);
         wrappers::mark_linked(&file, bytes, &mut binary.modules);
     }
     Ok(binary.without_overlaps())
@@ -122,13 +122,13 @@ fn elf_file(bytes: &[u8]) -> Result<Binary, ReadError> {
 
 fn archive(bytes: &[u8]) -> Result<Binary, ReadError> {
     let archive =
-        ArchiveFile::parse(bytes).map_err(|error| broken(0, &format!("broken archive: {error}")))?;
+        ArchiveFile::parse(bytes).map_err(|error| broken(0, &format!("invalid archive: {error}")))?;
     let mut binary = empty(FileKind::Archive);
     for member in archive.members() {
         let member = match member {
             Ok(member) => member,
             Err(error) => {
-                binary.damage.push(Damage { offset: 0, message: format!("broken archive: {error}") });
+                binary.damage.push(Damage { offset: 0, message: format!("invalid archive: {error}") });
                 break;
             }
         };
@@ -139,12 +139,14 @@ fn archive(bytes: &[u8]) -> Result<Binary, ReadError> {
         }
         match ElfFile64::<Endianness>::parse(data) {
             Ok(file) => {
-                for stretch in elf::stretches(&file, data, start) {
-                    find::containers(&stretch, &mut binary.modules, &mut binary.damage);
+                for range in elf::data_ranges(&file, data, start) {
+                    find::containers(&range, &mut binary.modules, &mut binary.damage);
                 }
             }
             Err(error) => {
-                binary.damage.push(Damage { offset: start, message: format!("broken object file: {error}") });
+                binary
+                    .damage
+                    .push(Damage { offset: start, message: format!("invalid object file: {error}") });
             }
         }
     }
@@ -152,7 +154,7 @@ fn archive(bytes: &[u8]) -> Result<Binary, ReadError> {
 }
 
 impl Binary {
-    /// Takes out containers that lie in others, as they do where sections overlap: only one of them can be meant.
+    /// Removes containers inside of others, which occur if sections overlap.
     fn without_overlaps(mut self) -> Self {
         self.modules.sort_by_key(|module| module.offset);
         let mut end = 0;
@@ -160,7 +162,7 @@ impl Binary {
         let damage = &mut self.damage;
         self.modules.retain(|module| {
             if module.offset < end {
-                let message = format!("this container lies in the one at offset {inside:#x}");
+                let message = format!("container overlaps the one at offset {inside:#x}");
                 damage.push(Damage { offset: module.offset, message });
                 return false;
             }
@@ -172,13 +174,13 @@ impl Binary {
 }
 
 impl Module {
-    /// Whether it holds no kernel: the linker adds such modules, and whether they load says nothing. Opens one entry;
-    /// unknown where that is not machine code.
+    /// Whether it has kernels: the linker adds modules without any, which can be ignored. Decompresses one entry; unknown if
+    /// that is not SASS.
     pub fn has_kernels(&self, file: &[u8]) -> Option<bool> {
         Some(!self.smallest_cubin(file)?.kernels.is_empty())
     }
 
-    /// The smallest piece of machine code in it, opened.
+    /// The smallest cubin, decompressed.
     pub fn smallest_cubin(&self, file: &[u8]) -> Option<Cubin> {
         let entry = self.smallest_entry()?;
         let payload = entry.payload(file).ok()?;
@@ -188,10 +190,11 @@ impl Module {
         }
     }
 
-    /// The smallest entry with machine code.
-    pub fn smallest_entry(&self) -> Option<&Entry> {
-        let machine_code =
-            |entry: &&Entry| matches!(entry.kind, EntryKind::Cubin | EntryKind::Group) && !entry.is_lto();
+    /// The smallest entry with SASS.
+    pub fn smallest_entry(&self) -> Option<&FatbinEntry> {
+        let machine_code = |entry: &&FatbinEntry| {
+            matches!(entry.kind, EntryKind::Cubin | EntryKind::Group) && !entry.is_lto()
+        };
         self.entries.iter().filter(machine_code).min_by_key(|entry| entry.bytes)
     }
 }

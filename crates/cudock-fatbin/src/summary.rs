@@ -1,42 +1,42 @@
-//! What a file's GPU code comes down to.
+//! Summarizes the GPU code of a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::container::{Arch, Entry, EntryKind, Module, Variant};
+use crate::container::{Arch, EntryKind, FatbinEntry, Module, Variant};
 use crate::read::Binary;
-use crate::targets::Targets;
+use crate::targets::ModuleTargets;
 
-/// Entries of one kind for one target, counted.
+/// Totals for one kind and target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// What it is.
+pub struct CodeSummary {
+    /// The kind of code.
     pub kind: CodeKind,
-    /// What it is for.
+    /// The architecture.
     pub arch: Arch,
-    /// PTX's version.
+    /// The PTX version.
     pub ptx_isa: Option<(u16, u16)>,
-    /// How many entries; members of groups count as entries.
+    /// The number of entries, including members of groups.
     pub count: u64,
-    /// Bytes they take in the file. Members of a group share what the group takes, by their size.
+    /// The stored size. Members of a group get a share of its stored size.
     pub stored: u64,
-    /// Their size when opened.
+    /// The decompressed size.
     pub bytes: u64,
 }
 
-/// What kind of code it is.
+/// The kind of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CodeKind {
-    /// Machine code.
+    /// SASS.
     Sass,
     /// PTX.
     Ptx,
-    /// Intermediate code for linking at run time.
+    /// Intermediate code for link-time optimization at run time.
     Ir,
-    /// Something that has not been seen before.
+    /// Unknown code.
     Unknown,
 }
 
-impl Line {
+impl CodeSummary {
     /// `sm_90a`, `compute_120`, `lto_89`.
     pub fn target(&self) -> String {
         let prefix = match self.kind {
@@ -49,11 +49,11 @@ impl Line {
     }
 }
 
-/// What entries are counted by.
+/// The key of a total.
 type Key = (CodeKind, Arch, Option<(u16, u16)>);
 
 impl CodeKind {
-    fn of(entry: &Entry) -> Self {
+    fn of(entry: &FatbinEntry) -> Self {
         match entry.kind {
             _ if entry.is_lto() => CodeKind::Ir,
             EntryKind::Ptx => CodeKind::Ptx,
@@ -65,17 +65,17 @@ impl CodeKind {
 }
 
 impl Binary {
-    /// The code by kind and target.
-    pub fn lines(&self) -> Vec<Line> {
+    /// The totals by kind and target.
+    pub fn lines(&self) -> Vec<CodeSummary> {
         self.lines_where(|_| true)
     }
 
-    /// The code by kind and target in one section: NVIDIA's own tools list `.nv_fatbin` alone.
-    pub fn lines_in(&self, section: &str) -> Vec<Line> {
+    /// The totals of one section: NVIDIA's own tools only list `.nv_fatbin`.
+    pub fn lines_in(&self, section: &str) -> Vec<CodeSummary> {
         self.lines_where(|module| module.section == section)
     }
 
-    /// The sections that hold modules, and how many each.
+    /// The number of modules by section.
     pub fn sections(&self) -> BTreeMap<String, u64> {
         let mut sections = BTreeMap::new();
         for module in &self.modules {
@@ -84,30 +84,32 @@ impl Binary {
         sections
     }
 
-    fn lines_where(&self, counts: impl Fn(&Module) -> bool) -> Vec<Line> {
+    fn lines_where(&self, counts: impl Fn(&Module) -> bool) -> Vec<CodeSummary> {
         let mut lines: BTreeMap<Key, (u64, u64, u64)> = BTreeMap::new();
         let mut add = |kind, arch, isa, stored, bytes| {
             let line: &mut (u64, u64, u64) = lines.entry((kind, arch, isa)).or_default();
             line.0 += 1;
-            // Sizes are claims, and claims may be absurd.
+            // Sizes are claims, which may be absurd.
             line.1 = line.1.saturating_add(stored);
             line.2 = line.2.saturating_add(bytes);
         };
         for entry in self.modules.iter().filter(|module| counts(module)).flat_map(|module| &module.entries) {
             let kind = CodeKind::of(entry);
-            if let Some(arch) = entry.arch.filter(|_| !entry.is_stand_in()) {
+            if let Some(arch) = entry.arch.filter(|_| !entry.is_placeholder()) {
                 add(kind, arch, (kind == CodeKind::Ptx).then_some(entry.version), entry.stored, entry.bytes);
             }
-            let opened = entry.members.iter().fold(0_u64, |sum, member| sum.saturating_add(member.bytes));
+            let decompressed =
+                entry.members.iter().fold(0_u64, |sum, member| sum.saturating_add(member.bytes));
             for member in &entry.members {
-                let share = u128::from(entry.stored) * u128::from(member.bytes) / u128::from(opened.max(1));
+                let share =
+                    u128::from(entry.stored) * u128::from(member.bytes) / u128::from(decompressed.max(1));
                 add(kind, member.arch, None, u64::try_from(share).unwrap_or(u64::MAX), member.bytes);
             }
         }
         if let Some(cubin) = &self.cubin {
             add(CodeKind::Sass, cubin.arch, None, 0, 0);
         }
-        let line = |((kind, arch, ptx_isa), (count, stored, bytes))| Line {
+        let line = |((kind, arch, ptx_isa), (count, stored, bytes))| CodeSummary {
             kind,
             arch,
             ptx_isa,
@@ -118,7 +120,7 @@ impl Binary {
         lines.into_iter().map(line).collect()
     }
 
-    /// How often each unknown kind and flag was met.
+    /// The number of unknown kinds and flags.
     pub fn unknown(&self) -> BTreeMap<String, u64> {
         let mut unknown = BTreeMap::new();
         for entry in self.modules.iter().flat_map(|module| &module.entries) {
@@ -133,15 +135,15 @@ impl Binary {
     }
 }
 
-/// What the modules of one or more files run on.
+/// The GPUs that the modules of one or more files run on.
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
-    modules: Vec<Targets>,
+    modules: Vec<ModuleTargets>,
     intermediate: bool,
 }
 
 impl Coverage {
-    /// What a file runs on.
+    /// The coverage of a file.
     pub fn of(binary: &Binary) -> Self {
         let intermediate = binary.lines().iter().any(|line| line.kind == CodeKind::Ir);
         Self { modules: binary.targets().into_iter().flatten().collect(), intermediate }
@@ -153,34 +155,33 @@ impl Coverage {
         self.intermediate |= other.intermediate;
     }
 
-    /// One sentence about what runs where, such as `covers sm_75 sm_90; no PTX: nothing newer than sm_90 will run`.
+    /// A summary, such as `covers sm_75 sm_90; no PTX: nothing newer than sm_90 will run`.
     pub fn sentence(&self) -> String {
         let sass = sorted(self.modules.iter().flat_map(|module| module.sass.iter().chain(&module.grouped)));
         let ptx = sorted(self.modules.iter().flat_map(|module| module.ptx.iter().map(|(arch, _)| arch)));
         let Some(newest) = sass.iter().max_by_key(|arch| arch.number) else {
             return match (ptx.is_empty(), self.intermediate) {
                 (true, false) => "no GPU code".to_owned(),
-                (true, true) => {
-                    "intermediate code alone: what it runs on is decided when it is linked".to_owned()
-                }
+                (true, true) => "only intermediate code: linking decides what it runs on".to_owned(),
                 (false, _) => {
-                    format!("PTX alone ({}): cards compile it at first use", named("compute_", &ptx))
+                    format!("only PTX ({}): GPUs compile it on first use", named("compute_", &ptx))
                 }
             };
         };
         let covers = format!("covers {}", named("sm_", &sass));
-        // PTX for one card alone does not carry to newer ones.
+        // PTX for a specific architecture does not run on newer GPUs.
         let Some(newest_ptx) = ptx.iter().rev().find(|arch| arch.variant == Variant::Plain) else {
             return format!("{covers}; no PTX: nothing newer than sm_{} will run", newest.number);
         };
-        let general: Vec<&Targets> = self.modules.iter().filter(|module| !module.is_special()).collect();
+        let general: Vec<&ModuleTargets> =
+            self.modules.iter().filter(|module| !module.is_special()).collect();
         let with_ptx = general.iter().filter(|module| module.has_plain_ptx()).count();
         match (with_ptx, general.len()) {
             (with_ptx, all) if with_ptx == all => {
-                format!("{covers}; newer cards compile its compute_{newest_ptx} PTX at first use")
+                format!("{covers}; newer GPUs compile its compute_{newest_ptx} PTX on first use")
             }
             (with_ptx, all) if with_ptx * 2 >= all => format!(
-                "{covers}; newer cards compile its compute_{newest_ptx} PTX at first use, and {} of {all} modules have none",
+                "{covers}; newer GPUs compile its compute_{newest_ptx} PTX on first use, but {} of {all} modules have none",
                 all - with_ptx
             ),
             (with_ptx, all) => format!(

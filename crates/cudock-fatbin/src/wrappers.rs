@@ -1,8 +1,8 @@
-//! The table that registers modules with the runtime (`.nvFatBinSegment`): it tells which of them the device linker made.
+//! Reads the table that registers modules with the runtime (`.nvFatBinSegment`), which shows the device-linked ones.
 //!
-//! An entry has 24 bytes: a magic number, a version, the address of a module and a second address. Version 1 is a module
-//! as the compiler wrote it. Version 2 is one that the device linker made; its second address leads to the parts it was
-//! made of, which the driver can link again. A library may hold both, as one that embeds a static NCCL does.
+//! An entry has 24 bytes: a magic number, a version, the address of a module and a second address. Version 1 is a module as
+//! written by the compiler. Version 2 was created by the device linker; its second address points to its parts, which the
+//! driver can link again. A library may have both, for example if it includes a static NCCL.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,8 @@ const MAGIC: u32 = 0x4662_43B1;
 const LINKED: u32 = 2;
 const ENTRY: usize = 24;
 
-/// Marks the modules that the device linker made. Without a table, as in a file whose sections were renamed, all count
-/// as linked: a file that holds parts was linked from them.
+/// Marks the modules of the device linker. Without a table, as in a file with renamed sections, all count as linked, because
+/// the file contains parts.
 pub(crate) fn mark_linked(file: &ElfFile64<'_, Endianness>, bytes: &[u8], modules: &mut [Module]) {
     let linked = linked_addresses(file, bytes);
     let endian = file.endian();
@@ -37,7 +37,7 @@ pub(crate) fn mark_linked(file: &ElfFile64<'_, Endianness>, bytes: &[u8], module
     }
 }
 
-/// Where linked modules are loaded; none if there is no table.
+/// The addresses of linked modules; none if there is no table.
 fn linked_addresses(file: &ElfFile64<'_, Endianness>, bytes: &[u8]) -> Option<BTreeSet<u64>> {
     let endian = file.endian();
     let (_, section) = file.elf_section_table().section_by_name(endian, SEGMENT)?;
@@ -54,21 +54,21 @@ fn linked_addresses(file: &ElfFile64<'_, Endianness>, bytes: &[u8]) -> Option<BT
             Some(module) => found.insert(module),
         };
     }
-    // Some linkers write the address into the relocation alone.
+    // Some linkers write the address only to the relocation.
     if !open.is_empty() {
         found.extend(relocated(file, bytes, &open));
     }
     Some(found)
 }
 
-/// What relocations put into these places.
-fn relocated(file: &ElfFile64<'_, Endianness>, bytes: &[u8], places: &BTreeSet<u64>) -> Vec<u64> {
+/// The values that relocations write to these addresses.
+fn relocated(file: &ElfFile64<'_, Endianness>, bytes: &[u8], addresses: &BTreeSet<u64>) -> Vec<u64> {
     let endian = file.endian();
     let sections = file.elf_section_table();
     let tables = sections.iter().filter_map(|section| section.rela(endian, bytes).ok().flatten());
     tables
         .flat_map(|(entries, _)| entries)
-        .filter(|entry| places.contains(&entry.r_offset(endian)))
+        .filter(|entry| addresses.contains(&entry.r_offset(endian)))
         .filter_map(|entry| u64::try_from(entry.r_addend(endian)).ok())
         .collect()
 }

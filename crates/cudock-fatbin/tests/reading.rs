@@ -1,10 +1,10 @@
-//! What the reader says about files nvcc wrote, files written by hand, and files that lie.
+//! Reads files written by nvcc, files built by hand, and corrupt files.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that fails panics")]
 
 mod build;
 
 use build::{container, cubin_entry, elf_library, entry, group};
-use cudock_fatbin::{Binary, Codec, Coverage, Cubin, FileKind, ReadError, Targets, read};
+use cudock_fatbin::{Binary, Codec, Coverage, Cubin, FileKind, ModuleTargets, ReadError, read};
 use proptest::prelude::*;
 
 fn fixture(name: &str) -> Vec<u8> {
@@ -16,7 +16,7 @@ fn targets(binary: &Binary) -> Vec<String> {
 }
 
 #[test]
-fn every_way_nvcc_writes_code_is_read() {
+fn all_formats_of_nvcc_are_read() {
     let four = ["sm_75 x1", "sm_90 x1", "sm_100 x1", "compute_90 x1"];
     for (name, kind, expected) in [
         ("default.fatbin", FileKind::Fatbin, &four[..]),
@@ -42,7 +42,7 @@ fn every_way_nvcc_writes_code_is_read() {
         ("relocatable.o", FileKind::Elf, &["sm_75 x1", "sm_90 x1"]),
         ("archive.a", FileKind::Archive, &["sm_75 x1", "sm_90 x1"]),
         ("library.so", FileKind::Elf, &["sm_75 x1", "sm_90 x1"]),
-        // What the device linker was given is there too, and does not count.
+        // The input of the device linker is also present, but does not count.
         ("device-linked.so", FileKind::Elf, &["sm_75 x1", "sm_90 x1"]),
     ] {
         let binary = read(&fixture(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -54,7 +54,7 @@ fn every_way_nvcc_writes_code_is_read() {
 }
 
 #[test]
-fn every_payload_opens_and_is_what_its_header_says() {
+fn every_payload_decompresses_and_matches_its_header() {
     let mut codecs = Vec::new();
     for name in [
         "compress-none",
@@ -93,7 +93,7 @@ fn every_payload_opens_and_is_what_its_header_says() {
 }
 
 #[test]
-fn kernels_take_what_cuobjdump_says_they_take() {
+fn kernel_resources_match_cuobjdump() {
     let text = String::from_utf8(fixture("sm_90a.resources.txt")).unwrap();
     let cubin = Cubin::parse(&fixture("sm_90a.cubin")).unwrap();
     for kernel in &cubin.kernels {
@@ -110,19 +110,19 @@ fn kernels_take_what_cuobjdump_says_they_take() {
 }
 
 #[test]
-fn a_module_of_the_device_linker_alone_holds_no_kernel() {
+fn a_module_of_only_the_device_linker_has_no_kernels() {
     let bytes = fixture("library.so");
     assert_eq!(read(&bytes).unwrap().modules[0].has_kernels(&bytes), Some(true));
 }
 
 #[test]
-fn options_for_the_drivers_compiler_are_read() {
+fn compiler_options_are_read() {
     let binary = read(&fixture("ptx-options.fatbin")).unwrap();
     assert!(binary.modules[0].entries[0].options.as_ref().unwrap().contains("-O1"));
 }
 
 #[test]
-fn linkage_is_what_the_loader_sees() {
+fn linkage_matches_the_loader() {
     let linkage = read(&fixture("library.so")).unwrap().linkage;
     assert_eq!(linkage.soname.as_deref(), Some("library.so.1"));
     assert!(linkage.needed.contains(&"libc.so.6".to_owned()), "{linkage:?}");
@@ -130,7 +130,7 @@ fn linkage_is_what_the_loader_sees() {
 }
 
 #[test]
-fn code_outside_the_usual_section_is_found() {
+fn code_in_other_sections_is_found() {
     let code = container(&[cubin_entry(90, 0), cubin_entry(75, 0)]);
     let data = [vec![7; 24], code, vec![9; 8]].concat();
     let binary = read(&elf_library(&[(".lrodata", &data)])).unwrap();
@@ -139,10 +139,10 @@ fn code_outside_the_usual_section_is_found() {
 }
 
 #[test]
-fn containers_are_found_in_a_section_that_is_not_aligned_itself() {
+fn containers_in_an_unaligned_section_are_found() {
     let two = [container(&[cubin_entry(75, 0)]), container(&[cubin_entry(90, 0)])].concat();
     let mut bytes = elf_library(&[(".ldata", &[vec![0; 8], two].concat())]);
-    // The section begins four bytes later: its containers are aligned in memory, and not in it.
+    // The section starts four bytes later: its containers are aligned in memory, but not in the section.
     let at = usize::try_from(u64::from_le_bytes(bytes[40..48].try_into().unwrap())).unwrap() + 64;
     for field in [16, 24] {
         let value = u64::from_le_bytes(bytes[at + field..at + field + 8].try_into().unwrap()) + 4;
@@ -168,7 +168,7 @@ fn ptx_is_for_the_target_that_its_text_names() {
 }
 
 #[test]
-fn the_magic_alone_is_no_container() {
+fn the_magic_alone_is_not_a_container() {
     let mut data = vec![0; 64];
     data[8..12].copy_from_slice(&[0x50, 0xED, 0x55, 0xBA]);
     let binary = read(&elf_library(&[(".rodata", &data)])).unwrap();
@@ -176,7 +176,7 @@ fn the_magic_alone_is_no_container() {
 }
 
 #[test]
-fn what_is_not_known_is_counted_and_the_rest_is_read() {
+fn unknown_entries_are_counted_and_the_rest_is_read() {
     let strange = entry(0x40, 90, 0x8000_0000, &[1; 16]);
     let binary = read(&container(&[strange, cubin_entry(90, 0)])).unwrap();
     assert_eq!(targets(&binary), ["sm_90 x1", "unknown_90 x1"]);
@@ -193,54 +193,54 @@ fn damage(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn lies_are_told_with_their_place() {
+fn corruptions_are_reported_with_their_offset() {
     let good = container(&[cubin_entry(75, 0), cubin_entry(90, 0)]);
     let with = |at: usize, bytes: &[u8]| {
         let mut lie = good.clone();
         lie[at..at + bytes.len()].copy_from_slice(bytes);
         lie
     };
-    assert!(damage(&good[..12]).starts_with("at offset 0x0: the container's header is cut off"));
-    assert!(damage(&good[..40]).starts_with("at offset 0x8: the container claims"));
-    assert!(damage(&with(8, &u64::MAX.to_le_bytes())).starts_with("at offset 0x8: the container claims"));
-    assert!(damage(&with(4, &[9, 0])).starts_with("at offset 0x4: a container of version 9"));
-    // The first entry's header size, then its payload size.
+    assert!(damage(&good[..12]).starts_with("at offset 0x0: truncated container header"));
+    assert!(damage(&good[..40]).starts_with("at offset 0x8: container claims"));
+    assert!(damage(&with(8, &u64::MAX.to_le_bytes())).starts_with("at offset 0x8: container claims"));
+    assert!(damage(&with(4, &[9, 0])).starts_with("at offset 0x4: unsupported container version 9"));
+    // The header size of the first entry, then its payload size.
     assert!(
         damage(&with(20, &8_u32.to_le_bytes()))
-            .starts_with("at offset 0x10: the entry claims a header of 8 bytes")
+            .starts_with("at offset 0x10: entry claims a header of 8 bytes")
     );
-    assert!(damage(&with(20, &u32::MAX.to_le_bytes())).starts_with("at offset 0x10: the entry claims"));
-    assert!(damage(&with(24, &u64::MAX.to_le_bytes())).starts_with("at offset 0x10: the entry claims"));
-    // An entry that reaches into the next one leaves a rest that is no entry.
+    assert!(damage(&with(20, &u32::MAX.to_le_bytes())).starts_with("at offset 0x10: entry claims"));
+    assert!(damage(&with(24, &u64::MAX.to_le_bytes())).starts_with("at offset 0x10: entry claims"));
+    // An entry that overlaps the next one leaves a remainder that is not an entry.
     let second = 16 + 64 + 8;
     assert!(damage(&with(24, &16_u64.to_le_bytes())).contains(&format!("{:#x}", second + 8)));
-    assert!(damage(&with(8, &100_u64.to_le_bytes())).contains("is cut off"));
+    assert!(damage(&with(8, &100_u64.to_le_bytes())).contains("truncated"));
 }
 
 #[test]
-fn sections_that_overlap_are_told_with_their_place() {
+fn overlapping_sections_are_reported_with_their_offset() {
     let code = container(&[entry(2, 90, 0x11, &container(&[cubin_entry(75, 0)]))]);
     let mut bytes = elf_library(&[(".nv_fatbin", &code), (".lrodata", &[0; 8])]);
-    // The second section's header now says that it begins inside the first one's container.
+    // The header of the second section now points into the container of the first one.
     let table = usize::try_from(u64::from_le_bytes(bytes[40..48].try_into().unwrap())).unwrap();
     let inside = 4096 + 16 + 64;
     for (field, value) in [(16, inside), (24, inside), (32, 96)] {
         let at = table + 2 * 64 + field;
         bytes[at..at + 8].copy_from_slice(&u64::try_from(value).unwrap().to_le_bytes());
     }
-    assert_eq!(damage(&bytes), "at offset 0x1050: this container lies in the one at offset 0x1000");
+    assert_eq!(damage(&bytes), "at offset 0x1050: container overlaps the one at offset 0x1000");
 }
 
 #[test]
-fn a_group_that_lies_is_told_with_its_place() {
+fn a_corrupt_group_is_reported_with_its_offset() {
     let mut bytes = container(&[group(&[75, 90])]);
     assert_eq!(targets(&read(&bytes).unwrap()), ["sm_75 x1", "sm_90 x1"]);
     bytes[16 + 64..16 + 68].copy_from_slice(&9_u32.to_le_bytes());
-    assert_eq!(damage(&bytes), "at offset 0x10: the group claims 9 members, and its header ends after 2");
+    assert_eq!(damage(&bytes), "at offset 0x10: group claims 9 members, but its header ends after 2");
 }
 
 #[test]
-fn a_payload_that_claims_too_much_is_refused_without_memory() {
+fn a_payload_that_claims_too_much_is_rejected_without_allocating() {
     // LZ4 and zstd payloads that claim a terabyte.
     for flag in [0x2000_u64, 0x8000] {
         let mut bytes = container(&[entry(2, 90, flag, &[0x28, 0xb5, 0x2f, 0xfd, 0, 0, 0, 0])]);
@@ -253,51 +253,51 @@ fn a_payload_that_claims_too_much_is_refused_without_memory() {
 }
 
 #[test]
-fn other_files_are_named() {
+fn unsupported_files_are_rejected() {
     assert_eq!(read(b"#!/bin/sh\n").unwrap_err(), ReadError::Unknown);
-    assert!(damage(b"\x7fELF\x02\x01\x01").contains("broken ELF file"));
+    assert!(damage(b"\x7fELF\x02\x01\x01").contains("invalid ELF file"));
     assert!(matches!(read(b""), Err(ReadError::Unknown)));
 }
 
 #[test]
-fn the_sentence_says_what_runs_where() {
+fn the_sentence_summarizes_the_coverage() {
     let of = |name: &str| Coverage::of(&read(&fixture(name)).unwrap()).sentence();
     assert_eq!(of("library.so"), "covers sm_75 sm_90; no PTX: nothing newer than sm_90 will run");
     assert_eq!(
         of("default.fatbin"),
-        "covers sm_75 sm_90 sm_100; newer cards compile its compute_90 PTX at first use"
+        "covers sm_75 sm_90 sm_100; newer GPUs compile its compute_90 PTX on first use"
     );
-    assert_eq!(of("ptx-options.fatbin"), "PTX alone (compute_80): cards compile it at first use");
+    assert_eq!(of("ptx-options.fatbin"), "only PTX (compute_80): GPUs compile it on first use");
     assert!(
         of("variants.fatbin").ends_with("no PTX: nothing newer than sm_120 will run"),
-        "PTX for 9.0a carries nowhere"
+        "PTX for 9.0a runs on no other GPU"
     );
     assert_eq!(
         of("device-linked-ptx.so"),
-        "covers sm_75 sm_90; newer cards compile its compute_75 PTX at first use",
+        "covers sm_75 sm_90; newer GPUs compile its compute_75 PTX on first use",
         "PTX of device-linked parts counts: the driver links it again"
     );
     assert_eq!(
         of("partly-device-linked.so"),
-        "covers sm_75 sm_90; newer cards compile its compute_75 PTX at first use, and 1 of 2 modules have none",
+        "covers sm_75 sm_90; newer GPUs compile its compute_75 PTX on first use, but 1 of 2 modules have none",
     );
 }
 
 #[test]
-fn ptx_of_device_linked_parts_belongs_to_the_linked_module_alone() {
+fn ptx_of_device_linked_parts_belongs_only_to_the_linked_module() {
     let ptx = |name: &str| -> Vec<usize> {
         let targets = read(&fixture(name)).unwrap().targets();
-        targets.iter().flatten().map(|module: &Targets| module.ptx.len()).collect()
+        targets.iter().flatten().map(|module: &ModuleTargets| module.ptx.len()).collect()
     };
     assert_eq!(ptx("device-linked.so"), [0], "its parts have no PTX");
     assert_eq!(ptx("device-linked-ptx.so"), [1]);
-    // As in libmxnet.so, where static NCCL was device-linked and 197 modules were not.
+    // As in libmxnet.so, where a static NCCL was device-linked and 197 modules were not.
     assert_eq!(ptx("partly-device-linked.so"), [0, 1]);
 }
 
 #[test]
-fn which_modules_were_device_linked_is_told_without_addresses_in_the_table_too() {
-    // lld leaves the table's addresses to relocations: the same file with zeros in their place.
+fn device_linked_modules_are_found_without_addresses_in_the_table() {
+    // lld leaves the addresses to relocations: the same file with zeros instead.
     let mut bytes = fixture("partly-device-linked.so");
     let magic = 0x4662_43B1_u32.to_le_bytes();
     let entries: Vec<usize> = (0..bytes.len() - 24).filter(|at| bytes[*at..*at + 4] == magic).collect();
@@ -311,14 +311,14 @@ fn which_modules_were_device_linked_is_told_without_addresses_in_the_table_too()
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn no_input_causes_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         read(&bytes).ok();
         read(&[&[0x50, 0xED, 0x55, 0xBA, 1, 0, 16, 0], &bytes[..]].concat()).ok();
         Cubin::parse(&bytes);
     }
 
     #[test]
-    fn no_damage_makes_it_panic(which in 0..4_usize, at in 0..20_000_usize, byte: u8, cut in 0..3000_usize) {
+    fn no_corruption_causes_a_panic(which in 0..4_usize, at in 0..20_000_usize, byte: u8, cut in 0..3000_usize) {
         let mut bytes = fixture(["concat.fatbin", "library.so", "compress-size.fatbin", "archive.a"][which]);
         let length = bytes.len();
         bytes[at % length] = byte;

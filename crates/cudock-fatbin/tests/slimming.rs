@@ -1,4 +1,4 @@
-//! What slimming keeps, removes and leaves where it was.
+//! What slimming keeps, removes and leaves in place.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that fails panics")]
 
 mod build;
@@ -9,49 +9,51 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
 use build::{container, cubin_entry, elf_library, entry, group, ptx_entry};
-use cudock_fatbin::{Code, Job, Output, Plan, SlimError, Slimmed, in_memory, plan, read, slim};
+use cudock_fatbin::{
+    GpuCode, SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed, in_memory, plan, read, slim,
+};
 
 const FAMILY: u64 = 0x20_0000;
 const SPECIFIC: u64 = 0x10_0000;
 
-/// The rule of plain targets, enough for these tests: same major, no smaller minor; PTX upwards.
-fn fits_card(code: Code, card: u32) -> bool {
+/// The rule for plain targets: same major, no smaller minor; PTX upwards.
+fn fits_gpu(code: GpuCode, gpu: u32) -> bool {
     match code {
-        Code::Sass(arch) if arch.variant == cudock_fatbin::Variant::Specific => arch.number == card,
-        Code::Sass(arch) => arch.number / 10 == card / 10 && arch.number <= card,
-        Code::Ptx(arch) => arch.number <= card,
+        GpuCode::Sass(arch) if arch.variant == cudock_fatbin::Variant::Specific => arch.number == gpu,
+        GpuCode::Sass(arch) => arch.number / 10 == gpu / 10 && arch.number <= gpu,
+        GpuCode::Ptx(arch) => arch.number <= gpu,
     }
 }
 
-/// The closest machine code ranks highest.
-fn rank_on(code: Code, card: u32) -> Option<u32> {
-    let (Code::Sass(arch) | Code::Ptx(arch)) = code;
-    fits_card(code, card).then_some(arch.number)
+/// The closest SASS ranks highest.
+fn rank_on(code: GpuCode, gpu: u32) -> Option<u32> {
+    let (GpuCode::Sass(arch) | GpuCode::Ptx(arch)) = code;
+    fits_gpu(code, gpu).then_some(arch.number)
 }
 
-fn planned(bytes: &[u8], cards: &[u32]) -> Plan {
-    let rank = |target: usize, code: Code| rank_on(code, cards[target]);
-    plan(&read(bytes).unwrap(), bytes, cards.len(), &rank)
+fn planned(bytes: &[u8], gpus: &[u32]) -> SlimPlan {
+    let rank = |target: usize, code: Code| rank_on(code, gpus[target]);
+    plan(&read(bytes).unwrap(), bytes, gpus.len(), &rank)
 }
 
-/// What a file lists after it was slimmed for these cards.
-fn kept(bytes: &[u8], cards: &[u32]) -> Vec<String> {
-    let slim = in_memory(bytes, &planned(bytes, cards), false).unwrap();
+/// The targets of a file after slimming it for these GPUs.
+fn kept(bytes: &[u8], gpus: &[u32]) -> Vec<String> {
+    let slim = in_memory(bytes, &planned(bytes, gpus), false).unwrap();
     assert_eq!(slim.len(), bytes.len(), "a zeroed file keeps its length");
     let binary = read(&slim).unwrap();
     assert!(binary.damage.is_empty(), "{:?}", binary.damage);
-    binary.lines().iter().map(cudock_fatbin::Line::target).collect()
+    binary.lines().iter().map(cudock_fatbin::CodeSummary::target).collect()
 }
 
 #[test]
-fn code_that_a_target_could_load_stays_and_the_rest_goes() {
+fn code_that_a_target_can_load_stays_and_the_rest_is_removed() {
     let bytes = container(&[cubin_entry(75, 0), cubin_entry(80, 0), cubin_entry(86, 0), cubin_entry(90, 0)]);
     assert_eq!(kept(&bytes, &[75]), ["sm_75"]);
     assert_eq!(kept(&bytes, &[75, 90]), ["sm_75", "sm_90"]);
 }
 
 #[test]
-fn of_machine_code_that_fits_only_the_closest_stays() {
+fn only_the_closest_suitable_sass_stays() {
     let bytes = container(&[cubin_entry(70, 0), cubin_entry(75, 0), cubin_entry(80, 0), cubin_entry(86, 0)]);
     assert_eq!(kept(&bytes, &[75]), ["sm_75"], "a T4 never loads sm_70 beside sm_75");
     assert_eq!(kept(&bytes, &[70, 75]), ["sm_70", "sm_75"], "a V100 does");
@@ -64,7 +66,7 @@ fn of_machine_code_that_fits_only_the_closest_stays() {
 }
 
 #[test]
-fn ptx_stays_only_where_no_machine_code_fits() {
+fn ptx_stays_only_without_suitable_sass() {
     let bytes = container(&[cubin_entry(75, 0), ptx_entry(75, 0)]);
     assert_eq!(kept(&bytes, &[75]), ["sm_75"]);
     assert_eq!(kept(&bytes, &[90]), ["compute_75"]);
@@ -86,7 +88,7 @@ fn a_group_stays_whole_if_one_member_is_needed() {
 }
 
 #[test]
-fn what_cannot_be_judged_stays() {
+fn unknown_code_stays() {
     let ir = entry(8, 90, 0x1_0011, &[1; 32]);
     let strange = entry(0x40, 90, 0x11, &[1; 8]);
     let bytes = container(&[ir, strange, cubin_entry(75, 0)]);
@@ -94,7 +96,7 @@ fn what_cannot_be_judged_stays() {
 }
 
 #[test]
-fn a_module_for_other_cards_alone_is_emptied_and_stays_a_container() {
+fn a_module_for_other_gpus_is_emptied_and_stays_a_container() {
     let bytes = container(&[cubin_entry(120, 0), cubin_entry(100, 0)]);
     let plan = planned(&bytes, &[75]);
     assert_eq!((plan.emptied, plan.after), (1, 0));
@@ -102,12 +104,12 @@ fn a_module_for_other_cards_alone_is_emptied_and_stays_a_container() {
     let binary = read(&slim).unwrap();
     assert_eq!(binary.modules.len(), 1);
     assert!(binary.lines().is_empty());
-    // A second time there is nothing to do.
+    // A second run has nothing to do.
     assert!(planned(&slim, &[75]).patches.is_empty());
 }
 
 #[test]
-fn kept_payloads_are_the_same_bytes() {
+fn kept_payloads_are_unchanged() {
     let bytes =
         std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/compress-size.fatbin")).unwrap();
     let payload = |bytes: &[u8], number: u32| -> Vec<u8> {
@@ -123,7 +125,7 @@ fn kept_payloads_are_the_same_bytes() {
     assert!(payload(&slim, 90) == payload(&bytes, 90));
 }
 
-/// A library whose code fills many pages: three modules of two targets each.
+/// A library whose code fills many pages: three modules with two targets each.
 fn large_library() -> Vec<u8> {
     let big = |arch: u32| entry(2, arch, 0x11, &vec![u8::try_from(arch).unwrap(); 40_000]);
     let modules: Vec<u8> = (0..3)
@@ -149,12 +151,12 @@ fn a_compacted_library_is_smaller_and_no_address_moves() {
         .map(|line| format!("{} x{}", line.target(), line.count))
         .collect();
     assert_eq!(targets, ["sm_75 x3"]);
-    // Loaded as the loader does it, both are the same memory, but for what was removed.
+    // In memory, both are the same except for what was removed.
     let zeroed = in_memory(&bytes, &plan, false).unwrap();
     assert!(memory(&slim) == memory(&zeroed));
 }
 
-/// What the loader makes of a file: its segments at their addresses, zeros between.
+/// The memory image of a file: its segments at their addresses, with zeros in between.
 fn memory(bytes: &[u8]) -> Vec<u8> {
     let number = |at: usize, size: usize| {
         bytes[at..at + size].iter().rev().fold(0_usize, |sum, byte| sum * 256 + usize::from(*byte))
@@ -173,38 +175,38 @@ fn memory(bytes: &[u8]) -> Vec<u8> {
         memory.extend(&bytes[offset..offset + file_size]);
         memory.resize(address + memory_size, 0);
     }
-    // The headers themselves lie in the first page and differ: they say where things are in the file.
+    // The headers in the first page differ, because they contain file offsets.
     memory.drain(..4096);
     memory
 }
 
 #[test]
-fn programs_signed_files_and_strange_ends_are_not_compacted() {
+fn programs_signed_files_and_appended_data_are_not_compacted() {
     let bytes = large_library();
     let plan = planned(&bytes, &[75]);
-    let refusal = |bytes: &[u8]| in_memory(bytes, &plan, true).unwrap_err().to_string();
+    let error = |bytes: &[u8]| in_memory(bytes, &plan, true).unwrap_err().to_string();
     let mut appended = bytes.clone();
     appended.extend([1; 64]);
-    assert!(refusal(&appended).contains("64 bytes stand behind its end"), "{}", refusal(&appended));
+    assert!(error(&appended).contains("64 bytes after its end"), "{}", error(&appended));
     let mut program = bytes.clone();
     program[16] = 2;
-    assert!(refusal(&program).contains("no shared library"));
-    assert!(refusal(&container(&[cubin_entry(75, 0)])).contains("no shared library"));
+    assert!(error(&program).contains("not a shared library"));
+    assert!(error(&container(&[cubin_entry(75, 0)])).contains("not a shared library"));
 }
 
-/// A job for one card, 7.5.
-fn job(compact: bool) -> Job<'static> {
-    Job { targets: 1, rank: &|_, code| rank_on(code, 75), cards: 0, loads: &|_, _| false, compact }
+/// A job for one GPU, 7.5.
+fn job(compact: bool) -> SlimJob<'static> {
+    SlimJob { targets: 1, rank: &|_, code| rank_on(code, 75), gpus: 0, can_load: &|_, _| false, compact }
 }
 
-fn slim_all(input: &Path, output: Output<'_>) -> Result<Vec<Slimmed>, SlimError> {
+fn slim_all(input: &Path, output: SlimOutput<'_>) -> Result<Vec<Slimmed>, SlimError> {
     let mut reports = Vec::new();
     slim(input, output, &job(false), &mut |file| reports.push(file))?;
     Ok(reports)
 }
 
 #[test]
-fn a_directory_comes_out_whole_with_links_and_modes() {
+fn a_directory_is_copied_completely_with_links_and_modes() {
     use std::os::unix::fs::PermissionsExt;
     let (input, output) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let library = input.path().join("lib/libcode.so.1");
@@ -213,9 +215,9 @@ fn a_directory_comes_out_whole_with_links_and_modes() {
     std::fs::set_permissions(&library, std::fs::Permissions::from_mode(0o755)).unwrap();
     std::fs::write(input.path().join("readme.txt"), "text").unwrap();
     std::os::unix::fs::symlink("libcode.so.1", input.path().join("lib/libcode.so")).unwrap();
-    let told = slim_all(input.path(), Output::To(output.path())).unwrap();
+    let reports = slim_all(input.path(), SlimOutput::To(output.path())).unwrap();
     let slimmed = output.path().join("lib/libcode.so.1");
-    assert_eq!(told.len(), 1);
+    assert_eq!(reports.len(), 1);
     assert_eq!(std::fs::read_to_string(output.path().join("readme.txt")).unwrap(), "text");
     assert_eq!(
         std::fs::read_link(output.path().join("lib/libcode.so")).unwrap().to_str(),
@@ -234,7 +236,7 @@ fn a_directory_comes_out_whole_with_links_and_modes() {
 }
 
 #[test]
-fn a_wheel_comes_out_valid() {
+fn a_slimmed_wheel_is_valid() {
     let directory = tempfile::tempdir().unwrap();
     let (input, output) =
         (directory.path().join("code-1.0-py3-none-any.whl"), directory.path().join("slim.whl"));
@@ -262,8 +264,8 @@ fn a_wheel_comes_out_valid() {
     }
     wheel.finish().unwrap();
     for compact in [false, true] {
-        slim(&input, Output::To(&output), &job(compact), &mut |file| {
-            assert!(file.refused.is_none(), "{:?}", file.refused);
+        slim(&input, SlimOutput::To(&output), &job(compact), &mut |file| {
+            assert!(file.warning.is_none(), "{:?}", file.warning);
         })
         .unwrap();
         let mut archive = zip::ZipArchive::new(std::fs::File::open(&output).unwrap()).unwrap();
@@ -288,18 +290,18 @@ fn a_wheel_comes_out_valid() {
 }
 
 #[test]
-fn a_signed_file_is_left_as_it_is_with_the_reason() {
+fn a_signed_file_is_not_changed_and_the_reason_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let (input, output) = (directory.path().join("in.so"), directory.path().join("out.so"));
     let mut bytes = large_library();
     bytes.extend(b"~Module signature appended~\n");
     std::fs::write(&input, &bytes).unwrap();
-    let reports = slim_all(&input, Output::To(&output)).unwrap();
-    assert!(reports[0].refused.as_ref().unwrap().contains("signed"));
+    let reports = slim_all(&input, SlimOutput::To(&output)).unwrap();
+    assert!(reports[0].warning.as_ref().unwrap().contains("signed"));
     assert!(std::fs::read(&output).unwrap() == bytes);
 }
 
-/// A directory with a library, a link to it, a second name of it, a link that leads out, and a file outside.
+/// A directory with a library, a symlink and a hard link to it, a symlink to the outside, and a file outside.
 fn linked_tree() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     fs::create_dir(root.path().join("in")).unwrap();
@@ -312,12 +314,12 @@ fn linked_tree() -> tempfile::TempDir {
 }
 
 #[test]
-fn in_place_links_stay_links_and_nothing_outside_is_touched() {
+fn in_place_symlinks_are_kept_and_nothing_outside_is_changed() {
     let root = linked_tree();
     let tree = root.path().join("in");
-    let reports = slim_all(&tree, Output::InPlace).unwrap();
+    let reports = slim_all(&tree, SlimOutput::InPlace).unwrap();
     assert_eq!(reports.len(), 1, "one file, though it has two names and a link: {reports:?}");
-    assert!(reports[0].refused.is_none(), "{:?}", reports[0].refused);
+    assert!(reports[0].warning.is_none(), "{:?}", reports[0].warning);
     assert_eq!(fs::read_link(tree.join("libcode.so")).unwrap(), Path::new("libcode.so.1"));
     assert_eq!(fs::read_link(tree.join("out.so")).unwrap(), Path::new("../outside.so"));
     assert!(fs::read(root.path().join("outside.so")).unwrap() == large_library());
@@ -331,8 +333,8 @@ fn in_place_links_stay_links_and_nothing_outside_is_touched() {
 fn in_place_a_hard_link_outside_of_the_input_is_reported() {
     let root = linked_tree();
     fs::hard_link(root.path().join("in/libcode.so.1"), root.path().join("elsewhere.so")).unwrap();
-    let reports = slim_all(&root.path().join("in"), Output::InPlace).unwrap();
-    let warning = reports[0].refused.as_ref().unwrap();
+    let reports = slim_all(&root.path().join("in"), SlimOutput::InPlace).unwrap();
+    let warning = reports[0].warning.as_ref().unwrap();
     assert!(
         warning.contains("1 hard link(s) to this file outside of the input keep the old content"),
         "{warning}"
@@ -341,27 +343,27 @@ fn in_place_a_hard_link_outside_of_the_input_is_reported() {
 }
 
 #[test]
-fn a_named_link_stands_for_the_file_it_leads_to() {
+fn a_named_symlink_stands_for_its_target() {
     let root = linked_tree();
     let link = root.path().join("in/libcode.so");
     let output = root.path().join("slim.so");
-    slim_all(&link, Output::To(&output)).unwrap();
+    slim_all(&link, SlimOutput::To(&output)).unwrap();
     assert!(fs::symlink_metadata(&output).unwrap().is_file());
-    slim_all(&link, Output::InPlace).unwrap();
+    slim_all(&link, SlimOutput::InPlace).unwrap();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert!(fs::read(&link).unwrap() == fs::read(&output).unwrap());
 }
 
 #[test]
-fn a_copied_directory_keeps_hard_links_and_skips_what_is_not_a_file() {
+fn a_copied_directory_keeps_hard_links_and_skips_special_files() {
     let root = linked_tree();
     let tree = root.path().join("in");
     let status = std::process::Command::new("mkfifo").arg(tree.join("pipe")).status().unwrap();
     assert!(status.success());
     let output = root.path().join("new/out");
-    let reports = slim_all(&tree, Output::To(&output)).unwrap();
+    let reports = slim_all(&tree, SlimOutput::To(&output)).unwrap();
     let skipped: Vec<_> = reports.iter().filter(|file| file.path.ends_with("pipe")).collect();
-    assert!(skipped[0].refused.as_ref().unwrap().contains("not copied: it is a FIFO"), "{skipped:?}");
+    assert!(skipped[0].warning.as_ref().unwrap().contains("not copied: a FIFO"), "{skipped:?}");
     let inode = |name: &str| fs::metadata(output.join(name)).unwrap().ino();
     assert_eq!(inode("libcode.so.1"), inode("same.so"));
     assert!(!output.join("pipe").exists());
@@ -369,38 +371,39 @@ fn a_copied_directory_keeps_hard_links_and_skips_what_is_not_a_file() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_whole_is_not_written_at_all() {
+fn a_directory_is_written_completely_or_not_at_all() {
     let root = linked_tree();
     let tree = root.path().join("in");
     let output = root.path().join("out");
     fs::write(tree.join("zz.whl"), b"PK\x03\x04 and nothing of a zip file").unwrap();
-    let error = slim_all(&tree, Output::To(&output)).unwrap_err();
+    let error = slim_all(&tree, SlimOutput::To(&output)).unwrap_err();
     assert!(matches!(&error, SlimError::Read { path, .. } if path.ends_with("zz.whl")), "{error:?}");
     assert!(!output.exists());
     fs::remove_file(tree.join("zz.whl")).unwrap();
     fs::create_dir(&output).unwrap();
     fs::write(output.join("theirs"), "kept").unwrap();
-    assert!(matches!(slim_all(&tree, Output::To(&output)), Err(SlimError::OutputNotEmpty { .. })));
+    assert!(matches!(slim_all(&tree, SlimOutput::To(&output)), Err(SlimError::OutputNotEmpty { .. })));
     for inside in ["new", "not/there/yet"] {
-        let error = slim_all(&tree, Output::To(&tree.join(inside))).unwrap_err();
+        let error = slim_all(&tree, SlimOutput::To(&tree.join(inside))).unwrap_err();
         assert!(matches!(error, SlimError::OutputInside { .. }), "{inside}: {error:?}");
     }
 }
 
 #[test]
-fn a_target_that_nothing_runs_on_stops_before_anything_is_written() {
+fn a_target_without_code_stops_before_anything_is_written() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("code.so");
     fs::write(&file, large_library()).unwrap();
-    let cards = [75, 37];
-    let job = Job {
+    let gpus = [75, 37];
+    let job = SlimJob {
         targets: 2,
-        rank: &|target, code| rank_on(code, cards[target]),
-        cards: 0,
-        loads: &|_, _| false,
+        rank: &|target, code| rank_on(code, gpus[target]),
+        gpus: 0,
+        can_load: &|_, _| false,
         compact: false,
     };
-    for output in [Output::InPlace, Output::DryRun, Output::To(&directory.path().join("out.so"))] {
+    for output in [SlimOutput::InPlace, SlimOutput::DryRun, SlimOutput::To(&directory.path().join("out.so"))]
+    {
         let error = slim(&file, output, &job, &mut |_| panic!("nothing is reported")).unwrap_err();
         assert!(matches!(error, SlimError::NoCode { target: 1 }), "{error:?}");
     }

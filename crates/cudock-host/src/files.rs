@@ -2,25 +2,25 @@ use std::path::Path;
 
 use crate::root::Root;
 
-/// A file system that can be asked: a machine's, a directory tree's or an image's. Paths begin with a slash.
+/// A file system to read: of a machine, a directory tree or an image. Paths start with a slash.
 pub trait Files {
-    /// A file's text.
+    /// The text of a file.
     fn text(&self, path: &str) -> Option<String>;
     /// The names in a directory, sorted.
     fn names(&self, path: &str) -> Vec<String>;
-    /// Where a path leads when its links are followed; none if nowhere.
+    /// The path with all symlinks resolved; none if it does not exist.
     fn real(&self, path: &str) -> Option<String>;
     /// Whether it is a directory.
     fn is_dir(&self, path: &str) -> bool;
-    /// Whether it is a file that may be run.
+    /// Whether it is an executable file.
     fn is_program(&self, path: &str) -> bool;
 
-    /// Whether there is something.
+    /// Whether the path exists.
     fn exists(&self, path: &str) -> bool {
         self.real(path).is_some()
     }
 
-    /// A file's first line.
+    /// The first line of a file.
     fn line(&self, path: &str) -> Option<String> {
         Some(self.text(path)?.lines().next()?.trim().to_owned())
     }

@@ -1,4 +1,4 @@
-//! What a machine or container says about its GPU stack, before anyone judges it.
+//! The GPU stack of a machine or container as plain data, without judgment.
 
 use std::collections::BTreeMap;
 
@@ -6,46 +6,46 @@ use cudock_facts::version::{Capability, CudaVersion, DriverVersion};
 use pep440_rs::Version;
 use serde::{Deserialize, Serialize};
 
-/// Everything that was read.
+/// Everything that a probe reads.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Host {
-    /// What kind of place this is.
-    pub surroundings: Surroundings,
-    /// Variables that steer CUDA, NVIDIA's runtime and Python, as far as they are set.
+    /// Operating system, architecture and container.
+    #[serde(rename = "surroundings")]
+    pub system: SystemInfo,
+    /// Environment variables that affect CUDA, NVIDIA's container runtime and Python.
     pub environment: BTreeMap<String, String>,
     /// GPUs and `NVSwitches` on the PCI bus.
     pub pci: Vec<PciDevice>,
-    /// The kernel's side of the driver.
+    /// The kernel part of the driver.
     pub kernel: KernelDriver,
     /// Device nodes.
-    pub nodes: Vec<Node>,
-    /// Copies of the driver's libraries, in the order in which the loader would find them; those it would not
-    /// find come last.
+    pub nodes: Vec<DeviceNode>,
+    /// Copies of the driver's libraries, in the order in which the loader finds them; those it does not find come last.
     pub libraries: Vec<DriverLibrary>,
     /// Whether the loader's cache lists the driver's libraries; none if there is no readable cache.
     pub loader_cache: Option<LoaderCache>,
-    /// What NVML answered.
-    pub nvml: NvmlAnswer,
+    /// The result of querying NVML.
+    pub nvml: NvmlResult,
     /// CUDA toolkits.
     pub toolkits: Vec<CudaToolkit>,
     /// Container engines and NVIDIA's toolkit for them.
     pub containers: Containers,
-    /// The Python environment a program started here would run in.
+    /// The Python environment of programs started here.
     pub python: Option<PythonEnvironment>,
-    /// Run-time libraries of CUDA that the loader would find, by SONAME.
+    /// CUDA runtime libraries that the loader finds, by SONAME.
     pub cuda_libraries: BTreeMap<String, String>,
 }
 
-/// What kind of place this is.
+/// Operating system, architecture and container.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Surroundings {
+pub struct SystemInfo {
     /// "Ubuntu 24.04.3 LTS"
     pub os: Option<String>,
-    /// The kernel's release.
+    /// The kernel release.
     pub kernel: Option<String>,
     /// `x86_64` or aarch64.
     pub cpu_arch: String,
-    /// What made this a container, such as `/.dockerenv`.
+    /// The path that identifies a container, such as `/.dockerenv`.
     pub container: Option<String>,
     /// Whether this is WSL2.
     pub wsl: bool,
@@ -54,51 +54,51 @@ pub struct Surroundings {
 /// A device on the PCI bus.
 #[derive(Debug, Clone, Serialize)]
 pub struct PciDevice {
-    /// 0000:00:06.0
+    /// `0000:00:06.0`
     pub address: String,
-    /// 0x10de is NVIDIA.
+    /// The vendor id; 0x10de is NVIDIA.
     pub vendor: u16,
-    /// The model.
+    /// The device id.
     pub device: u16,
-    /// What kind of device it is, in three bytes.
+    /// The PCI class code.
     pub class: u32,
-    /// The kernel driver that holds it.
+    /// The kernel driver it is bound to.
     pub driver: Option<String>,
 }
 
-/// NVIDIA's number on the PCI bus.
+/// The PCI vendor id of NVIDIA.
 pub const NVIDIA: u16 = 0x10de;
-/// AMD's number on the PCI bus.
+/// The PCI vendor id of AMD.
 pub const AMD: u16 = 0x1002;
 
 impl PciDevice {
-    /// Whether it is a GPU: a display controller, or a processing accelerator as AMD's are.
+    /// Whether it is a GPU: a display controller, or a processing accelerator from AMD.
     pub fn is_gpu(&self) -> bool {
         self.class >> 16 == 0x03 || (self.vendor == AMD && self.class >> 16 == 0x12)
     }
 
-    /// Whether it is an NVIDIA `NVSwitch`: a bridge of the kind "other".
+    /// Whether it is an NVIDIA `NVSwitch`: a bridge of class "other".
     pub fn is_nvswitch(&self) -> bool {
         self.vendor == NVIDIA && self.class >> 8 == 0x0680
     }
 }
 
-/// The kernel's side of the driver.
+/// The kernel part of the driver.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct KernelDriver {
     /// From `/proc/driver/nvidia/version`.
     pub proc_version: Option<DriverVersion>,
     /// From `/sys/module/nvidia/version`.
     pub sys_version: Option<DriverVersion>,
-    /// Whether the loaded module is the open one.
+    /// Whether the open kernel module is loaded.
     pub open: Option<bool>,
-    /// Loaded modules that matter: nvidia, `nvidia_uvm`, nouveau …
+    /// Relevant loaded modules: nvidia, `nvidia_uvm`, nouveau …
     pub modules: Vec<String>,
-    /// Cards the module has taken, from `/proc/driver/nvidia/gpus`.
+    /// GPUs of the module, from `/proc/driver/nvidia/gpus`.
     pub gpus: Vec<KernelGpu>,
-    /// Whether there is an `nvidia-modprobe`, which loads modules and makes nodes when a program first needs them.
+    /// Whether `nvidia-modprobe` is installed, which loads modules and creates device nodes on demand.
     pub makes_nodes: bool,
-    /// Whether a fabric manager runs, where that could be told.
+    /// Whether a fabric manager runs, if known.
     pub fabric_manager: Option<bool>,
 }
 
@@ -114,197 +114,199 @@ impl KernelDriver {
     }
 }
 
-/// A card as the kernel module sees it.
+/// A GPU as seen by the kernel module.
 #[derive(Debug, Clone, Serialize)]
 pub struct KernelGpu {
-    /// Its PCI address.
+    /// The PCI address.
     pub address: String,
-    /// NVIDIA H200
+    /// `NVIDIA H200`
     pub model: Option<String>,
-    /// The number in `/dev/nvidia0`.
+    /// The minor number, as in `/dev/nvidia0`.
     pub minor: Option<u32>,
 }
 
 /// A device node.
 #[derive(Debug, Clone, Serialize)]
-pub struct Node {
+pub struct DeviceNode {
     /// `/dev/nvidia0`
     pub path: String,
     /// Permission bits.
     pub mode: u32,
-    /// Whether it is a device; none in a tree, where nodes may have become files.
+    /// Whether it is a device; none in a directory tree, which may contain files instead.
     pub is_device: Option<bool>,
-    /// Whether this user may read and write it; none where that could not be told.
+    /// Whether this user may read and write it, if known.
     pub usable: Option<bool>,
 }
 
 /// A copy of one of the driver's libraries.
 #[derive(Debug, Clone, Serialize)]
 pub struct DriverLibrary {
-    /// libcuda.so.1
+    /// `libcuda.so.1`
     pub name: String,
-    /// Where it is.
+    /// The path.
     pub path: String,
-    /// Where its links lead; none if they lead nowhere.
+    /// The path with symlinks resolved; none if dangling.
     pub real_path: Option<String>,
-    /// Its size.
+    /// The size.
     pub size: u64,
-    /// The version in its name.
+    /// The version in its file name.
     pub version: Option<DriverVersion>,
-    /// What it is.
+    /// The kind of copy.
     pub kind: LibraryKind,
-    /// How the loader comes to it.
+    /// How the loader finds it.
     pub found_by: FoundBy,
 }
 
-/// What a driver library is.
+/// The kind of a driver library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LibraryKind {
-    /// The driver's own.
+    /// The driver's own library.
     Driver,
     /// From a cuda-compat package.
     Compat,
-    /// A toolkit's stub: for linking, never for running.
+    /// A stub of a toolkit: for linking only.
     Stub,
-    /// Zero bytes, as containers committed to an image leave them.
+    /// An empty file, as left in images committed from GPU containers.
     Empty,
-    /// A link that leads nowhere.
+    /// A dangling symlink.
     Dangling,
 }
 
-/// How the loader comes to a library.
+/// How the loader finds a library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FoundBy {
-    /// `LD_LIBRARY_PATH`.
+    /// Through `LD_LIBRARY_PATH`.
     LibraryPath,
-    /// The directories of `/etc/ld.so.conf`, through its cache.
+    /// Through `/etc/ld.so.conf` and its cache.
     Configuration,
-    /// The directories it always searches.
+    /// In the default directories.
     Default,
-    /// Not at all.
+    /// Not searched.
     NotSearched,
 }
 
-/// What the loader's cache lists.
+/// The libraries in the loader's cache.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct LoaderCache {
-    /// libcuda.so.1
+    /// Whether it lists `libcuda.so.1`.
     pub libcuda: bool,
-    /// libnvidia-ml.so.1
+    /// Whether it lists `libnvidia-ml.so.1`.
     pub nvml: bool,
 }
 
-/// What NVML answered.
+/// The result of querying NVML.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum NvmlAnswer {
-    /// It was not asked: a directory tree has no driver.
+pub enum NvmlResult {
+    /// Not queried: a directory tree has no driver.
     #[default]
-    NotAsked,
-    /// It could not be asked, or said no.
+    #[serde(rename = "not-asked")]
+    NotQueried,
+    /// The query failed.
     Failed(String),
-    /// It answered.
-    Answered(NvmlReport),
+    /// The report.
+    #[serde(rename = "answered")]
+    Report(NvmlReport),
 }
 
-/// NVML's report.
+/// The report of NVML.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NvmlReport {
-    /// The driver's version.
+    /// The driver version.
     pub driver: DriverVersion,
-    /// The CUDA version it carries.
+    /// The CUDA version that the driver supports.
     pub cuda: Option<CudaVersion>,
-    /// The cards it sees.
+    /// The GPUs.
     pub gpus: Vec<NvmlGpu>,
 }
 
-/// A card as NVML sees it.
+/// A GPU as seen by NVML.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NvmlGpu {
-    /// NVIDIA H200
+    /// `NVIDIA H200`
     pub name: String,
-    /// Its compute capability.
+    /// The compute capability.
     pub capability: Option<Capability>,
-    /// What `CUDA_VISIBLE_DEVICES` may call it.
+    /// The UUID, which can be used in `CUDA_VISIBLE_DEVICES`.
     #[serde(default)]
     pub uuid: Option<String>,
     /// Memory in bytes.
     pub memory_total: Option<u64>,
-    /// Memory in use.
+    /// Used memory in bytes.
     pub memory_used: Option<u64>,
     /// Persistence mode.
     pub persistence: Option<bool>,
     /// MIG mode.
     pub mig: Option<bool>,
-    /// How many MIG devices there are.
+    /// The number of MIG devices.
     pub mig_devices: Option<u32>,
-    /// Whether compute is open to all, to one process, or to none.
+    /// The compute mode: default, exclusive or prohibited.
     pub compute_mode: Option<String>,
 }
 
 /// A CUDA toolkit on disk.
 #[derive(Debug, Clone, Serialize)]
 pub struct CudaToolkit {
-    /// /usr/local/cuda-12.4
+    /// `/usr/local/cuda-12.4`
     pub path: String,
-    /// Its version.
+    /// The version.
     pub version: Option<CudaVersion>,
-    /// Whether it has a compiler.
+    /// Whether it includes `nvcc`.
     pub nvcc: bool,
-    /// The version of the cuda-compat libcuda beside it.
+    /// The version of the libcuda in its cuda-compat directory.
     pub compat: Option<DriverVersion>,
 }
 
 /// Container engines and NVIDIA's toolkit for them.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Containers {
-    /// Programs of the NVIDIA Container Toolkit, by name, and where they are.
+    /// Programs of the NVIDIA Container Toolkit, with their paths.
     pub toolkit: BTreeMap<String, String>,
-    /// Its version, from the package database.
+    /// The toolkit's version, from the package database.
     pub toolkit_version: Option<String>,
-    /// Docker, containerd and podman, as far as they are installed.
-    pub engines: Vec<Engine>,
+    /// Installed engines: docker, containerd and podman.
+    pub engines: Vec<ContainerEngine>,
     /// CDI specifications.
     pub cdi: Vec<CdiSpec>,
-    /// Whether systemd runs the control groups.
+    /// Whether systemd manages cgroups.
     pub systemd: bool,
     /// "v1", "v2" or "hybrid".
     pub cgroup: Option<String>,
-    /// Whether `/dev/char` has links for the GPU nodes, without which a systemd reload takes GPUs away.
+    /// Whether `/dev/char` has links to the GPU's device nodes. Without them, a systemd reload revokes GPU access.
     pub dev_char_links: Option<bool>,
 }
 
 /// A container engine.
 #[derive(Debug, Clone, Serialize)]
-pub struct Engine {
-    /// docker, containerd, podman
+pub struct ContainerEngine {
+    /// `docker`, `containerd`, `podman`
     pub name: String,
-    /// The file it is configured by.
+    /// The configuration file.
     pub config: Option<String>,
-    /// Why that file cannot be used.
+    /// Why the configuration file is invalid.
     pub config_error: Option<String>,
     /// Whether NVIDIA's runtime is configured.
     pub nvidia_runtime: bool,
-    /// Whether CDI is switched on, where that needs a switch.
+    /// Whether CDI is enabled, if it must be.
     pub cdi: Option<bool>,
-    /// Whether it is told to leave control groups to itself rather than to systemd.
+    /// Whether it uses the cgroupfs driver instead of systemd's.
     pub cgroupfs: bool,
 }
 
 /// A CDI specification.
 #[derive(Debug, Clone, Serialize)]
 pub struct CdiSpec {
-    /// /etc/cdi/nvidia.yaml
+    /// `/etc/cdi/nvidia.yaml`
     pub path: String,
-    /// nvidia.com/gpu
+    /// `nvidia.com/gpu`
     pub kind: Option<String>,
-    /// Why it cannot be used.
+    /// Why it is invalid.
     pub error: Option<String>,
-    /// Device names in it.
+    /// The names of its devices.
     pub devices: Vec<String>,
-    /// Files it mounts that do not exist.
+    /// Host files in it that do not exist.
     pub missing: Vec<String>,
     /// The driver version in its file names.
     pub driver: Option<DriverVersion>,
@@ -313,22 +315,22 @@ pub struct CdiSpec {
 /// A Python environment.
 #[derive(Debug, Clone, Serialize)]
 pub struct PythonEnvironment {
-    /// /opt/venv
+    /// `/opt/venv`
     pub prefix: String,
     /// How it was found: `VIRTUAL_ENV`, `CONDA_PREFIX` or `PATH`.
     pub found_by: String,
-    /// Where its packages are.
+    /// The package directories.
     pub site_packages: Vec<String>,
-    /// Distributions that matter for GPUs.
+    /// Distributions relevant for GPUs.
     pub distributions: Vec<Distribution>,
-    /// SONAMEs of libraries inside NVIDIA's wheels.
+    /// SONAMEs of libraries in NVIDIA's wheels.
     pub wheel_libraries: Vec<String>,
-    /// What torch says of its own build.
+    /// The build information of torch.
     pub torch: Option<TorchBuildInfo>,
 }
 
 impl PythonEnvironment {
-    /// An installed distribution, by its normalised name.
+    /// An installed distribution by normalized name.
     pub fn get(&self, name: &str) -> Option<&Distribution> {
         self.distributions.iter().find(|distribution| distribution.name == name)
     }
@@ -337,31 +339,31 @@ impl PythonEnvironment {
 /// An installed Python distribution.
 #[derive(Debug, Clone, Serialize)]
 pub struct Distribution {
-    /// Its name, in lower case with dashes.
+    /// The normalized name.
     pub name: String,
-    /// Its version.
+    /// The version.
     pub version: Version,
-    /// Where its metadata is.
+    /// The path of its metadata.
     pub path: String,
-    /// What it requires, without extras: names and exact versions.
+    /// Its requirements without extras.
     pub requires: Vec<Requirement>,
 }
 
-/// What a distribution requires.
+/// A requirement of a distribution.
 #[derive(Debug, Clone, Serialize)]
 pub struct Requirement {
-    /// The normalised name.
+    /// The normalized name.
     pub name: String,
-    /// The version, where it is pinned to one.
+    /// The version, if pinned with `==`.
     pub exactly: Option<Version>,
 }
 
-/// What `torch/version.py` says.
+/// The contents of `torch/version.py`.
 #[derive(Debug, Clone, Serialize)]
 pub struct TorchBuildInfo {
-    /// 2.11.0+cu130
+    /// `2.11.0+cu130`
     pub version: Version,
-    /// The CUDA it was built for; none is a CPU or `ROCm` build.
+    /// The CUDA version it was built for; none for CPU and `ROCm` builds.
     pub cuda: Option<CudaVersion>,
     /// The `ROCm` version.
     pub hip: Option<String>,

@@ -1,28 +1,28 @@
-//! The loader's cache, `/etc/ld.so.cache`: which libraries it would find without searching.
+//! Reads the loader's cache, `/etc/ld.so.cache`.
 
-/// The header of the format glibc has written since 1999, alone or behind the older one.
+/// The magic of the format that glibc has used since 1999, alone or after the older format.
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 const HEADER: usize = 48;
 const ENTRY: usize = 24;
 
-/// A library the loader knows.
+/// A cached library.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cached<'a> {
-    /// libcuda.so.1
+pub struct CacheEntry<'a> {
+    /// `libcuda.so.1`
     pub name: &'a str,
 }
 
-/// The entries of a cache; none if the bytes are not one. Entries that point outside the file are left out.
-pub fn parse(bytes: &[u8]) -> Option<Vec<Cached<'_>>> {
+/// The entries of a cache; none if the bytes are not a cache. Entries that point outside the file are skipped.
+pub fn parse(bytes: &[u8]) -> Option<Vec<CacheEntry<'_>>> {
     let start = bytes.windows(MAGIC.len()).position(|window| window == MAGIC)?;
     let cache = bytes.get(start..)?;
     let count = number(cache, MAGIC.len())?;
     let entries = cache.get(HEADER..)?.chunks_exact(ENTRY).take(count);
-    // A count beyond the file's end would read strings as entries.
+    // A count beyond the end of the file would read strings as entries.
     if count > cache.len() / ENTRY {
         return None;
     }
-    Some(entries.filter_map(|entry| Some(Cached { name: text(cache, number(entry, 4)?)? })).collect())
+    Some(entries.filter_map(|entry| Some(CacheEntry { name: text(cache, number(entry, 4)?)? })).collect())
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<usize> {
@@ -42,7 +42,7 @@ mod tests {
 
     use super::*;
 
-    /// A cache with these libraries, as ldconfig would write it.
+    /// A cache with these libraries, in the format of ldconfig.
     fn cache_with(names: &[&str]) -> Vec<u8> {
         let count = u32::try_from(names.len()).unwrap();
         let mut bytes = MAGIC.to_vec();
@@ -63,14 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_a_cache_are_read() {
+    fn names_are_read() {
         let bytes = cache_with(&["libcuda.so.1", "libc.so.6"]);
         let names: Vec<&str> = parse(&bytes).unwrap().iter().map(|cached| cached.name).collect();
         assert_eq!(names, ["libcuda.so.1", "libc.so.6"]);
     }
 
     #[test]
-    fn this_machines_cache_lists_the_c_library() {
+    fn the_cache_of_this_machine_lists_the_c_library() {
         let Ok(bytes) = std::fs::read("/etc/ld.so.cache") else {
             cudock_testkit::missing("ld-cache", "this machine has no /etc/ld.so.cache");
             return;
@@ -80,15 +80,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        fn no_input_causes_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             parse(&bytes);
         }
 
         #[test]
-        fn no_damage_makes_it_panic(at in 0..200_usize, byte: u8, cut in 0..200_usize) {
+        fn no_corruption_causes_a_panic(at in 0..200_usize, byte: u8, cut in 0..200_usize) {
             let mut bytes = cache_with(&["libcuda.so.1", "libnvidia-ml.so.1", "libc.so.6"]);
-            if let Some(place) = bytes.get_mut(at) {
-                *place = byte;
+            if let Some(target) = bytes.get_mut(at) {
+                *target = byte;
             }
             bytes.truncate(bytes.len().saturating_sub(cut));
             parse(&bytes);

@@ -1,10 +1,9 @@
-//! The GPU stack of a machine or a container: read as plain data, then judged.
+//! Reads and diagnoses the GPU stack of a machine or a container.
 //!
-//! A GPU goes missing between a kernel module, device nodes, driver libraries, a container toolkit and a
-//! framework's wheel, and each of these has an opinion of its own. [`probe`] reads what all of them say, from the
-//! machine it runs on or from a directory tree; [`checks`] holds that against the fact tables and says what is
-//! wrong and what to do. Reading decides nothing and judging touches nothing, so every judgement can be tested
-//! without a GPU.
+//! GPU access can break in the kernel module, device nodes, driver libraries, the container toolkit or a framework's wheel.
+//! [`probe`] reads the state of all of them, from the running machine or from a directory tree; [`checks`] compares it with
+//! the fact tables and reports what is wrong and how to fix it. Probing does not judge and checks do no I/O, so that every
+//! check can be tested without a GPU.
 
 pub mod checks;
 mod files;
@@ -18,7 +17,7 @@ pub mod probe;
 pub mod python;
 mod root;
 
-pub use checks::{Area, Check, Diagnosis, FrameworkReport, GpuReport, Status, Verdict, examine};
+pub use checks::{Area, Check, CheckStatus, Diagnosis, FrameworkReport, GpuReport, Verdict, examine};
 pub use files::Files;
 pub use host::Host;
 pub use root::{Root, RootError};

@@ -1,4 +1,4 @@
-//! Where the dynamic loader looks.
+//! The search path of the dynamic loader.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use crate::files::Files;
 use crate::host::FoundBy;
 use crate::python::paths_of;
 
-/// Where drivers are put that the loader does not search unless told: cloud hosts, driver containers, Nix, WSL2.
-const ODD_PLACES: [&str; 9] = [
+/// Directories with drivers that the loader does not search by default: cloud hosts, driver containers, Nix, WSL2.
+const UNSEARCHED_DIRECTORIES: [&str; 9] = [
     "/usr/local/nvidia/lib64",
     "/usr/local/nvidia/lib",
     "/usr/lib/wsl/lib",
@@ -19,19 +19,19 @@ const ODD_PLACES: [&str; 9] = [
     "/opt/nvidia/lib64",
 ];
 
-/// How deep configuration files may include each other.
+/// The limit of nested includes.
 const MAX_INCLUDES: usize = 8;
 
-/// A directory with libraries, and how the loader comes to it.
+/// A library directory, and how the loader finds it.
 #[derive(Debug, Clone)]
 pub struct Directory {
-    /// /usr/lib/x86_64-linux-gnu
+    /// `/usr/lib/x86_64-linux-gnu`
     pub path: String,
-    /// How the loader comes to it.
+    /// How the loader finds it.
     pub found_by: FoundBy,
 }
 
-/// The directories the loader searches, in its order, and then those it does not.
+/// The directories that the loader searches, in order, followed by known ones that it does not search.
 pub fn directories(
     files: &dyn Files,
     environment: &BTreeMap<String, String>,
@@ -60,13 +60,13 @@ pub fn directories(
     ] {
         add(path.to_owned(), FoundBy::Default);
     }
-    for path in ODD_PLACES {
+    for path in UNSEARCHED_DIRECTORIES {
         add(path.to_owned(), FoundBy::NotSearched);
     }
     directories
 }
 
-/// The directories of `ld.so.conf`, with the files it includes.
+/// The directories of `ld.so.conf`, with included files.
 fn configured(files: &dyn Files, file: &str, depth: usize) -> Vec<String> {
     let text = files.text(file).unwrap_or_default();
     let mut directories = Vec::new();
@@ -85,7 +85,7 @@ fn configured(files: &dyn Files, file: &str, depth: usize) -> Vec<String> {
     directories
 }
 
-/// The files of a pattern whose last part may hold one star, which is all that is ever written there.
+/// The files that match a pattern. Only one star in the last component is supported, which is all that is used.
 fn matching(files: &dyn Files, pattern: &str) -> Vec<String> {
     let pattern = if pattern.starts_with('/') { pattern.to_owned() } else { format!("/etc/{pattern}") };
     let Some((directory, name)) = pattern.rsplit_once('/') else { return Vec::new() };

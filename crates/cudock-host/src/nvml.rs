@@ -1,7 +1,6 @@
-//! What NVIDIA's management library says.
+//! Queries NVIDIA's management library.
 //!
-//! It is asked in a child process: a broken driver hangs or crashes whoever loads its libraries, and a doctor
-//! must outlive its patient.
+//! This happens in a child process, because a broken driver can hang or crash any process that loads its libraries.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -15,21 +14,21 @@ use nvml_wrapper::{Device, Nvml, cuda_driver_version_major, cuda_driver_version_
 
 use serde::{Deserialize, Serialize};
 
-use crate::host::{NvmlAnswer, NvmlGpu, NvmlReport};
+use crate::host::{NvmlGpu, NvmlReport, NvmlResult};
 
-/// How long the library may take. A host without persistence mode needs seconds for each GPU.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit. A host without persistence mode needs seconds for each GPU.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Asks in a child: `program` with `arguments` must print what [`ask_here`] answers, as JSON.
-pub fn ask_in_child(program: &Path, arguments: &[&OsStr]) -> NvmlAnswer {
+/// Queries in a child process: `program` with `arguments` must print the result of [`ask_here`] as JSON.
+pub fn query_in_child(program: &Path, arguments: &[&OsStr]) -> NvmlResult {
     match output_of(program, arguments) {
         Ok((answer, status)) => serde_json::from_str(&answer)
-            .unwrap_or_else(|_| NvmlAnswer::Failed(format!("the query ended without an answer ({status})"))),
-        Err(error) => NvmlAnswer::Failed(error),
+            .unwrap_or_else(|_| NvmlResult::Failed(format!("the query ended without a result ({status})"))),
+        Err(error) => NvmlResult::Failed(error),
     }
 }
 
-/// What a child wrote, and how it ended.
+/// The output and exit status of a child process.
 fn output_of(program: &Path, arguments: &[&OsStr]) -> Result<(String, ExitStatus), String> {
     let mut child = Command::new(program)
         .args(arguments)
@@ -38,16 +37,16 @@ fn output_of(program: &Path, arguments: &[&OsStr]) -> Result<(String, ExitStatus
         .stderr(Stdio::null())
         .spawn()
         .map_err(|error| format!("cannot start the query: {error}"))?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
             Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
             Ok(None) => {
-                // A process stuck in the driver may not even die; it is left to init then.
+                // A process stuck in the driver may not even be killable; then init reaps it.
                 child.kill().ok();
-                let seconds = PATIENCE.as_secs();
-                return Err(format!("no answer within {seconds} s: the driver hangs"));
+                let seconds = TIMEOUT.as_secs();
+                return Err(format!("timed out after {seconds} s: the driver hangs"));
             }
             Err(error) => return Err(format!("cannot wait for the query: {error}")),
         }
@@ -59,11 +58,11 @@ fn output_of(program: &Path, arguments: &[&OsStr]) -> Result<(String, ExitStatus
     Ok((answer, status))
 }
 
-/// Asks in this process, through the library at `path` or where the loader finds it.
-pub fn ask_here(path: Option<&OsStr>) -> NvmlAnswer {
+/// Queries in this process, with the library at `path` or the one the loader finds.
+pub fn query_here(path: Option<&OsStr>) -> NvmlResult {
     match report(path.unwrap_or(OsStr::new("libnvidia-ml.so.1"))) {
-        Ok(report) => NvmlAnswer::Answered(report),
-        Err(error) => NvmlAnswer::Failed(error),
+        Ok(report) => NvmlResult::Report(report),
+        Err(error) => NvmlResult::Failed(error),
     }
 }
 
@@ -109,77 +108,77 @@ fn mig_devices(device: &Device<'_>) -> Option<u32> {
     u32::try_from(there).ok()
 }
 
-/// How full and busy the GPUs are, asked for again and again through one open library.
-pub struct Gauges {
+/// Reads memory use and utilization of GPUs repeatedly, with one open library.
+pub struct GpuMonitor {
     nvml: Nvml,
 }
 
-/// A GPU at one moment.
+/// Memory use and utilization of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gauge {
-    /// Its number.
+pub struct GpuUsage {
+    /// The index.
     pub index: u32,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Bytes in use, by everybody.
+    /// Bytes used by all processes.
     pub memory_used: u64,
-    /// Bytes it has.
+    /// Total bytes.
     pub memory_total: u64,
-    /// Percent of the last moments in which a kernel ran.
-    pub utilisation_percent: Option<u32>,
+    /// The percentage of recent time in which a kernel ran.
+    pub utilization_percent: Option<u32>,
 }
 
-impl Gauges {
-    /// Opens the library; none where there is none. A broken driver may hang here.
+impl GpuMonitor {
+    /// Opens the library; none if it is missing. May hang with a broken driver.
     pub fn open() -> Option<Self> {
         let nvml = Nvml::builder().lib_path(OsStr::new("libnvidia-ml.so.1")).init().ok()?;
         Some(Self { nvml })
     }
 
     /// Reads all GPUs.
-    pub fn read(&self) -> Vec<Gauge> {
+    pub fn read(&self) -> Vec<GpuUsage> {
         let count = self.nvml.device_count().unwrap_or(0);
         (0..count)
             .filter_map(|index| {
                 let device = self.nvml.device_by_index(index).ok()?;
                 let memory = device.memory_info().ok()?;
-                Some(Gauge {
+                Some(GpuUsage {
                     index,
                     name: device.name().ok()?,
                     memory_used: memory.used,
                     memory_total: memory.total,
-                    utilisation_percent: device.utilization_rates().ok().map(|rates| rates.gpu),
+                    utilization_percent: device.utilization_rates().ok().map(|rates| rates.gpu),
                 })
             })
             .collect()
     }
 }
 
-/// A process on a GPU.
+/// A process that uses a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuProcess {
-    /// The GPU's number.
+    /// The index of the GPU.
     pub gpu: u32,
-    /// The process, as the host numbers it.
+    /// The process id on the host.
     pub pid: u32,
-    /// Percent of the last moments in which its kernels ran; none where the driver does not tell.
+    /// The percentage of recent time in which its kernels ran, if known.
     pub percent: Option<u32>,
-    /// Bytes of GPU memory it holds; none where the driver does not tell.
+    /// Bytes of GPU memory in use, if known.
     pub memory_bytes: Option<u64>,
 }
 
-/// How far back the driver's samples of utilization count.
+/// The age limit of utilization samples.
 const RECENT: Duration = Duration::from_secs(2);
 
-/// The processes on all GPUs, asked for in a child: `program` with `arguments` must print what [`processes_here`]
-/// answers, as JSON.
+/// The processes on all GPUs, queried in a child process: `program` with `arguments` must print the result of
+/// [`processes_here`] as JSON.
 pub fn processes_in_child(program: &Path, arguments: &[&OsStr]) -> Result<Vec<GpuProcess>, String> {
     let (answer, status) = output_of(program, arguments)?;
     serde_json::from_str::<Result<_, String>>(&answer)
-        .unwrap_or_else(|_| Err(format!("the query ended without an answer ({status})")))
+        .unwrap_or_else(|_| Err(format!("the query ended without a result ({status})")))
 }
 
-/// The processes on all GPUs, asked for in this process.
+/// The processes on all GPUs, queried in this process.
 pub fn processes_here(path: Option<&OsStr>) -> Result<Vec<GpuProcess>, String> {
     let library = path.unwrap_or(OsStr::new("libnvidia-ml.so.1"));
     let nvml = Nvml::builder().lib_path(library).init().map_err(|error| error.to_string())?;
@@ -196,7 +195,7 @@ pub fn processes_here(path: Option<&OsStr>) -> Result<Vec<GpuProcess>, String> {
 fn processes_of(gpu: u32, device: &Device<'_>) -> Vec<GpuProcess> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(RECENT);
     let since = u64::try_from(since.as_micros()).unwrap_or_default();
-    // An error says that there were no samples, as well as that the card has none: then nothing is known.
+    // The error for no samples is the same as for an unsupported GPU: then nothing is known.
     let samples = device.process_utilization_stats(since).ok();
     let percent = |pid: u32| {
         let of_pid = samples.as_ref()?.iter().filter(|sample| sample.pid == pid);

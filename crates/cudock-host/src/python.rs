@@ -1,4 +1,4 @@
-//! Python environments, read and not run.
+//! Reads Python environments without running Python.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use pep440_rs::Version;
 use crate::files::Files;
 use crate::host::{Distribution, PythonEnvironment, Requirement, TorchBuildInfo};
 
-/// Distributions that are looked at closely, besides `nvidia-*`, `jax-cuda*` and `cupy-*`.
+/// Relevant distributions, besides `nvidia-*`, `jax-cuda*` and `cupy-*`.
 const WATCHED: [&str; 14] = [
     "jax",
     "jaxlib",
@@ -26,14 +26,14 @@ const WATCHED: [&str; 14] = [
     "vllm",
 ];
 
-/// The environment that `python3` would run in, as the shell that started us has it.
+/// The environment that `python3` would run in.
 pub fn read(files: &dyn Files, environment: &BTreeMap<String, String>) -> Option<PythonEnvironment> {
     let (prefix, found_by) = prefix(files, environment)?;
     let site_packages = site_packages(files, &prefix);
     Some(at(files, prefix, found_by, site_packages))
 }
 
-/// The environment with these directories of packages.
+/// The environment with these package directories.
 pub fn at(
     files: &dyn Files,
     prefix: String,
@@ -44,7 +44,7 @@ pub fn at(
     for directory in &site_packages {
         for name in files.names(directory) {
             if let Some(found) = distribution(files, directory, &name) {
-                // The first on the path is the one Python imports.
+                // Python imports the first one on the path.
                 if !distributions.iter().any(|known| known.name == found.name) {
                     distributions.push(found);
                 }
@@ -72,11 +72,11 @@ pub fn at(
     }
 }
 
-/// `VIRTUAL_ENV` and `CONDA_PREFIX` say it outright; otherwise the `python3` that `PATH` leads to says it.
+/// The prefix, from `VIRTUAL_ENV` or `CONDA_PREFIX`, else from the `python3` in `PATH`.
 pub fn prefix(files: &dyn Files, environment: &BTreeMap<String, String>) -> Option<(String, &'static str)> {
     let on_path = paths_of(environment, "PATH");
     for variable in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
-        // An environment that is named but not on the path is not the one `python3` runs in.
+        // An environment that is not on the path is not the one `python3` runs in.
         let named = environment.get(variable).map(|path| path.trim_end_matches('/').to_owned());
         if let Some(prefix) = named.filter(|prefix| files.is_dir(prefix)) {
             let first = on_path.iter().position(|path| files.is_program(&format!("{path}/python3")));
@@ -90,7 +90,7 @@ pub fn prefix(files: &dyn Files, environment: &BTreeMap<String, String>) -> Opti
     if let Some(prefix) = pyenv(files, environment, &python) {
         return Some((prefix, "PATH"));
     }
-    // A virtual environment's own folder has the file; otherwise the links lead to the installation.
+    // A virtual environment has this file next to its links; otherwise the links lead to the installation.
     let own = python.rsplit_once("/bin/")?.0.to_owned();
     if files.exists(&format!("{own}/pyvenv.cfg")) {
         return Some((own, "PATH"));
@@ -100,7 +100,7 @@ pub fn prefix(files: &dyn Files, environment: &BTreeMap<String, String>) -> Opti
     Some((if prefix.is_empty() { "/usr".to_owned() } else { prefix.to_owned() }, "PATH"))
 }
 
-/// The directories of a variable such as `PATH`.
+/// The directories in a variable such as `PATH`.
 pub(crate) fn paths_of(environment: &BTreeMap<String, String>, variable: &str) -> Vec<String> {
     let value = environment.get(variable).map_or("", String::as_str);
     value
@@ -110,7 +110,7 @@ pub(crate) fn paths_of(environment: &BTreeMap<String, String>, variable: &str) -
         .collect()
 }
 
-/// Where a program would be found: in `PATH`, then where servers have theirs.
+/// Finds a program in `PATH`, then in the usual directories.
 pub fn program(files: &dyn Files, environment: &BTreeMap<String, String>, name: &str) -> Option<String> {
     let usual = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
     let directories = paths_of(environment, "PATH").into_iter().chain(usual.map(str::to_owned));
@@ -126,7 +126,7 @@ fn pyenv(files: &dyn Files, environment: &BTreeMap<String, String>, python: &str
     files.is_dir(&prefix).then_some(prefix)
 }
 
-/// The directories of packages of the environment below this prefix, in Python's order.
+/// The package directories of a prefix, in Python's order.
 pub fn site_packages(files: &dyn Files, prefix: &str) -> Vec<String> {
     let mut found = Vec::new();
     let libraries_of = |prefix: &str, found: &mut Vec<String>| {
@@ -146,7 +146,7 @@ pub fn site_packages(files: &dyn Files, prefix: &str) -> Vec<String> {
         }
     };
     libraries_of(prefix, &mut found);
-    // A virtual environment may look into the installation it was made from.
+    // A virtual environment may include the packages of its base installation.
     let config = files.text(&format!("{prefix}/pyvenv.cfg")).unwrap_or_default();
     let setting = |name: &str| {
         config
@@ -166,14 +166,14 @@ pub fn site_packages(files: &dyn Files, prefix: &str) -> Vec<String> {
     found
 }
 
-/// Whether a distribution matters for GPUs, by its normalised name.
+/// Whether a distribution is relevant for GPUs, by its normalized name.
 pub fn is_watched(name: &str) -> bool {
     WATCHED.contains(&name)
         || ["nvidia-", "jax-cuda", "cupy-", "tensorrt"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// A name as package indexes compare them.
-pub fn normalised(name: &str) -> String {
+/// Normalizes a name as package indexes do.
+pub fn normalized(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for c in name.chars() {
         match c {
@@ -185,14 +185,14 @@ pub fn normalised(name: &str) -> String {
     out
 }
 
-/// A distribution from its metadata folder; the name says whether it is worth opening.
-fn distribution(files: &dyn Files, directory: &str, folder: &str) -> Option<Distribution> {
-    let stem = folder.strip_suffix(".dist-info")?;
-    let name = normalised(stem.rsplit_once('-')?.0);
+/// Reads a distribution from its metadata directory, if the name is relevant.
+fn distribution(files: &dyn Files, directory: &str, directory: &str) -> Option<Distribution> {
+    let stem = directory.strip_suffix(".dist-info")?;
+    let name = normalized(stem.rsplit_once('-')?.0);
     if !is_watched(&name) {
         return None;
     }
-    let path = format!("{directory}/{folder}");
+    let path = format!("{directory}/{directory}");
     let metadata = files.text(&format!("{path}/METADATA"))?;
     let headers: Vec<(&str, &str)> = metadata
         .lines()
@@ -205,7 +205,7 @@ fn distribution(files: &dyn Files, directory: &str, folder: &str) -> Option<Dist
     Some(Distribution { name, version, path, requires: requires.collect() })
 }
 
-/// `nvidia-cudnn-cu12==9.1.0.70; platform_system == "Linux"` without its marker; none if an extra must ask for it.
+/// Parses `nvidia-cudnn-cu12==9.1.0.70; platform_system == "Linux"` without its marker; none if it belongs to an extra.
 pub fn requirement(text: &str) -> Option<Requirement> {
     let (what, marker) = text.split_once(';').unwrap_or((text, ""));
     if marker.contains("extra ==") || marker.contains("extra==") {
@@ -215,13 +215,13 @@ pub fn requirement(text: &str) -> Option<Requirement> {
     let end = what.find(|c: char| !(c.is_alphanumeric() || "-_.".contains(c))).unwrap_or(what.len());
     let (name, rest) = what.split_at(end);
     let exactly = rest.split_once("==").map(|(_, version)| version.trim_matches([' ', ')', '(']));
-    Some(Requirement { name: normalised(name), exactly: exactly.and_then(|version| version.parse().ok()) })
+    Some(Requirement { name: normalized(name), exactly: exactly.and_then(|version| version.parse().ok()) })
 }
 
-/// conda's record of a package. PyTorch's build string says what its version does not.
+/// Reads conda's record of a package.
 fn conda_package(files: &dyn Files, file: &str) -> Option<Distribution> {
     let name_of_file = file.rsplit('/').next()?.strip_suffix(".json")?;
-    let name = normalised(name_of_file.rsplitn(3, '-').nth(2)?);
+    let name = normalized(name_of_file.rsplitn(3, '-').nth(2)?);
     let name = if name == "pytorch" { "torch".to_owned() } else { name };
     if !is_watched(&name) {
         return None;
@@ -231,7 +231,7 @@ fn conda_package(files: &dyn Files, file: &str) -> Option<Distribution> {
     Some(Distribution { name, version, path: file.to_owned(), requires: Vec::new() })
 }
 
-/// What PyTorch says of its own build, read and not run.
+/// Reads the build information of PyTorch.
 fn torch_build(files: &dyn Files, directory: &str) -> Option<TorchBuildInfo> {
     let text = files.text(&format!("{directory}/torch/version.py"))?;
     // `cuda: Optional[str] = '13.0'` today, `cuda = '11.7'` in older releases.
@@ -250,7 +250,7 @@ fn torch_build(files: &dyn Files, directory: &str) -> Option<TorchBuildInfo> {
     })
 }
 
-/// SONAMEs in `nvidia/*/lib`, where NVIDIA's wheels put their libraries.
+/// SONAMEs in `nvidia/*/lib`, where NVIDIA's wheels have their libraries.
 fn wheel_libraries(files: &dyn Files, directory: &str) -> Vec<String> {
     let nvidia = format!("{directory}/nvidia");
     let components = files.names(&nvidia).into_iter();
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pinned_requirement_keeps_its_version_and_an_extra_is_left_out() {
+    fn a_pinned_requirement_keeps_its_version_and_extras_are_ignored() {
         let pinned = requirement("nvidia-cudnn-cu12 (==9.1.0.70) ; platform_system == \"Linux\"").unwrap();
         assert_eq!(
             (pinned.name.as_str(), pinned.exactly.unwrap().to_string()),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn names_compare_as_package_indexes_compare_them() {
-        assert_eq!(normalised("NVIDIA_cuda.Runtime"), "nvidia-cuda-runtime");
+    fn names_are_normalized_like_package_indexes_do() {
+        assert_eq!(normalized("NVIDIA_cuda.Runtime"), "nvidia-cuda-runtime");
     }
 }

@@ -1,37 +1,37 @@
-//! The file system below a root, seen as a program inside it would see it.
+//! The file system below a root directory, as a program inside it would see it.
 
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-/// No file that is read whole is larger.
+/// The largest file to read.
 const MAX_TEXT: u64 = 8 << 20;
 
-/// No directory that is listed has more entries.
+/// The most entries to list in a directory.
 const MAX_ENTRIES: usize = 100_000;
 
-/// As many links as the kernel follows.
+/// The number of symlinks that the kernel follows.
 const MAX_LINKS: usize = 40;
 
-/// Why a root cannot be looked at.
+/// An error while opening a root.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}", path.display())]
 pub struct RootError {
     /// The directory.
     pub path: PathBuf,
-    /// Why not.
+    /// The error.
     pub source: io::Error,
 }
 
-/// A directory that stands for `/`: links inside it, absolute ones too, lead to places inside it.
+/// A directory that represents `/`: all links inside it, even absolute ones, stay inside.
 #[derive(Debug, Clone)]
 pub struct Root {
     base: PathBuf,
     live: bool,
 }
 
-/// What `stat` says of a file.
+/// File metadata.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stat {
     pub(crate) size: u64,
@@ -47,25 +47,25 @@ impl Root {
         Self { base: PathBuf::from("/"), live: true }
     }
 
-    /// A directory tree, as `--root` names it.
+    /// A directory tree, as given by `--root`.
     pub fn tree(directory: &Path) -> Result<Self, RootError> {
-        let wrong = |source| RootError { path: directory.to_owned(), source };
-        let base = fs::canonicalize(directory).map_err(wrong)?;
-        fs::read_dir(&base).map_err(wrong)?;
+        let error = |source| RootError { path: directory.to_owned(), source };
+        let base = fs::canonicalize(directory).map_err(error)?;
+        fs::read_dir(&base).map_err(error)?;
         Ok(Self { base, live: false })
     }
 
-    /// Whether this is the machine itself, whose environment, devices and processes can be asked too.
+    /// Whether this is the machine itself, whose environment, devices and processes can be read too.
     pub fn is_live(&self) -> bool {
         self.live
     }
 
-    /// The directory on the machine.
+    /// The directory on this machine.
     pub fn base(&self) -> &Path {
         &self.base
     }
 
-    /// A path of the root with all links followed; none if something on the way is missing.
+    /// Resolves all symlinks of a path; none if a component does not exist.
     pub(crate) fn real(&self, path: &str) -> Option<PathBuf> {
         let mut todo: Vec<PathBuf> = vec![PathBuf::from(path)];
         let mut done = PathBuf::from("/");
@@ -77,14 +77,14 @@ impl Root {
                 Some(Component::Normal(name)) => {
                     todo.push(parts.as_path().to_owned());
                     let here = done.join(name);
-                    let outside = self.outside(&here);
-                    let metadata = fs::symlink_metadata(&outside).ok()?;
+                    let on_host = self.on_host(&here);
+                    let metadata = fs::symlink_metadata(&on_host).ok()?;
                     if metadata.is_symlink() {
                         links += 1;
                         if links > MAX_LINKS {
                             return None;
                         }
-                        todo.push(fs::read_link(&outside).ok()?);
+                        todo.push(fs::read_link(&on_host).ok()?);
                     } else {
                         done = here;
                     }
@@ -101,12 +101,12 @@ impl Root {
         Some(done)
     }
 
-    fn outside(&self, inside: &Path) -> PathBuf {
+    fn on_host(&self, inside: &Path) -> PathBuf {
         self.base.join(inside.strip_prefix("/").unwrap_or(inside))
     }
 
-    fn found(&self, path: &str) -> Option<PathBuf> {
-        self.real(path).map(|inside| self.outside(&inside))
+    fn host_path(&self, path: &str) -> Option<PathBuf> {
+        self.real(path).map(|inside| self.on_host(&inside))
     }
 
     pub(crate) fn exists(&self, path: &str) -> bool {
@@ -114,16 +114,16 @@ impl Root {
     }
 
     pub(crate) fn is_dir(&self, path: &str) -> bool {
-        self.found(path).is_some_and(|path| path.is_dir())
+        self.host_path(path).is_some_and(|path| path.is_dir())
     }
 
-    /// Whether there is a file that someone may execute.
+    /// Whether it is an executable file.
     pub(crate) fn is_program(&self, path: &str) -> bool {
         self.stat(path).is_some_and(|stat| stat.mode & 0o170_000 == 0o100_000 && stat.mode & 0o111 != 0)
     }
 
     pub(crate) fn stat(&self, path: &str) -> Option<Stat> {
-        let metadata = fs::metadata(self.found(path)?).ok()?;
+        let metadata = fs::metadata(self.host_path(path)?).ok()?;
         Some(Stat {
             size: metadata.len(),
             mode: metadata.mode(),
@@ -133,18 +133,18 @@ impl Root {
         })
     }
 
-    /// What a link says, as it is written.
+    /// The target of a symlink, as written.
     pub(crate) fn link(&self, path: &str) -> Option<String> {
         let path = Path::new(path);
         let parent = self.real(path.parent()?.to_str()?)?;
-        let target = fs::read_link(self.outside(&parent).join(path.file_name()?)).ok()?;
+        let target = fs::read_link(self.on_host(&parent).join(path.file_name()?)).ok()?;
         Some(target.to_string_lossy().into_owned())
     }
 
-    /// A file's bytes, if it is a plain file of a bounded size.
+    /// The contents of a regular file of limited size.
     pub(crate) fn bytes(&self, path: &str) -> Option<Vec<u8>> {
-        let path = self.found(path)?;
-        // Opening a FIFO would wait for someone who writes to it.
+        let path = self.host_path(path)?;
+        // Opening a FIFO would block.
         if !path.metadata().ok()?.is_file() {
             return None;
         }
@@ -157,12 +157,12 @@ impl Root {
         (read <= MAX_TEXT).then_some(bytes)
     }
 
-    /// A file's text; what is not UTF-8 in it is replaced.
+    /// The text of a file; invalid UTF-8 is replaced.
     pub(crate) fn text(&self, path: &str) -> Option<String> {
         self.bytes(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// A file's first line without blanks around it.
+    /// The trimmed first line of a file.
     pub(crate) fn line(&self, path: &str) -> Option<String> {
         let text = self.text(path)?;
         Some(text.lines().next().unwrap_or_default().trim().to_owned())
@@ -170,7 +170,7 @@ impl Root {
 
     /// The names in a directory, sorted.
     pub(crate) fn names(&self, path: &str) -> Vec<String> {
-        let Some(directory) = self.found(path).and_then(|path| fs::read_dir(path).ok()) else {
+        let Some(directory) = self.host_path(path).and_then(|path| fs::read_dir(path).ok()) else {
             return Vec::new();
         };
         let mut names: Vec<String> = directory
@@ -198,12 +198,12 @@ mod tests {
         let root = Root::tree(directory.path()).unwrap();
         assert_eq!(root.real("/usr/lib/libcuda.so.1"), Some(PathBuf::from("/usr/lib/libcuda.so.535.1")));
         assert_eq!(root.text("/usr/lib/libcuda.so.1").as_deref(), Some("x"));
-        assert!(!root.exists("/outside/passwd"), "a link must not lead out of the root");
-        assert!(!root.exists("/../../etc/passwd"), "dots must not lead out of the root");
+        assert!(!root.exists("/outside/passwd"), "a link must not escape the root");
+        assert!(!root.exists("/../../etc/passwd"), "`..` must not escape the root");
     }
 
     #[test]
-    fn a_circle_of_links_is_nothing() {
+    fn a_symlink_loop_does_not_resolve() {
         let directory = tempfile::tempdir().unwrap();
         symlink("b", directory.path().join("a")).unwrap();
         symlink("a", directory.path().join("b")).unwrap();
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_root_is_named() {
+    fn a_missing_root_is_named_in_the_error() {
         let error = Root::tree(Path::new("/nowhere/at/all")).unwrap_err();
         assert_eq!(error.to_string(), "cannot read /nowhere/at/all");
     }

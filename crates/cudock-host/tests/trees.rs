@@ -1,23 +1,19 @@
-//! `doctor` on trees that stand for machines: what each must say, and that a healthy one says nothing bad.
+//! Diagnoses directory trees that represent machines. A healthy one has no problems.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test that fails panics"
+    reason = "test code"
 )]
-#![allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    reason = "figures for people, and made-up bytes"
-)]
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "test data")]
 
 mod tree;
 
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
-use cudock_host::host::{NvmlAnswer, NvmlGpu, NvmlReport};
-use cudock_host::{Diagnosis, Host, Root, Status, Verdict, checks, examine, probe};
+use cudock_host::host::{NvmlGpu, NvmlReport, NvmlResult};
+use cudock_host::{CheckStatus, Diagnosis, Host, Root, Verdict, checks, examine, probe};
 use tree::Tree;
 
 fn day() -> Date {
@@ -32,16 +28,16 @@ fn diagnose(tree: &Tree) -> Diagnosis {
     examine(&read(tree), &Facts::embedded(), day())
 }
 
-fn codes(diagnosis: &Diagnosis, status: Status) -> Vec<&'static str> {
+fn codes(diagnosis: &Diagnosis, status: CheckStatus) -> Vec<&'static str> {
     diagnosis.checks.iter().filter(|check| check.status == status).filter_map(|check| check.code).collect()
 }
 
 fn problems(tree: &Tree) -> Vec<&'static str> {
-    codes(&diagnose(tree), Status::Problem)
+    codes(&diagnose(tree), CheckStatus::Problem)
 }
 
 fn warnings(tree: &Tree) -> Vec<&'static str> {
-    codes(&diagnose(tree), Status::Warning)
+    codes(&diagnose(tree), CheckStatus::Warning)
 }
 
 fn message(tree: &Tree, code: &str) -> String {
@@ -50,7 +46,7 @@ fn message(tree: &Tree, code: &str) -> String {
 }
 
 #[test]
-fn every_code_has_a_page() {
+fn every_code_is_explained() {
     let facts = Facts::embedded();
     for code in checks::codes::ALL {
         assert!(facts.findings().get(code).is_some(), "{code} has no page");
@@ -58,10 +54,10 @@ fn every_code_has_a_page() {
 }
 
 #[test]
-fn a_healthy_host_raises_no_alarm() {
+fn a_healthy_host_has_no_findings() {
     let diagnosis = diagnose(&tree::healthy());
     let shown: Vec<_> = diagnosis.checks.iter().map(|check| (check.status, &check.message)).collect();
-    assert_eq!(diagnosis.worst(), Status::Ok, "{shown:#?}");
+    assert_eq!(diagnosis.worst(), CheckStatus::Ok, "{shown:#?}");
     assert_eq!(diagnosis.driver.unwrap().to_string(), "580.159.04");
     assert_eq!(diagnosis.cuda.unwrap().to_string(), "13.0");
     assert_eq!(diagnosis.gpus[0].capability.unwrap().to_string(), "9.0");
@@ -85,7 +81,7 @@ fn libraries_newer_than_the_module_are_a_mismatch() {
 #[test]
 fn wsl2_with_the_windows_driver_is_healthy() {
     let diagnosis = diagnose(&tree::wsl2());
-    assert_eq!(codes(&diagnosis, Status::Problem), Vec::<&str>::new());
+    assert_eq!(codes(&diagnosis, CheckStatus::Problem), Vec::<&str>::new());
 }
 
 #[test]
@@ -100,21 +96,21 @@ fn a_linux_driver_inside_wsl2_is_named() {
 }
 
 #[test]
-fn a_container_without_the_gpu_is_told_how_to_get_it() {
+fn a_container_without_the_gpu_is_reported() {
     assert_eq!(problems(&tree::container_without_toolkit()), ["CD0106"]);
 }
 
 #[test]
 fn a_cpu_build_of_torch_beside_a_gpu_is_a_problem() {
     let diagnosis = diagnose(&tree::torch_cpu_build());
-    assert_eq!(codes(&diagnosis, Status::Problem), ["CD0401"]);
+    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0401"]);
     assert_eq!(diagnosis.frameworks[0].verdict, Verdict::Cpu);
 }
 
 #[test]
 fn a_torch_without_code_for_the_card_fails_with_209() {
     let diagnosis = diagnose(&tree::torch_too_new_for_the_card());
-    assert_eq!(codes(&diagnosis, Status::Problem), ["CD0501"]);
+    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0501"]);
     assert_eq!((diagnosis.frameworks[0].verdict, diagnosis.frameworks[0].error), (Verdict::Fails, Some(209)));
     let check = diagnosis.checks.iter().find(|check| check.code == Some("CD0501")).unwrap();
     assert!(
@@ -132,7 +128,7 @@ fn a_driver_too_old_for_torch_fails_with_35() {
         .python()
         .torch("2.11.0+cu130", Some("13.0"));
     let diagnosis = diagnose(&tree);
-    assert_eq!(codes(&diagnosis, Status::Problem), ["CD0402"]);
+    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0402"]);
     assert_eq!(diagnosis.frameworks[0].error, Some(35));
 }
 
@@ -150,7 +146,7 @@ fn an_older_torch_runs_on_the_same_driver() {
 #[test]
 fn a_machine_without_a_gpu_says_so_once() {
     let diagnosis = diagnose(&Tree::new());
-    assert_eq!(codes(&diagnosis, Status::Problem), ["CD0101"]);
+    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0101"]);
     assert_eq!(diagnosis.checks.len(), 1, "no GPU means nothing else to look at: {:#?}", diagnosis.checks);
 }
 
@@ -178,13 +174,16 @@ fn a_missing_node_is_named() {
 }
 
 #[test]
-fn nodes_that_are_made_at_first_use_are_a_note() {
+fn nodes_that_are_created_on_demand_are_a_note() {
     let tree = tree::healthy()
         .without("/dev/nvidia-uvm")
         .file("/proc/modules", "nvidia 1 1 - Live 0x0\n")
         .program("/usr/bin/nvidia-modprobe");
     let diagnosis = diagnose(&tree);
-    assert_eq!((diagnosis.worst(), codes(&diagnosis, Status::Note)), (Status::Note, vec!["CD0107"]));
+    assert_eq!(
+        (diagnosis.worst(), codes(&diagnosis, CheckStatus::Note)),
+        (CheckStatus::Note, vec!["CD0107"])
+    );
 }
 
 #[test]
@@ -195,8 +194,8 @@ fn an_empty_cuda_visible_devices_hides_the_gpu() {
 }
 
 #[test]
-fn a_void_nvidia_visible_devices_is_harmless_where_the_gpu_is_there() {
-    // CDI sets it in every container it gives a GPU.
+fn a_void_nvidia_visible_devices_is_harmless_if_the_gpu_is_visible() {
+    // CDI sets it in every container with a GPU.
     let tree = tree::healthy()
         .file("/.dockerenv", "")
         .environment(&[("PATH", "/opt/venv/bin:/usr/bin"), ("NVIDIA_VISIBLE_DEVICES", "void")]);
@@ -259,12 +258,12 @@ fn a_compat_libcuda_on_a_geforce_is_804() {
 }
 
 #[test]
-fn a_compat_libcuda_beside_the_path_is_no_matter() {
+fn a_compat_libcuda_that_is_not_on_the_path_is_ignored() {
     // Every nvidia/cuda image has one.
     let tree = tree::healthy()
         .file("/usr/local/cuda-13.0/compat/libcuda.so.580.95.05", "\x7fELF")
         .link("/usr/local/cuda-13.0/compat/libcuda.so.1", "libcuda.so.580.95.05");
-    assert_eq!(diagnose(&tree).worst(), Status::Ok);
+    assert_eq!(diagnose(&tree).worst(), CheckStatus::Ok);
 }
 
 #[test]
@@ -298,7 +297,7 @@ fn a_card_the_branch_has_dropped_is_named() {
     assert_eq!(problems(&tree), ["CD0209"]);
 }
 
-/// The driver is installed and its module has taken no card, as it is with a card that its branch has dropped.
+/// The driver is installed, but its module has no GPU, because the branch does not support it.
 fn left_by_the_module(device: &str, driver: &str) -> Tree {
     Tree::new()
         .pci("0000:01:00.0", device, None)
@@ -309,7 +308,7 @@ fn left_by_the_module(device: &str, driver: &str) -> Tree {
 }
 
 #[test]
-fn old_data_center_cards_are_known_by_pci_id_and_their_last_driver_is_held_to() {
+fn old_data_center_gpus_are_known_by_pci_id_with_their_last_driver() {
     for (device, name, capability, last, dropped) in [
         ("0x102d", "K80", "3.7", "470.256.02", "580.159.04"),
         ("0x17fd", "M40", "5.2", "580.159.04", "595.91.07"),
@@ -323,11 +322,11 @@ fn old_data_center_cards_are_known_by_pci_id_and_their_last_driver_is_held_to() 
         ("0x118a", "GRID-K520", "3.0", "470.256.02", "535.161.08"),
     ] {
         let diagnosis = diagnose(&left_by_the_module(device, dropped));
-        assert!(codes(&diagnosis, Status::Problem).contains(&"CD0209"), "{name} with {dropped}");
+        assert!(codes(&diagnosis, CheckStatus::Problem).contains(&"CD0209"), "{name} with {dropped}");
         assert_eq!(diagnosis.gpus[0].name, name);
         assert_eq!(diagnosis.gpus[0].capability.unwrap().to_string(), capability, "{name}");
         let diagnosis = diagnose(&left_by_the_module(device, last));
-        assert!(!codes(&diagnosis, Status::Problem).contains(&"CD0209"), "{name} with {last}");
+        assert!(!codes(&diagnosis, CheckStatus::Problem).contains(&"CD0209"), "{name} with {last}");
     }
 }
 
@@ -343,7 +342,7 @@ fn a_dropped_card_beside_one_that_works_is_named() {
 }
 
 #[test]
-fn a_model_the_tables_do_not_name_is_known_by_its_pci_id() {
+fn a_model_missing_in_the_tables_is_known_by_its_pci_id() {
     let tree = Tree::new()
         .pci("0000:01:00.0", "0x1db6", Some("nvidia"))
         .module("595.91.07", false, "Graphics Device")
@@ -352,11 +351,11 @@ fn a_model_the_tables_do_not_name_is_known_by_its_pci_id() {
     assert!(problems(&tree).contains(&"CD0209"));
 }
 
-/// Every build that a fix names must start on the driver it is named for, and have code for the card.
+/// Every build in a fix must run on the driver, and have code for the GPU.
 #[test]
-fn no_fix_names_a_torch_build_that_the_tables_call_failing() {
+fn no_fix_names_a_torch_build_that_fails() {
     let facts = Facts::embedded();
-    let cards = [
+    let gpus = [
         ("0x102d", "Tesla K80", "3.7"),
         ("0x1db4", "Tesla V100-PCIE-16GB", "7.0"),
         ("0x2bb1", "NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "12.0"),
@@ -365,7 +364,7 @@ fn no_fix_names_a_torch_build_that_the_tables_call_failing() {
     for branch in &facts.drivers().branch {
         let driver =
             branch.latest_linux.map_or_else(|| format!("{}.31", branch.branch), |latest| latest.to_string());
-        for (device, model, capability) in cards {
+        for (device, model, capability) in gpus {
             for (torch, cuda) in [("2.15.0+cu130", "13.0"), ("2.5.1+cu121", "12.1"), ("1.13.1+cu117", "11.7")]
             {
                 let tree = Tree::new()
@@ -466,7 +465,7 @@ fn a_reload_that_would_take_gpus_is_a_warning() {
 }
 
 #[test]
-fn a_wheel_that_torch_needs_and_lacks_is_named() {
+fn a_missing_wheel_of_torch_is_reported() {
     let tree = tree::healthy().distribution(
         "torch",
         "2.11.0",
@@ -494,13 +493,13 @@ fn tensorflow_without_its_cuda_libraries_falls_back_to_the_cpu() {
         .python()
         .distribution("tensorflow", "2.19.0", &[]);
     let diagnosis = diagnose(&tree);
-    assert_eq!(codes(&diagnosis, Status::Problem), ["CD0403"]);
+    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0403"]);
     assert_eq!(diagnosis.frameworks[0].verdict, Verdict::Cpu);
     let packages = "/opt/venv/lib/python3.12/site-packages/nvidia";
     let tree = tree
         .file(&format!("{packages}/cuda_runtime/lib/libcudart.so.12"), "x")
         .file(&format!("{packages}/cudnn/lib/libcudnn.so.9"), "x");
-    // Most of its modules hold PTX alone for the newest target, as the wheel shows.
+    // Most of its modules have only PTX for the newest target.
     assert_eq!(diagnose(&tree).frameworks[0].verdict, Verdict::Jit);
 }
 
@@ -531,10 +530,10 @@ fn both_onnxruntime_packages_collide() {
 }
 
 #[test]
-fn onnxruntime_for_the_cpu_is_a_note_and_no_alarm() {
+fn onnxruntime_for_the_cpu_is_only_a_note() {
     let diagnosis = diagnose(&tree::healthy().distribution("onnxruntime", "1.30.0", &[]));
-    assert_eq!(diagnosis.worst(), Status::Note);
-    assert_eq!(codes(&diagnosis, Status::Note), ["CD0401"]);
+    assert_eq!(diagnosis.worst(), CheckStatus::Note);
+    assert_eq!(codes(&diagnosis, CheckStatus::Note), ["CD0401"]);
 }
 
 #[test]
@@ -574,7 +573,7 @@ fn jax_with_its_plugin_works_and_without_it_uses_the_cpu() {
 }
 
 #[test]
-fn a_node_this_user_may_not_use_is_named() {
+fn a_node_without_permission_is_reported() {
     use std::os::unix::fs::PermissionsExt;
     let tree = tree::healthy().file(
         "/proc/self/status",
@@ -590,16 +589,16 @@ fn a_node_this_user_may_not_use_is_named() {
 
 #[test]
 fn missing_companions_of_libcuda_are_warnings() {
-    let folder = "/usr/lib/x86_64-linux-gnu";
-    assert_eq!(warnings(&tree::healthy().without(&format!("{folder}/libnvidia-ml.so.1"))), ["CD0204"]);
+    let directory = "/usr/lib/x86_64-linux-gnu";
+    assert_eq!(warnings(&tree::healthy().without(&format!("{directory}/libnvidia-ml.so.1"))), ["CD0204"]);
     assert_eq!(
-        warnings(&tree::healthy().without(&format!("{folder}/libnvidia-ptxjitcompiler.so.1"))),
+        warnings(&tree::healthy().without(&format!("{directory}/libnvidia-ptxjitcompiler.so.1"))),
         ["CD0212"]
     );
 }
 
 #[test]
-fn a_module_for_memory_that_is_not_loaded_is_named() {
+fn an_unloaded_uvm_module_is_reported() {
     let tree = tree::healthy().without("/dev/nvidia-uvm").file("/proc/modules", "nvidia 1 1 - Live 0x0\n");
     assert!(problems(&tree).contains(&"CD0214"));
 }
@@ -630,19 +629,19 @@ fn ptx_newer_than_the_driver_fails_with_222() {
         tree = tree.file(&format!("/opt/venv/lib/python3.12/site-packages/nvidia/x/lib/{name}"), "x");
     }
     let diagnosis = diagnose(&tree);
-    assert_eq!(codes(&diagnosis, Status::Problem), ["CD0503"]);
+    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0503"]);
     assert_eq!(diagnosis.frameworks[0].error, Some(222));
 }
 
 #[test]
-fn a_torch_that_is_not_in_the_tables_is_unknown_and_no_alarm() {
+fn a_torch_missing_in_the_tables_is_unknown_and_only_a_note() {
     let diagnosis = diagnose(&tree::healthy().torch("9.9.9+cu130", Some("13.0")));
     assert_eq!(diagnosis.frameworks[0].verdict, Verdict::Unknown);
-    assert_eq!(diagnosis.worst(), Status::Note);
+    assert_eq!(diagnosis.worst(), CheckStatus::Note);
 }
 
 #[test]
-fn garbage_in_every_file_is_survived() {
+fn garbage_in_any_file_is_tolerated() {
     let garbage: String = (0..4000_u32).map(|n| char::from_u32(n * 7919 % 0xd7ff).unwrap_or('x')).collect();
     let mut tree = tree::healthy();
     for path in [
@@ -667,7 +666,7 @@ fn garbage_in_every_file_is_survived() {
 }
 
 #[test]
-fn the_environment_of_conda_is_read() {
+fn a_conda_environment_is_read() {
     let tree = tree::healthy()
         .program("/opt/conda/envs/train/bin/python3")
         .environment(&[
@@ -690,7 +689,7 @@ fn the_environment_of_conda_is_read() {
 }
 
 #[test]
-fn an_environment_that_is_named_and_not_on_the_path_is_not_the_active_one() {
+fn an_environment_that_is_not_on_the_path_is_not_active() {
     let tree = tree::healthy()
         .program("/usr/bin/python3")
         .environment(&[("PATH", "/usr/bin"), ("VIRTUAL_ENV", "/opt/venv")]);
@@ -698,7 +697,7 @@ fn an_environment_that_is_named_and_not_on_the_path_is_not_the_active_one() {
 }
 
 #[test]
-fn the_version_that_pyenv_chooses_is_read() {
+fn the_version_selected_by_pyenv_is_read() {
     let tree = Tree::new()
         .program("/root/.pyenv/shims/python3")
         .file("/root/.pyenv/version", "3.12.1\n")
@@ -708,7 +707,7 @@ fn the_version_that_pyenv_chooses_is_read() {
 }
 
 #[test]
-fn toolkits_are_told_with_their_version() {
+fn toolkits_are_listed_with_their_version() {
     let tree = tree::healthy()
         .program("/usr/local/cuda-13.0/bin/nvcc")
         .file("/usr/local/cuda-13.0/version.json", r#"{"cuda": {"version": "13.0.2"}}"#)
@@ -721,12 +720,12 @@ fn toolkits_are_told_with_their_version() {
     assert_eq!(
         lines,
         [
-            "CUDA toolkit 13.0 in /usr/local/cuda-13.0, with nvcc, cuda-compat 580.95.05 beside it and not in use"
+            "CUDA toolkit 13.0 in /usr/local/cuda-13.0, with nvcc, cuda-compat 580.95.05 present but not in use"
         ]
     );
 }
 
-/// What a live machine adds to a tree.
+/// Adds NVML data, as on a live machine.
 fn with_nvml(tree: &Tree, change: impl Fn(&mut NvmlGpu)) -> Diagnosis {
     let mut host = read(tree);
     let mut gpu = NvmlGpu {
@@ -743,44 +742,44 @@ fn with_nvml(tree: &Tree, change: impl Fn(&mut NvmlGpu)) -> Diagnosis {
     change(&mut gpu);
     let driver = "580.159.04".parse().unwrap();
     host.nvml =
-        NvmlAnswer::Answered(NvmlReport { driver, cuda: Some("13.0".parse().unwrap()), gpus: vec![gpu] });
+        NvmlResult::Report(NvmlReport { driver, cuda: Some("13.0".parse().unwrap()), gpus: vec![gpu] });
     examine(&host, &Facts::embedded(), day())
 }
 
 #[test]
 fn mig_without_an_instance_is_named() {
     let diagnosis = with_nvml(&tree::healthy(), |gpu| (gpu.mig, gpu.mig_devices) = (Some(true), Some(0)));
-    assert_eq!(codes(&diagnosis, Status::Problem), ["CD0111"]);
+    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0111"]);
     let diagnosis = with_nvml(&tree::healthy(), |gpu| (gpu.mig, gpu.mig_devices) = (Some(true), Some(2)));
-    assert_eq!(diagnosis.worst(), Status::Ok);
+    assert_eq!(diagnosis.worst(), CheckStatus::Ok);
 }
 
 #[test]
 fn persistence_that_is_off_is_a_warning() {
     let diagnosis = with_nvml(&tree::healthy(), |gpu| gpu.persistence = Some(false));
-    assert_eq!(codes(&diagnosis, Status::Warning), ["CD0112"]);
+    assert_eq!(codes(&diagnosis, CheckStatus::Warning), ["CD0112"]);
 }
 
 #[test]
 fn a_prohibited_compute_mode_is_a_problem() {
     let diagnosis = with_nvml(&tree::healthy(), |gpu| gpu.compute_mode = Some("Prohibited".into()));
-    assert_eq!(codes(&diagnosis, Status::Problem), ["CD0113"]);
+    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0113"]);
 }
 
 #[test]
-fn nvml_that_answers_with_an_error_is_named() {
+fn a_failing_nvml_is_reported() {
     let mut host = read(&tree::healthy());
-    host.nvml = NvmlAnswer::Failed("an unknown error occurred".into());
+    host.nvml = NvmlResult::Failed("an unknown error occurred".into());
     let diagnosis = examine(&host, &Facts::embedded(), day());
-    assert_eq!(codes(&diagnosis, Status::Problem), ["CD0213"]);
+    assert_eq!(codes(&diagnosis, CheckStatus::Problem), ["CD0213"]);
 }
 
 #[test]
-fn a_query_that_crashes_is_an_answer_too() {
-    let NvmlAnswer::Failed(error) = cudock_host::nvml::ask_in_child("/bin/false".as_ref(), &[]) else {
-        panic!("/bin/false knows nothing of GPUs")
+fn a_query_that_crashes_is_a_failure() {
+    let NvmlResult::Failed(error) = cudock_host::nvml::query_in_child("/bin/false".as_ref(), &[]) else {
+        panic!("/bin/false has no NVML")
     };
-    assert!(error.contains("without an answer"), "{error}");
-    let missing = cudock_host::nvml::ask_in_child("/nowhere/cudock".as_ref(), &[]);
-    assert!(matches!(missing, NvmlAnswer::Failed(_)));
+    assert!(error.contains("without a result"), "{error}");
+    let missing = cudock_host::nvml::query_in_child("/nowhere/cudock".as_ref(), &[]);
+    assert!(matches!(missing, NvmlResult::Failed(_)));
 }

@@ -1,5 +1,5 @@
-//! How fast layers are unpacked, beside `tar -x` and `umoci unpack` of the same image on the same disk.
-//! Give it an image: `CUDOCK_BENCH_LAYOUT=DIR cargo bench -p cudock-image --bench unpack`. Without one it makes its own.
+//! Compares unpacking with `tar -x` and `umoci unpack` of the same image on the same disk.
+//! Usage: `CUDOCK_BENCH_LAYOUT=DIR cargo bench -p cudock-image --bench unpack`. Without it, a synthetic image is used.
 #![allow(
     clippy::expect_used,
     clippy::cast_precision_loss,
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cudock_image::unpack::Store;
-use cudock_image::{OpenOptions, Source, open};
+use cudock_image::unpack::LayerStore;
+use cudock_image::{ImageSource, OpenOptions, open};
 use cudock_registry::{Digest, Progress};
 use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
@@ -22,7 +22,7 @@ use serde_json::json;
 
 const ROUNDS: usize = 3;
 const BLOCK: usize = 512;
-/// What the made image holds: many small files and some large ones, as images of programs do.
+/// The synthetic image: many small files and a few large ones, as in real images.
 const LAYERS: u64 = 4;
 const SMALL_FILES: u64 = 5_000;
 const SMALL: usize = 6 << 10;
@@ -34,22 +34,22 @@ struct Silent;
 impl Progress for Silent {}
 
 fn main() {
-    // Tests of all targets start this, too, and have no use for figures of an unoptimised build.
+    // `cargo test --all-targets` runs this too, in an unoptimized build.
     if !std::env::args().any(|argument| argument == "--bench") {
         println!("skipped: not started by `cargo bench`");
         return;
     }
-    let scratch = tempfile::tempdir().expect("a temporary folder");
+    let scratch = tempfile::tempdir().expect("a temporary directory");
     if let Some(given) = std::env::var_os("CUDOCK_BENCH_LAYOUT").map(PathBuf::from) {
         measure("the given layout", &given, scratch.path());
         return;
     }
-    println!("CUDOCK_BENCH_LAYOUT names no layout: measuring two that are made here");
+    println!("CUDOCK_BENCH_LAYOUT is not set: measuring two synthetic layouts");
     for (name, compressed) in [("plain layers", false), ("gzip layers", true)] {
-        let folder = scratch.path().join(name.replace(' ', "-"));
-        make_layout(&folder, compressed).expect("a layout can be written");
-        measure(name, &folder, scratch.path());
-        fs::remove_dir_all(&folder).expect("a layout can be removed");
+        let directory = scratch.path().join(name.replace(' ', "-"));
+        make_layout(&directory, compressed).expect("a layout can be written");
+        measure(name, &directory, scratch.path());
+        fs::remove_dir_all(&directory).expect("a layout can be removed");
     }
 }
 
@@ -61,16 +61,16 @@ fn measure(name: &str, layout: &Path, scratch: &Path) {
         progress: None,
         scratch: scratch.join("scratch"),
     };
-    let source = Source::Layout { folder: layout.to_owned(), name: None };
+    let source = ImageSource::Layout { directory: layout.to_owned(), name: None };
     let image = open(&source, &options).expect("the layout can be opened");
     let blobs: Vec<PathBuf> =
         image.layers.iter().map(|layer| layout.join("blobs").join(layer.digest.replace(':', "/"))).collect();
     let store = scratch.join("store");
     let ours = best(&store, || {
-        let store = Store::open(&store).expect("a store can be made");
+        let store = LayerStore::open(&store).expect("a store can be made");
         store.unpack(&image, &Silent).expect("the image can be unpacked");
     });
-    let opened = Store::open(&store).expect("a store can be opened");
+    let opened = LayerStore::open(&store).expect("a store can be opened");
     opened.unpack(&image, &Silent).expect("the image can be unpacked");
     let start = Instant::now();
     opened.unpack(&image, &Silent).expect("the image is there");
@@ -108,12 +108,12 @@ fn report(what: &str, theirs: Duration, ours: Duration) {
     println!("  {what}: {:.3} s; we take 1/{ratio:.2} of that", theirs.as_secs_f64());
 }
 
-/// The best of some rounds, each into a folder that is not there.
-fn best(folder: &Path, mut run: impl FnMut()) -> Duration {
+/// The best of several rounds, each into a new directory.
+fn best(directory: &Path, mut run: impl FnMut()) -> Duration {
     let mut best = Duration::MAX;
-    // The first brings the layers into the page cache and is not counted.
+    // The first round warms the page cache and is not counted.
     for round in 0..=ROUNDS {
-        let _ = fs::remove_dir_all(folder);
+        let _ = fs::remove_dir_all(directory);
         let start = Instant::now();
         run();
         if round > 0 {
@@ -123,10 +123,10 @@ fn best(folder: &Path, mut run: impl FnMut()) -> Duration {
     best
 }
 
-/// `tar -x` as it would be typed.
+/// Runs `tar -x`.
 fn extract(blob: &Path, to: &Path, number: usize) {
     let to = to.join(number.to_string());
-    fs::create_dir_all(&to).expect("a folder can be made");
+    fs::create_dir_all(&to).expect("a directory can be created");
     let mut start = [0; 2];
     let gzip =
         File::open(blob).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == [0x1f, 0x8b];
@@ -135,8 +135,8 @@ fn extract(blob: &Path, to: &Path, number: usize) {
     assert!(status.is_ok_and(|status| status.success()), "tar cannot unpack it");
 }
 
-fn make_layout(folder: &Path, compressed: bool) -> io::Result<()> {
-    let blobs = folder.join("blobs/sha256");
+fn make_layout(directory: &Path, compressed: bool) -> io::Result<()> {
+    let blobs = directory.join("blobs/sha256");
     fs::create_dir_all(&blobs)?;
     let keep = |media_type: &str, bytes: &[u8]| {
         let digest = Digest::sha256_of(bytes);
@@ -165,8 +165,8 @@ fn make_layout(folder: &Path, compressed: bool) -> io::Result<()> {
     if let Some(fields) = manifest.as_object_mut() {
         fields.insert("annotations".into(), json!({"org.opencontainers.image.ref.name": "latest"}));
     }
-    fs::write(folder.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#)?;
-    fs::write(folder.join("index.json"), json!({"schemaVersion": 2, "manifests": [manifest]}).to_string())
+    fs::write(directory.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#)?;
+    fs::write(directory.join("index.json"), json!({"schemaVersion": 2, "manifests": [manifest]}).to_string())
 }
 
 fn diff_id(bytes: &[u8]) -> io::Result<String> {
@@ -183,13 +183,13 @@ fn write_layer(layer: u64, to: &mut Vec<u8>) -> io::Result<()> {
     let noise = text(layer + 1, LARGE);
     to.write_all(&header("usr/", b'5', 0))?;
     to.write_all(&header("usr/lib/", b'5', 0))?;
-    for folder in 0..SMALL_FILES / 50 {
-        to.write_all(&header(&format!("usr/lib/d{layer}-{folder}/"), b'5', 0))?;
+    for directory in 0..SMALL_FILES / 50 {
+        to.write_all(&header(&format!("usr/lib/d{layer}-{directory}/"), b'5', 0))?;
         for file in 0..50 {
-            let at = usize::try_from((folder * 50 + file) * 512).unwrap_or(0);
+            let at = usize::try_from((directory * 50 + file) * 512).unwrap_or(0);
             let size = SMALL / 4 + usize::try_from(file).unwrap_or(0) * SMALL / 33;
             let content = noise.get(at..at + size).unwrap_or_default();
-            to.write_all(&header(&format!("usr/lib/d{layer}-{folder}/f{file}"), b'0', content.len()))?;
+            to.write_all(&header(&format!("usr/lib/d{layer}-{directory}/f{file}"), b'0', content.len()))?;
             to.write_all(content)?;
             to.write_all(&vec![0; content.len().next_multiple_of(BLOCK) - content.len()])?;
         }
@@ -201,7 +201,7 @@ fn write_layer(layer: u64, to: &mut Vec<u8>) -> io::Result<()> {
     to.write_all(&[0; 2 * BLOCK])
 }
 
-/// Words that come again, with noise between them: it compresses about as libraries do.
+/// Repeated text with noise, which compresses about as well as libraries.
 fn text(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut bytes = Vec::with_capacity(length + 32);

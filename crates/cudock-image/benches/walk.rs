@@ -1,5 +1,5 @@
-//! How fast an image is walked, every ELF file read whole, beside plain decoding of the same layers on the same cores.
-//! Give it an image: `CUDOCK_BENCH_LAYOUT=DIR cargo bench -p cudock-image`. Without one it makes its own.
+//! Compares walking an image, with all ELF files read, to only decoding the same layers on the same cores.
+//! Usage: `CUDOCK_BENCH_LAYOUT=DIR cargo bench -p cudock-image`. Without it, a synthetic image is used.
 #![allow(
     clippy::expect_used,
     clippy::cast_precision_loss,
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use cudock_image::{Image, Limits, OpenOptions, Source, open};
+use cudock_image::{Image, ImageSource, LayerLimits, OpenOptions, open};
 use cudock_registry::Digest;
 use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
@@ -23,21 +23,21 @@ use serde_json::json;
 
 const ROUNDS: usize = 3;
 const BLOCK: usize = 512;
-/// What the made image holds, unpacked.
+/// The unpacked size of the synthetic image.
 const LAYERS: u64 = 8;
 const FILES: u64 = 25;
 const FILE: usize = 1 << 20;
 
 fn main() {
-    // Tests of all targets start this, too, and have no use for figures of an unoptimised build.
+    // `cargo test --all-targets` runs this too, in an unoptimized build.
     if !std::env::args().any(|argument| argument == "--bench") {
         println!("skipped: not started by `cargo bench`");
         return;
     }
-    let scratch = tempfile::tempdir().expect("a temporary folder");
+    let scratch = tempfile::tempdir().expect("a temporary directory");
     let given = std::env::var_os("CUDOCK_BENCH_LAYOUT").map(PathBuf::from);
-    let folder = given.unwrap_or_else(|| {
-        println!("CUDOCK_BENCH_LAYOUT names no layout: measuring one that is made here");
+    let directory = given.unwrap_or_else(|| {
+        println!("CUDOCK_BENCH_LAYOUT is not set: measuring a synthetic layout");
         make_layout(scratch.path()).expect("a layout can be written");
         scratch.path().to_owned()
     });
@@ -48,9 +48,9 @@ fn main() {
         progress: None,
         scratch: scratch.path().join("scratch"),
     };
-    let source = Source::Layout { folder: folder.clone(), name: None };
+    let source = ImageSource::Layout { directory: directory.clone(), name: None };
     let image = open(&source, &options).expect("the layout can be opened");
-    let blobs = folder.join("blobs");
+    let blobs = directory.join("blobs");
     let mut maps: Vec<_> = image
         .layers
         .iter()
@@ -66,7 +66,7 @@ fn measure(image: &Image, maps: &[impl std::ops::Deref<Target = [u8]> + Sync]) {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut best = (Duration::MAX, Duration::MAX);
     let (mut unpacked, mut seen) = (0, (0, 0, 0));
-    // The first round brings the files into the page cache and is not counted.
+    // The first round warms the page cache and is not counted.
     for round in 0..=ROUNDS {
         let start = Instant::now();
         let decoded = decode_all(maps, cores);
@@ -98,11 +98,11 @@ fn measure(image: &Image, maps: &[impl std::ops::Deref<Target = [u8]> + Sync]) {
     );
 }
 
-/// Nodes of the tree, ELF files that were read and their bytes.
+/// The number of entries, and the number and size of ELF files.
 fn walk(image: &Image) -> (usize, u64, u64) {
     let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     let tree = image
-        .walk(Limits::default(), |_, content| {
+        .walk(LayerLimits::default(), |_, content| {
             if !content.start()?.starts_with(b"\x7fELF") {
                 return Ok(None);
             }
@@ -115,7 +115,7 @@ fn walk(image: &Image) -> (usize, u64, u64) {
     (tree.len(), files.into_inner(), bytes.into_inner())
 }
 
-/// Decodes the layers from the same queue, largest first, and says how many bytes came out.
+/// Decodes the layers, largest first, and returns the decoded size.
 fn decode_all(maps: &[impl std::ops::Deref<Target = [u8]> + Sync], cores: usize) -> u64 {
     let (next, total) = (AtomicUsize::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -142,7 +142,7 @@ fn decode(bytes: &[u8]) -> io::Result<u64> {
     }
 }
 
-/// Nothing is to be decoded: what remains is to go from header to header.
+/// For uncompressed layers, only walks from header to header.
 fn touch_headers(bytes: &[u8]) -> u64 {
     let mut at = 0;
     while let Some(digits) = bytes.get(at..).and_then(|rest| rest.get(124..135)) {
@@ -164,9 +164,9 @@ fn sink(mut decoder: impl Read) -> io::Result<u64> {
     }
 }
 
-/// An image whose files compress about as libraries do: half of them ELF by their first bytes.
-fn make_layout(folder: &Path) -> io::Result<()> {
-    let blobs = folder.join("blobs/sha256");
+/// An image whose files compress about as well as libraries; half of them have an ELF header.
+fn make_layout(directory: &Path) -> io::Result<()> {
+    let blobs = directory.join("blobs/sha256");
     fs::create_dir_all(&blobs)?;
     let keep = |media_type: &str, bytes: &[u8]| {
         let digest = Digest::sha256_of(bytes);
@@ -194,10 +194,10 @@ fn make_layout(folder: &Path) -> io::Result<()> {
     let manifest = json!({"schemaVersion": 2, "config": config, "layers": layers});
     let manifest = keep("manifest.v1+json", manifest.to_string().as_bytes())?;
     let index = json!({"schemaVersion": 2, "manifests": [manifest]});
-    fs::write(folder.join("index.json"), index.to_string())
+    fs::write(directory.join("index.json"), index.to_string())
 }
 
-/// A mebibyte of words that come again, with noise between them.
+/// A mebibyte of repeated text with noise.
 fn text(seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut bytes = Vec::with_capacity(FILE + 32);

@@ -4,81 +4,81 @@ use std::path::PathBuf;
 use cudock_map::MapError;
 use cudock_registry::RegistryError;
 
-/// Why an image cannot be opened or walked.
+/// An error while opening or walking an image.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// A file cannot be read.
+    /// An I/O error on a file.
     #[error("cannot read {}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
-    /// A file cannot be mapped.
+    /// A file cannot be memory-mapped.
     #[error(transparent)]
     Map(#[from] MapError),
-    /// A registry or a daemon did not give it.
+    /// A registry or daemon request failed.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// A document of the image is wrong.
-    #[error("{place}: {message}")]
+    /// A manifest, index or configuration is invalid.
+    #[error("{location}: {message}")]
     Document {
-        /// Which one.
-        place: String,
-        /// What is wrong with it.
+        /// The image or document.
+        location: String,
+        /// The problem.
         message: String,
     },
-    /// A layer is wrong, and not believed.
+    /// A layer is invalid.
     #[error("layer {number} ({digest}): {message}")]
     Layer {
-        /// Which one, from 1 at the bottom.
+        /// The layer, counted from 1 at the bottom.
         number: usize,
         /// The start of its digest.
         digest: String,
-        /// What is wrong with it.
+        /// The problem.
         message: String,
     },
-    /// It is no image.
-    #[error("{subject} is no image: {reason}")]
+    /// The input is not an image.
+    #[error("{subject} is not an image: {reason}")]
     NotAnImage {
-        /// What was given.
+        /// The input.
         subject: String,
-        /// Why not.
+        /// The problem.
         reason: String,
     },
-    /// There are several, and it was not said which.
-    #[error("{place} holds several images: {}", names.join(", "))]
+    /// The layout or archive holds several images, and none was selected.
+    #[error("{location} contains several images: {}", names.join(", "))]
     Several {
-        /// Where.
-        place: String,
-        /// What they are called.
+        /// The layout or archive.
+        location: String,
+        /// The names of its images.
         names: Vec<String>,
     },
-    /// It has no image of that name.
-    #[error("{place} has no image called {wanted}; it has {}", names.join(", "))]
+    /// No image in the layout or archive has the requested name.
+    #[error("image {requested} not found in {location}; it contains {}", names.join(", "))]
     NoName {
-        /// Where.
-        place: String,
-        /// What was asked for.
-        wanted: String,
-        /// What they are called.
+        /// The layout or archive.
+        location: String,
+        /// The requested name.
+        requested: String,
+        /// The names of its images.
         names: Vec<String>,
     },
-    /// It has no image for that platform.
-    #[error("{place} has no image for {wanted}; it has {}", found.join(", "))]
+    /// The image is not available for the requested platform.
+    #[error("{location} has no image for {requested}; available: {}", available.join(", "))]
     NoPlatform {
-        /// Where.
-        place: String,
-        /// What was asked for.
-        wanted: String,
-        /// What there is.
-        found: Vec<String>,
+        /// The image.
+        location: String,
+        /// The requested platform.
+        requested: String,
+        /// The platforms it is available for.
+        available: Vec<String>,
     },
 }
 
 impl ImageError {
-    /// Whether something outside failed, rather than what was given being wrong.
+    /// Whether the environment failed, rather than the input being invalid.
     pub fn is_outside(&self) -> bool {
         match self {
             ImageError::Registry(error) => error.is_outside(),
@@ -86,20 +86,20 @@ impl ImageError {
         }
     }
 
-    /// What to try next.
+    /// The next thing to try.
     pub fn hint(&self) -> Option<String> {
         match self {
             ImageError::Registry(error) => error.hint(),
-            ImageError::Several { place, names } => {
-                let transport = if std::path::Path::new(place).is_dir() { "oci" } else { "oci-archive" };
-                names.first().map(|name| format!("name one of them: {transport}:{place}:{name}"))
+            ImageError::Several { location, names } => {
+                let transport = if std::path::Path::new(location).is_dir() { "oci" } else { "oci-archive" };
+                names.first().map(|name| format!("select one: {transport}:{location}:{name}"))
             }
-            ImageError::NoPlatform { found, .. } => {
-                found.first().map(|platform| format!("choose one with --platform {platform}"))
+            ImageError::NoPlatform { available, .. } => {
+                available.first().map(|platform| format!("choose one with --platform {platform}"))
             }
             ImageError::NotAnImage { .. } => Some(
-                "an image is an OCI layout (folder or tar), a docker archive, or a name such as \
-                 registry.example/team/app:1.0; `rootfs:DIR` takes a folder as the root of a file system"
+                "an image is an OCI layout (directory or tar), a docker archive, or a name such as \
+                 registry.example/team/app:1.0; `rootfs:DIR` takes a directory as a root file system"
                     .to_owned(),
             ),
             _ => None,

@@ -1,15 +1,15 @@
-//! Container images, wherever they are: opened, and walked as the one file system a container would see.
+//! Container images: opens them from any source and walks their layers as one merged file system.
 //!
-//! An image is a list of layers, each a tar file that adds, replaces and removes. What a program in it will find is
-//! only told by all of them together, and unpacking gigabytes to look at a few libraries is a waste. [`open`] finds an
-//! image in a layout, an archive, a registry or a daemon; [`Image::walk`] reads its layers in one pass, in parallel,
-//! hands the files to a function that keeps what it wants of them, and merges the rest into a [`Tree`].
+//! An image is a list of layers, each a tar file that adds, replaces and removes files. Only the merged layers show what a
+//! program will find, and unpacking gigabytes to look at a few libraries is wasteful. [`open`] reads an image from a
+//! layout, an archive, a registry or a daemon; [`Image::walk`] reads its layers in one parallel pass, passes each file
+//! to a function that decides what to keep of it, and merges the result into a [`Tree`].
 //!
-//! Archives are not trusted: names that lead out of the image, links in circles, sizes that lie and bombs are refused,
-//! and memory grows with what is kept, never with what a header claims.
+//! Archives are untrusted: path traversal, symlink loops, false sizes and decompression bombs are rejected, and memory
+//! use grows with what is kept, never with what a header claims.
 
+mod directory;
 mod error;
-mod folder;
 mod layer;
 mod manifest;
 mod open;
@@ -18,11 +18,11 @@ pub mod unpack;
 mod walk;
 
 pub use cudock_registry as registry;
+pub use directory::walk_directory;
 pub use error::ImageError;
-pub use folder::walk_folder;
 #[doc(hidden)]
 pub use layer::fuzz;
-pub use layer::{Content, EntryKind, Header, Limits};
-pub use manifest::{Config, Platform, RunConfig};
-pub use open::{Image, Layer, OpenOptions, Origin, Source, open};
-pub use tree::{Node, NodeKind, Tree};
+pub use layer::{Content, EntryHeader, EntryKind, LayerLimits};
+pub use manifest::{ImageConfig, Platform, RunConfig};
+pub use open::{Image, ImageSource, Layer, OpenOptions, Origin, open};
+pub use tree::{NodeKind, Tree, TreeNode};

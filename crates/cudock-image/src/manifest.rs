@@ -1,4 +1,4 @@
-//! The documents of an image: index, manifest, configuration.
+//! The JSON documents of an image: index, manifest and configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ImageError;
 
-/// No document of an image is larger, as registries have it.
+/// The largest document that registries accept.
 pub(crate) const MAX_DOCUMENT: usize = 8 << 20;
 
-/// A pointer to a blob.
+/// An OCI content descriptor.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Descriptor {
@@ -24,11 +24,11 @@ pub(crate) struct Descriptor {
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
-/// The annotation that holds an image's name in a layout.
+/// The annotation that holds the name of an image in a layout.
 pub(crate) const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
 impl Descriptor {
-    /// Whether it is an image: attestations and signatures lie beside images.
+    /// Whether it describes an image. Indexes also list attestations and signatures.
     pub(crate) fn is_image(&self) -> bool {
         let attested = self.annotations.contains_key("vnd.docker.reference.type");
         let unknown = self.platform.as_ref().is_some_and(|platform| platform.architecture == "unknown");
@@ -36,7 +36,7 @@ impl Descriptor {
     }
 }
 
-/// An index or a manifest: registries and layouts hand out either under one name.
+/// An index or a manifest: registries and layouts serve either one under the same name.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Document {
@@ -46,29 +46,29 @@ pub(crate) struct Document {
     pub(crate) layers: Option<Vec<Descriptor>>,
 }
 
-/// Which processor and system an image is for.
+/// The operating system and architecture of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Platform {
-    /// linux
+    /// `linux`
     pub os: String,
-    /// amd64, arm64
+    /// `amd64`, `arm64`
     pub architecture: String,
-    /// v8
+    /// `v8`
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
 }
 
 impl Platform {
-    /// Linux on this processor.
+    /// Linux on the given architecture.
     pub fn linux(architecture: &str) -> Self {
         Self { os: "linux".to_owned(), architecture: architecture.to_owned(), variant: None }
     }
 
-    /// Whether an image for this platform is one for `wanted`.
-    pub fn satisfies(&self, wanted: &Platform) -> bool {
-        self.os == wanted.os
-            && self.architecture == wanted.architecture
-            && (wanted.variant.is_none() || self.variant == wanted.variant)
+    /// Whether an image for this platform satisfies a request for `requested`.
+    pub fn satisfies(&self, requested: &Platform) -> bool {
+        self.os == requested.os
+            && self.architecture == requested.architecture
+            && (requested.variant.is_none() || self.variant == requested.variant)
     }
 }
 
@@ -85,57 +85,57 @@ impl FromStr for Platform {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut parts = text.split('/').map(str::to_owned);
         let (os, architecture, variant) = (parts.next(), parts.next(), parts.next());
-        let wrong = || format!("`{text}` is not a platform (such as linux/amd64)");
-        let architecture = match architecture.ok_or_else(wrong)?.as_str() {
+        let invalid = || format!("`{text}` is not a platform (such as linux/amd64)");
+        let architecture = match architecture.ok_or_else(invalid)?.as_str() {
             "x86_64" | "x86-64" => "amd64".to_owned(),
             "aarch64" => "arm64".to_owned(),
             other => other.to_owned(),
         };
-        let os = os.filter(|os| !os.is_empty()).ok_or_else(wrong)?;
+        let os = os.filter(|os| !os.is_empty()).ok_or_else(invalid)?;
         if architecture.is_empty() || parts.next().is_some() {
-            return Err(wrong());
+            return Err(invalid());
         }
         Ok(Self { os, architecture, variant })
     }
 }
 
-/// An image's configuration.
+/// The configuration of an image.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub struct Config {
-    /// amd64, arm64
+pub struct ImageConfig {
+    /// `amd64`, `arm64`
     #[serde(default)]
     pub architecture: String,
-    /// linux
+    /// `linux`
     #[serde(default)]
     pub os: String,
-    /// v8
+    /// `v8`
     pub variant: Option<String>,
-    /// How a container of it is started.
+    /// How to start a container.
     #[serde(default)]
     pub config: RunConfig,
     #[serde(default)]
     pub(crate) rootfs: RootFs,
 }
 
-/// How a container is started.
+/// How to start a container.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct RunConfig {
     #[serde(default, deserialize_with = "null_is_empty")]
     env: Vec<String>,
-    /// The program, with arguments that always come first.
+    /// The program, with the arguments that always come first.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub entrypoint: Vec<String>,
-    /// Its arguments, or the program where there is no entry point.
+    /// The arguments, or the whole command line if there is no entry point.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub cmd: Vec<String>,
-    /// Where it starts.
+    /// The working directory.
     #[serde(default)]
     pub working_dir: String,
-    /// As whom it starts.
+    /// The user, with an optional group.
     #[serde(default)]
     pub user: String,
-    /// The signal that asks it to stop; TERM where it is empty.
+    /// The signal that stops the container; SIGTERM if empty.
     #[serde(default)]
     pub stop_signal: String,
 }
@@ -146,13 +146,13 @@ pub(crate) struct RootFs {
     pub(crate) diff_ids: Vec<String>,
 }
 
-/// Docker writes `null` where there is nothing.
+/// Docker writes `null` for an empty list.
 fn null_is_empty<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     Ok(Option::<Vec<String>>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-impl Config {
-    /// The platform it says it is for.
+impl ImageConfig {
+    /// The declared platform.
     pub fn platform(&self) -> Platform {
         let os = if self.os.is_empty() { "linux" } else { &self.os };
         Platform {
@@ -164,38 +164,37 @@ impl Config {
 }
 
 impl RunConfig {
-    /// Its environment. The last of two settings of one name counts.
+    /// The environment. The last of several values for one name wins.
     pub fn environment(&self) -> BTreeMap<String, String> {
         let pairs = self.env.iter().filter_map(|line| line.split_once('='));
         pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
-    /// The command line a container starts with.
+    /// The command line that a container starts with.
     pub fn command(&self) -> Vec<String> {
         self.entrypoint.iter().chain(&self.cmd).cloned().collect()
     }
 }
 
-/// Reads a document.
-pub(crate) fn parse<T: for<'de> Deserialize<'de>>(place: &str, bytes: &[u8]) -> Result<T, ImageError> {
-    let wrong = |message: String| ImageError::Document { place: place.to_owned(), message };
+pub(crate) fn parse<T: for<'de> Deserialize<'de>>(location: &str, bytes: &[u8]) -> Result<T, ImageError> {
+    let invalid = |message: String| ImageError::Document { location: location.to_owned(), message };
     if bytes.len() > MAX_DOCUMENT {
-        return Err(wrong(format!("{} bytes is too large for a document of an image", bytes.len())));
+        return Err(invalid(format!("{} bytes is too large for an image document", bytes.len())));
     }
-    serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))
+    serde_json::from_slice(bytes).map_err(|error| invalid(error.to_string()))
 }
 
 impl Document {
-    pub(crate) fn read(place: &str, bytes: &[u8]) -> Result<Self, ImageError> {
-        let document: Self = parse(place, bytes)?;
-        let wrong =
-            |message: &str| ImageError::Document { place: place.to_owned(), message: message.to_owned() };
+    pub(crate) fn read(location: &str, bytes: &[u8]) -> Result<Self, ImageError> {
+        let document: Self = parse(location, bytes)?;
+        let invalid = |message: &str| ImageError::Document {
+            location: location.to_owned(),
+            message: message.to_owned(),
+        };
         match document.schema_version {
-            Some(1) => {
-                Err(wrong("a manifest of the first schema, which registries stopped serving; push it again"))
-            }
+            Some(1) => Err(invalid("schema version 1 manifests are not supported: push the image again")),
             _ if document.manifests.is_none() && document.config.is_none() => {
-                Err(wrong("neither an index nor a manifest"))
+                Err(invalid("neither an index nor a manifest"))
             }
             _ => Ok(document),
         }

@@ -1,15 +1,15 @@
-//! The merged file system: what a container of the image would see.
+//! The merged file system of an image, as a container sees it.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Links that lead to links, as many as Linux follows.
+/// The number of symlinks that Linux follows in one path.
 const MAX_LINKS: usize = 40;
 
-/// A file system by path. Paths have no leading slash; the root has no entry.
+/// A file system, keyed by path. Paths have no leading slash; the root has no entry.
 #[derive(Debug, Clone)]
 pub struct Tree<T> {
-    nodes: BTreeMap<String, Node<T>>,
+    nodes: BTreeMap<String, TreeNode<T>>,
 }
 
 impl<T> Default for Tree<T> {
@@ -18,44 +18,44 @@ impl<T> Default for Tree<T> {
     }
 }
 
-/// Something with a path.
+/// An entry of the tree.
 #[derive(Debug, Clone)]
-pub struct Node<T> {
+pub struct TreeNode<T> {
     /// Permission bits.
     pub mode: u32,
-    /// What it is.
+    /// The type.
     pub kind: NodeKind<T>,
 }
 
-/// What a node is.
+/// The type of an entry.
 #[derive(Debug, Clone)]
 pub enum NodeKind<T> {
     /// A directory.
     Directory,
-    /// A plain file, and what was kept of it.
+    /// A regular file.
     File {
-        /// Its size.
+        /// The size in bytes.
         size: u64,
-        /// What was kept of it.
+        /// What the walk kept of it.
         kept: Option<T>,
     },
-    /// A symbolic link and where it leads.
+    /// A symlink and its target.
     Symlink(String),
-    /// A device or a pipe.
+    /// A device or a FIFO.
     Special,
 }
 
-/// What a layer does to the layers below.
+/// One change that a layer makes to the layers below it.
 #[derive(Debug, Clone)]
-pub(crate) enum Change<T> {
-    Put(String, Node<T>),
+pub(crate) enum LayerChange<T> {
+    Put(String, TreeNode<T>),
     Link { path: String, target: String },
     Remove(String),
     Empty(String),
 }
 
-impl<T> Node<T> {
-    /// What was kept of a file.
+impl<T> TreeNode<T> {
+    /// What the walk kept of a file.
     pub fn kept(&self) -> Option<&T> {
         match &self.kind {
             NodeKind::File { kept, .. } => kept.as_ref(),
@@ -78,20 +78,21 @@ impl<T> Node<T> {
 }
 
 impl<T> Tree<T> {
-    /// The node of a path, links not followed.
-    pub fn get(&self, path: &str) -> Option<&Node<T>> {
+    /// The entry at a path. Symlinks are not followed.
+    pub fn get(&self, path: &str) -> Option<&TreeNode<T>> {
         self.nodes.get(path.trim_matches('/'))
     }
 
-    /// Follows links, those in the middle too, and says where the path really leads. Links stay inside the tree.
-    pub fn resolve(&self, path: &str) -> Option<(String, &Node<T>)> {
-        let real = self.real(path, true)?;
+    /// Resolves a path, following symlinks in all its components; returns the real path and the entry. Symlinks cannot lead
+    /// out of the tree.
+    pub fn resolve(&self, path: &str) -> Option<(String, &TreeNode<T>)> {
+        let real = self.real_path(path, true)?;
         self.nodes.get_key_value(&real).map(|(path, node)| (path.clone(), node))
     }
 
-    /// The names in a directory, links to it followed.
+    /// The names in a directory. Symlinks to it are followed.
     pub fn names(&self, directory: &str) -> impl Iterator<Item = &str> {
-        let real = self.real(directory, true);
+        let real = self.real_path(directory, true);
         let prefix = real.map(|real| if real.is_empty() { real } else { format!("{real}/") });
         let mut next = prefix.clone();
         std::iter::from_fn(move || {
@@ -105,36 +106,36 @@ impl<T> Tree<T> {
                     next = Some(format!("{path}\0"));
                     return Some(name);
                 };
-                // Something further down: go on behind all that is in there.
+                // A descendant: continue after the whole subtree.
                 next = Some(format!("{prefix}{child}0"));
             }
         })
     }
 
-    /// All nodes in the order of their paths.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Node<T>)> {
+    /// All entries, ordered by path.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &TreeNode<T>)> {
         self.nodes.iter().map(|(path, node)| (path.as_str(), node))
     }
 
-    /// How many nodes there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there is nothing in it.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Puts a node at a path, with the directories above it.
-    pub fn insert(&mut self, path: &str, node: Node<T>) {
+    /// Inserts an entry, and the directories above it if they are missing.
+    pub fn insert(&mut self, path: &str, node: TreeNode<T>) {
         let path = path.trim_matches('/');
         if path.is_empty() {
             return;
         }
-        let stays = node.is_directory() && self.nodes.get(path).is_some_and(Node::is_directory);
-        if !stays && self.nodes.get(path).is_some_and(Node::is_directory) {
-            self.remove_below(path);
+        let stays = node.is_directory() && self.nodes.get(path).is_some_and(TreeNode::is_directory);
+        if !stays && self.nodes.get(path).is_some_and(TreeNode::is_directory) {
+            self.remove_children(path);
         }
         self.ensure_directories(path);
         self.nodes.insert(path.to_owned(), node);
@@ -143,15 +144,15 @@ impl<T> Tree<T> {
     fn ensure_directories(&mut self, path: &str) {
         let mut rest = path;
         while let Some((parent, _)) = rest.rsplit_once('/') {
-            if self.nodes.get(parent).is_some_and(Node::is_directory) {
+            if self.nodes.get(parent).is_some_and(TreeNode::is_directory) {
                 return;
             }
-            self.nodes.insert(parent.to_owned(), Node { mode: 0o755, kind: NodeKind::Directory });
+            self.nodes.insert(parent.to_owned(), TreeNode { mode: 0o755, kind: NodeKind::Directory });
             rest = parent;
         }
     }
 
-    fn remove_below(&mut self, path: &str) {
+    fn remove_children(&mut self, path: &str) {
         let (from, to) = (format!("{path}/"), format!("{path}0"));
         let below: Vec<String> = self.nodes.range(from..to).map(|(path, _)| path.clone()).collect();
         for path in below {
@@ -159,10 +160,10 @@ impl<T> Tree<T> {
         }
     }
 
-    /// Where a path leads, whether or not something is there; none for links in a circle.
-    fn real(&self, path: &str, follow_last: bool) -> Option<String> {
+    /// The real path of a path, whether or not it exists; none for a symlink loop.
+    fn real_path(&self, path: &str, follow_last: bool) -> Option<String> {
         let path = path.trim_matches('/');
-        // Most paths lead through no link at all.
+        // Most paths contain no symlink.
         if let Some(node) = self.nodes.get(path)
             && !matches!(node.kind, NodeKind::Symlink(_))
         {
@@ -170,7 +171,7 @@ impl<T> Tree<T> {
         }
         let mut links = 0;
         let mut real = String::with_capacity(path.len());
-        // What is still to walk, the next part last.
+        // The remaining components, the next one last.
         let mut parts: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
         while let Some(part) = parts.pop() {
             match part.as_str() {
@@ -189,7 +190,7 @@ impl<T> Tree<T> {
             if parts.is_empty() && !follow_last {
                 break;
             }
-            if let Some(Node { kind: NodeKind::Symlink(target), .. }) = self.nodes.get(&real) {
+            if let Some(TreeNode { kind: NodeKind::Symlink(target), .. }) = self.nodes.get(&real) {
                 links += 1;
                 if links > MAX_LINKS || target.len() > 4096 {
                     return None;
@@ -207,56 +208,56 @@ impl<T> Tree<T> {
 }
 
 impl<T: Clone> Tree<T> {
-    /// Lays a layer over what is there.
+    /// Applies a layer on top of the tree.
     ///
-    /// What a layer removes is removed from below it, whatever it adds itself; so removals come first. Paths that lead
-    /// through links of lower layers go where the links lead, as engines unpack them.
-    pub(crate) fn apply(&mut self, changes: Vec<Change<T>>) -> Result<(), String> {
+    /// Whiteouts only affect the layers below, whatever the order of entries, so removals come first. Paths through symlinks
+    /// of lower layers go where those lead, as container engines unpack them.
+    pub(crate) fn apply(&mut self, changes: Vec<LayerChange<T>>) -> Result<(), String> {
         for change in &changes {
             match change {
-                Change::Remove(path) => {
-                    if let Some(real) = self.real(path, false) {
-                        self.remove_below(&real);
+                LayerChange::Remove(path) => {
+                    if let Some(real) = self.real_path(path, false) {
+                        self.remove_children(&real);
                         self.nodes.remove(&real);
                     }
                 }
-                Change::Empty(path) => {
+                LayerChange::Empty(path) => {
                     if path.is_empty() {
                         self.nodes.clear();
-                    } else if let Some(real) = self.real(path, true) {
-                        self.remove_below(&real);
+                    } else if let Some(real) = self.real_path(path, true) {
+                        self.remove_children(&real);
                     }
                 }
-                Change::Put(..) | Change::Link { .. } => {}
+                LayerChange::Put(..) | LayerChange::Link { .. } => {}
             }
         }
-        // Entries of one directory come one after the other: what its path leads to is looked up once.
+        // Entries of one directory are usually adjacent, so its real path is cached.
         let mut known: Option<(String, String)> = None;
         for change in changes {
             match change {
-                Change::Put(path, node) => {
-                    let place = self.place(&path, &mut known)?;
-                    let leads_elsewhere = !matches!(node.kind, NodeKind::File { .. }) || self.is_link(&place);
-                    self.insert(&place, node);
-                    if leads_elsewhere {
+                LayerChange::Put(path, node) => {
+                    let target = self.resolve_parent(&path, &mut known)?;
+                    let may_redirect = !matches!(node.kind, NodeKind::File { .. }) || self.is_link(&target);
+                    self.insert(&target, node);
+                    if may_redirect {
                         known = None;
                     }
                 }
-                Change::Link { path, target } => {
-                    let real = self.place(&target, &mut None)?;
+                LayerChange::Link { path, target } => {
+                    let real = self.resolve_parent(&target, &mut None)?;
                     let node = self.nodes.get(&real).filter(|node| !node.is_directory());
                     let node = node.ok_or_else(|| {
-                        format!("`{path}` is a hard link to `{target}`, which is not there")
+                        format!("`{path}` is a hard link to `{target}`, which does not exist")
                     })?;
                     let node = node.clone();
-                    let place = self.place(&path, &mut known)?;
-                    let leads_elsewhere = !matches!(node.kind, NodeKind::File { .. }) || self.is_link(&place);
-                    self.insert(&place, node);
-                    if leads_elsewhere {
+                    let target = self.resolve_parent(&path, &mut known)?;
+                    let may_redirect = !matches!(node.kind, NodeKind::File { .. }) || self.is_link(&target);
+                    self.insert(&target, node);
+                    if may_redirect {
                         known = None;
                     }
                 }
-                Change::Remove(_) | Change::Empty(_) => {}
+                LayerChange::Remove(_) | LayerChange::Empty(_) => {}
             }
         }
         Ok(())
@@ -266,17 +267,17 @@ impl<T: Clone> Tree<T> {
         self.nodes.get(path).is_some_and(|node| matches!(node.kind, NodeKind::Symlink(_)))
     }
 
-    fn place(&self, path: &str, known: &mut Option<(String, String)>) -> Result<String, String> {
+    fn resolve_parent(&self, path: &str, known: &mut Option<(String, String)>) -> Result<String, String> {
         let Some((parent, name)) = path.rsplit_once('/') else { return Ok(path.to_owned()) };
         if let Some((_, real)) = known.as_ref().filter(|(known, _)| known == parent) {
             return Ok(format!("{real}/{name}"));
         }
         let real =
-            self.real(parent, true).ok_or_else(|| format!("`{path}` leads through links in a circle"))?;
-        let place = if real.is_empty() { name.to_owned() } else { format!("{real}/{name}") };
+            self.real_path(parent, true).ok_or_else(|| format!("`{path}` leads through a symlink loop"))?;
+        let target = if real.is_empty() { name.to_owned() } else { format!("{real}/{name}") };
         if !real.is_empty() {
             *known = Some((parent.to_owned(), real));
         }
-        Ok(place)
+        Ok(target)
     }
 }

@@ -1,4 +1,4 @@
-//! What layers do to each other, and every way tools have to write one.
+//! Merging of layers, and all variants of the tar format.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,7 +11,7 @@ mod support;
 
 use std::sync::Mutex;
 
-use cudock_image::{EntryKind, Limits};
+use cudock_image::{EntryKind, LayerLimits};
 use support::{Tar, gzip, header, image_of, lines, merge, seal, text, zstd};
 
 fn merged(layers: Vec<Tar>) -> Vec<String> {
@@ -43,8 +43,8 @@ fn what_a_layer_adds_itself_survives_its_own_whiteouts_in_any_order() {
     for upper in [before, after] {
         assert_eq!(merged(vec![lower(), upper]), ["d/", "d/x=new", "d/y=old"]);
     }
-    let of_folder = tar().file("d/x", "new").whiteout("d");
-    assert_eq!(merged(vec![lower(), of_folder]), ["d/", "d/x=new"]);
+    let from_directory = tar().file("d/x", "new").whiteout("d");
+    assert_eq!(merged(vec![lower(), from_directory]), ["d/", "d/x=new"]);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn an_opaque_directory_hides_lower_layers_and_not_its_own_entries() {
 }
 
 #[test]
-fn a_hard_link_is_the_file_it_names_in_this_layer_or_a_lower_one() {
+fn a_hard_link_resolves_in_this_layer_or_a_lower_one() {
     let lower = tar().file("d/a", "first");
     let upper = tar().hard_link("b", "d/a").file("c", "own").hard_link("e", "/c").hard_link("f", "./e");
     let tree = merge(&[lower.end(), upper.end(), tar().file("d/a", "second").end()]);
@@ -70,7 +70,7 @@ fn a_hard_link_is_the_file_it_names_in_this_layer_or_a_lower_one() {
 }
 
 #[test]
-fn a_hard_link_to_a_symbolic_link_is_that_link() {
+fn a_hard_link_to_a_symlink_is_that_symlink() {
     let layer = tar().file("a", "1").symlink("l", "a").hard_link("m", "l");
     let tree = merge(&[layer.end()]);
     assert_eq!(lines(&tree), ["a=1", "l>a", "m>a"]);
@@ -78,21 +78,21 @@ fn a_hard_link_to_a_symbolic_link_is_that_link() {
 }
 
 #[test]
-fn a_hard_link_through_a_linked_directory_finds_its_file() {
+fn a_hard_link_through_a_symlinked_directory_resolves() {
     let lower = tar().file("usr/lib/a", "1").symlink("lib", "usr/lib");
     let upper = tar().hard_link("lib/b", "lib/a");
     assert_eq!(merged(vec![lower, upper]), ["lib>usr/lib", "usr/", "usr/lib/", "usr/lib/a=1", "usr/lib/b=1"]);
 }
 
 #[test]
-fn paths_through_links_of_lower_layers_go_where_the_links_lead() {
+fn paths_through_symlinks_of_lower_layers_are_resolved() {
     let lower =
         || tar().directory("usr").directory("usr/lib").file("usr/lib/a", "1").symlink("lib", "usr/lib");
     let put = merged(vec![lower(), tar().file("lib/x", "2").file("lib/y", "3")]);
     assert_eq!(put, ["lib>usr/lib", "usr/", "usr/lib/", "usr/lib/a=1", "usr/lib/x=2", "usr/lib/y=3"]);
     assert_eq!(merged(vec![lower(), tar().whiteout("lib/a")]), ["lib>usr/lib", "usr/", "usr/lib/"]);
     assert_eq!(merged(vec![lower(), tar().opaque("lib")]), ["lib>usr/lib", "usr/", "usr/lib/"]);
-    // The link itself is what a whiteout of its own name removes, and a directory of that name replaces it.
+    // A whiteout of its own name removes the symlink itself, and a directory of that name replaces it.
     assert_eq!(merged(vec![lower(), tar().whiteout("lib")]), ["usr/", "usr/lib/", "usr/lib/a=1"]);
     assert_eq!(
         merged(vec![lower(), tar().directory("lib").file("lib/x", "2")]),
@@ -101,7 +101,7 @@ fn paths_through_links_of_lower_layers_go_where_the_links_lead() {
 }
 
 #[test]
-fn a_link_that_changes_within_a_layer_leads_to_its_new_place_from_then_on() {
+fn a_symlink_that_changes_within_a_layer_redirects_later_entries() {
     let lower = || tar().directory("d").directory("e").symlink("l", "d");
     let relinked = tar().file("l/x", "1").symlink("l", "e").file("l/y", "2");
     assert_eq!(merged(vec![lower(), relinked]), ["d/", "d/x=1", "e/", "e/y=2", "l>e"]);
@@ -110,7 +110,7 @@ fn a_link_that_changes_within_a_layer_leads_to_its_new_place_from_then_on() {
 }
 
 #[test]
-fn a_link_that_is_replaced_by_a_file_leads_nowhere_any_more() {
+fn a_symlink_replaced_by_a_file_no_longer_redirects() {
     let lower = tar().directory("d").symlink("l", "d");
     let upper = tar().file("l/x", "1").file("l", "now a file").file("l/y", "2");
     let tree = merge(&[lower.end(), upper.end()]);
@@ -118,7 +118,7 @@ fn a_link_that_is_replaced_by_a_file_leads_nowhere_any_more() {
 }
 
 #[test]
-fn a_directory_replaces_a_file_and_a_file_a_directory_with_all_in_it() {
+fn files_and_directories_replace_each_other() {
     let file = || tar().file("p", "1");
     let directory = || tar().directory("p").file("p/q/r", "2").file("p0", "beside");
     assert_eq!(merged(vec![file(), directory()]), ["p/", "p/q/", "p/q/r=2", "p0=beside"]);
@@ -129,11 +129,11 @@ fn a_directory_replaces_a_file_and_a_file_a_directory_with_all_in_it() {
 }
 
 #[test]
-fn of_a_replaced_file_the_last_contents_are_kept_and_each_is_looked_at_once() {
+fn the_last_version_of_a_file_is_kept_and_each_is_inspected_once() {
     let layers = [tar().file("a", "one"), tar().file("a", "second"), tar().file("b", "x").file("a", "3")];
-    let (_folder, image) = image_of(&layers.map(Tar::end));
+    let (_directory, image) = image_of(&layers.map(Tar::end));
     let seen = Mutex::new(Vec::new());
-    let tree = image.walk(Limits::default(), |header, content| {
+    let tree = image.walk(LayerLimits::default(), |header, content| {
         assert_eq!((header.kind, header.mode), (EntryKind::File, 0o755));
         seen.lock().unwrap().push(header.path.clone());
         Ok(Some(content.all()?.to_vec()))
@@ -147,12 +147,12 @@ fn of_a_replaced_file_the_last_contents_are_kept_and_each_is_looked_at_once() {
 }
 
 #[test]
-fn a_file_that_is_not_wanted_or_only_begun_does_not_disturb_the_next() {
+fn unread_and_partly_read_files_do_not_affect_the_next() {
     let long = "x".repeat(2000);
     let layer = tar().file("skipped", &long).file("begun", &long).file("short", "abc").file("whole", &long);
     for bytes in [layer.clone().end(), gzip(&layer.clone().end()), zstd(&layer.end())] {
-        let (_folder, image) = image_of(&[bytes]);
-        let tree = image.walk(Limits::default(), |header, content| {
+        let (_directory, image) = image_of(&[bytes]);
+        let tree = image.walk(LayerLimits::default(), |header, content| {
             Ok(match header.path.as_str() {
                 "skipped" => None,
                 "begun" | "short" => Some(content.start()?.len()),
@@ -207,7 +207,7 @@ fn pax_records_give_path_link_and_size() {
 
 #[test]
 fn an_empty_pax_record_leaves_the_header_as_it_is() {
-    // So Go reads it, and with it every engine: a file hidden from us would be there for a container.
+    // Go's reader, and so every engine, does the same. Otherwise a file visible to a container would be hidden from us.
     let layer = tar().pax(&[("path", b""), ("linkpath", b"")]).file("seen", "1");
     assert_eq!(merged(vec![layer]), ["seen=1"]);
 }
@@ -252,7 +252,7 @@ fn sizes_may_be_binary_or_padded_with_blanks() {
 }
 
 #[test]
-fn old_headers_are_read_signed_sums_and_directories_by_their_slash() {
+fn old_headers_with_signed_checksums_and_trailing_slashes_are_read() {
     let mut block = header(b"caf\xc3\xa9", b'0', 1, b"");
     let signed: i64 = block
         .iter()
@@ -265,9 +265,9 @@ fn old_headers_are_read_signed_sums_and_directories_by_their_slash() {
 }
 
 #[test]
-fn a_file_by_its_type_has_contents_even_if_its_name_ends_in_a_slash() {
-    // Go takes the slash for a directory only where the type is that of old headers. Whoever skips less than it does
-    // takes contents for headers, and sees files that no container has.
+fn a_regular_file_has_contents_even_if_its_name_ends_in_a_slash() {
+    // Go treats a trailing slash as a directory only for old headers. A reader that skips less than Go does would
+    // parse contents as headers, and see files that no container has.
     let hidden = Tar::default().file("hidden", "").0;
     let layer = tar().entry("x/", b'0', "", &hidden).file("after", "1");
     let tree = merge(&[layer.end()]);
@@ -275,7 +275,7 @@ fn a_file_by_its_type_has_contents_even_if_its_name_ends_in_a_slash() {
 }
 
 #[test]
-fn files_with_holes_are_there_and_not_looked_into() {
+fn sparse_files_are_listed_but_not_inspected() {
     let mut gnu = header(b"gnu", b'S', 700, b"");
     gnu[482] = 1;
     seal(&mut gnu);
@@ -293,7 +293,7 @@ fn files_with_holes_are_there_and_not_looked_into() {
 }
 
 #[test]
-fn the_name_of_a_file_with_holes_counts_wherever_it_stands() {
+fn the_name_of_a_sparse_file_wins_in_any_order() {
     let records: [(&str, &[u8]); 3] =
         [("GNU.sparse.major", b"1"), ("GNU.sparse.name", b"real"), ("path", b"GNUSparseFile.0/real")];
     let mut turned = records;
@@ -304,14 +304,14 @@ fn the_name_of_a_file_with_holes_counts_wherever_it_stands() {
 }
 
 #[test]
-fn devices_and_pipes_are_there_and_have_no_contents() {
+fn devices_and_fifos_are_listed_without_contents() {
     let layer = tar().entry("null", b'3', "", b"").entry("sda", b'4', "", b"").entry("p", b'6', "", b"");
     assert_eq!(merged(vec![layer.file("after", "1")]), ["after=1", "null?", "p?", "sda?"]);
 }
 
 #[test]
-fn a_layer_reads_the_same_however_it_is_compressed() {
-    // The descriptor says gzip each time, and the bytes are believed.
+fn a_layer_is_the_same_with_any_compression() {
+    // The descriptor always says gzip; the magic bytes decide.
     let plain = tar().directory("d").file("d/x", &"long ".repeat(40_000)).symlink("l", "d/x").end();
     let (first, second) = plain.split_at(1000);
     let skippable = [b"\x5a\x2a\x4d\x18\x05\0\0\0hello".as_slice(), &zstd(&plain)].concat();
@@ -330,7 +330,7 @@ fn a_layer_reads_the_same_however_it_is_compressed() {
 }
 
 #[test]
-fn names_are_those_of_one_directory_links_to_it_followed() {
+fn names_lists_one_directory_and_follows_symlinks_to_it() {
     let layer = tar()
         .file("d/b/deep/er", "")
         .file("d/a", "")
@@ -353,7 +353,7 @@ fn names_are_those_of_one_directory_links_to_it_followed() {
 }
 
 #[test]
-fn resolve_follows_links_anywhere_in_a_path_and_says_where_it_ends() {
+fn resolve_follows_symlinks_in_all_components() {
     let layer = tar()
         .file("usr/lib/x86/libc.so.6", "c")
         .symlink("lib", "usr/lib")
@@ -382,7 +382,7 @@ fn resolve_follows_links_anywhere_in_a_path_and_says_where_it_ends() {
 }
 
 #[test]
-fn what_aufs_left_behind_is_ignored() {
+fn aufs_metadata_is_ignored() {
     let lower = tar().file("plnk", "1").file("aufs", "2");
     let upper =
         tar().directory(".wh..wh.plnk").file(".wh..wh.aufs", "").directory("d").file("d/.wh..wh.orph", "");

@@ -1,8 +1,8 @@
-//! Layers merged in memory are what the kernel shows after the same layers were really unpacked.
+//! Checks the in-memory merge of layers against a model that unpacks the same layers to disk.
 //!
-//! The model unpacks with plain `std::fs` into a folder and leaves the following of links to the kernel. Three rules
-//! are the engines' and not the kernel's: a layer's removals come before its additions, what stands in the way is
-//! replaced and not written through, and a link to nothing is filled in where it leads.
+//! The model unpacks with plain `std::fs` into a directory, and the kernel resolves symlinks. Three rules come from
+//! container engines and not from the kernel: removals of a layer come before its additions, existing files are
+//! replaced and not written through, and dangling symlinks are filled in at their target.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -31,7 +31,7 @@ enum Op {
     Opaque(String),
 }
 
-/// Few names and one of them often, so that entries meet.
+/// Few names, one of them frequent, so that entries collide.
 fn path() -> impl Strategy<Value = String> {
     let depth = prop::sample::select(vec![1, 1, 2, 2, 2, 3]);
     let names = prop::sample::select(vec!["a", "a", "a", "b", "c"]);
@@ -40,7 +40,7 @@ fn path() -> impl Strategy<Value = String> {
         .prop_map(|parts| parts.join("/"))
 }
 
-/// Absolute, or beside the link; what `..` does is in the tests of the layers, since on disk it would lead out.
+/// Absolute, or next to the symlink. `..` is covered by other tests, because it would escape on disk.
 fn target() -> impl Strategy<Value = String> {
     (path(), any::<bool>()).prop_map(|(path, absolute)| if absolute { format!("/{path}") } else { path })
 }
@@ -60,7 +60,7 @@ fn layers() -> impl Strategy<Value = Vec<Vec<Op>>> {
     prop::collection::vec(prop::collection::vec(operation(), 1..=8), 1..=3)
 }
 
-/// Contents that no other file has.
+/// Unique contents.
 fn content(layer: usize, number: usize) -> String {
     format!("{layer}.{number}")
 }
@@ -77,7 +77,7 @@ fn tar(layer: usize, operations: &[Op]) -> Vec<u8> {
     operations.iter().enumerate().fold(Tar::default(), write).end()
 }
 
-/// A file system in a folder. Absolute links are kept with the folder before them.
+/// A file system in a directory. Absolute symlinks are stored with the directory prepended.
 struct Disk {
     root: PathBuf,
 }
@@ -113,7 +113,7 @@ impl Disk {
                         let leads = self.target(&target);
                         self.link(path, &leads)?;
                     } else {
-                        // A directory cannot be read, and no other kind of thing is made here.
+                        // A directory cannot be read, and no other kind of file is created here.
                         let bytes = fs::read(&target)?;
                         fs::write(self.cleared(path)?, bytes)?;
                     }
@@ -132,7 +132,7 @@ impl Disk {
         symlink(target, self.cleared(path)?)
     }
 
-    /// Where a link leads, as the image has it.
+    /// The target of a symlink, as in the image.
     fn target(&self, link: &Path) -> String {
         let target = fs::read_link(link).unwrap();
         let inside = target.strip_prefix(&self.root).map(|inside| Path::new("/").join(inside));
@@ -143,11 +143,11 @@ impl Disk {
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
         let parent = if parent.is_empty() { self.root.clone() } else { self.root.join(parent) };
         make_directory(&parent, 0)?;
-        // What is replaced may be a link on the way here.
+        // The replaced file may be a symlink on this path.
         Ok((fs::canonicalize(parent)?, name.to_owned()))
     }
 
-    /// The place of a path, with nothing at it and directories above.
+    /// The location of a path on disk, after removing what is there and creating its parents.
     fn cleared(&self, path: &str) -> io::Result<PathBuf> {
         let (parent, name) = self.parent(path)?;
         remove(&parent.join(&name));
@@ -161,8 +161,8 @@ impl Disk {
         lines
     }
 
-    fn list(&self, folder: &Path, prefix: &str, lines: &mut Vec<String>) {
-        for entry in fs::read_dir(folder).unwrap() {
+    fn list(&self, directory: &Path, prefix: &str, lines: &mut Vec<String>) {
+        for entry in fs::read_dir(directory).unwrap() {
             let entry = entry.unwrap();
             let path = format!("{prefix}{}", entry.file_name().to_str().unwrap());
             let kind = entry.file_type().unwrap();
@@ -186,14 +186,14 @@ fn remove(path: &Path) {
     }
 }
 
-/// Makes a directory where a path leads, in place of files, and behind links to nothing.
+/// Creates the directory a path resolves to; replaces files and fills in dangling symlinks.
 fn make_directory(path: &Path, links: usize) -> io::Result<()> {
-    let circle = || io::Error::other("links in a circle");
+    let symlink_loop = || io::Error::other("symlink loop");
     match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => Ok(()),
         Ok(meta) if meta.is_symlink() => {
             if links > 40 {
-                return Err(circle());
+                return Err(symlink_loop());
             }
             let target = path.parent().unwrap().join(fs::read_link(path)?);
             make_directory(&target, links + 1)
@@ -204,17 +204,17 @@ fn make_directory(path: &Path, links: usize) -> io::Result<()> {
         }
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             if links > 40 {
-                return Err(circle());
+                return Err(symlink_loop());
             }
             make_directory(path.parent().unwrap(), links + 1)?;
-            // What was behind a link may be there by now.
+            // The target of a symlink may exist by now.
             if path.is_dir() { Ok(()) } else { fs::create_dir(path) }
         }
         Err(error) => Err(error),
     }
 }
 
-/// What both make of the layers: lines, or none where the layers are refused.
+/// The listing by both implementations; none if the layers are rejected.
 fn both(layers: &[Vec<Op>]) -> (Option<Vec<String>>, Option<Vec<String>>) {
     let bytes: Vec<Vec<u8>> = layers.iter().enumerate().map(|(number, layer)| tar(number, layer)).collect();
     let merged = try_merge(&bytes).ok().map(|tree| {
@@ -222,8 +222,8 @@ fn both(layers: &[Vec<Op>]) -> (Option<Vec<String>>, Option<Vec<String>>) {
         lines.sort();
         lines
     });
-    let folder = tempfile::tempdir().unwrap();
-    let disk = Disk { root: fs::canonicalize(folder.path()).unwrap() };
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk { root: fs::canonicalize(directory.path()).unwrap() };
     let unpacked = layers.iter().enumerate().try_for_each(|(number, layer)| disk.apply(number, layer));
     (merged, unpacked.ok().map(|()| disk.lines()))
 }
@@ -232,7 +232,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn merged_layers_are_what_unpacking_them_gives(layers in layers()) {
+    fn merged_layers_equal_unpacked_layers(layers in layers()) {
         let (merged, unpacked) = both(&layers);
         prop_assert_eq!(merged, unpacked);
     }
@@ -251,10 +251,10 @@ proptest! {
     }
 
     #[test]
-    fn where_a_path_leads_is_where_the_kernel_goes(layers in layers(), path in path()) {
+    fn paths_resolve_as_in_the_kernel(layers in layers(), path in path()) {
         let bytes: Vec<Vec<u8>> = layers.iter().enumerate().map(|(number, layer)| tar(number, layer)).collect();
-        let folder = tempfile::tempdir().unwrap();
-        let disk = Disk { root: fs::canonicalize(folder.path()).unwrap() };
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Disk { root: fs::canonicalize(directory.path()).unwrap() };
         let unpacked = layers.iter().enumerate().try_for_each(|(number, layer)| disk.apply(number, layer));
         if let (Ok(tree), Ok(())) = (try_merge(&bytes), unpacked) {
             let real = fs::canonicalize(disk.root.join(&path)).ok();
@@ -272,7 +272,7 @@ proptest! {
 }
 
 #[test]
-fn the_model_itself_unpacks_as_engines_do() {
+fn the_model_unpacks_as_engines_do() {
     let op = |word: &str, path: &str, target: &str| match word {
         "file" => Op::File(path.to_owned()),
         "link" => Op::Symlink(path.to_owned(), target.to_owned()),
@@ -284,6 +284,6 @@ fn the_model_itself_unpacks_as_engines_do() {
     ];
     let expected = ["a/", "a/c=1.0", "b>nowhere", "c>/a", "nowhere/", "nowhere/a=1.1"].map(str::to_owned);
     assert_eq!(both(&layers), (Some(expected.to_vec()), Some(expected.to_vec())));
-    let circle = [vec![op("link", "a", "b"), op("link", "b", "a"), op("file", "a/c", "")]];
-    assert_eq!(both(&circle), (None, None));
+    let symlink_loop = [vec![op("link", "a", "b"), op("link", "b", "a"), op("file", "a/c", "")]];
+    assert_eq!(both(&symlink_loop), (None, None));
 }

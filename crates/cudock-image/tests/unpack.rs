@@ -1,4 +1,4 @@
-//! Layers on disk: what becomes of entries, who shares them, and what is left when something goes wrong.
+//! Unpacking layers: files, sharing between images and processes, and cleanup after failures.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,7 +18,7 @@ use std::sync::Mutex;
 
 use cudock_image::open;
 use cudock_image::registry::{Digest, Progress};
-use cudock_image::unpack::{Ownership, Store, StoreOptions, UnpackError, Unpacked, WhiteoutForm};
+use cudock_image::unpack::{LayerStore, Ownership, StoreOptions, UnpackError, Unpacked, WhiteoutForm};
 use serde_json::json;
 use support::{BLOCK, Blobs, Tar, archive, gzip, header, index, layout, options, seal, zstd};
 use unpack_support::{
@@ -40,7 +40,7 @@ fn mode_of(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
-/// Hears all that is told.
+/// Records all progress events.
 #[derive(Default)]
 struct Ears(Mutex<Vec<String>>);
 
@@ -55,7 +55,7 @@ impl Progress for Ears {
 }
 
 #[test]
-fn a_layer_is_unpacked_once_and_shared_by_all_images_that_have_it() {
+fn a_layer_is_unpacked_once_and_shared_by_images() {
     let bench = Bench::new();
     let shared = tar().directory("d").file("d/x", "1").end();
     let ears = Ears::default();
@@ -86,13 +86,13 @@ fn layers_come_uppermost_first() {
 }
 
 #[test]
-fn a_layer_that_is_not_what_the_configuration_promises_is_an_error_and_nothing_is_kept() {
+fn a_diff_id_mismatch_is_an_error_and_nothing_is_kept() {
     let good = tar().file("a", "1").end();
     for layer in [good.clone(), gzip(&good), zstd(&good)] {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let other = Digest::sha256_of(b"other").to_string();
-        layout_with(folder.path(), std::slice::from_ref(&layer), std::slice::from_ref(&other));
-        let image = open(&layout(folder.path()), &options(folder.path())).unwrap();
+        layout_with(directory.path(), std::slice::from_ref(&layer), std::slice::from_ref(&other));
+        let image = open(&layout(directory.path()), &options(directory.path())).unwrap();
         let bench = Bench::new();
         let error = bench.store().unpack(&image, &silent()).unwrap_err();
         let UnpackError::WrongContents { number: 1, wanted, got, .. } = &error else { panic!("{error}") };
@@ -103,7 +103,7 @@ fn a_layer_that_is_not_what_the_configuration_promises_is_an_error_and_nothing_i
 }
 
 #[test]
-fn bytes_behind_the_end_of_the_archive_belong_to_its_digest() {
+fn bytes_after_the_end_of_the_archive_are_hashed() {
     let layer = [tar().file("a", "1").end(), b"something behind it".repeat(1000)].concat();
     for form in [layer.clone(), gzip(&layer)] {
         let bench = Bench::new();
@@ -112,7 +112,7 @@ fn bytes_behind_the_end_of_the_archive_belong_to_its_digest() {
 }
 
 #[test]
-fn a_failing_layer_stops_the_others_and_those_that_were_done_stay() {
+fn a_failing_layer_stops_the_others_and_completed_ones_stay() {
     let bench = Bench::new();
     let good = tar().file("a", "1").end();
     bench.unpack(std::slice::from_ref(&good));
@@ -123,26 +123,26 @@ fn a_failing_layer_stops_the_others_and_those_that_were_done_stay() {
 }
 
 #[test]
-fn configurations_without_digests_are_unpacked_and_wrong_ones_refused() {
+fn configurations_without_diff_ids_are_accepted_and_invalid_ones_rejected() {
     let layer = gzip(&tar().file("a", "1").end());
-    let folder = tempfile::tempdir().unwrap();
-    layout_with(folder.path(), std::slice::from_ref(&layer), &[]);
-    let image = open(&layout(folder.path()), &options(folder.path())).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    layout_with(directory.path(), std::slice::from_ref(&layer), &[]);
+    let image = open(&layout(directory.path()), &options(directory.path())).unwrap();
     let bench = Bench::new();
     let unpacked = bench.store().unpack(&image, &silent()).unwrap();
     assert_eq!(lines(&unpacked.layers[0]), ["a=1"]);
     assert_eq!(unpacked.layers, bench.unpack(std::slice::from_ref(&layer)).layers);
     for wrong in ["sha256:../../../x", "", "sha512:00", "md5:1"] {
-        layout_with(folder.path(), std::slice::from_ref(&layer), &[wrong.to_owned()]);
-        let image = open(&layout(folder.path()), &options(folder.path())).unwrap();
+        layout_with(directory.path(), std::slice::from_ref(&layer), &[wrong.to_owned()]);
+        let image = open(&layout(directory.path()), &options(directory.path())).unwrap();
         let error = bench.store().unpack(&image, &silent()).unwrap_err().to_string();
-        assert!(error.contains("is no sha256 digest"), "{error}");
+        assert!(error.contains("is not a sha256 diff id"), "{error}");
     }
 }
 
 #[test]
 fn archives_of_both_kinds_are_unpacked() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let layer = tar().file("a", "1").end();
     let mut blobs = Blobs::default();
     let descriptor = blobs.add(support::LAYER, gzip(&layer));
@@ -150,9 +150,9 @@ fn archives_of_both_kinds_are_unpacked() {
         "rootfs": {"type": "layers", "diff_ids": diffs_of(std::slice::from_ref(&layer))}});
     let config_descriptor = blobs.document(support::CONFIG, &config);
     let manifest = blobs.manifest(&config_descriptor, &[descriptor], "amd64");
-    let oci = folder.path().join("oci.tar");
+    let oci = directory.path().join("oci.tar");
     fs::write(&oci, blobs.archive(&index(&[manifest]))).unwrap();
-    let docker = folder.path().join("docker.tar");
+    let docker = directory.path().join("docker.tar");
     let manifests = json!([{"Config": "c.json", "RepoTags": ["x:1"], "Layers": ["l/layer.tar"]}]);
     let saved = tar()
         .file("c.json", &config.to_string())
@@ -161,7 +161,7 @@ fn archives_of_both_kinds_are_unpacked() {
     fs::write(&docker, saved.end()).unwrap();
     let bench = Bench::new();
     for file in [oci, docker] {
-        let image = open(&archive(&file), &options(folder.path())).unwrap();
+        let image = open(&archive(&file), &options(directory.path())).unwrap();
         let unpacked = bench.store().unpack(&image, &silent()).unwrap();
         assert_eq!(lines(&unpacked.layers[0]), ["a=1"]);
     }
@@ -203,17 +203,17 @@ fn modes_owners_and_times_are_those_of_the_entries() {
 }
 
 #[test]
-fn without_the_right_to_give_files_away_all_are_ours() {
+fn without_permission_to_change_owners_all_files_are_ours() {
     let bench = Bench::new();
     let store_options = StoreOptions {
-        ownership: Ownership::Ours,
+        ownership: Ownership::CurrentUser,
         whiteouts: WhiteoutForm::User,
-        ..StoreOptions::of_process()
+        ..StoreOptions::for_process()
     };
-    let store = Store::open_with(bench.store_folder(), store_options).unwrap();
+    let store = LayerStore::open_with(bench.store_dir(), store_options).unwrap();
     let mut suid = with_mode("su", b'0', 0o4755);
     set_number(&mut suid, 108, 1000);
-    let (_folder, image) = image_with(&[tar().raw(&suid).symlink("l", "x").directory("d").end()]);
+    let (_directory, image) = image_with(&[tar().raw(&suid).symlink("l", "x").directory("d").end()]);
     let unpacked = store.unpack(&image, &silent()).unwrap();
     let ours = fs::metadata("/proc/self").unwrap().uid();
     for name in ["su", "l", "d"] {
@@ -223,18 +223,18 @@ fn without_the_right_to_give_files_away_all_are_ours() {
 }
 
 #[test]
-fn capabilities_of_files_are_kept_for_root_alone() {
+fn file_capabilities_are_kept_only_for_root() {
     // Version 2, cap_net_raw permitted and effective.
     let value: &[u8] = b"\x01\0\0\x02\0\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
     let layer = || tar().pax(&[("SCHILY.xattr.security.capability", value)]).file("ping", "x").end();
     let bench = Bench::new();
     let store_options = StoreOptions {
-        ownership: Ownership::Ours,
+        ownership: Ownership::CurrentUser,
         whiteouts: WhiteoutForm::User,
-        ..StoreOptions::of_process()
+        ..StoreOptions::for_process()
     };
-    let store = Store::open_with(bench.store_folder(), store_options).unwrap();
-    let (_folder, image) = image_with(&[layer()]);
+    let store = LayerStore::open_with(bench.store_dir(), store_options).unwrap();
+    let (_directory, image) = image_with(&[layer()]);
     let unpacked = store.unpack(&image, &silent()).unwrap();
     assert_eq!(attribute(&unpacked.layers[0].join("ping"), "security.capability"), None);
     assert!(unpacked.notes[0].contains("security.capability of ping"), "{:?}", unpacked.notes);
@@ -257,7 +257,7 @@ fn hard_links_are_one_file() {
 }
 
 #[test]
-fn a_hard_link_to_a_file_of_a_lower_layer_brings_that_file_up() {
+fn a_hard_link_to_a_file_of_a_lower_layer_copies_it_up() {
     let bench = Bench::new();
     let lower = tar().raw(&with_mode("d/", b'5', 0o750)).file("d/a", "below").symlink("l", "d/a");
     let gone = tar().whiteout("d/a");
@@ -267,17 +267,17 @@ fn a_hard_link_to_a_file_of_a_lower_layer_brings_that_file_up() {
     assert_eq!(mode_of(&unpacked.layers[0].join("d")), 0o750);
     let ino = |name: &str| fs::metadata(unpacked.layers[0].join(name)).unwrap().ino();
     assert_eq!(ino("b"), ino("d/a"));
-    // The same bytes above other layers are another layer.
+    // The same bytes on top of other layers are another layer.
     let other = tar().directory("d").file("d/a", "different").symlink("l", "x");
     let above_other = bench.unpack(&[other.end(), upper()]);
     assert_eq!(fs::read_to_string(above_other.layers[0].join("b")).unwrap(), "different");
     assert_eq!(fs::read_to_string(unpacked.layers[0].join("b")).unwrap(), "below");
     let error = bench.try_unpack(&[lower.end(), gone.end(), upper()]).unwrap_err().to_string();
-    assert!(error.contains("layer 3") && error.contains("which is not there"), "{error}");
+    assert!(error.contains("layer 3") && error.contains("which does not exist"), "{error}");
 }
 
 #[test]
-fn a_folder_that_a_layer_uses_without_describing_it_stays_as_it_is_below() {
+fn a_directory_without_an_entry_keeps_its_metadata_from_below() {
     let bench = Bench::new();
     let lower = tar().raw(&with_mode("tmp/", b'5', 0o1777)).raw(&with_mode("tmp/s/", b'5', 0o700));
     let unpacked = bench.unpack(&[lower.end(), tar().file("tmp/s/x", "1").file("new/y", "2").end()]);
@@ -286,7 +286,7 @@ fn a_folder_that_a_layer_uses_without_describing_it_stays_as_it_is_below() {
 }
 
 #[test]
-fn a_name_below_a_link_of_a_lower_layer_goes_where_the_link_leads() {
+fn a_path_through_a_symlink_of_a_lower_layer_is_resolved() {
     let bench = Bench::new();
     let lower = tar().directory("usr").directory("usr/lib").file("usr/lib/a", "1").symlink("lib", "usr/lib");
     let upper = tar().file("lib/x", "2").whiteout("lib/a");
@@ -295,7 +295,7 @@ fn a_name_below_a_link_of_a_lower_layer_goes_where_the_link_leads() {
 }
 
 #[test]
-fn removed_names_become_devices_and_emptied_folders_an_attribute() {
+fn whiteouts_become_devices_and_opaque_directories_an_attribute() {
     let lower = || tar().file("a", "1").file("d/x", "1").file("e/y", "1").file("f/z", "1").end();
     let upper = || {
         tar()
@@ -319,20 +319,20 @@ fn removed_names_become_devices_and_emptied_folders_an_attribute() {
             continue;
         }
         let bench = Bench::new();
-        let store_options = StoreOptions { whiteouts: form, ..StoreOptions::of_process() };
-        let store = Store::open_with(bench.store_folder(), store_options).unwrap();
-        let (_folder, image) = image_with(&[lower(), upper()]);
+        let store_options = StoreOptions { whiteouts: form, ..StoreOptions::for_process() };
+        let store = LayerStore::open_with(bench.store_dir(), store_options).unwrap();
+        let (_directory, image) = image_with(&[lower(), upper()]);
         let unpacked = store.unpack(&image, &silent()).unwrap();
         let root = &unpacked.layers[0];
         assert_eq!(lines(root), ["a!", "d/", "e/", "f/", "f/new=2"]);
-        for folder in ["d", "e", "f"] {
-            assert_eq!(attribute(&root.join(folder), name).as_deref(), Some(&b"y"[..]), "{folder}");
+        for directory in ["d", "e", "f"] {
+            assert_eq!(attribute(&root.join(directory), name).as_deref(), Some(&b"y"[..]), "{directory}");
         }
     }
 }
 
 #[test]
-fn a_layer_that_empties_the_root_hides_all_layers_below_it() {
+fn an_opaque_root_hides_all_layers_below() {
     let bench = Bench::new();
     let layers = [
         tar().raw(&with_mode("./", b'5', 0o700)).file("a", "1").end(),
@@ -346,15 +346,15 @@ fn a_layer_that_empties_the_root_hides_all_layers_below_it() {
 }
 
 #[test]
-fn a_folder_is_its_own_layer() {
-    let folder = tempfile::tempdir().unwrap();
-    let unpacked = Unpacked::of_folder(folder.path());
-    assert_eq!(unpacked.layers, [folder.path()]);
-    assert_eq!(unpacked.lowerdir().1, folder.path().as_os_str());
+fn a_directory_is_its_own_layer() {
+    let directory = tempfile::tempdir().unwrap();
+    let unpacked = Unpacked::from_directory(directory.path());
+    assert_eq!(unpacked.layers, [directory.path()]);
+    assert_eq!(unpacked.lowerdir().1, directory.path().as_os_str());
 }
 
 #[test]
-fn layers_that_are_held_are_not_pruned() {
+fn locked_layers_are_not_pruned() {
     let bench = Bench::new();
     let store = bench.store();
     let first = bench.unpack(&[tar().file("a", "12345").end()]);
@@ -377,11 +377,11 @@ fn layers_that_are_held_are_not_pruned() {
     let error = store.hold(paths.iter().map(PathBuf::as_path)).unwrap_err();
     assert!(matches!(error, UnpackError::Gone(_)), "{error}");
     assert!(store.hold([Path::new("/etc/passwd")]).is_err());
-    assert_eq!(fs::read_dir(bench.store_folder().join("l")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(bench.store_dir().join("l")).unwrap().count(), 0);
 }
 
 #[test]
-fn what_was_not_on_the_disk_when_the_machine_went_down_is_unpacked_anew() {
+fn layers_that_were_not_synced_are_unpacked_again_after_a_reboot() {
     let bench = Bench::new();
     let layers = [tar().file("a", "1").end()];
     let unpacked = bench.unpack(&layers);
@@ -397,7 +397,7 @@ fn what_was_not_on_the_disk_when_the_machine_went_down_is_unpacked_anew() {
     fs::write(&file, "").unwrap();
     bench.unpack(&layers);
     assert_eq!(fs::read_to_string(&file).unwrap(), "1");
-    bench.store().settle().unwrap();
+    bench.store().sync().unwrap();
     another_boot(&record);
     fs::write(&file, "still the one").unwrap();
     bench.unpack(&layers);
@@ -405,7 +405,7 @@ fn what_was_not_on_the_disk_when_the_machine_went_down_is_unpacked_anew() {
 }
 
 #[test]
-fn many_at_once_unpack_each_layer_once_and_agree() {
+fn concurrent_runs_unpack_each_layer_once() {
     let bench = Bench::new();
     let text = "x".repeat(100_000);
     let layers: Vec<Vec<u8>> = (0..4)
@@ -414,7 +414,7 @@ fn many_at_once_unpack_each_layer_once_and_agree() {
             gzip(&layer.whiteout(&format!("d/{}-1", n - 1)).end())
         })
         .collect();
-    let (_folder, image) = image_with(&layers);
+    let (_directory, image) = image_with(&layers);
     let ears = Ears::default();
     let results: Vec<Vec<PathBuf>> = std::thread::scope(|scope| {
         let workers: Vec<_> =
@@ -443,13 +443,13 @@ fn the_same_layer_twice_in_one_image_is_unpacked_once() {
 
 const CHILD: &str = "UNPACK_TEST_CHILD";
 
-/// What a child process of the next tests does: it unpacks the layout into the store that it is told.
+/// The child process of the next tests: unpacks a layout into a store.
 #[test]
 fn child_process() {
-    let Ok(told) = std::env::var(CHILD) else { return };
-    let (from, to) = told.split_once(':').unwrap();
+    let Ok(arguments) = std::env::var(CHILD) else { return };
+    let (from, to) = arguments.split_once(':').unwrap();
     let image = open(&layout(Path::new(from)), &options(Path::new(from))).unwrap();
-    Store::open(to).unwrap().unpack(&image, &silent()).unwrap();
+    LayerStore::open(to).unwrap().unpack(&image, &silent()).unwrap();
 }
 
 fn child(from: &Path, to: &Path) -> std::process::Child {
@@ -471,25 +471,25 @@ fn large_layers() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_killed_run_leaves_only_what_the_next_one_removes() {
+fn leftovers_of_a_killed_run_are_removed_by_the_next() {
     let bench = Bench::new();
     let (from, image) = image_with(&large_layers());
-    fs::create_dir_all(bench.store_folder()).unwrap();
+    fs::create_dir_all(bench.store_dir()).unwrap();
     let mut killed = 0;
     for delay in [0, 5, 20, 60, 150] {
-        let mut child = child(from.path(), &bench.store_folder());
+        let mut child = child(from.path(), &bench.store_dir());
         std::thread::sleep(std::time::Duration::from_millis(delay));
         child.kill().unwrap();
         child.wait().unwrap();
         let on_disk = bench.layers_on_disk();
         killed += usize::from(on_disk.iter().any(|name| name.contains(".partial")));
         for whole in on_disk.iter().filter(|name| !name.contains('.')) {
-            let files = bench.store_folder().join(store_flavour()).join("sha256").join(whole).join("fs");
+            let files = bench.store_dir().join(store_flavor()).join("sha256").join(whole).join("fs");
             assert_eq!(lines(&files).len(), 201, "a layer with a name of its own is whole");
         }
     }
-    eprintln!("{killed} of 5 runs were killed at work");
-    let left = bench.store_folder().join(store_flavour()).join("sha256/some.partial");
+    eprintln!("{killed} of 5 runs were killed while unpacking");
+    let left = bench.store_dir().join(store_flavor()).join("sha256/some.partial");
     fs::create_dir_all(left.join("fs/deep")).unwrap();
     let unpacked = bench.store().unpack(&image, &silent()).unwrap();
     assert_eq!(unpacked.layers.iter().map(|layer| lines(layer).len()).collect::<Vec<_>>(), [201; 3]);
@@ -498,15 +498,15 @@ fn a_killed_run_leaves_only_what_the_next_one_removes() {
     assert_eq!(bench.layers_on_disk().iter().filter(|name| name.contains('.')).count(), 0);
 }
 
-fn store_flavour() -> &'static str {
+fn store_flavor() -> &'static str {
     if is_root() { "layers" } else { "layers-user-ours" }
 }
 
 #[test]
-fn two_processes_at_once_do_not_disturb_each_other() {
+fn concurrent_processes_do_not_interfere() {
     let bench = Bench::new();
     let (from, image) = image_with(&large_layers());
-    let mut children: Vec<_> = (0..3).map(|_| child(from.path(), &bench.store_folder())).collect();
+    let mut children: Vec<_> = (0..3).map(|_| child(from.path(), &bench.store_dir())).collect();
     assert!(children.iter_mut().all(|child| child.wait().unwrap().success()));
     let unpacked = bench.store().unpack(&image, &silent()).unwrap();
     assert!(unpacked.layers.iter().all(|layer| lines(layer).len() == 201));
@@ -514,10 +514,10 @@ fn two_processes_at_once_do_not_disturb_each_other() {
 }
 
 #[test]
-fn a_store_that_cannot_be_written_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("file");
+fn an_unwritable_store_is_named_in_the_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
-    let error = Store::open(file.join("below")).unwrap_err();
+    let error = LayerStore::open(file.join("below")).unwrap_err();
     assert!(error.is_outside() && error.to_string().contains("file/below"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! What the kernel shows of unpacked layers, mounted over each other, is what walking the image says.
+//! Checks that mounted layers look the same as walking the image.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -15,8 +15,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use cudock_image::unpack::{Store, StoreOptions, Unpacked, WhiteoutForm};
-use cudock_image::{Limits, NodeKind, Tree};
+use cudock_image::unpack::{LayerStore, StoreOptions, Unpacked, WhiteoutForm};
+use cudock_image::{LayerLimits, NodeKind, Tree};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use support::{BLOCK, Tar, header, seal};
@@ -33,7 +33,7 @@ enum Op {
     Device(String),
 }
 
-/// Few names and one of them often, so that entries meet.
+/// Few names, one of them frequent, so that entries collide.
 fn path() -> impl Strategy<Value = String> {
     let depth = prop::sample::select(vec![1, 1, 2, 2, 2, 3]);
     let names = prop::sample::select(vec!["a", "a", "a", "b", "c"]);
@@ -94,7 +94,7 @@ fn tar(layer: usize, operations: &[Op]) -> Vec<u8> {
     operations.iter().enumerate().fold(Tar::default(), write).end()
 }
 
-/// `path/ 755`, `path=content 644`, `path>target`; devices are left out.
+/// `path/ 755`, `path=content 644`, `path>target`; devices are skipped.
 fn lines_of_tree(tree: &Tree<Vec<u8>>) -> Vec<String> {
     let mut lines: Vec<String> = tree
         .iter()
@@ -112,18 +112,18 @@ fn lines_of_tree(tree: &Tree<Vec<u8>>) -> Vec<String> {
     lines
 }
 
-fn lines_of_folder(folder: &Path) -> Vec<String> {
+fn lines_of_directory(directory: &Path) -> Vec<String> {
     let mut lines = Vec::new();
-    list(folder, "", &mut lines);
+    list(directory, "", &mut lines);
     lines.sort();
     lines
 }
 
-fn list(folder: &Path, prefix: &str, lines: &mut Vec<String>) {
-    for entry in fs::read_dir(folder).unwrap() {
+fn list(directory: &Path, prefix: &str, lines: &mut Vec<String>) {
+    for entry in fs::read_dir(directory).unwrap() {
         let entry = entry.unwrap();
         let path = format!("{prefix}{}", entry.file_name().to_str().unwrap());
-        // A mark that shows in a list but cannot be looked at is a mark in the wrong place.
+        // A whiteout that is listed but cannot be examined is in the wrong directory.
         let meta = fs::symlink_metadata(entry.path()).unwrap_or_else(|error| panic!("{path}: {error}"));
         let mode = meta.permissions().mode() & 0o7777;
         if meta.is_dir() {
@@ -157,31 +157,31 @@ fn mounted(unpacked: &Unpacked, form: WhiteoutForm) -> Vec<String> {
     let output = Command::new("mount")
         .args(["-t", "overlay", "overlay", "-o", &mounting])
         .arg(&merged)
-        // The newer call takes no option of more than 255 bytes.
+        // `fsconfig` does not accept options of more than 255 bytes.
         .env("LIBMOUNT_FORCE_MOUNT2", "always")
         .current_dir(from)
         .output()
         .unwrap();
     assert!(output.status.success(), "{mounting}: {}", String::from_utf8_lossy(&output.stderr));
-    let lines = lines_of_folder(&merged);
+    let lines = lines_of_directory(&merged);
     assert!(Command::new("umount").arg(&merged).status().unwrap().success());
     lines
 }
 
-/// What unpacking and walking make of layers: lines, or none where they are refused.
+/// The listings after unpacking and walking; none if the layers are rejected.
 fn both(layers: &[Vec<Op>], form: WhiteoutForm) -> (Option<Vec<String>>, Option<Vec<String>>) {
     let bytes: Vec<Vec<u8>> = layers.iter().enumerate().map(|(number, layer)| tar(number, layer)).collect();
-    let (_folder, image) = image_with(&bytes);
-    let walked = image.walk(Limits::default(), |_, content| Ok(Some(content.all()?.to_vec())));
+    let (_directory, image) = image_with(&bytes);
+    let walked = image.walk(LayerLimits::default(), |_, content| Ok(Some(content.all()?.to_vec())));
     let bench = Bench::new();
-    let options = StoreOptions { whiteouts: form, ..StoreOptions::of_process() };
-    let store = Store::open_with(bench.store_folder(), options).unwrap();
+    let options = StoreOptions { whiteouts: form, ..StoreOptions::for_process() };
+    let store = LayerStore::open_with(bench.store_dir(), options).unwrap();
     let unpacked = store.unpack(&image, &silent());
     (walked.ok().map(|tree| lines_of_tree(&tree)), unpacked.ok().map(|unpacked| mounted(&unpacked, form)))
 }
 
-/// Whether a layer links to what may be a device of a layer below: walking sees it there, and unpacking left it out.
-fn links_to_left_out_devices(layers: &[Vec<Op>]) -> bool {
+/// Whether a layer links to a possible device of a lower layer, which unpacking skips and walking does not.
+fn links_to_skipped_devices(layers: &[Vec<Op>]) -> bool {
     let device = layers.iter().position(|layer| layer.iter().any(|op| matches!(op, Op::Device(_))));
     let link = layers.iter().rposition(|layer| layer.iter().any(|op| matches!(op, Op::HardLink(..))));
     device.zip(link).is_some_and(|(device, link)| device < link)
@@ -189,7 +189,7 @@ fn links_to_left_out_devices(layers: &[Vec<Op>]) -> bool {
 
 const INSIDE: &str = "UNPACK_TEST_MOUNTS";
 
-/// Runs a test again in a mount namespace of its own, so that nothing stays mounted whatever happens. True within it.
+/// Reruns a test in its own mount namespace, so that nothing stays mounted. Returns true inside.
 fn in_namespace(name: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -219,12 +219,12 @@ fn runner(cases: u32) -> TestRunner {
 }
 
 #[test]
-fn mounted_layers_are_what_walking_says() {
-    if !in_namespace("mounted_layers_are_what_walking_says") {
+fn mounted_layers_equal_the_walked_image() {
+    if !in_namespace("mounted_layers_equal_the_walked_image") {
         return;
     }
     let result = runner(400).run(&layers(), |layers| {
-        prop_assume!(!links_to_left_out_devices(&layers));
+        prop_assume!(!links_to_skipped_devices(&layers));
         let (walked, mounted) = both(&layers, WhiteoutForm::Trusted);
         prop_assert_eq!(mounted, walked);
         Ok(())
@@ -233,12 +233,12 @@ fn mounted_layers_are_what_walking_says() {
 }
 
 #[test]
-fn layers_mounted_with_user_attributes_are_what_walking_says() {
-    if !in_namespace("layers_mounted_with_user_attributes_are_what_walking_says") {
+fn layers_mounted_with_user_attributes_equal_the_walked_image() {
+    if !in_namespace("layers_mounted_with_user_attributes_equal_the_walked_image") {
         return;
     }
     let result = runner(100).run(&layers(), |layers| {
-        prop_assume!(!links_to_left_out_devices(&layers));
+        prop_assume!(!links_to_skipped_devices(&layers));
         let (walked, mounted) = both(&layers, WhiteoutForm::User);
         prop_assert_eq!(mounted, walked);
         Ok(())

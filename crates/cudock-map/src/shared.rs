@@ -1,4 +1,4 @@
-//! Memory that two processes look at, each at an address of its own.
+//! Memory shared by two processes, each at its own address.
 
 use std::fs::File;
 use std::io;
@@ -10,31 +10,31 @@ use rustix::fs::{
     FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, memfd_create,
 };
 
-/// Sizes are multiples of this: pages of every machine fit into it.
+/// Sizes are multiples of this, which is a multiple of the page size on all machines.
 const STEP: usize = 64 << 10;
 
-/// Memory without a name in any file system, which can be handed to another process and grows, but never shrinks: the
-/// kernel itself refuses to, so that no process can take pages away under another.
+/// Anonymous memory that can be passed to another process. It can grow but never shrink: the kernel prevents it, so that no
+/// process can remove pages that another one uses.
 ///
-/// What one side writes the other sees. Nothing here keeps the two from writing at once; they must agree on turns.
+/// Writes are visible to the other process. Nothing here prevents concurrent writes; both sides must agree on turns.
 #[derive(Debug)]
 pub struct SharedMemory {
     file: File,
     mapping: Arc<Mapping>,
 }
 
-/// Addresses of shared memory, valid for as long as this lives, even if the memory has grown and moved since.
+/// An address range of shared memory, valid as long as this value, even if the memory has grown and moved since.
 #[derive(Debug)]
 pub struct Mapping(MmapRaw);
 
 impl Mapping {
-    /// Its first byte.
+    /// The address of the first byte.
     #[must_use]
     pub fn address(&self) -> *mut u8 {
         self.0.as_mut_ptr()
     }
 
-    /// Its bytes.
+    /// The size in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.0.len()
@@ -42,56 +42,59 @@ impl Mapping {
 }
 
 impl SharedMemory {
-    /// Memory of at least so many bytes, all zero.
+    /// Creates zeroed memory of at least `bytes`.
     pub fn new(bytes: usize) -> io::Result<Self> {
         let file = memfd_create("cudock", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         fcntl_add_seals(&file, SealFlags::SHRINK)?;
         let file = File::from(file);
-        file.set_len(rounded(bytes)?)?;
+        file.set_len(round_up(bytes)?)?;
         let mapping = Arc::new(Mapping(MmapRaw::map_raw(&file)?));
         Ok(Self { file, mapping })
     }
 
-    /// The memory behind a descriptor that another process sent. Refused unless the kernel keeps it from shrinking.
+    /// Maps memory of a descriptor from another process. Rejected unless it is sealed against shrinking.
     pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
         if !fcntl_get_seals(&descriptor)?.contains(SealFlags::SHRINK) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "shared memory that could shrink"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "shared memory is not sealed against shrinking",
+            ));
         }
         let file = File::from(descriptor);
         let mapping = Arc::new(Mapping(MmapRaw::map_raw(&file)?));
         Ok(Self { file, mapping })
     }
 
-    /// Makes it at least so large, by growing it. Says whether it moved to other addresses.
+    /// Grows it to at least `bytes`; returns whether its address changed.
     pub fn grow(&mut self, bytes: usize) -> io::Result<bool> {
         if bytes <= self.mapping.size() {
             return Ok(false);
         }
-        let wanted = rounded(bytes.checked_next_power_of_two().unwrap_or(bytes))?;
-        if self.file.metadata()?.len() < wanted {
-            self.file.set_len(wanted)?;
+        let new_size = round_up(bytes.checked_next_power_of_two().unwrap_or(bytes))?;
+        if self.file.metadata()?.len() < new_size {
+            self.file.set_len(new_size)?;
         }
-        self.map_again()?;
+        self.remap()?;
         Ok(true)
     }
 
-    /// Sees to it that so many bytes can be looked at, if the other side made it that large; an error if it did not.
-    /// Says whether it moved to other addresses.
+    /// Maps at least `bytes`, if the other process has grown the memory; fails if it has not. Returns whether the address
+    /// changed.
     pub fn follow(&mut self, bytes: usize) -> io::Result<bool> {
         if bytes <= self.mapping.size() {
             return Ok(false);
         }
-        let there = self.file.metadata()?.len();
-        if there < as_length(bytes)? {
-            let text = format!("shared memory has {there} bytes, not {bytes}");
+        let available = self.file.metadata()?.len();
+        if available < as_length(bytes)? {
+            let text = format!("shared memory has {available} bytes, not {bytes}");
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
-        self.map_again()?;
+        self.remap()?;
         Ok(true)
     }
 
-    /// Gives the memory beyond so many bytes back to the system. Its size stays; what is read there next is zero, in
-    /// both processes. Not for memory that a device was told to read.
+    /// Returns the memory after the first `beyond` bytes to the system. The size does not change; it reads as zero in both
+    /// processes. Not for memory that a device reads.
     pub fn discard(&mut self, beyond: usize) -> io::Result<()> {
         let size = self.mapping.size();
         if size > beyond {
@@ -101,31 +104,30 @@ impl SharedMemory {
         Ok(())
     }
 
-    /// All bytes of it.
+    /// All bytes.
     #[must_use]
-    #[allow(unsafe_code, reason = "a mapping is a bare address")]
+    #[allow(unsafe_code, reason = "a mapping is a raw pointer")]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the mapping is readable, `size` bytes long, and lives as long as `self`; the seal keeps the file
-        // from becoming shorter than it. The other process could write meanwhile, against the agreement: then the
-        // bytes read are any bytes, as with a mapped file, and nothing here or in any caller relies on two reads
-        // giving the same.
+        // SAFETY: the mapping is readable, `size` bytes long, and lives as long as `self`; the seal prevents the file from
+        // becoming shorter. The other process could write at the same time, against the agreement: then any bytes may be
+        // read, as with a mapped file, and no caller relies on two reads giving the same.
         unsafe { std::slice::from_raw_parts(self.mapping.address(), self.mapping.size()) }
     }
 
-    /// All bytes of it, to be written.
-    #[allow(unsafe_code, reason = "a mapping is a bare address")]
+    /// All bytes, mutable.
+    #[allow(unsafe_code, reason = "a mapping is a raw pointer")]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `bytes`; the mapping is writable, and `&mut self` keeps every other slice of this one away.
+        // SAFETY: as for `bytes`; the mapping is writable, and `&mut self` excludes all other slices of it.
         unsafe { std::slice::from_raw_parts_mut(self.mapping.address(), self.mapping.size()) }
     }
 
-    /// Its addresses, for whoever must keep them.
+    /// The current mapping, to keep it alive.
     #[must_use]
     pub fn mapping(&self) -> Arc<Mapping> {
         Arc::clone(&self.mapping)
     }
 
-    fn map_again(&mut self) -> io::Result<()> {
+    fn remap(&mut self) -> io::Result<()> {
         self.mapping = Arc::new(Mapping(MmapRaw::map_raw(&self.file)?));
         Ok(())
     }
@@ -137,7 +139,7 @@ impl AsFd for SharedMemory {
     }
 }
 
-fn rounded(bytes: usize) -> io::Result<u64> {
+fn round_up(bytes: usize) -> io::Result<u64> {
     bytes.max(1).checked_next_multiple_of(STEP).map_or_else(|| Err(too_large()), as_length)
 }
 
@@ -146,33 +148,33 @@ fn as_length(bytes: usize) -> io::Result<u64> {
 }
 
 fn too_large() -> io::Error {
-    io::Error::new(io::ErrorKind::OutOfMemory, "more bytes than a machine can address")
+    io::Error::new(io::ErrorKind::OutOfMemory, "size exceeds the address space")
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
 
     use rustix::fs::{MemfdFlags, memfd_create};
 
     use super::SharedMemory;
 
-    fn another(memory: &SharedMemory) -> SharedMemory {
+    fn other_side(memory: &SharedMemory) -> SharedMemory {
         SharedMemory::from_descriptor(memory.file.try_clone().unwrap().into()).unwrap()
     }
 
     #[test]
-    fn what_one_side_writes_the_other_sees() {
+    fn writes_are_visible_to_the_other_side() {
         let mut ours = SharedMemory::new(10).unwrap();
-        let theirs = another(&ours);
+        let theirs = other_side(&ours);
         ours.bytes_mut()[..3].copy_from_slice(b"abc");
         assert_eq!(&theirs.bytes()[..4], b"abc\0");
     }
 
     #[test]
-    fn what_is_discarded_is_zero_on_both_sides_and_can_be_written_again() {
+    fn discarded_memory_is_zero_on_both_sides_and_writable() {
         let mut ours = SharedMemory::new(1 << 20).unwrap();
-        let theirs = another(&ours);
+        let theirs = other_side(&ours);
         ours.bytes_mut().fill(7);
         ours.discard(64 << 10).unwrap();
         for side in [ours.bytes(), theirs.bytes()] {
@@ -184,9 +186,9 @@ mod tests {
     }
 
     #[test]
-    fn growing_keeps_the_bytes_and_the_other_side_follows() {
+    fn growing_keeps_the_contents_and_the_other_side_follows() {
         let mut ours = SharedMemory::new(1).unwrap();
-        let mut theirs = another(&ours);
+        let mut theirs = other_side(&ours);
         let first = ours.bytes().len();
         ours.bytes_mut()[first - 1] = 7;
         assert!(ours.grow(first + 1).unwrap());
@@ -207,20 +209,20 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_of_more_than_there_is_is_refused() {
+    fn a_claim_beyond_the_size_is_rejected() {
         let mut memory = SharedMemory::new(1).unwrap();
         let claim = memory.bytes().len() + 1;
         assert!(memory.follow(claim).unwrap_err().to_string().contains("not "));
     }
 
     #[test]
-    fn memory_that_could_shrink_is_refused() {
+    fn memory_that_could_shrink_is_rejected() {
         let open = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
         assert!(SharedMemory::from_descriptor(open).is_err());
     }
 
     #[test]
-    fn a_size_beyond_the_machine_is_an_error_and_no_panic() {
+    fn an_impossible_size_is_an_error() {
         assert!(SharedMemory::new(usize::MAX).is_err());
         assert!(SharedMemory::new(1).unwrap().grow(usize::MAX).is_err());
     }

@@ -1,46 +1,46 @@
-//! Why a model cannot be read.
+//! Errors of reading a model.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use cudock_map::MapError;
 
-/// A model that cannot be read.
+/// An error while reading a model.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// A file cannot be read.
+    /// An I/O error on a file.
     #[error("cannot read {}", path.display())]
     Read {
         /// The file.
-        path: PathBuf,
+        /// The error.
         /// Why not.
         source: io::Error,
     },
-    /// A file says what cannot be.
+    /// A file is invalid.
     #[error("{}: {problem}", path.display())]
-    Broken {
+    Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// A file is of no kind that can be read.
+    /// The file type is not supported.
     #[error("{} is neither an ONNX nor a safetensors file", path.display())]
     Unknown {
         /// The file.
         path: PathBuf,
     },
-    /// A folder has no model in it.
-    #[error("no ONNX or safetensors file is in {}", path.display())]
+    /// A directory contains no model.
+    #[error("no ONNX or safetensors file found in {}", path.display())]
     NoModel {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
     },
 }
 
 impl ModelError {
-    pub(crate) fn broken(path: &Path, problem: impl Into<String>) -> Self {
-        Self::Broken { path: path.to_owned(), problem: problem.into() }
+    pub(crate) fn invalid(path: &Path, problem: impl Into<String>) -> Self {
+        Self::Invalid { path: path.to_owned(), problem: problem.into() }
     }
 
     pub(crate) fn read(path: &Path, source: io::Error) -> Self {

@@ -1,4 +1,4 @@
-//! From what a model file says to the GPU memory it takes.
+//! Estimates the GPU memory of a model.
 
 use crate::Model;
 use crate::figures::{Figure, INFERENCE_PERCENT, PROCESS, TRAINING_BYTES, TRAINING_PERCENT};
@@ -6,73 +6,73 @@ use crate::format::NumberFormat;
 
 /// How the model is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Question {
-    /// The format its floating point weights are kept in; as they are in the file if left out.
+pub struct EstimateOptions {
+    /// The format of its floating point weights; by default as in the file.
     pub precision: Option<NumberFormat>,
-    /// Rows at a time.
+    /// The batch size.
     pub rows: u32,
     /// Whether it is trained.
     pub training: bool,
 }
 
-/// What it takes, term by term.
+/// The estimated memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Estimate {
     /// The terms.
-    pub terms: Vec<Term>,
+    pub terms: Vec<EstimateTerm>,
 }
 
-/// A part of the memory.
+/// One part of the memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Term {
-    /// What for.
+pub struct EstimateTerm {
+    /// The purpose.
     pub kind: TermKind,
-    /// How much.
+    /// The size in bytes.
     pub bytes: u64,
-    /// In words: "102 MB of fp32 weights".
-    pub words: String,
-    /// What the figure rests on: the model file, a source, or nothing.
+    /// As text: "102 MB of fp32 weights".
+    pub text: String,
+    /// The basis of the figure: the model file, a source, or an assumption.
     pub basis: String,
 }
 
-/// What memory is taken by.
+/// The purpose of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TermKind {
-    /// Weights; while training, gradients and the optimizer's states too.
+    /// Weights; for training, also gradients and optimizer states.
     Weights,
-    /// What lies between input and output.
+    /// Values between input and output.
     Activations,
     /// The CUDA context and the framework.
     Process,
 }
 
 impl Estimate {
-    /// The sum of the terms.
+    /// The sum of all terms.
     pub fn total(&self) -> u64 {
         self.terms.iter().fold(0, |sum, term| sum.saturating_add(term.bytes))
     }
 
     /// All terms in one line.
-    pub fn words(&self) -> String {
-        self.terms.iter().map(|term| term.words.as_str()).collect::<Vec<_>>().join(" + ")
+    pub fn summary(&self) -> String {
+        self.terms.iter().map(|term| term.text.as_str()).collect::<Vec<_>>().join(" + ")
     }
 }
 
-/// Estimates the memory of one GPU that holds the whole model. The cache of a language model for long texts is not
-/// counted: it depends on what is asked of it.
-pub fn estimate(model: &Model, question: Question) -> Estimate {
-    let weights = if question.training { trained(model) } else { weights(model, question.precision) };
-    let activations = activations(model, question, weights.bytes);
-    let process = Term {
+/// Estimates the memory of one GPU that holds the whole model. The KV cache of a language model for long contexts is not
+/// included, because it depends on the requests.
+pub fn estimate(model: &Model, options: EstimateOptions) -> Estimate {
+    let weights = if options.training { training(model) } else { weights(model, options.precision) };
+    let activations = activations(model, options, weights.bytes);
+    let process = EstimateTerm {
         kind: TermKind::Process,
         bytes: PROCESS.value,
-        words: format!("{} for the CUDA context and the framework", size(PROCESS.value)),
+        text: format!("{} for the CUDA context and the framework", size(PROCESS.value)),
         basis: basis(&PROCESS),
     };
     Estimate { terms: vec![weights, activations, process] }
 }
 
-fn weights(model: &Model, precision: Option<NumberFormat>) -> Term {
+fn weights(model: &Model, precision: Option<NumberFormat>) -> EstimateTerm {
     let mut bytes = 0_u64;
     for (format, share) in &model.tensors.by_format {
         let kept = precision.filter(|_| format.is_float()).and_then(|wanted| wanted.bytes(share.elements));
@@ -86,40 +86,45 @@ fn weights(model: &Model, precision: Option<NumberFormat>) -> Term {
         _ => (main, format!("{} parameters in the file", model.tensors.parameters())),
     };
     let format = format.map_or_else(String::new, |format| format!("{format} "));
-    Term { kind: TermKind::Weights, bytes, words: format!("{} of {format}weights", size(bytes)), basis }
+    EstimateTerm {
+        kind: TermKind::Weights,
+        bytes,
+        text: format!("{} of {format}weights", size(bytes)),
+        basis,
+    }
 }
 
-fn trained(model: &Model) -> Term {
+fn training(model: &Model) -> EstimateTerm {
     let parameters = model.tensors.parameters();
     let bytes = parameters.saturating_mul(TRAINING_BYTES.value);
-    let words = format!(
+    let text = format!(
         "{} of weights, gradients and Adam's states ({} bytes for each of {parameters} parameters)",
         size(bytes),
         TRAINING_BYTES.value
     );
-    Term { kind: TermKind::Weights, bytes, words, basis: basis(&TRAINING_BYTES) }
+    EstimateTerm { kind: TermKind::Weights, bytes, text, basis: basis(&TRAINING_BYTES) }
 }
 
-fn activations(model: &Model, question: Question, weights: u64) -> Term {
-    let rows = question.rows.max(1);
-    let figure = if question.training { &TRAINING_PERCENT } else { &INFERENCE_PERCENT };
+fn activations(model: &Model, options: EstimateOptions, weights: u64) -> EstimateTerm {
+    let rows = options.rows.max(1);
+    let figure = if options.training { &TRAINING_PERCENT } else { &INFERENCE_PERCENT };
     let guess = percent(weights, figure.value);
-    let term = |bytes, how: String, basis| Term {
+    let term = |bytes, how: String, basis| EstimateTerm {
         kind: TermKind::Activations,
         bytes,
-        words: format!("{} of activations ({how})", size(bytes)),
+        text: format!("{} of activations ({how})", size(bytes)),
         basis,
     };
     let Some(known) = &model.activations else {
         return term(guess, format!("estimate: {} %", figure.value), basis(figure));
     };
-    let given = if question.training { known.all(rows) } else { known.peak(rows) };
+    let given = if options.training { known.all(rows) } else { known.peak(rows) };
     let row = if rows == 1 { "row" } else { "rows" };
     if known.is_complete() {
         return term(given, format!("estimate at {rows} {row}"), "shapes in the model file".to_owned());
     }
-    // What is known is there at least, whatever the guess.
-    let how = format!("estimate: {} %, since the file has no shapes for some values", figure.value);
+    // The known sizes are a lower bound.
+    let how = format!("estimate: {} %, because the file has no shapes for some values", figure.value);
     term(guess.max(given), how, basis(figure))
 }
 
@@ -134,7 +139,7 @@ fn basis(figure: &Figure) -> String {
     }
 }
 
-/// Three digits and a unit of thousands.
+/// Formats a size with three digits and a decimal unit.
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
     if bytes < 1000 {
@@ -144,7 +149,7 @@ fn size(bytes: u64) -> String {
     let mut value = bytes as f64;
     let mut unit = "B";
     for larger in UNITS {
-        // 999.95 would be shown as 1000.0.
+        // 999.95 would be formatted as 1000.0.
         if value < 999.95 {
             break;
         }

@@ -1,20 +1,20 @@
-//! Figures the estimate rests on, each with where it was read and when; those without a source are assumptions.
+//! Figures used by the estimate, with source and date; those without a source are assumptions.
 
 /// A figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figure {
-    /// How much.
+    /// The value.
     pub value: u64,
-    /// What it says.
+    /// What it means.
     pub meaning: &'static str,
-    /// Where it was read; none if it is assumed.
+    /// The source; none if it is an assumption.
     pub source: Option<&'static str>,
-    /// The day it was read, or written down.
+    /// The date it was read or assumed.
     pub dated: &'static str,
 }
 
-/// Bytes of GPU memory that a process takes before its first tensor: the CUDA context and a framework's kernels and
-/// workspaces.
+/// Bytes of GPU memory that a process uses before its first tensor: the CUDA context and the kernels and workspaces of a
+/// framework.
 pub const PROCESS: Figure = Figure {
     value: 1_008_000_000,
     meaning: "a process with PyTorch's kernels before its first tensor, measured on a Titan V; with CUDA 11.7 and later, \
@@ -23,7 +23,7 @@ pub const PROCESS: Figure = Figure {
     dated: "2019-10-22",
 };
 
-/// What inference adds to the weights, in percent, where the file does not say what lies between input and output.
+/// What inference adds to the weights, in percent, if the file has no shapes of intermediate values.
 pub const INFERENCE_PERCENT: Figure = Figure {
     value: 20,
     meaning: "inference adds up to 20 % to the weights of a transformer, its cache for short texts included",
@@ -31,8 +31,8 @@ pub const INFERENCE_PERCENT: Figure = Figure {
     dated: "2026-11-15",
 };
 
-/// Bytes for each parameter while training with Adam in mixed precision: weights and gradients in 16 bits, and weights,
-/// momentum and variance in 32. Training in 32 bits takes as much: weights, gradients, momentum and variance.
+/// Bytes per parameter for training with Adam in mixed precision: 16-bit weights and gradients, and 32-bit weights, momentum
+/// and variance. Training in 32 bits needs the same: weights, gradients, momentum and variance.
 pub const TRAINING_BYTES: Figure = Figure {
     value: 16,
     meaning: "weights, gradients and the states of Adam in mixed precision: 2 + 2 + 4 + 4 + 4 bytes; the paper's example, \
@@ -41,11 +41,11 @@ pub const TRAINING_BYTES: Figure = Figure {
     dated: "2026-11-15",
 };
 
-/// What values between input and output take while training, in percent of weights, gradients and states, where the
-/// file does not say: it depends on batch and length of texts alone, so this is no more than a guess.
+/// Activations of training in percent of weights, gradients and optimizer states, if the file has no shapes: they depend
+/// on batch size and sequence length, so this is only a guess.
 pub const TRAINING_PERCENT: Figure = Figure {
     value: 30,
-    meaning: "values kept for the way back, which depend on the batch",
+    meaning: "activations kept for the backward pass, which depend on the batch",
     source: None,
     dated: "2026-11-15",
 };

@@ -1,50 +1,50 @@
-//! Formats of numbers.
+//! Number formats.
 
 use std::fmt;
 
-/// How the numbers of a tensor are kept.
+/// The number format of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NumberFormat {
-    /// 64 bits, floating point.
+    /// 64-bit floating point.
     F64,
-    /// 32 bits, floating point.
+    /// 32-bit floating point.
     F32,
-    /// 16 bits with the exponent of 32.
+    /// 16-bit floating point with the exponent of F32.
     BF16,
-    /// 16 bits, floating point.
+    /// 16-bit floating point.
     F16,
-    /// 8 bits, floating point, of any kind.
+    /// 8-bit floating point, in any variant.
     F8,
-    /// 6 bits, floating point.
+    /// 6-bit floating point.
     F6,
-    /// 4 bits, floating point.
+    /// 4-bit floating point.
     F4,
-    /// Whole numbers of 64 bits: shapes and places, not weights.
+    /// 64-bit integers: shapes and indices, not weights.
     I64,
-    /// Whole numbers of 32 bits.
+    /// 32-bit integers.
     I32,
-    /// Whole numbers of 16 bits.
+    /// 16-bit integers.
     I16,
-    /// Whole numbers of 8 bits.
+    /// 8-bit integers.
     I8,
-    /// Whole numbers of 4 bits.
+    /// 4-bit integers.
     I4,
-    /// Whole numbers of 2 bits.
+    /// 2-bit integers.
     I2,
-    /// Two floating point numbers of 32 bits.
+    /// Two 32-bit floating point numbers.
     C64,
-    /// Two floating point numbers of 64 bits.
+    /// Two 64-bit floating point numbers.
     C128,
-    /// True or false, a byte each.
+    /// Booleans, one byte each.
     Bool,
-    /// Texts.
+    /// Strings.
     Text,
-    /// One that is newer than this program.
+    /// A format unknown to this program.
     Other,
 }
 
 impl NumberFormat {
-    /// Bits of one number; none if they differ or are not known.
+    /// Bits per number; none if they vary or are unknown.
     pub const fn bits(self) -> Option<u64> {
         match self {
             Self::C128 => Some(128),
@@ -59,7 +59,7 @@ impl NumberFormat {
         }
     }
 
-    /// As people write it.
+    /// The usual name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::F64 => "fp64",
@@ -79,12 +79,12 @@ impl NumberFormat {
             Self::C128 => "complex128",
             Self::Bool => "bool",
             Self::Text => "text",
-            Self::Other => "another format",
+            Self::Other => "unknown format",
         }
     }
 
-    /// What a name in `needs.precision` stands for. `tf32` is a way of computing: its numbers are kept as `fp32`.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Parses a name in `needs.precision`. `tf32` is a compute mode: its numbers are stored as `fp32`.
+    pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "fp64" => Self::F64,
             "fp32" | "tf32" => Self::F32,
@@ -98,17 +98,17 @@ impl NumberFormat {
         })
     }
 
-    /// Whether numbers of it are floating point, and so can be kept in another such format.
+    /// Whether it is a floating point format, which can be converted to another one.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F64 | Self::F32 | Self::BF16 | Self::F16 | Self::F8 | Self::F6 | Self::F4)
     }
 
-    /// Whether tensors of it hold what was learnt, rather than shapes, places, flags or words.
+    /// Whether tensors of this format are weights, rather than shapes, indices, flags or strings.
     pub const fn is_weight(self) -> bool {
         !matches!(self, Self::I64 | Self::Bool | Self::Text)
     }
 
-    /// What so many numbers take; none if that is beyond counting, or not known.
+    /// The size of `elements` numbers; none on overflow or if unknown.
     pub fn bytes(self, elements: u64) -> Option<u64> {
         Some(elements.checked_mul(self.bits()?)?.div_ceil(8))
     }

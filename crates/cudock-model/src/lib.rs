@@ -1,47 +1,46 @@
-//! What a model file says of its weights, without loading them, and the GPU memory they take.
+//! Reads the tensors of model files without loading them, and estimates the GPU memory they need.
 //!
-//! A planner has to know whether a model fits into a card before anything is paid for. The files say it: an ONNX file
-//! or a safetensors file names every tensor with its shape and number format, and that takes a few pages to read however
-//! many gigabytes the weights are. [`inspect`] reads that into a [`Model`], and [`estimate`] is a pure function from
-//! there to bytes, term by term, each with what it rests on.
+//! A planner must know whether a model fits on a GPU before anything is paid for. ONNX and safetensors files list every
+//! tensor with its shape and number format, which takes a few pages to read even if the weights have many gigabytes.
+//! [`inspect`] reads that into a [`Model`], and [`estimate`] is a pure function from there to bytes, with the basis of each
+//! term.
 //!
-//! Files are not trusted: nothing here panics on any bytes, and memory grows with what is in a file, never with what it
-//! claims.
+//! Files are untrusted: no input causes a panic, and memory use grows with the size of a file, never with what it claims.
 
+mod directory;
 mod error;
 mod estimate;
 pub mod figures;
-mod folder;
 mod format;
 pub mod onnx;
 pub mod safetensors;
-mod tally;
+mod tensor_stats;
 
 use std::path::{Path, PathBuf};
 
 pub use error::ModelError;
-pub use estimate::{Estimate, Question, Term, TermKind, estimate};
+pub use estimate::{Estimate, EstimateOptions, EstimateTerm, TermKind, estimate};
 pub use format::NumberFormat;
-pub use tally::{Share, Tally, Tensor};
+pub use tensor_stats::{FormatStats, TensorInfo, TensorStats};
 
 use crate::onnx::Activations;
 
-/// What files say of a model.
+/// The contents of model files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// What kind of files they are.
+    /// The file format.
     pub kind: FileKind,
-    /// The files, those with weights outside of the model file included.
+    /// The files, including those with external weights.
     pub files: Vec<PathBuf>,
-    /// Bytes of all files.
+    /// The total size of the files.
     pub on_disk: u64,
-    /// Its tensors.
-    pub tensors: Tally,
-    /// What lies between input and output, where the file says: ONNX only.
+    /// Statistics of the tensors.
+    pub tensors: TensorStats,
+    /// Memory of intermediate values, if the file has shapes: ONNX only.
     pub activations: Option<Activations>,
 }
 
-/// Kinds of model files.
+/// A model file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// ONNX.
@@ -50,12 +49,12 @@ pub enum FileKind {
     Safetensors,
 }
 
-/// Reads a model file, the index of a model in several files, or a folder of either.
+/// Reads a model file, the index of a sharded model, or a directory of either.
 pub fn inspect(path: &Path) -> Result<Model, ModelError> {
-    if path.is_dir() { folder::read(path) } else { file(path) }
+    if path.is_dir() { directory::read(path) } else { file(path) }
 }
 
-/// One file, by its name, and by its bytes where the name does not tell.
+/// Reads one file, detected by name, or by contents if the name is ambiguous.
 fn file(path: &Path) -> Result<Model, ModelError> {
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     if name.ends_with(".safetensors.index.json") {
@@ -63,10 +62,10 @@ fn file(path: &Path) -> Result<Model, ModelError> {
     }
     let map = cudock_map::map(path).map_err(ModelError::from)?;
     let is_onnx = has_extension(path, "onnx");
-    if has_extension(path, "safetensors") || (!is_onnx && safetensors::looks_like_one(&map)) {
+    if has_extension(path, "safetensors") || (!is_onnx && safetensors::is_safetensors(&map)) {
         return safetensors::read_file(path, &map);
     }
-    if is_onnx || onnx::looks_like_one(&map) {
+    if is_onnx || onnx::is_onnx(&map) {
         return onnx::read_file(path, &map);
     }
     Err(ModelError::Unknown { path: path.to_owned() })

@@ -1,4 +1,4 @@
-//! Safetensors: eight bytes that say how long the header is, the header in JSON, the data.
+//! The safetensors format: eight bytes with the length of the header, the header as JSON, the data.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,62 +12,61 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::error::ModelError;
 use crate::format::NumberFormat;
-use crate::tally::Tally;
+use crate::tensor_stats::TensorStats;
 use crate::{FileKind, Model};
 
-/// The longest header, as the format's own reader has it.
-pub const LONGEST_HEADER: u64 = 100_000_000;
+/// The longest header, as in the reference implementation.
+pub const MAX_HEADER: u64 = 100_000_000;
 
-/// The longest index of a model in several files.
-const LONGEST_INDEX: u64 = 100_000_000;
+/// The longest index of a sharded model.
+const MAX_INDEX: u64 = 100_000_000;
 
-/// Whether bytes begin as such a file does.
-pub(crate) fn looks_like_one(bytes: &[u8]) -> bool {
+/// Whether the bytes look like a safetensors file.
+pub(crate) fn is_safetensors(bytes: &[u8]) -> bool {
     header_of(bytes).is_ok_and(|(header, _)| header.first() == Some(&b'{'))
 }
 
-/// The header, and how many bytes are behind it.
+/// The header, and the size of the data after it.
 fn header_of(bytes: &[u8]) -> Result<(&[u8], u64), String> {
-    let (length, rest) =
-        bytes.split_first_chunk::<8>().ok_or("it is shorter than the length of its header")?;
+    let (length, rest) = bytes.split_first_chunk::<8>().ok_or("file is too short for a header")?;
     let length = u64::from_le_bytes(*length);
-    if length > LONGEST_HEADER {
-        return Err(format!("its header claims {length} bytes; {LONGEST_HEADER} are the most"));
+    if length > MAX_HEADER {
+        return Err(format!("header claims {length} bytes, the limit is {LONGEST_HEADER}"));
     }
-    let cut = || format!("its header claims {length} bytes and the file ends before");
+    let cut = || format!("header claims {length} bytes, but the file is shorter");
     let length = usize::try_from(length).map_err(|_| cut())?;
     let (header, data) = rest.split_at_checked(length).ok_or_else(cut)?;
     Ok((header, data.len() as u64))
 }
 
-/// Counts the tensors of a file; the error says what is wrong with it.
-pub fn read(bytes: &[u8]) -> Result<Tally, String> {
+/// Collects statistics of the tensors; the error describes the problem.
+pub fn read(bytes: &[u8]) -> Result<TensorStats, String> {
     let (header, data) = header_of(bytes)?;
-    let mut counted = Counted { tally: Tally::default(), held: 0 };
+    let mut stats = HeaderStats { tally: TensorStats::default(), held: 0 };
     let mut reader = serde_json::Deserializer::from_slice(header);
     reader
-        .deserialize_map(HeaderVisitor { counted: &mut counted, data })
+        .deserialize_map(HeaderVisitor { stats: &mut stats, data })
         .and_then(|()| reader.end())
-        .map_err(|error| format!("its header is broken: {error}"))?;
-    // Tensors that overlap would count twice what is there once.
-    if counted.held > data {
-        return Err(format!("its tensors claim {} bytes and the file holds {data}", counted.held));
+        .map_err(|error| format!("invalid header: {error}"))?;
+    // Overlapping tensors would be counted twice.
+    if stats.held > data {
+        return Err(format!("tensors claim {} bytes, but the file has {data}", stats.held));
     }
-    Ok(counted.tally)
+    Ok(stats.tally)
 }
 
-struct Counted {
-    tally: Tally,
+struct HeaderStats {
+    tally: TensorStats,
     held: u64,
 }
 
 struct HeaderVisitor<'c> {
-    counted: &'c mut Counted,
+    stats: &'c mut HeaderStats,
     data: u64,
 }
 
 #[derive(Deserialize)]
-struct Entry<'a> {
+struct TensorEntry<'a> {
     #[serde(borrow)]
     dtype: Cow<'a, str>,
     shape: Vec<u64>,
@@ -75,10 +74,10 @@ struct Entry<'a> {
 }
 
 impl<'de> Visitor<'de> for HeaderVisitor<'_> {
-    type Value = ();
+    type FieldValue = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("tensors by their names")
+        f.write_str("a map of tensors")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
@@ -87,25 +86,25 @@ impl<'de> Visitor<'de> for HeaderVisitor<'_> {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }
-            let entry: Entry<'de> = map.next_value()?;
-            self.counted.count(&name, &entry, self.data).map_err(serde::de::Error::custom)?;
+            let entry: TensorEntry<'de> = map.next_value()?;
+            self.stats.count(&name, &entry, self.data).map_err(serde::de::Error::custom)?;
         }
         Ok(())
     }
 }
 
-impl Counted {
-    fn count(&mut self, name: &str, entry: &Entry<'_>, data: u64) -> Result<(), String> {
-        let wrong = |what: &str| format!("tensor `{}` {what}", name.chars().take(80).collect::<String>());
+impl HeaderStats {
+    fn count(&mut self, name: &str, entry: &TensorEntry<'_>, data: u64) -> Result<(), String> {
+        let invalid = |what: &str| format!("tensor `{}` {what}", name.chars().take(80).collect::<String>());
         let (from, to) = entry.data_offsets;
         if to > data {
-            return Err(wrong("lies beyond the end of the file"));
+            return Err(invalid("extends beyond the end of the file"));
         }
-        let bytes = to.checked_sub(from).ok_or_else(|| wrong("ends before it begins"))?;
-        let elements = elements(&entry.shape).ok_or_else(|| wrong("has more numbers than can be counted"))?;
-        let format = format_named(&entry.dtype);
+        let bytes = to.checked_sub(from).ok_or_else(|| invalid("ends before it starts"))?;
+        let elements = elements(&entry.shape).ok_or_else(|| invalid("has too many elements"))?;
+        let format = format_from_dtype(&entry.dtype);
         if format.bits().is_some() && format.bytes(elements) != Some(bytes) {
-            return Err(wrong("takes another number of bytes than its shape says"));
+            return Err(invalid("has a size that does not match its shape"));
         }
         self.held = self.held.saturating_add(bytes);
         self.tally.add(name, format, elements, bytes);
@@ -113,7 +112,7 @@ impl Counted {
     }
 }
 
-/// The product of all dimensions; a tensor without any is one number.
+/// The product of all dimensions; 1 for a scalar.
 pub(crate) fn elements(shape: &[u64]) -> Option<u64> {
     if shape.contains(&0) {
         return Some(0);
@@ -121,7 +120,7 @@ pub(crate) fn elements(shape: &[u64]) -> Option<u64> {
     shape.iter().try_fold(1_u64, |product, size| product.checked_mul(*size))
 }
 
-fn format_named(dtype: &str) -> NumberFormat {
+fn format_from_dtype(dtype: &str) -> NumberFormat {
     match dtype {
         "F64" => NumberFormat::F64,
         "F32" => NumberFormat::F32,
@@ -140,9 +139,8 @@ fn format_named(dtype: &str) -> NumberFormat {
     }
 }
 
-/// One file.
 pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<Model, ModelError> {
-    let tensors = read(bytes).map_err(|problem| ModelError::broken(path, problem))?;
+    let tensors = read(bytes).map_err(|problem| ModelError::invalid(path, problem))?;
     Ok(Model {
         kind: FileKind::Safetensors,
         files: vec![path.to_owned()],
@@ -157,43 +155,46 @@ struct Index {
     weight_map: BTreeMap<String, String>,
 }
 
-/// All files that an index names.
+/// Reads all files of an index.
 pub(crate) fn read_index(path: &Path) -> Result<Model, ModelError> {
     let mut text = Vec::new();
     let file = File::open(path).map_err(|source| ModelError::read(path, source))?;
-    file.take(LONGEST_INDEX + 1).read_to_end(&mut text).map_err(|source| ModelError::read(path, source))?;
-    if text.len() as u64 > LONGEST_INDEX {
-        return Err(ModelError::broken(path, format!("it is longer than {LONGEST_INDEX} bytes")));
+    file.take(MAX_INDEX + 1).read_to_end(&mut text).map_err(|source| ModelError::read(path, source))?;
+    if text.len() as u64 > MAX_INDEX {
+        return Err(ModelError::invalid(path, format!("index is longer than {LONGEST_INDEX} bytes")));
     }
     let index: Index = serde_json::from_slice(&text)
-        .map_err(|error| ModelError::broken(path, format!("it is no index of a model: {error}")))?;
+        .map_err(|error| ModelError::invalid(path, format!("not a model index: {error}")))?;
     let names: BTreeSet<String> = index.weight_map.into_values().collect();
     if names.is_empty() {
-        return Err(ModelError::broken(path, "it names no files"));
+        return Err(ModelError::invalid(path, "index lists no files"));
     }
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let directory = path.parent().unwrap_or(Path::new(""));
     let mut files: Vec<PathBuf> = Vec::with_capacity(names.len());
     for name in &names {
         if name.contains(['/', '\\']) || name == ".." || name.is_empty() {
-            return Err(ModelError::broken(path, format!("it names `{name}`, which is not beside it")));
+            return Err(ModelError::invalid(
+                path,
+                format!("index lists `{name}`, which is outside its directory"),
+            ));
         }
-        let file = folder.join(name);
+        let file = directory.join(name);
         if !file.is_file() {
-            let problem = format!("it names {} files, and {name} is not there", names.len());
-            return Err(ModelError::broken(path, problem));
+            let problem = format!("{name} not found, one of {} files in the index", names.len());
+            return Err(ModelError::invalid(path, problem));
         }
         files.push(file);
     }
     read_files(&files)
 }
 
-/// Several files that are one model.
+/// Reads several files of one model.
 pub(crate) fn read_files(files: &[PathBuf]) -> Result<Model, ModelError> {
     let mut model = Model {
         kind: FileKind::Safetensors,
         files: Vec::with_capacity(files.len()),
         on_disk: 0,
-        tensors: Tally::default(),
+        tensors: TensorStats::default(),
         activations: None,
     };
     for file in files {

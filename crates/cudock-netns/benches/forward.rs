@@ -1,6 +1,6 @@
-//! What forwarding costs: bytes per second and round trips, beside a direct connection over the same loopback device.
+//! Throughput and latency of forwarding, compared with a direct connection over the same loopback device.
 //!
-//! `cargo bench -p cudock-netns --bench forward [-- MEBIBYTES]`; needs root or a user namespace of its own.
+//! `cargo bench -p cudock-netns --bench forward [-- MEBIBYTES]`; needs root or a user namespace.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cudock_netns::Namespace;
-use cudock_netns::forward::{self, Carriage, Forwarder, Handover, Listeners, Options, Publication};
+use cudock_netns::forward::{self, ForwardOptions, Forwarder, Handover, Listeners, PortMapping, RelayMode};
 
 /// The hidden verb.
 const VERB: &str = "forward";
@@ -25,14 +25,14 @@ const RUNS: usize = 5;
 const ROUND_TRIPS: u32 = 5000;
 
 fn main() {
-    let words: Vec<String> = env::args().skip(1).collect();
-    if let [verb, handover] = words.as_slice()
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if let [verb, handover] = arguments.as_slice()
         && verb == VERB
     {
         forward::serve(&Handover::decode(handover).unwrap()).unwrap();
         return;
     }
-    let mebibytes: u32 = words.iter().find_map(|word| word.parse().ok()).unwrap_or(1024);
+    let mebibytes: u32 = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(1024);
     let made = match Namespace::create() {
         Ok(made) => made,
         Err(error) => {
@@ -51,31 +51,31 @@ fn main() {
     println!("{mebibytes} MiB each time, {RUNS} runs, median; round trips of one byte: {ROUND_TRIPS}");
     println!("{:<10} {:>12} {:>12} {:>14} {:>12}", "", "to, MiB/s", "from, MiB/s", "trip p50, us", "p99, us");
     report("direct", direct, mebibytes);
-    for carriage in [Carriage::Copy, Carriage::Splice] {
-        let listeners = Listeners::bind(&Publication::parse("127.0.0.1::80").unwrap()).unwrap();
+    for relay_mode in [RelayMode::Copy, RelayMode::Splice] {
+        let listeners = Listeners::bind(&PortMapping::parse("127.0.0.1::80").unwrap()).unwrap();
         let mut command = Command::new(env::current_exe().unwrap());
         command.arg(VERB);
-        let options = Options { carriage, ..Options::default() };
+        let options = ForwardOptions { relay_mode, ..ForwardOptions::default() };
         let forwarder = Forwarder::start(command, listeners, &made, options).unwrap();
-        let port = forwarder.publications()[0].host_port;
-        report(&carriage.to_string(), SocketAddr::from(([127, 0, 0, 1], port)), mebibytes);
-        // What a busy machine cannot blur: how long the forwarder itself was at work.
+        let port = forwarder.mappings()[0].host_port;
+        report(&relay_mode.to_string(), SocketAddr::from(([127, 0, 0, 1], port)), mebibytes);
+        // CPU time does not depend on how busy the machine is.
         let before = ticks(forwarder.pid());
         send(SocketAddr::from(([127, 0, 0, 1], port)), mebibytes);
         let spent = f64::from(ticks(forwarder.pid()) - before) * 10.0 * 1024.0 / f64::from(mebibytes);
-        println!("{:<10} {spent:>12.0} ms of the forwarder's CPU time a GiB", carriage.to_string());
-        connections(&carriage.to_string(), port);
+        println!("{:<10} {spent:>12.0} ms of forwarder CPU time per GiB", relay_mode.to_string());
+        connections(&relay_mode.to_string(), port);
     }
 }
 
-/// CPU time that a process has used, in the hundredths of a second that the kernel counts in.
+/// The CPU time of a process, in hundredths of a second.
 fn ticks(pid: u32) -> u32 {
     let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let behind_name = line.rsplit_once(") ").unwrap().1;
     behind_name.split(' ').skip(11).take(2).map(|field| field.parse::<u32>().unwrap()).sum()
 }
 
-/// A server with three services, chosen by the first byte: take all bytes, give so many bytes, send each byte back.
+/// A server with three services, selected by the first byte: discard all bytes, send N bytes, echo each byte.
 fn serve(listener: TcpListener) -> SocketAddr {
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
@@ -169,7 +169,7 @@ fn round_trips(address: SocketAddr) -> Vec<Duration> {
     (0..ROUND_TRIPS).map(|_| trip(&mut stream)).collect()
 }
 
-/// A new connection for each of many questions, one after the other.
+/// A new connection for each of many requests, one after another.
 fn connections(name: &str, port: u16) {
     let start = Instant::now();
     let count = 2000;

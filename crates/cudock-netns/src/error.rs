@@ -1,206 +1,206 @@
-//! What can go wrong, in words that say where and what to do.
+//! Errors of container networks.
 
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use crate::forward::{Holder, Protocol};
+use crate::forward::{PortOwner, Protocol};
 
-/// The result of whatever touches the system here.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
+/// The result type of this crate.
+pub type Result<T, E = NetnsError> = std::result::Result<T, E>;
 
-/// What can go wrong with a container's network.
+/// An error of a container's network.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
-    /// The kernel did not give us a namespace.
-    #[error("cannot make a network namespace{}", hint_for_unshare(.source))]
+pub enum NetnsError {
+    /// A network namespace cannot be created.
+    #[error("cannot create a network namespace{}", hint_for_unshare(.source))]
     Create {
-        /// The kernel's answer.
+        /// The error of the system call.
         #[source]
         source: io::Error,
     },
-    /// The loopback device stayed down.
+    /// The loopback device cannot be brought up.
     #[error("cannot bring up the loopback device of a new network namespace")]
     Loopback {
-        /// The kernel's answer.
+        /// The error of the system call.
         #[source]
         source: io::Error,
     },
-    /// No thread could be had to work in a namespace.
-    #[error("cannot start a thread to work in a network namespace")]
+    /// No thread can be started.
+    #[error("cannot start a thread in a network namespace")]
     Thread {
-        /// The kernel's answer.
+        /// The error of the system call.
         #[source]
         source: io::Error,
     },
-    /// A thread that worked in a namespace has ended, but the kernel still lists it.
-    #[error("a thread that worked in a network namespace did not go away")]
+    /// A thread in a namespace has ended, but the kernel still lists it.
+    #[error("timed out waiting for a thread in a network namespace to exit")]
     ThreadRemains,
-    /// There is no such process, or it is not ours to look at.
+    /// The process does not exist, or access to it is denied.
     #[error("cannot open the network namespace of process {pid}")]
     OfProcess {
-        /// The process.
+        /// The process id.
         pid: u32,
-        /// The kernel's answer.
+        /// The error of the system call.
         #[source]
         source: io::Error,
     },
-    /// The path does not lead to a namespace.
+    /// The path is not a network namespace.
     #[error("cannot open the network namespace at {}", path.display())]
     Open {
         /// The path.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The error of the system call.
         #[source]
         source: io::Error,
     },
-    /// The namespace could not be given a name in the file system, or the name could not be taken away.
+    /// The namespace cannot be bound to a path, or unbound from it.
     #[error("cannot bind a network namespace to {}", path.display())]
     Bind {
         /// The path.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The error of the system call.
         #[source]
         source: io::Error,
     },
-    /// The thread could not join the namespace.
+    /// A thread cannot join the namespace.
     #[error("cannot enter a network namespace")]
     Enter {
-        /// The kernel's answer.
+        /// The error of the system call.
         #[source]
         source: io::Error,
     },
-    /// A `-p` that cannot be understood.
+    /// Invalid value of `-p`.
     #[error("cannot publish `{text}`: {reason}, at column {column}")]
-    Publication {
-        /// What was given.
+    PortMapping {
+        /// The value.
         text: String,
-        /// Where in it the mistake begins; the first column is 1.
+        /// The column of the error, counted from 1.
         column: usize,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// The same port of the host was asked for twice.
-    #[error("port {port}/{protocol} of {address} is published twice")]
+    /// The same host port is published twice.
+    #[error("port {port}/{protocol} on {address} is published twice")]
     PublishedTwice {
-        /// The port of the host.
+        /// The host port.
         port: u16,
-        /// Its protocol.
+        /// The protocol.
         protocol: Protocol,
-        /// The address of the host.
+        /// The host address.
         address: IpAddr,
     },
-    /// Somebody else has the port.
-    #[error("port {port}/{protocol} of {address} is in use{}", by(.holder.as_ref()))]
+    /// Another process uses the port.
+    #[error("port {port}/{protocol} on {address} is already in use{}", by(.owner.as_ref()))]
     PortInUse {
-        /// The port of the host.
+        /// The host port.
         port: u16,
-        /// Its protocol.
+        /// The protocol.
         protocol: Protocol,
-        /// The address of the host.
+        /// The host address.
         address: IpAddr,
-        /// The process that has it, where `/proc` tells.
-        holder: Option<Holder>,
-        /// The kernel's answer.
+        /// The process that uses it, if `/proc` shows it.
+        owner: Option<PortOwner>,
+        /// The error of the system call.
         #[source]
         source: io::Error,
     },
-    /// The port could not be had for another reason.
-    #[error("cannot listen on port {port}/{protocol} of {address}{}", hint_for_listen(.source, *port))]
+    /// Listening failed for another reason.
+    #[error("cannot listen on port {port}/{protocol} on {address}{}", hint_for_listen(.source, *port))]
     Listen {
-        /// The port of the host.
+        /// The host port.
         port: u16,
-        /// Its protocol.
+        /// The protocol.
         protocol: Protocol,
-        /// The address of the host.
+        /// The host address.
         address: IpAddr,
-        /// The kernel's answer.
+        /// The error of the system call.
         #[source]
         source: io::Error,
     },
-    /// What a forwarder was handed is not what was promised.
-    #[error("the forwarder was handed `{text}`, which is wrong: {reason}")]
+    /// The argument of a forwarder process is invalid.
+    #[error("invalid forwarder argument `{text}`: {reason}")]
     Handover {
-        /// What was handed over.
+        /// The argument.
         text: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// The forwarder could not do its work.
+    /// A forwarder failed.
     #[error("cannot forward ports: {what}")]
     Forward {
-        /// What it was doing.
+        /// What failed.
         what: &'static str,
-        /// The kernel's answer.
+        /// The error of the system call.
         #[source]
         source: io::Error,
     },
-    /// A process could not be started.
+    /// A process cannot be started.
     #[error("cannot start {program}")]
     Start {
         /// The program.
         program: String,
-        /// The kernel's answer.
+        /// The error of the system call.
         #[source]
         source: io::Error,
     },
-    /// Neither of the programs that give a namespace a way out is installed.
+    /// No tool for outbound connections is installed.
     #[error(
-        "a network of its own with a way out needs pasta (or slirp4netns), and neither is installed; \
+        "outbound network access needs pasta or slirp4netns, and neither is installed; \
          hint: apt-get install passt, or --network host"
     )]
     NoOutbound,
-    /// The kernel's device for such programs is not there, or not ours to open.
+    /// The TUN device does not exist or cannot be opened.
     #[error(
-        "a network of its own with a way out needs /dev/net/tun; \
+        "outbound network access needs /dev/net/tun; \
          hint: as root, modprobe tun and chmod 0666 /dev/net/tun, or --network host"
     )]
     Tun {
-        /// The kernel's answer.
+        /// The error of the system call.
         #[source]
         source: io::Error,
     },
-    /// The program that gives the way out gave up.
-    #[error("{program} did not connect the container's network: {said}")]
+    /// The tool for outbound connections failed.
+    #[error("{program} failed to connect the container's network: {output}")]
     Outbound {
         /// The program.
         program: String,
-        /// What it said, or how it ended.
-        said: String,
+        /// Its error output, or its exit status.
+        output: String,
     },
-    /// An `--add-host` that cannot be understood.
-    #[error("cannot add the host `{text}`: {reason}, at column {column}")]
+    /// Invalid value of `--add-host`.
+    #[error("cannot add host `{text}`: {reason}, at column {column}")]
     AddHost {
-        /// What was given.
+        /// The value.
         text: String,
-        /// Where in it the mistake begins; the first column is 1.
+        /// The column of the error, counted from 1.
         column: usize,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// A host name that no system would take.
-    #[error("cannot use `{text}` as a host name: {reason}, at column {column}")]
+    /// Invalid host name.
+    #[error("invalid host name `{text}`: {reason}, at column {column}")]
     HostName {
-        /// What was given.
+        /// The name.
         text: String,
-        /// Where in it the mistake begins; the first column is 1.
+        /// The column of the error, counted from 1.
         column: usize,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }
 
-fn by(holder: Option<&Holder>) -> String {
-    holder.map(|holder| format!(" by {holder}")).unwrap_or_default()
+fn by(owner: Option<&PortOwner>) -> String {
+    owner.map(|owner| format!(" by {owner}")).unwrap_or_default()
 }
 
-impl Error {
-    /// Whether what was asked for is at fault, rather than the machine.
-    pub fn is_bad_call(&self) -> bool {
+impl NetnsError {
+    /// Whether the arguments are invalid, rather than the system failing.
+    pub fn is_usage_error(&self) -> bool {
         matches!(
             self,
-            Self::Publication { .. }
+            Self::PortMapping { .. }
                 | Self::PublishedTwice { .. }
                 | Self::AddHost { .. }
                 | Self::HostName { .. }
@@ -211,7 +211,7 @@ impl Error {
 fn hint_for_unshare(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::PermissionDenied => {
-            "; hint: it needs root, or a user namespace of our own (`unshare --user --map-root-user`)"
+            "; hint: run as root, or in a user namespace (`unshare --user --map-root-user`)"
         }
         io::ErrorKind::StorageFull => "; hint: the limit user.max_net_namespaces is reached",
         _ => "",
@@ -221,9 +221,9 @@ fn hint_for_unshare(source: &io::Error) -> &'static str {
 fn hint_for_listen(source: &io::Error, port: u16) -> &'static str {
     match source.kind() {
         io::ErrorKind::PermissionDenied if port < 1024 => {
-            "; hint: without root, ports begin at the sysctl net.ipv4.ip_unprivileged_port_start"
+            "; hint: without root, ports start at the sysctl net.ipv4.ip_unprivileged_port_start"
         }
-        io::ErrorKind::AddrNotAvailable => "; hint: this host has no such address",
+        io::ErrorKind::AddrNotAvailable => "; hint: this host does not have that address",
         _ => "",
     }
 }

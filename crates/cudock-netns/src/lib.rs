@@ -1,20 +1,19 @@
 //! Network namespaces for containers.
 //!
-//! A container with a network of its own sees nothing but its loopback device. That is right for safety, and useless
-//! until three things are added: a way for several containers to share that loopback ([`Namespace`], joined by
-//! path), a way in from the host for the ports a user publishes ([`forward`]), and, by choice, a way out
-//! ([`outbound`]). None of them needs a bridge, a firewall rule or a daemon, so none of them leaves anything behind
-//! on the host, and all of them work without root inside a user namespace.
+//! A container with its own network namespace only has a loopback device. Three things make that useful: several
+//! containers can share the namespace ([`Namespace`], joined by path), published ports forward connections from the host
+//! ([`forward`]), and the container can optionally reach other networks ([`outbound`]). None of them needs a bridge, a
+//! firewall rule or a daemon, so nothing is left behind on the host, and everything works rootless inside a user namespace.
 //!
-//! What a container reads about its network ([`files`]) is computed by pure functions.
+//! The contents of the container's network configuration ([`files`]) are computed by pure functions.
 
+mod child_process;
 mod error;
 pub mod files;
 pub mod forward;
-mod helper;
 mod namespace;
 pub mod outbound;
 mod sys;
 
-pub use error::{Error, Result};
+pub use error::{NetnsError, Result};
 pub use namespace::Namespace;

@@ -1,4 +1,4 @@
-//! A network namespace, held by a descriptor.
+//! Network namespaces, held by a file descriptor.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -12,104 +12,103 @@ use std::time::{Duration, Instant};
 use rustix::mount::UnmountFlags;
 use rustix::thread::LinkNameSpaceType;
 
-use crate::{Error, Result, sys};
+use crate::{NetnsError, Result, sys};
 
-/// A network namespace. It lives as long as this value, a process in it, or a path it is bound to.
+/// A network namespace. It exists as long as this value, a process in it, or a path it is bound to.
 #[derive(Debug)]
 pub struct Namespace {
     descriptor: OwnedFd,
 }
 
 impl Namespace {
-    /// A new namespace with nothing in it but a loopback device, which is up.
+    /// Creates a namespace that contains only a loopback device, which is up.
     ///
-    /// The caller stays where it is: a thread makes the namespace, and is gone when this returns, so that a process
-    /// of one thread is still one (which user namespaces, and libcontainer, insist on). Needs `CAP_SYS_ADMIN` in the
-    /// user namespace the caller lives in, so root or a user namespace of its own.
+    /// The caller stays in its namespace: a temporary thread creates the new one, and is gone when this returns, because
+    /// user namespaces and libcontainer require a single-threaded process. Needs `CAP_SYS_ADMIN` in the user namespace of
+    /// the caller, so root or an own user namespace.
     ///
-    /// As in docker, any user inside may listen on any port, where the host's `/proc/sys` lets us say so.
+    /// As in docker, any user may listen on any port, if `/proc/sys` is writable.
     pub fn create() -> Result<Self> {
-        let opened = on_a_thread(|| {
-            sys::unshare_network().map_err(|source| Error::Create { source })?;
-            sys::raise_loopback().map_err(|source| Error::Loopback { source })?;
-            // Only a convenience to unprivileged servers, and read-only where we are in a container ourselves.
+        let opened = run_on_thread(|| {
+            sys::unshare_network().map_err(|source| NetnsError::Create { source })?;
+            sys::bring_up_loopback().map_err(|source| NetnsError::Loopback { source })?;
+            // Optional, and `/proc/sys` is read-only inside a container.
             let _ = fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
-            File::open("/proc/thread-self/ns/net").map_err(|source| Error::Create { source })
+            File::open("/proc/thread-self/ns/net").map_err(|source| NetnsError::Create { source })
         })?;
         opened.map(Self::from)
     }
 
-    /// The namespace that a process lives in.
+    /// The namespace of a process.
     pub fn of_process(pid: u32) -> Result<Self> {
         let opened = File::open(format!("/proc/{pid}/ns/net"));
-        opened.map(Self::from).map_err(|source| Error::OfProcess { pid, source })
+        opened.map(Self::from).map_err(|source| NetnsError::OfProcess { pid, source })
     }
 
-    /// The namespace that the calling thread lives in.
+    /// The namespace of the calling thread.
     pub fn current() -> Result<Self> {
         let opened = File::open("/proc/thread-self/ns/net");
-        opened.map(Self::from).map_err(|source| Error::OfProcess { pid: std::process::id(), source })
+        opened.map(Self::from).map_err(|source| NetnsError::OfProcess { pid: std::process::id(), source })
     }
 
-    /// The namespace behind a path: one that [`bind_to`](Self::bind_to) made, or a link in `/proc`.
+    /// Opens a namespace by path: one made by [`bind_to`](Self::bind_to), or a link in `/proc`.
     pub fn open(path: &Path) -> Result<Self> {
-        let failed = |source| Error::Open { path: path.to_owned(), source };
+        let failed = |source| NetnsError::Open { path: path.to_owned(), source };
         let opened = File::open(path).map_err(failed)?;
         let kind = rustix::fs::fstatfs(&opened).map_err(|error| failed(error.into()))?.f_type;
         if kind != NSFS_MAGIC {
-            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a namespace")));
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "not a namespace")));
         }
         Ok(Self::from(opened))
     }
 
-    /// Binds the namespace to a path, so that a container runtime can join it by name. The file is made if it is not
-    /// there. [`unbind`](Self::unbind) undoes it; in a mount namespace of our own it also goes with that.
+    /// Binds the namespace to a path, so that a container runtime can join it. The file is created if necessary. Undone by
+    /// [`unbind`](Self::unbind), or when the mount namespace ends.
     pub fn bind_to(&self, path: &Path) -> Result<()> {
-        let failed = |source| Error::Bind { path: path.to_owned(), source };
+        let failed = |source| NetnsError::Bind { path: path.to_owned(), source };
         OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
-        rustix::mount::mount_bind(self.own_path(), path).map_err(|error| failed(error.into()))
+        rustix::mount::mount_bind(self.fd_path(), path).map_err(|error| failed(error.into()))
     }
 
-    /// Takes away what [`bind_to`](Self::bind_to) made: the mount and the file.
+    /// Removes the mount and the file made by [`bind_to`](Self::bind_to).
     pub fn unbind(path: &Path) -> Result<()> {
-        let failed = |source| Error::Bind { path: path.to_owned(), source };
+        let failed = |source| NetnsError::Bind { path: path.to_owned(), source };
         rustix::mount::unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
             .map_err(|error| failed(error.into()))?;
         fs::remove_file(path).map_err(failed)
     }
 
-    /// Moves the calling thread into the namespace. Its open sockets stay where they were made.
+    /// Moves the calling thread into the namespace. Open sockets stay in their namespace.
     pub fn enter(&self) -> Result<()> {
         rustix::thread::move_into_link_name_space(self.descriptor.as_fd(), Some(LinkNameSpaceType::Network))
-            .map_err(|error| Error::Enter { source: error.into() })
+            .map_err(|error| NetnsError::Enter { source: error.into() })
     }
 
-    /// Does something inside, on a thread of its own that is gone when this returns: a probe of a service, or making a
-    /// socket. The caller stays where it is.
+    /// Runs a function inside, on a temporary thread that is gone when this returns. The caller stays in its namespace.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
-        on_a_thread(|| self.enter().map(|()| work()))?
+        run_on_thread(|| self.enter().map(|()| work()))?
     }
 
-    /// Where packets to the rest of the world are sent, if anywhere. With a way out that was told to, the host's
-    /// loopback device answers there.
+    /// The default gateway, if any. With [`OutboundOptions::host_loopback`](crate::outbound::OutboundOptions::host_loopback),
+    /// the host's loopback device is reachable at this address.
     pub fn gateway(&self) -> Result<Option<Ipv4Addr>> {
         let table = self.run(|| fs::read_to_string("/proc/thread-self/net/route"))?;
         Ok(default_gateway(&table.unwrap_or_default()))
     }
 
-    /// What tells it from all other namespaces that exist at the same time: the number in `net:[…]`.
+    /// The inode number, which identifies the namespace: the number in `net:[…]`.
     pub fn number(&self) -> Result<u64> {
-        let described = fs::metadata(self.own_path());
-        described.map(|it| it.ino()).map_err(|source| Error::Open { path: self.own_path(), source })
+        let described = fs::metadata(self.fd_path());
+        described.map(|it| it.ino()).map_err(|source| NetnsError::Open { path: self.fd_path(), source })
     }
 
-    /// A path under which this process has it open.
-    fn own_path(&self) -> PathBuf {
+    /// The path of its file descriptor in this process.
+    fn fd_path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.descriptor.as_raw_fd()))
     }
 }
 
-/// `f_type` of the file system that namespaces live in.
+/// `f_type` of nsfs.
 const NSFS_MAGIC: rustix::fs::FsWord = 0x6e73_6673;
 
 impl From<File> for Namespace {
@@ -130,33 +129,33 @@ impl AsFd for Namespace {
     }
 }
 
-/// Does something on a new thread, and waits until even the kernel has forgotten that thread.
-fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
+/// Runs a function on a new thread, and waits until the kernel has removed that thread.
+fn run_on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
     let (done, thread) = thread::scope(|scope| {
         let spawned = thread::Builder::new()
             .name("netns".to_owned())
             .spawn_scoped(scope, || (work(), rustix::thread::gettid()))
-            .map_err(|source| Error::Thread { source })?;
+            .map_err(|source| NetnsError::Thread { source })?;
         spawned.join().or_else(|panic| std::panic::resume_unwind(panic))
     })?;
-    until_gone(Path::new(&format!("/proc/self/task/{}", thread.as_raw_nonzero())))?;
+    wait_until_gone(Path::new(&format!("/proc/self/task/{}", thread.as_raw_nonzero())))?;
     Ok(done)
 }
 
-/// Joining a thread waits for its stack to be free, which is a moment before the kernel forgets the thread.
-fn until_gone(thread: &Path) -> Result<()> {
-    let patience = Instant::now() + Duration::from_secs(5);
+/// Joining a thread returns shortly before the kernel removes it.
+fn wait_until_gone(thread: &Path) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(5);
     while thread.exists() {
-        if Instant::now() > patience {
-            return Err(Error::ThreadRemains);
+        if Instant::now() > deadline {
+            return Err(NetnsError::ThreadRemains);
         }
         thread::yield_now();
     }
     Ok(())
 }
 
-/// The gateway of the default route in `/proc/net/route`: device, destination, gateway, …, with addresses as numbers
-/// in the machine's order.
+/// The gateway of the default route in `/proc/net/route`: device, destination, gateway, …, with addresses as hex numbers
+/// in native byte order.
 fn default_gateway(table: &str) -> Option<Ipv4Addr> {
     table.lines().skip(1).find_map(|line| {
         let mut fields = line.split_ascii_whitespace().skip(1);

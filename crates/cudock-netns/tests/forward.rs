@@ -1,4 +1,4 @@
-//! Connections to published ports, carried by real forwarders into real namespaces.
+//! TCP connections to published ports, forwarded by real processes into real namespaces.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -15,7 +15,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use cudock_netns::forward::{Carriage, Options};
+use cudock_netns::forward::{ForwardOptions, RelayMode};
 use support::{
     FOREVER, be_the_forwarder, connect, echo, forward, host_side, inside, is_again, namespace, serve_inside,
 };
@@ -27,7 +27,7 @@ fn the_forwarders_process() {
     }
 }
 
-/// Bytes that are the same in every place only by accident.
+/// A pseudorandom byte sequence.
 fn pattern(seed: u64) -> impl FnMut(&mut [u8]) {
     let mut state = seed | 1;
     move |buffer| {
@@ -60,44 +60,44 @@ fn expect_pattern(stream: &mut TcpStream, seed: u64, chunks: usize) {
 }
 
 #[test]
-fn the_end_of_the_question_is_passed_on_and_the_answer_still_comes() {
+fn a_half_closed_request_still_gets_its_response() {
     let Some(made) = namespace() else { return };
     serve_inside(&made, "127.0.0.1:80", |mut stream| {
         let mut question = String::new();
         stream.read_to_string(&mut question).unwrap();
-        write!(stream, "you said {question}").unwrap();
+        write!(stream, "you output {question}").unwrap();
     });
-    let forwarder = forward(&["127.0.0.1::80"], &made, Options::default());
+    let forwarder = forward(&["127.0.0.1::80"], &made, ForwardOptions::default());
     let mut stream = connect(&forwarder);
     stream.write_all(b"hello").unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    assert_eq!(answer, "you said hello");
+    assert_eq!(answer, "you output hello");
 }
 
 #[test]
-fn the_end_of_the_answer_is_passed_on_and_the_question_goes_on() {
+fn a_half_closed_response_does_not_end_the_request() {
     let Some(made) = namespace() else { return };
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     serve_inside(&made, "127.0.0.1:80", move |mut stream| {
         stream.write_all(b"enough").unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
         let mut rest = String::new();
         stream.read_to_string(&mut rest).unwrap();
-        tell.send(rest).unwrap();
+        sender.send(rest).unwrap();
     });
-    let forwarder = forward(&["127.0.0.1::80"], &made, Options::default());
+    let forwarder = forward(&["127.0.0.1::80"], &made, ForwardOptions::default());
     let mut stream = connect(&forwarder);
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert_eq!(answer, "enough");
     stream.write_all(b"one more thing").unwrap();
     drop(stream);
-    assert_eq!(told.recv_timeout(FOREVER).unwrap(), "one more thing");
+    assert_eq!(receiver.recv_timeout(FOREVER).unwrap(), "one more thing");
 }
 
-fn big_transfers_are_exact(carriage: Carriage) {
+fn big_transfers_are_exact(relay_mode: RelayMode) {
     const CHUNKS: usize = 1024;
     let Some(made) = namespace() else { return };
     serve_inside(&made, "127.0.0.1:80", |stream| {
@@ -107,7 +107,8 @@ fn big_transfers_are_exact(carriage: Carriage) {
         expect_pattern(&mut stream, 9, CHUNKS);
         answer.join().unwrap();
     });
-    let forwarder = forward(&["127.0.0.1::80"], &made, Options { carriage, ..Options::default() });
+    let forwarder =
+        forward(&["127.0.0.1::80"], &made, ForwardOptions { relay_mode, ..ForwardOptions::default() });
     let mut stream = connect(&forwarder);
     let mut back = stream.try_clone().unwrap();
     let question = thread::spawn(move || send_pattern(&mut back, 9, CHUNKS));
@@ -117,19 +118,19 @@ fn big_transfers_are_exact(carriage: Carriage) {
 
 #[test]
 fn sixty_four_megabytes_each_way_at_once_are_exact_when_spliced() {
-    big_transfers_are_exact(Carriage::Splice);
+    big_transfers_are_exact(RelayMode::Splice);
 }
 
 #[test]
 fn sixty_four_megabytes_each_way_at_once_are_exact_when_copied() {
-    big_transfers_are_exact(Carriage::Copy);
+    big_transfers_are_exact(RelayMode::Copy);
 }
 
 #[test]
-fn two_hundred_connections_at_once_each_get_their_own_answers() {
+fn two_hundred_concurrent_connections_get_their_own_responses() {
     let Some(made) = namespace() else { return };
     serve_inside(&made, "127.0.0.1:80", echo);
-    let forwarder = forward(&["127.0.0.1::80"], &made, Options::default());
+    let forwarder = forward(&["127.0.0.1::80"], &made, ForwardOptions::default());
     let mut streams: Vec<TcpStream> = (0..200).map(|_| connect(&forwarder)).collect();
     for round in 0..3_u32 {
         for (number, stream) in streams.iter_mut().enumerate() {
@@ -156,7 +157,7 @@ fn two_thousand_connections_are_open_at_once() {
         return;
     }
     let listener = inside(&made, || TcpListener::bind("127.0.0.1:80").unwrap());
-    // A listener whose queue runs over answers with cookies, and forgets connections on which nothing is sent.
+    // A listener whose queue overflows uses SYN cookies, and forgets connections without data.
     socket2::SockRef::from(&listener).listen(i32::try_from(COUNT).unwrap()).unwrap();
     let server = thread::spawn(move || {
         let mut streams: Vec<TcpStream> = (0..COUNT).map(|_| listener.accept().unwrap().0).collect();
@@ -164,7 +165,7 @@ fn two_thousand_connections_are_open_at_once() {
             stream.write_all(b"x").unwrap();
         }
     });
-    let forwarder = forward(&["127.0.0.1::80"], &made, Options::default());
+    let forwarder = forward(&["127.0.0.1::80"], &made, ForwardOptions::default());
     let clients: Vec<TcpStream> = (0..COUNT).map(|_| connect(&forwarder)).collect();
     for mut client in clients {
         client.read_exact(&mut [0; 1]).unwrap();
@@ -173,16 +174,16 @@ fn two_thousand_connections_are_open_at_once() {
 }
 
 #[test]
-fn a_slow_reader_slows_its_writer_and_loses_nothing() {
+fn a_slow_reader_slows_its_writer_down_without_data_loss() {
     let Some(made) = namespace() else { return };
     let (go, gone) = std::sync::mpsc::channel::<()>();
     let gone = std::sync::Arc::new(std::sync::Mutex::new(gone));
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     serve_inside(&made, "127.0.0.1:80", move |mut stream| {
         gone.lock().unwrap().recv().unwrap();
-        tell.send(std::io::copy(&mut stream, &mut std::io::sink()).unwrap()).unwrap();
+        sender.send(std::io::copy(&mut stream, &mut std::io::sink()).unwrap()).unwrap();
     });
-    let forwarder = forward(&["127.0.0.1::80"], &made, Options::default());
+    let forwarder = forward(&["127.0.0.1::80"], &made, ForwardOptions::default());
     let mut stream = connect(&forwarder);
     stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
     let (block, mut sent) = (vec![1; 64 * 1024], 0_u64);
@@ -191,7 +192,7 @@ fn a_slow_reader_slows_its_writer_and_loses_nothing() {
             Ok(count) => sent += count as u64,
             Err(error) => break error.kind(),
         }
-        assert!(sent < 1 << 30, "somebody keeps a gigabyte that nobody reads");
+        assert!(sent < 1 << 30, "a gigabyte was buffered although nothing is read");
     };
     assert_eq!(stuck, ErrorKind::WouldBlock);
     let status = fs::read_to_string(format!("/proc/{}/status", forwarder.pid())).unwrap();
@@ -202,13 +203,13 @@ fn a_slow_reader_slows_its_writer_and_loses_nothing() {
     assert!(kilobytes < 64 * 1024, "the forwarder holds {kilobytes} kB");
     go.send(()).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
-    assert_eq!(told.recv_timeout(FOREVER).unwrap(), sent);
+    assert_eq!(receiver.recv_timeout(FOREVER).unwrap(), sent);
 }
 
 #[test]
-fn a_client_is_let_go_when_nobody_listens_inside_and_served_when_somebody_does() {
+fn a_client_is_disconnected_while_nothing_listens_inside() {
     let Some(made) = namespace() else { return };
-    let forwarder = forward(&["127.0.0.1::80"], &made, Options::default());
+    let forwarder = forward(&["127.0.0.1::80"], &made, ForwardOptions::default());
     match connect(&forwarder).read(&mut [0; 1]) {
         Ok(0) => {}
         Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
@@ -221,13 +222,13 @@ fn a_client_is_let_go_when_nobody_listens_inside_and_served_when_somebody_does()
 }
 
 #[test]
-fn a_connection_that_breaks_inside_breaks_outside() {
+fn a_reset_inside_is_passed_on() {
     let Some(made) = namespace() else { return };
     serve_inside(&made, "127.0.0.1:80", |mut stream| {
-        // Closing with something unread is a reset.
+        // Closing with unread data sends a reset.
         stream.read_exact(&mut [0; 1]).unwrap();
     });
-    let forwarder = forward(&["127.0.0.1::80"], &made, Options::default());
+    let forwarder = forward(&["127.0.0.1::80"], &made, ForwardOptions::default());
     let mut stream = connect(&forwarder);
     stream.write_all(b"four").unwrap();
     let error = stream.read(&mut [0; 1]).unwrap_err();
@@ -238,7 +239,7 @@ fn a_connection_that_breaks_inside_breaks_outside() {
 fn ipv6_outside_and_a_service_on_ipv6_alone_inside() {
     let Some(made) = namespace() else { return };
     serve_inside(&made, "[::1]:80", echo);
-    let forwarder = forward(&["[::1]::80"], &made, Options::default());
+    let forwarder = forward(&["[::1]::80"], &made, ForwardOptions::default());
     assert!(host_side(&forwarder).is_ipv6());
     let mut stream = connect(&forwarder);
     stream.write_all(b"six").unwrap();
@@ -252,7 +253,7 @@ fn without_an_address_both_families_are_served() {
     let (Some(host), Some(made)) = (namespace(), namespace()) else { return };
     serve_inside(&made, "127.0.0.1:80", echo);
     inside(&host, || {
-        let _forwarder = forward(&["8080:80"], &made, Options::default());
+        let _forwarder = forward(&["8080:80"], &made, ForwardOptions::default());
         for address in ["127.0.0.1:8080", "[::1]:8080"] {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.set_read_timeout(Some(FOREVER)).unwrap();
@@ -270,8 +271,8 @@ fn several_ports_lead_to_their_own_services() {
             write!(stream, "{port}").unwrap();
         });
     }
-    let forwarder = forward(&["127.0.0.1::80", "127.0.0.1::81"], &made, Options::default());
-    for publication in forwarder.publications() {
+    let forwarder = forward(&["127.0.0.1::80", "127.0.0.1::81"], &made, ForwardOptions::default());
+    for publication in forwarder.mappings() {
         let mut answer = String::new();
         let mut stream = TcpStream::connect(("127.0.0.1", publication.host_port)).unwrap();
         stream.set_read_timeout(Some(FOREVER)).unwrap();

@@ -1,4 +1,4 @@
-//! Ports that cannot be had, and the life of a forwarder's process.
+//! Unavailable ports, and the life cycle of a forwarder process.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -16,8 +16,8 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use cudock_netns::forward::{Forwarder, Listeners, Options, Publication};
-use cudock_netns::{Error, Namespace};
+use cudock_netns::forward::{ForwardOptions, Forwarder, Listeners, PortMapping};
+use cudock_netns::{Namespace, NetnsError};
 use support::{
     Ended, FOREVER, again, be_the_forwarder, connect, echo, forward, forwarder_command, host_side, is_again,
     lives, namespace, serve_inside, until,
@@ -30,7 +30,7 @@ fn the_forwarders_process() {
     }
 }
 
-/// What holds a port in the next test.
+/// The process that uses a port in the next test.
 #[test]
 fn a_process_with_a_port() {
     if is_again("a_process_with_a_port") {
@@ -42,36 +42,39 @@ fn a_process_with_a_port() {
 }
 
 #[test]
-fn a_port_in_use_is_an_error_that_names_the_port_and_its_holder() {
-    let (holder, port) = Ended::start(again("a_process_with_a_port"), "port: ");
-    let pid = holder.0.id();
+fn a_port_in_use_is_reported_with_its_owner() {
+    let (owner, port) = Ended::start(again("a_process_with_a_port"), "port: ");
+    let pid = owner.0.id();
     for protocol in ["tcp", "udp"] {
-        let wanted = Publication::parse(&format!("127.0.0.1:{port}:80/{protocol}")).unwrap();
+        let wanted = PortMapping::parse(&format!("127.0.0.1:{port}:80/{protocol}")).unwrap();
         let error = Listeners::bind(&wanted).unwrap_err();
-        let said = error.to_string();
-        assert!(said.starts_with(&format!("port {port}/{protocol} of 127.0.0.1 is in use by ")), "{said}");
-        assert!(said.ends_with(&format!("(pid {pid})")), "{said}");
+        let output = error.to_string();
+        assert!(
+            output.starts_with(&format!("port {port}/{protocol} on 127.0.0.1 is already in use by ")),
+            "{output}"
+        );
+        assert!(output.ends_with(&format!("(pid {pid})")), "{output}");
     }
 }
 
 #[test]
 fn a_port_published_twice_is_an_error_before_anything_is_bound() {
-    let twice = Publication::parse("127.0.0.1:18080:80").unwrap().repeat(2);
-    assert!(matches!(Listeners::bind(&twice).unwrap_err(), Error::PublishedTwice { port: 18080, .. }));
+    let twice = PortMapping::parse("127.0.0.1:18080:80").unwrap().repeat(2);
+    assert!(matches!(Listeners::bind(&twice).unwrap_err(), NetnsError::PublishedTwice { port: 18080, .. }));
 }
 
 #[test]
-fn an_address_that_the_host_lacks_is_an_error_with_a_hint() {
-    let wanted = Publication::parse("203.0.113.77:0:80").unwrap();
-    let said = Listeners::bind(&wanted).unwrap_err().to_string();
-    assert!(said.ends_with("hint: this host has no such address"), "{said}");
+fn an_unknown_host_address_is_an_error_with_a_hint() {
+    let wanted = PortMapping::parse("203.0.113.77:0:80").unwrap();
+    let output = Listeners::bind(&wanted).unwrap_err().to_string();
+    assert!(output.ends_with("hint: this host has no such address"), "{output}");
 }
 
 #[test]
 fn a_forwarder_has_no_capabilities_and_lives_in_the_containers_namespace() {
     let Some(made) = namespace() else { return };
     serve_inside(&made, "127.0.0.1:80", echo);
-    let forwarder = forward(&["127.0.0.1::80"], &made, Options::default());
+    let forwarder = forward(&["127.0.0.1::80"], &made, ForwardOptions::default());
     let mut stream = connect(&forwarder);
     stream.write_all(b"x").unwrap();
     stream.read_exact(&mut [0; 1]).unwrap();
@@ -91,74 +94,75 @@ fn a_forwarder_has_no_capabilities_and_lives_in_the_containers_namespace() {
 }
 
 #[test]
-fn a_forwarder_that_is_stopped_leaves_its_ports() {
+fn a_stopped_forwarder_releases_its_ports() {
     let Some(made) = namespace() else { return };
-    let forwarder = forward(&["127.0.0.1::80"], &made, Options::default());
+    let forwarder = forward(&["127.0.0.1::80"], &made, ForwardOptions::default());
     let address = host_side(&forwarder);
-    assert!(!forwarder.ends_within(Duration::from_millis(50)), "it stays until it is told to end");
+    assert!(!forwarder.ends_within(Duration::from_millis(50)), "it runs until it is stopped");
     let pid = forwarder.pid();
     assert!(forwarder.stop().is_some());
     assert!(!lives(pid));
     TcpListener::bind(address).unwrap();
 }
 
-/// The parent in the next test.
+/// The parent process in the next test.
 #[test]
 fn a_parent_of_a_forwarder() {
     if is_again("a_parent_of_a_forwarder") {
         let made = Namespace::create().unwrap();
-        let wanted = Publication::parse("127.0.0.1::80").unwrap();
+        let wanted = PortMapping::parse("127.0.0.1::80").unwrap();
         let listeners = Listeners::bind(&wanted).unwrap();
-        let forwarder = Forwarder::start(forwarder_command(), listeners, &made, Options::default()).unwrap();
-        println!("started: {} {}", forwarder.pid(), forwarder.publications()[0].host_port);
+        let forwarder =
+            Forwarder::start(forwarder_command(), listeners, &made, ForwardOptions::default()).unwrap();
+        println!("started: {} {}", forwarder.pid(), forwarder.mappings()[0].host_port);
         thread::sleep(FOREVER);
     }
 }
 
 #[test]
-fn a_forwarder_ends_with_its_parent_even_if_that_is_killed() {
+fn a_forwarder_ends_with_its_killed_parent() {
     if namespace().is_none() {
         return;
     }
-    let (mut parent, said) = Ended::start(again("a_parent_of_a_forwarder"), "started: ");
-    let (pid, port) = said.split_once(' ').unwrap();
+    let (mut parent, output) = Ended::start(again("a_parent_of_a_forwarder"), "started: ");
+    let (pid, port) = output.split_once(' ').unwrap();
     let (pid, port) = (pid.parse().unwrap(), port.parse::<u16>().unwrap());
     assert!(lives(pid));
     parent.0.kill().unwrap();
     parent.0.wait().unwrap();
     until("the end of the forwarder", || !lives(pid));
-    // Another test may have the port for a moment: the system hands freed ones out again.
+    // Another test may use the port for a moment, because the system reuses free ports.
     until("the port is free", || TcpListener::bind(("127.0.0.1", port)).is_ok());
 }
 
 #[test]
-fn a_forwarder_without_its_listener_says_so() {
+fn a_forwarder_without_its_listener_fails() {
     let text = "1,parent=1,namespace=901,idle=1,carriage=copy,tcp=902:80";
     let mut command = forwarder_command();
     let output = command.arg(text).stderr(std::process::Stdio::piped()).output().unwrap();
     assert!(!output.status.success());
-    let said =
+    let output =
         String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("descriptor 901"), "{said}");
+    assert!(output.contains("descriptor 901"), "{output}");
 }
 
 #[test]
-fn a_forwarder_without_descriptors_serves_the_rest_when_the_first_have_ended() {
+fn a_forwarder_out_of_descriptors_serves_waiting_connections_later() {
     let Some(made) = namespace() else { return };
     serve_inside(&made, "127.0.0.1:80", echo);
     let this = forwarder_command();
     let mut limited = Command::new("sh");
-    // Hard and soft, so that it cannot have more: enough for about a dozen connections.
+    // Hard and soft limit: enough for about a dozen connections.
     limited.args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""]).arg(this.get_program()).args(this.get_args());
     limited.env("CUDOCK_TEST_AGAIN", "the_forwarders_process");
-    let listeners = Listeners::bind(&Publication::parse("127.0.0.1::80").unwrap()).unwrap();
-    let forwarder = Forwarder::start(limited, listeners, &made, Options::default()).unwrap();
+    let listeners = Listeners::bind(&PortMapping::parse("127.0.0.1::80").unwrap()).unwrap();
+    let forwarder = Forwarder::start(limited, listeners, &made, ForwardOptions::default()).unwrap();
     let mut waiting: Vec<TcpStream> = (0..100).map(|_| connect(&forwarder)).collect();
     for stream in &mut waiting {
         stream.write_all(b"x").unwrap();
     }
     for mut stream in waiting {
         stream.read_exact(&mut [0; 1]).unwrap();
-        // Dropping it makes room for the next.
+        // Dropping it frees descriptors for the next.
     }
 }

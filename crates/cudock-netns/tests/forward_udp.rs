@@ -1,4 +1,4 @@
-//! Datagrams to published ports, carried by real forwarders into real namespaces.
+//! UDP datagrams to published ports, forwarded by real processes into real namespaces.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use cudock_netns::Namespace;
-use cudock_netns::forward::{Forwarder, Options};
+use cudock_netns::forward::{ForwardOptions, Forwarder};
 use support::{be_the_forwarder, forward, host_side, inside, is_again, namespace, until};
 
 #[test]
@@ -39,7 +39,7 @@ fn echo_datagrams(namespace: &Namespace, address: &str) {
     });
 }
 
-/// Asks until an answer comes, since datagrams may be lost, and says from which port the service saw it.
+/// Sends a request until a reply arrives, because datagrams may be lost; returns the client port that the service saw.
 fn ask(socket: &UdpSocket, text: &str) -> String {
     socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     let mut buffer = vec![0; 65536];
@@ -47,9 +47,9 @@ fn ask(socket: &UdpSocket, text: &str) -> String {
         socket.send(text.as_bytes()).unwrap();
         while let Ok(count) = socket.recv(&mut buffer) {
             let answer = String::from_utf8(buffer[..count].to_vec()).unwrap();
-            let (port, said) = answer.split_once(' ').unwrap();
-            // What else comes answers an earlier question that was taken for lost.
-            if said == text {
+            let (port, output) = answer.split_once(' ').unwrap();
+            // Anything else is the reply to an earlier request that seemed lost.
+            if output == text {
                 return port.to_owned();
             }
         }
@@ -65,10 +65,10 @@ fn udp_client(forwarder: &Forwarder) -> UdpSocket {
 }
 
 #[test]
-fn datagrams_are_answered_to_whoever_sent_them() {
+fn replies_are_sent_to_the_right_client() {
     let Some(made) = namespace() else { return };
     echo_datagrams(&made, "127.0.0.1:53");
-    let forwarder = forward(&["127.0.0.1::53/udp"], &made, Options::default());
+    let forwarder = forward(&["127.0.0.1::53/udp"], &made, ForwardOptions::default());
     let (one, other) = (udp_client(&forwarder), udp_client(&forwarder));
     let (seen_one, seen_other) = (ask(&one, "one"), ask(&other, "other"));
     assert_ne!(seen_one, seen_other, "each client has a socket of its own inside");
@@ -81,28 +81,28 @@ fn datagrams_are_answered_to_whoever_sent_them() {
 fn a_datagram_service_on_ipv6_alone_is_found() {
     let Some(made) = namespace() else { return };
     echo_datagrams(&made, "[::1]:53");
-    let forwarder = forward(&["[::1]::53/udp"], &made, Options::default());
+    let forwarder = forward(&["[::1]::53/udp"], &made, ForwardOptions::default());
     ask(&udp_client(&forwarder), "six");
 }
 
 #[test]
 fn a_datagram_service_that_starts_late_is_found() {
     let Some(made) = namespace() else { return };
-    let forwarder = forward(&["127.0.0.1::53/udp", "127.0.0.1::53"], &made, Options::default());
+    let forwarder = forward(&["127.0.0.1::53/udp", "127.0.0.1::53"], &made, ForwardOptions::default());
     let client = udp_client(&forwarder);
     client.send(b"lost").unwrap();
-    // Once it has let go of a connection, it has been at work.
-    let mut stream = TcpStream::connect(("127.0.0.1", forwarder.publications()[1].host_port)).unwrap();
+    // Once it has closed a connection, it is running.
+    let mut stream = TcpStream::connect(("127.0.0.1", forwarder.mappings()[1].host_port)).unwrap();
     let _ = stream.read(&mut [0; 1]);
     echo_datagrams(&made, "127.0.0.1:53");
     ask(&client, "found");
 }
 
 #[test]
-fn an_idle_client_is_forgotten_and_taken_up_again() {
+fn an_idle_client_is_removed_and_added_again() {
     let Some(made) = namespace() else { return };
     echo_datagrams(&made, "127.0.0.1:53");
-    let options = Options { udp_idle: Duration::from_millis(100), ..Options::default() };
+    let options = ForwardOptions { udp_idle: Duration::from_millis(100), ..ForwardOptions::default() };
     let forwarder = forward(&["127.0.0.1::53/udp"], &made, options);
     let client = udp_client(&forwarder);
     let sockets = || fs::read_dir(format!("/proc/{}/fd", forwarder.pid())).unwrap().count();

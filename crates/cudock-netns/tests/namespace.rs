@@ -1,4 +1,4 @@
-//! Namespaces: made, named, joined.
+//! Creating, binding and joining namespaces.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,7 +21,7 @@ use cudock_netns::Namespace;
 use support::{Ended, again, inside, is_again, namespace};
 
 #[test]
-fn a_new_namespace_has_a_loopback_device_that_works_and_nothing_else() {
+fn a_new_namespace_has_only_a_working_loopback_device() {
     let Some(made) = namespace() else { return };
     let devices = inside(&made, || {
         for address in ["127.0.0.1:0", "[::1]:0"] {
@@ -32,13 +32,13 @@ fn a_new_namespace_has_a_loopback_device_that_works_and_nothing_else() {
     });
     let names: Vec<&str> = devices.lines().skip(2).filter_map(|line| line.trim().split(':').next()).collect();
     assert!(names.contains(&"lo"), "{names:?}");
-    // The kernel may add its tunnels, which are down; nothing leads out.
+    // The kernel may add tunnel devices, which are down.
     let routes = inside(&made, || fs::read_to_string("/proc/thread-self/net/route").unwrap());
     assert_eq!(routes.lines().count(), 1, "{routes}");
 }
 
 #[test]
-fn the_maker_stays_where_it_is() {
+fn the_caller_stays_in_its_namespace() {
     let before = Namespace::current().unwrap().number().unwrap();
     let Some(made) = namespace() else { return };
     assert_eq!(Namespace::current().unwrap().number().unwrap(), before);
@@ -49,7 +49,7 @@ fn the_maker_stays_where_it_is() {
 fn no_thread_remains() {
     const NAME: &str = "no_thread_remains";
     if !is_again(NAME) {
-        // In a process where no other test makes threads.
+        // In a process in which no other test starts threads.
         if namespace().is_some() {
             assert!(again(NAME).status().unwrap().success());
         }
@@ -78,7 +78,7 @@ fn an_unprivileged_port_is_any_port() {
 }
 
 #[test]
-fn a_namespace_bound_to_a_path_outlives_its_maker_and_goes_when_it_is_unbound() {
+fn a_bound_namespace_exists_until_it_is_unbound() {
     let Some(made) = namespace() else { return };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("net");
@@ -94,14 +94,14 @@ fn a_namespace_bound_to_a_path_outlives_its_maker_and_goes_when_it_is_unbound() 
 }
 
 #[test]
-fn a_file_that_is_no_namespace_is_refused_with_its_path() {
+fn a_file_that_is_not_a_namespace_is_rejected_with_its_path() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let error = Namespace::open(file.path()).unwrap_err().to_string();
     assert!(error.contains(&file.path().display().to_string()), "{error}");
     assert!(Namespace::open(Path::new("/nowhere")).is_err());
 }
 
-/// What the processes of the next test do: one answers on localhost, the other asks.
+/// The processes of the next test: one serves on localhost, the other connects.
 #[test]
 fn a_process_inside() {
     if !is_again("a_process_inside") {
@@ -114,9 +114,9 @@ fn a_process_inside() {
         let (mut stream, _) = listener.accept().unwrap();
         stream.write_all(b"from the neighbour").unwrap();
     } else {
-        let mut said = String::new();
-        TcpStream::connect("127.0.0.1:8081").unwrap().read_to_string(&mut said).unwrap();
-        println!("answer: {said}");
+        let mut output = String::new();
+        TcpStream::connect("127.0.0.1:8081").unwrap().read_to_string(&mut output).unwrap();
+        println!("answer: {output}");
     }
 }
 
@@ -142,7 +142,7 @@ fn two_processes_that_join_by_path_share_localhost() {
 }
 
 #[test]
-fn the_namespace_of_a_process_is_found_and_that_of_none_is_an_error() {
+fn the_namespace_of_a_missing_process_is_an_error() {
     let Some(made) = namespace() else { return };
     let number = made.number().unwrap();
     let sleeper = inside(&made, || Ended(Command::new("sleep").arg("600").spawn().unwrap()));
@@ -152,7 +152,7 @@ fn the_namespace_of_a_process_is_found_and_that_of_none_is_an_error() {
 }
 
 #[test]
-fn a_user_namespace_of_our_own_is_enough() {
+fn a_user_namespace_is_sufficient() {
     const NAME: &str = "a_user_namespace_of_our_own_is_enough";
     if is_again(NAME) {
         let made = Namespace::create().unwrap();

@@ -1,4 +1,4 @@
-//! A way out, with the real programs, on a host that the test makes up: a namespace of its own with two addresses, a
+//! Outbound connections with the real tools, on a simulated host: a namespace with two addresses, a
 //! default route, and a name server on its loopback device.
 #![allow(
     clippy::unwrap_used,
@@ -18,11 +18,11 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use cudock_netns::outbound::{Found, Options, Outbound, Tool};
-use cudock_netns::{Error, Namespace};
+use cudock_netns::outbound::{Outbound, OutboundOptions, OutboundTool, Tool};
+use cudock_netns::{Namespace, NetnsError};
 use support::{Ended, FOREVER, again, inside, is_again, lives, until};
 
-/// The address and gateway of the made-up host, and an address on another device of it.
+/// The address and gateway of the simulated host, and an address of its other device.
 const GATEWAY: &str = "192.0.2.1";
 const OTHER: &str = "198.51.100.7";
 
@@ -36,7 +36,7 @@ const HOST: &[&str] = &[
     "route add default via 192.0.2.1 dev up0",
 ];
 
-/// Becomes the made-up host: this process already has mounts and a network of its own.
+/// Turns this process, which has its own mount and network namespaces, into the simulated host.
 fn be_the_host() {
     for line in HOST {
         assert!(Command::new("ip").args(line.split(' ')).status().unwrap().success(), "ip {line}");
@@ -49,8 +49,8 @@ fn be_the_host() {
     assert!(status.success());
 }
 
-/// Runs a test again in a process that may become a host. Whether it is that process.
-fn on_a_host_of_its_own(test: &str, tool: Tool) -> Option<Found> {
+/// Reruns a test in a process that can become a simulated host; returns the tool inside that process.
+fn on_a_host_of_its_own(test: &str, tool: Tool) -> Option<OutboundTool> {
     let found = match find(tool) {
         Ok(found) => found,
         Err(reason) => {
@@ -70,7 +70,7 @@ fn on_a_host_of_its_own(test: &str, tool: Tool) -> Option<Found> {
     None
 }
 
-fn find(tool: Tool) -> Result<Found, String> {
+fn find(tool: Tool) -> Result<OutboundTool, String> {
     for needed in ["unshare", "ip", "mount"] {
         if !["/bin", "/usr/bin", "/sbin", "/usr/sbin"]
             .iter()
@@ -91,10 +91,10 @@ fn find(tool: Tool) -> Result<Found, String> {
         .map(|it| format!("{it}/{tool}"))
         .find(|it| fs::exists(it).unwrap());
     let path = path.ok_or_else(|| format!("{tool} is not installed"))?;
-    Ok(Found { tool, path: path.into() })
+    Ok(OutboundTool { tool, path: path.into() })
 }
 
-/// Answers on an address of the host until the process ends.
+/// Serves on an address of the host until the process ends.
 fn serve(address: SocketAddr) {
     let listener = TcpListener::bind(address).unwrap();
     thread::spawn(move || {
@@ -104,15 +104,15 @@ fn serve(address: SocketAddr) {
     });
 }
 
-/// What comes from there, asked from inside.
+/// The response of a server, requested from inside.
 fn fetch(namespace: &Namespace, ip: &str, port: u16) -> Option<String> {
     let to = SocketAddr::new(ip.parse::<IpAddr>().unwrap(), port);
     inside(namespace, || {
         let mut stream = TcpStream::connect_timeout(&to, Duration::from_secs(2)).ok()?;
         stream.set_read_timeout(Some(FOREVER)).unwrap();
-        let mut said = String::new();
-        stream.read_to_string(&mut said).ok()?;
-        (said == "served").then_some(said)
+        let mut output = String::new();
+        stream.read_to_string(&mut output).ok()?;
+        (output == "served").then_some(output)
     })
 }
 
@@ -125,7 +125,7 @@ fn reaches_out(test: &str, tool: Tool, gateway: &str) {
         let mut buffer = [0; 512];
         while let Ok((count, from)) = names.recv_from(&mut buffer) {
             let mut answer = buffer[..count].to_vec();
-            // The bit that makes it an answer.
+            // The response bit.
             answer[2] |= 0x80;
             let _ = names.send_to(&answer, from);
         }
@@ -133,7 +133,7 @@ fn reaches_out(test: &str, tool: Tool, gateway: &str) {
 
     let made = Namespace::create().unwrap();
     assert!(fetch(&made, OTHER, 9000).is_none(), "without a way out nothing is reached");
-    let outbound = Outbound::start(&found, &made, Options::default()).unwrap();
+    let outbound = Outbound::start(&found, &made, OutboundOptions::default()).unwrap();
     assert_eq!(fetch(&made, OTHER, 9000).as_deref(), Some("served"), "another address of the host");
     assert!(fetch(&made, gateway, 9001).is_none(), "the host's loopback device is not reached");
     assert!(fetch(&made, "127.0.0.1", 9001).is_none(), "nor under the container's own loopback address");
@@ -144,7 +144,7 @@ fn reaches_out(test: &str, tool: Tool, gateway: &str) {
     assert!(!lives(pid));
 
     let made = Namespace::create().unwrap();
-    let _outbound = Outbound::start(&found, &made, Options { host_loopback: true }).unwrap();
+    let _outbound = Outbound::start(&found, &made, OutboundOptions { host_loopback: true }).unwrap();
     assert_eq!(
         fetch(&made, gateway, 9001).as_deref(),
         Some("served"),
@@ -153,7 +153,7 @@ fn reaches_out(test: &str, tool: Tool, gateway: &str) {
     assert_eq!(made.gateway().unwrap().unwrap().to_string(), gateway);
 }
 
-/// Sends a question (one A record of `a`) to a name server, from inside, until the answer comes.
+/// Sends a DNS query (one A record of `a`) from inside, until the response arrives.
 fn ask_for_a_name(namespace: &Namespace, server: IpAddr) {
     let question = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01a\x00\x00\x01\x00\x01";
     inside(namespace, || {
@@ -184,16 +184,16 @@ fn slirp_reaches_what_the_host_reaches_but_not_its_loopback_device() {
     reaches_out(NAME, Tool::Slirp4netns, "10.0.2.2");
 }
 
-/// The parent in the next tests: has a way out, and sleeps.
+/// The parent process in the next tests: starts the tool, and sleeps.
 #[test]
-fn a_parent_of_a_way_out() {
-    if !is_again("a_parent_of_a_way_out") {
+fn a_parent_of_an_outbound_tool() {
+    if !is_again("a_parent_of_an_outbound_tool") {
         return;
     }
     be_the_host();
     let tool = if std::env::var("TOOL").unwrap() == "pasta" { Tool::Pasta } else { Tool::Slirp4netns };
     let made = Namespace::create().unwrap();
-    let outbound = Outbound::start(&find(tool).unwrap(), &made, Options::default()).unwrap();
+    let outbound = Outbound::start(&find(tool).unwrap(), &made, OutboundOptions::default()).unwrap();
     println!("started: {}", outbound.pid());
     thread::sleep(FOREVER);
 }
@@ -203,10 +203,10 @@ fn ends_with_its_parent(tool: Tool) {
         cudock_testkit::missing("pasta", format_args!("{reason}"));
         return;
     }
-    let this = again("a_parent_of_a_way_out");
+    let this = again("a_parent_of_an_outbound_tool");
     let mut command = Command::new("unshare");
     command.args(["--mount", "--net", "--"]).arg(this.get_program()).args(this.get_args());
-    command.env("CUDOCK_TEST_AGAIN", "a_parent_of_a_way_out").env("TOOL", tool.to_string());
+    command.env("CUDOCK_TEST_AGAIN", "a_parent_of_an_outbound_tool").env("TOOL", tool.to_string());
     let (mut parent, pid) = Ended::start(command, "started: ");
     let pid = pid.parse().unwrap();
     assert!(lives(pid));
@@ -216,17 +216,17 @@ fn ends_with_its_parent(tool: Tool) {
 }
 
 #[test]
-fn pasta_ends_with_its_parent_even_if_that_is_killed() {
+fn pasta_ends_with_its_killed_parent() {
     ends_with_its_parent(Tool::Pasta);
 }
 
 #[test]
-fn slirp_ends_with_its_parent_even_if_that_is_killed() {
+fn slirp_ends_with_its_killed_parent() {
     ends_with_its_parent(Tool::Slirp4netns);
 }
 
 #[test]
-fn a_program_that_gives_up_is_quoted() {
+fn the_error_output_of_a_failing_tool_is_reported() {
     let Some(made) = support::namespace() else { return };
     if fs::File::options().read(true).write(true).open("/dev/net/tun").is_err() {
         cudock_testkit::missing("tun", "/dev/net/tun cannot be opened");
@@ -236,17 +236,17 @@ fn a_program_that_gives_up_is_quoted() {
     let path = directory.path().join("pasta");
     fs::write(&path, "#!/bin/sh\necho 'no interface to copy' >&2\nexit 1\n").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    let found = Found { tool: Tool::Pasta, path };
-    match Outbound::start(&found, &made, Options::default()).unwrap_err() {
-        Error::Outbound { program, said } => {
-            assert_eq!((program.as_str(), said.as_str()), ("pasta", "no interface to copy"));
+    let found = OutboundTool { tool: Tool::Pasta, path };
+    match Outbound::start(&found, &made, OutboundOptions::default()).unwrap_err() {
+        NetnsError::Outbound { program, output } => {
+            assert_eq!((program.as_str(), output.as_str()), ("pasta", "no interface to copy"));
         }
         other => panic!("{other}"),
     }
 }
 
 #[test]
-fn the_version_is_told() {
+fn the_version_is_reported() {
     for tool in [Tool::Pasta, Tool::Slirp4netns] {
         match find(tool) {
             Ok(found) => {

@@ -109,7 +109,7 @@ pub enum RuntimeError {
     Confine(#[from] cudock_confine::Error),
     /// The network cannot be set up.
     #[error(transparent)]
-    Network(#[from] cudock_netns::Error),
+    Network(#[from] cudock_netns::NetnsError),
 }
 
 impl RuntimeError {

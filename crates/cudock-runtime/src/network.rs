@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use cudock_netns::Namespace;
 use cudock_netns::files::{AddHost, Dns, Hosts, host_resolv_conf, hostname, hosts, resolv_conf};
-use cudock_netns::forward::{Forwarder, Listeners, Options as ForwardOptions, Publication};
-use cudock_netns::outbound::{Found, Options as OutboundOptions, Outbound};
+use cudock_netns::forward::{ForwardOptions, Forwarder, Listeners, PortMapping};
+use cudock_netns::outbound::{Outbound, OutboundOptions, OutboundTool};
 
 use crate::error::{OnFile, RuntimeError};
 use crate::home::ContainerDir;
@@ -72,7 +72,7 @@ impl Network {
         let mut changed = false;
         if let Some(dead) = self.forwarder.take_if(|forwarder| forwarder.ends_within(Duration::ZERO)) {
             changed = true;
-            let publications = dead.publications().to_vec();
+            let publications = dead.mappings().to_vec();
             drop(dead);
             let again = may_restart(&mut self.restarts)
                 .and_then(|()| start_forwarder(Listeners::bind(&publications)?, namespace));
@@ -98,7 +98,7 @@ impl Network {
 
     /// The ports that lead in, as they came out.
     pub fn ports(&self) -> Vec<String> {
-        let publications = self.forwarder.iter().flat_map(Forwarder::publications);
+        let publications = self.forwarder.iter().flat_map(Forwarder::mappings);
         publications.map(ToString::to_string).collect()
     }
 
@@ -109,7 +109,7 @@ impl Network {
 }
 
 fn start_outbound(namespace: &Namespace) -> Result<Outbound, RuntimeError> {
-    let found = Found::search(std::env::var_os("PATH").as_deref())?;
+    let found = OutboundTool::search(std::env::var_os("PATH").as_deref())?;
     Ok(Outbound::start(&found, namespace, OutboundOptions::default())?)
 }
 
@@ -134,10 +134,10 @@ fn kept<T>(again: Result<T, RuntimeError>, what: &str, complaint: &mut Option<St
 }
 
 /// All ports of the words of `-p`.
-pub fn publications(words: &[String]) -> Result<Vec<Publication>, RuntimeError> {
+pub fn publications(words: &[String]) -> Result<Vec<PortMapping>, RuntimeError> {
     let mut all = Vec::new();
     for word in words {
-        all.extend(Publication::parse(word)?);
+        all.extend(PortMapping::parse(word)?);
     }
     Ok(all)
 }
@@ -157,7 +157,7 @@ pub(crate) fn files(
         .collect();
     let shared = plan.network.mode == NetworkMode::Host;
     let of_host = if shared { fs::read_to_string("/etc/hosts").ok() } else { None };
-    let known = Hosts { hostname: &name, address: None, added: &added?, of_host: of_host.as_deref() };
+    let known = Hosts { hostname: &name, address: None, added: &added?, host_file: of_host.as_deref() };
     let dns = Dns {
         own_namespace: !shared,
         forwarder: name_server,

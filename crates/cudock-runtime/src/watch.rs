@@ -104,7 +104,7 @@ pub fn exit_code(error: &RuntimeError) -> i32 {
         | RuntimeError::Ambiguous(_)
         | RuntimeError::NameTaken { .. }
         | RuntimeError::State { .. } => 2,
-        RuntimeError::Network(error) if error.is_bad_call() => 2,
+        RuntimeError::Network(error) if error.is_usage_error() => 2,
         RuntimeError::Image(error) if !error.is_outside() => 2,
         RuntimeError::Unpack(error) if !error.is_outside() => 2,
         RuntimeError::Inject(error) if !error.is_outside() => 2,

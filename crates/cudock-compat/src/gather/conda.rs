@@ -3,7 +3,7 @@
 
 use cudock_facts::Facts;
 use cudock_facts::version::CudaVersion;
-use cudock_host::frameworks::{Alarm, Support};
+use cudock_host::frameworks::{CpuBuildSeverity, Support};
 
 use crate::declared::{Declared, DeclaredPackage, Manager};
 use crate::evidence::{Code, Runtime, Unit, UnitKind};
@@ -165,7 +165,7 @@ fn support(family: &Family, flavor: Flavor) -> Support {
         Flavor::Gpu => Support::Cuda,
         Flavor::Cpu => Support::Cpu {
             reason: format!("the file asks conda for a CPU build of {}", family.name),
-            alarm: Alarm::Problem,
+            severity: CpuBuildSeverity::Problem,
             fix: family.fix.to_owned(),
         },
         Flavor::Rocm => Support::OtherVendor { fix: family.fix.to_owned() },

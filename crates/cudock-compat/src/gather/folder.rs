@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cudock_host::host::PythonEnvironment;
 use cudock_host::python;
-use cudock_image::{Tree, walk_folder};
+use cudock_image::{Tree, walk_directory};
 
 use super::beside::Directory;
 use super::contents::{Disk, TreeFiles};
@@ -26,7 +26,7 @@ pub(super) fn evidence(folder: &Path, name: &str, context: &Context<'_>) -> Resu
         return super::gather(&Subject::Environment(file, FileKind::Dockerfile), &path, context);
     }
     let prefix = real.to_string_lossy().into_owned();
-    let tree = walk_folder(&real, true, kept::look)?;
+    let tree = walk_directory(&real, true, kept::look)?;
     let files = Disk::new();
     let environment = started_with(context);
     let cpu = machine_of(&tree);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use cudock_facts::Facts;
-use cudock_host::frameworks::{Build, Support, Without, builds};
+use cudock_host::frameworks::{Build, MissingLibraryEffect, Support, builds};
 use cudock_host::host::PythonEnvironment;
 
 use super::components::vendor_library;
@@ -63,7 +63,7 @@ pub(crate) fn units(
 /// A library in a wheel that the loader would not find by itself: the program has to load it first.
 fn late(found: &Found<'_>, unit: &Unit) -> Option<Missing> {
     let build = unit.build.as_ref()?;
-    let Without::UsesCpu { loads_first: true, .. } = build.without else { return None };
+    let MissingLibraryEffect::UsesCpu { loads_first: true, .. } = build.without else { return None };
     let library = build.needs.iter().find(|soname| found.search.find(soname).is_none())?;
     if !unit.missing.is_empty() {
         return None;
@@ -146,7 +146,7 @@ fn vendor_files(found: &Found<'_>, heads: &[String]) -> Vec<CodeFile> {
 }
 
 fn missing(found: &Found<'_>, build: &Build, heads: &[String]) -> Vec<Missing> {
-    let falls_back = matches!(build.without, Without::UsesCpu { .. });
+    let falls_back = matches!(build.without, MissingLibraryEffect::UsesCpu { .. });
     let effect = match (found.wholeness, falls_back) {
         (Wholeness::Part, _) => Effect::NotHere,
         (Wholeness::Whole, true) => Effect::UsesCpu,

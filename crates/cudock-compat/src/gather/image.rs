@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cudock_facts::Facts;
 use cudock_host::host::PythonEnvironment;
 use cudock_host::python;
-use cudock_image::{Image, Limits, Tree};
+use cudock_image::{Image, LayerLimits, Tree};
 
 use super::contents::TreeFiles;
 use super::frameworks::{self, Wholeness};
@@ -36,7 +36,7 @@ pub fn image(
     facts: &Facts,
 ) -> Result<Evidence, GatherError> {
     let start = image_start(image, name, environment);
-    let tree = image.walk(Limits::default(), kept::look)?;
+    let tree = image.walk(LayerLimits::default(), kept::look)?;
     Ok(of_tree(&tree, name, start.cpu, start.environment, facts))
 }
 

@@ -4,9 +4,9 @@ use std::io;
 use std::sync::Arc;
 
 use cudock_facts::version::{Capability, CudaVersion, PtxArch, PtxIsa, SmArch, Variant};
-use cudock_fatbin::{Arch, FileKind, Linkage, Module, PtxTarget, Targets};
-use cudock_host::python::{is_watched, normalised};
-use cudock_image::{Content, Header};
+use cudock_fatbin::{Arch, FileKind, Linkage, Module, ModuleTargets, PtxTarget};
+use cudock_host::python::{is_watched, normalized};
+use cudock_image::{Content, EntryHeader};
 
 use super::loose;
 use super::words::{Words, source_opens_driver};
@@ -51,7 +51,7 @@ pub(crate) struct FileCode {
 }
 
 /// Looks at a file of an image.
-pub(crate) fn look(header: &Header, content: &mut Content<'_, '_>) -> io::Result<Option<Kept>> {
+pub(crate) fn look(header: &EntryHeader, content: &mut Content<'_, '_>) -> io::Result<Option<Kept>> {
     if is_wanted_text(&header.path) {
         if header.size > MAX_TEXT {
             return Ok(None);
@@ -105,7 +105,7 @@ fn is_wanted_text(path: &str) -> bool {
         "METADATA" => {
             let folder = folder.rsplit('/').next().unwrap_or_default();
             let stem = folder.strip_suffix(".dist-info").and_then(|stem| stem.rsplit_once('-'));
-            stem.is_some_and(|(name, _)| is_watched(&normalised(name)))
+            stem.is_some_and(|(name, _)| is_watched(&normalized(name)))
         }
         "version.py" => folder.ends_with("/torch") || folder == "torch",
         "pyvenv.cfg" => true,
@@ -113,7 +113,7 @@ fn is_wanted_text(path: &str) -> bool {
         _ if folder == "etc/ld.so.conf.d" => true,
         _ if folder.ends_with("conda-meta") => name.strip_suffix(".json").is_some_and(|stem| {
             let name = stem.rsplitn(3, '-').nth(2).unwrap_or_default();
-            name == "pytorch" || is_watched(&normalised(name))
+            name == "pytorch" || is_watched(&normalized(name))
         }),
         _ => false,
     }
@@ -189,7 +189,7 @@ fn add(patterns: &mut Vec<Pattern>, new: Option<Pattern>) {
 }
 
 /// A module's targets, as the tables name them.
-fn pattern(targets: &Targets) -> Pattern {
+fn pattern(targets: &ModuleTargets) -> Pattern {
     Pattern {
         sass: targets.sass.iter().copied().filter_map(sm).collect(),
         grouped: targets.grouped.iter().copied().filter_map(sm).collect(),

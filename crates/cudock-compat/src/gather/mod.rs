@@ -27,7 +27,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cudock_facts::Facts;
-use cudock_image::{ImageError, walk_folder};
+use cudock_image::{ImageError, walk_directory};
 
 pub use image::{image, image_start};
 pub use kept::{compute, sm};
@@ -95,7 +95,7 @@ pub fn gather(subject: &Subject, name: &str, context: &Context<'_>) -> Result<Ev
     match subject {
         Subject::Image(_) => Err(GatherError::NotASubject { path: PathBuf::from(name) }),
         Subject::Root(folder) => {
-            let tree = walk_folder(folder, false, kept::look)?;
+            let tree = walk_directory(folder, false, kept::look)?;
             Ok(image::of_tree(&tree, name, None, context.environment.clone(), context.facts))
         }
         Subject::Folder(folder) => folder::evidence(folder, name, context),

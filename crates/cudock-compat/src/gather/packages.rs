@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cudock_facts::Facts;
 use cudock_facts::version::CudaVersion;
 use cudock_host::frameworks::Support;
-use cudock_host::python::normalised;
+use cudock_host::python::normalized;
 
 use super::components::vendor_library;
 use super::contents::Contents;
@@ -155,7 +155,7 @@ impl<'s> Owners<'s> {
                 let record = files.text(&format!("{site}/{folder}/RECORD")).unwrap_or_default();
                 let paths = record.lines().filter_map(|line| line.split(',').next());
                 for path in paths.filter(|path| path.contains(".so")) {
-                    by_path.insert(format!("{site}/{path}"), format!("{} {version}", normalised(name)));
+                    by_path.insert(format!("{site}/{path}"), format!("{} {version}", normalized(name)));
                 }
             }
         }

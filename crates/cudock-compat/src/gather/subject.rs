@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use cudock_image::Source;
+use cudock_image::ImageSource;
 
 use super::GatherError;
 use crate::declared::FileKind;
@@ -13,7 +13,7 @@ use crate::declared::FileKind;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// A container image.
-    Image(Source),
+    Image(ImageSource),
     /// A folder that is the root of a file system.
     Root(PathBuf),
     /// A folder of programs or packages.
@@ -32,7 +32,7 @@ pub fn subject(text: &str) -> Result<Subject, GatherError> {
     if let Some(folder) = text.strip_prefix("rootfs:") {
         return existing(Path::new(folder)).map(|folder| Subject::Root(folder.to_owned()));
     }
-    if let Some(source) = Source::with_transport(text) {
+    if let Some(source) = ImageSource::with_transport(text) {
         return Ok(Subject::Image(source?));
     }
     let path = Path::new(text);
@@ -41,9 +41,9 @@ pub fn subject(text: &str) -> Result<Subject, GatherError> {
         if looks_like_a_path {
             return Err(GatherError::NotFound { path: path.to_owned() });
         }
-        return Ok(Subject::Image(Source::reference(text)?));
+        return Ok(Subject::Image(ImageSource::reference(text)?));
     }
-    if let Some(source) = Source::at(path) {
+    if let Some(source) = ImageSource::at(path) {
         return Ok(Subject::Image(source));
     }
     if path.is_dir() {

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use cudock_host::python;
-use cudock_image::{Content, EntryKind, Header, Node, NodeKind, Tree};
+use cudock_image::{Content, EntryHeader, EntryKind, NodeKind, Tree, TreeNode};
 
 use super::contents::TreeFiles;
 use super::frameworks::{self, Wholeness};
@@ -55,7 +55,7 @@ fn tree(path: &Path) -> Result<Tree<Kept>, GatherError> {
                 message: format!("{inside} claims {} bytes", member.size()),
             });
         }
-        let header = Header {
+        let header = EntryHeader {
             path: format!("{}/{inside}", SITE.trim_start_matches('/')),
             kind: EntryKind::File,
             size: member.size(),
@@ -65,14 +65,14 @@ fn tree(path: &Path) -> Result<Tree<Kept>, GatherError> {
         let kept = opened(&mut member, &header).map_err(wrong)?;
         tree.insert(
             &header.path,
-            Node { mode: header.mode, kind: NodeKind::File { size: header.size, kept } },
+            TreeNode { mode: header.mode, kind: NodeKind::File { size: header.size, kept } },
         );
     }
     Ok(tree)
 }
 
 /// Opens what may matter: the first bytes tell.
-fn opened(member: &mut impl Read, header: &Header) -> io::Result<Option<Kept>> {
+fn opened(member: &mut impl Read, header: &EntryHeader) -> io::Result<Option<Kept>> {
     let mut bytes = Vec::new();
     member.by_ref().take(512).read_to_end(&mut bytes)?;
     let path = &header.path;
@@ -81,6 +81,6 @@ fn opened(member: &mut impl Read, header: &Header) -> io::Result<Option<Kept>> {
         return Ok(None);
     }
     member.take(header.size).read_to_end(&mut bytes)?;
-    let mut content = Content::of_bytes(&bytes);
+    let mut content = Content::from_bytes(&bytes);
     kept::look(header, &mut content)
 }

@@ -3,8 +3,8 @@
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 use cudock_host::checks::Diagnosis;
-use cudock_host::host::{FoundBy, NvmlAnswer};
-use cudock_host::{Host, Status};
+use cudock_host::host::{FoundBy, NvmlResult};
+use cudock_host::{CheckStatus, Host};
 
 use super::card::gpu_named;
 use super::{HostLibcuda, Machine, Target, image_architecture};
@@ -35,8 +35,8 @@ impl Target {
         }
         for target in &mut targets {
             target.cuda = diagnosis.cuda.or(target.cuda);
-            target.traits.cpu = Some(image_architecture(&host.surroundings.cpu_arch).to_owned());
-            target.traits.wsl = host.surroundings.wsl;
+            target.traits.cpu = Some(image_architecture(&host.system.cpu_arch).to_owned());
+            target.traits.wsl = host.system.wsl;
             target.traits.driver_assumed = None;
             target.traits.machine = Some(machine.clone());
         }
@@ -57,7 +57,7 @@ fn machine(host: &Host, diagnosis: &Diagnosis) -> Machine {
     });
     let has_jit = host.libraries.iter().any(|library| library.name.starts_with("libnvidia-ptxjitcompiler"));
     let uuids = match &host.nvml {
-        NvmlAnswer::Answered(report) => {
+        NvmlResult::Report(report) => {
             report.gpus.iter().map(|gpu| gpu.uuid.clone().unwrap_or_default()).collect()
         }
         _ => Vec::new(),
@@ -79,7 +79,7 @@ fn blocked(diagnosis: &Diagnosis) -> Option<(Option<u16>, Finding)> {
         "CD0103" | "CD0104" | "CD0105" => Some(None),
         _ => None,
     };
-    diagnosis.checks.iter().filter(|check| check.status == Status::Problem).find_map(|check| {
+    diagnosis.checks.iter().filter(|check| check.status == CheckStatus::Problem).find_map(|check| {
         let code = check.code?;
         let finding = Finding {
             code,

@@ -3,7 +3,7 @@
 use cudock_compat::evidence::{Code, Role, Runtime, UnitKind};
 use cudock_facts::lookup::TorchWheel;
 use cudock_facts::version::{CudaRelease, CudaVersion, PtxArch, PtxIsa, SmArch};
-use cudock_host::frameworks::{Alarm, Build, Support, Without};
+use cudock_host::frameworks::{Build, CpuBuildSeverity, MissingLibraryEffect, Support};
 
 use crate::given::{Part, unit};
 use crate::support::facts;
@@ -37,7 +37,7 @@ fn framework(
         ptx,
         ptx_isa: isa,
         needs: Vec::new(),
-        without: Without::ImportFails,
+        without: MissingLibraryEffect::ImportFails,
     });
     part
 }
@@ -92,9 +92,9 @@ pub(crate) fn jax(plugin: &str, version: &str) -> Part {
 }
 
 /// A framework that was built for the CPU.
-pub(crate) fn cpu_build(name: &str, alarm: Alarm) -> Part {
+pub(crate) fn cpu_build(name: &str, severity: CpuBuildSeverity) -> Part {
     let (reason, fix) = ("not compiled with CUDA enabled".to_owned(), "install the CUDA build".to_owned());
-    unit(name, UnitKind::Framework).support(Support::Cpu { reason, alarm, fix })
+    unit(name, UnitKind::Framework).support(Support::Cpu { reason, severity, fix })
 }
 
 pub(crate) fn rocm_build(name: &str) -> Part {

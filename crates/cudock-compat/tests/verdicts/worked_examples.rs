@@ -2,7 +2,7 @@
 
 use cudock_compat::evidence::Reach;
 use cudock_compat::{Machine, Target};
-use cudock_host::frameworks::Alarm;
+use cudock_host::frameworks::CpuBuildSeverity;
 
 use crate::gate_images::{CUDA_12_4_1, CUDA_12_6_3};
 use crate::support::*;
@@ -196,7 +196,7 @@ case!(
 case!(
     e21_torch_2_10_for_arm_is_a_cpu_build,
     "21",
-    cpu_build("torch 2.10.0", Alarm::Problem).in_image().built_for("arm64"),
+    cpu_build("torch 2.10.0", CpuBuildSeverity::Problem).in_image().built_for("arm64"),
     gpu("GB200", "580.95.05").processor("arm64"),
     cpu().finding("CD0401")
 );

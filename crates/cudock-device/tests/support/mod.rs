@@ -1,4 +1,4 @@
-//! A driver's library made for one test.
+//! A fake driver library for one test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,27 +6,27 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// The library, in a folder of its own: each test has its own copy, so that none sees what another did to it.
+/// The library, in its own directory, so that tests do not affect each other.
 pub(crate) struct Fake {
-    folder: TempDir,
+    directory: TempDir,
     library: PathBuf,
 }
 
 impl Fake {
-    /// Compiles the library with these definitions; none, with a word on standard error, where nothing compiles C.
+    /// Compiles the library with these definitions; skips the test if there is no C compiler.
     pub(crate) fn new(definitions: &[&str]) -> Option<Self> {
         Self::compile(tempfile::tempdir().unwrap(), definitions)
     }
 
-    /// The same, keeping a log of all calls.
+    /// The same, with a log of all calls.
     pub(crate) fn logging(definitions: &[&str]) -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let log = format!("LOG=\"{}\"", folder.path().join("log").display());
-        Self::compile(folder, &[&[log.as_str()], definitions].concat())
+        let directory = tempfile::tempdir().unwrap();
+        let log = format!("LOG=\"{}\"", directory.path().join("log").display());
+        Self::compile(directory, &[&[log.as_str()], definitions].concat())
     }
 
-    fn compile(folder: TempDir, definitions: &[&str]) -> Option<Self> {
-        let fake = Self { library: folder.path().join("libcuda.so.1"), folder };
+    fn compile(directory: TempDir, definitions: &[&str]) -> Option<Self> {
+        let fake = Self { library: directory.path().join("libcuda.so.1"), directory };
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_cuda.c");
         let mut compiler = Command::new("cc");
         compiler.args(["-std=gnu11", "-O2", "-shared", "-fPIC", "-o"]).arg(fake.path()).arg(source);
@@ -42,27 +42,26 @@ impl Fake {
         Some(fake)
     }
 
-    /// Where the library is.
     pub(crate) fn path(&self) -> &Path {
         &self.library
     }
 
-    /// How often a function was called.
+    /// The number of calls of a function.
     pub(crate) fn called(&self, call: &str) -> usize {
         self.log().iter().filter(|(name, _)| name == call).count()
     }
 
-    /// How often it answered success.
+    /// The number of successful calls.
     pub(crate) fn succeeded(&self, call: &str) -> usize {
         self.log().iter().filter(|(name, result)| name == call && result == "0").count()
     }
 
     fn log(&self) -> Vec<(String, String)> {
-        let text = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        let text = fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
         text.lines()
             .filter_map(|line| {
-                let mut words = line.split(' ').map(str::to_owned);
-                Some((words.next()?, words.nth(1)?))
+                let mut fields = line.split(' ').map(str::to_owned);
+                Some((fields.next()?, fields.nth(1)?))
             })
             .collect()
     }

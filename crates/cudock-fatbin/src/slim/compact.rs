@@ -1,9 +1,9 @@
-//! Making the file itself smaller.
+//! Makes a slimmed file shorter.
 //!
-//! Zeroed pages are taken out of the file, and no address moves: a loaded segment with a hole becomes two, the first
-//! of which is longer in memory than in the file, so that the loader puts zeros where the hole was. Everything that
-//! points anywhere points by address and stays right. Only the tables that give places in the file are written anew,
-//! at its end: program headers and section headers.
+//! Zeroed pages are removed from the file without changing any address: a loaded segment with a hole becomes two segments,
+//! the first of which is longer in memory than in the file, so that the loader fills the hole with zeros. All pointers are
+//! addresses and stay valid. Only the tables with file offsets are rewritten, at the end of the file: program headers and
+//! section headers.
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -17,26 +17,26 @@ use crate::bytes::{u16_at, u32_at, u64_at};
 
 const PAGE: u64 = 4096;
 /// A smaller hole is not worth a segment.
-const LEAST_HOLE: u64 = 4 * PAGE;
-/// The loader reads program headers into memory; this many is far more than any library has.
+const MIN_HOLE: u64 = 4 * PAGE;
+/// The limit of program headers; far more than any library has.
 const MAX_SEGMENTS: usize = 60_000;
 
 const SEGMENT_HEADER: usize = 56;
 const SECTION_HEADER: usize = 64;
 
-/// Why a file cannot be made smaller.
+/// An error while compacting a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot compact this file: {reason}")]
 pub struct CompactError {
-    /// What is in the way.
+    /// The reason.
     pub reason: String,
 }
 
-fn refuse(reason: impl Into<String>) -> CompactError {
+fn compact_error(reason: impl Into<String>) -> CompactError {
     CompactError { reason: reason.into() }
 }
 
-/// A segment's header, as the file has it.
+/// A program header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Segment {
     kind: u32,
@@ -75,10 +75,10 @@ impl Segment {
     }
 }
 
-/// The new file: which ranges of the old one go where, and the tables behind them.
+/// The new file: the ranges of the old file to keep, and the new tables.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// Ranges of the old file that stay, and where they go.
+    /// Ranges of the old file and their new offsets.
     pieces: Vec<(Range<u64>, u64)>,
     header: Vec<u8>,
     segments: Vec<u8>,
@@ -88,7 +88,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// How long the new file is.
+    /// The length of the new file.
     pub(super) fn length(&self) -> u64 {
         self.sections_at + self.sections.len() as u64
     }
@@ -112,7 +112,7 @@ impl Layout {
         Ok(written + (self.segments.len() + self.sections.len()) as u64)
     }
 
-    /// Where a place of the old file is in the new one; none if it was taken out.
+    /// The new offset of an old offset; none if it was removed.
     fn moved(&self, offset: u64) -> Option<u64> {
         let index = self.pieces.partition_point(|(range, _)| range.end <= offset);
         let (range, to) = self.pieces.get(index)?;
@@ -120,16 +120,16 @@ impl Layout {
     }
 }
 
-/// Lays a library out anew.
+/// Computes the layout of a compacted library.
 pub(super) fn layout(bytes: &[u8], patches: &[Patch]) -> Result<Layout, CompactError> {
-    let file = ElfFile64::<Endianness>::parse(bytes).map_err(|_| refuse("it is no shared library"))?;
+    let file = ElfFile64::<Endianness>::parse(bytes).map_err(|_| compact_error("not a shared library"))?;
     let header = file.elf_header();
     let endian = file.endian();
     if endian != Endianness::Little {
-        return Err(refuse("it is big-endian"));
+        return Err(compact_error("big-endian files are not supported"));
     }
     if header.e_type(endian) != elf::ET_DYN {
-        return Err(refuse("it is no shared library"));
+        return Err(compact_error("not a shared library"));
     }
     let table = |offset_at: usize, size_at: usize, count_at: usize, entry: usize| -> Option<&[u8]> {
         let (offset, size, count) =
@@ -138,32 +138,33 @@ pub(super) fn layout(bytes: &[u8], patches: &[Patch]) -> Result<Layout, CompactE
         (usize::from(size) == entry)
             .then(|| bytes.get(start..start.checked_add(usize::from(count) * entry)?))?
     };
-    let segments = table(32, 54, 56, SEGMENT_HEADER)
-        .ok_or_else(|| refuse("its program headers are not where they should be"))?;
+    let segments =
+        table(32, 54, 56, SEGMENT_HEADER).ok_or_else(|| compact_error("invalid program headers"))?;
     let segments: Option<Vec<Segment>> = segments.chunks_exact(SEGMENT_HEADER).map(Segment::parse).collect();
-    let segments = segments.ok_or_else(|| refuse("its program headers are cut off"))?;
-    let sections = table(40, 58, 60, SECTION_HEADER)
-        .ok_or_else(|| refuse("its section headers are not where they should be"))?;
-    // A program's headers are found through memory, and so cannot go to the end of the file.
+    let segments = segments.ok_or_else(|| compact_error("truncated program headers"))?;
+    let sections =
+        table(40, 58, 60, SECTION_HEADER).ok_or_else(|| compact_error("invalid section headers"))?;
+    // The headers of a program are found through memory, so they cannot be moved to the end of the file.
     if segments.iter().any(|segment| segment.kind == elf::PT_INTERP.0) {
-        return Err(refuse("it is a program, not a library"));
+        return Err(compact_error("it is an executable, not a library"));
     }
     check_end(bytes, &segments, sections)?;
 
-    let loads = || segments.iter().filter(|segment| segment.kind == elf::PT_LOAD.0 && segment.file_size > 0);
-    let holes = holes(bytes, patches, &loads().cloned().collect::<Vec<_>>());
+    let load_segments =
+        || segments.iter().filter(|segment| segment.kind == elf::PT_LOAD.0 && segment.file_size > 0);
+    let holes = holes(bytes, patches, &load_segments().cloned().collect::<Vec<_>>());
     if holes.len() + segments.len() > MAX_SEGMENTS {
-        return Err(refuse("it would have too many segments"));
+        return Err(compact_error("too many segments"));
     }
     build(bytes, &segments, sections, &holes)
 }
 
-/// What stands behind the tables and segments belongs to somebody: a signature, an appended archive.
+/// Data after the tables and segments is unknown, such as a signature or an appended archive.
 fn check_end(bytes: &[u8], segments: &[Segment], sections: &[u8]) -> Result<(), CompactError> {
     let length = bytes.len() as u64;
     let of_segments = segments.iter().map(|segment| segment.offset.saturating_add(segment.file_size));
     let of_sections = sections.chunks_exact(SECTION_HEADER).filter_map(|section| {
-        // NOBITS takes no room in the file.
+        // NOBITS sections take no space in the file.
         (u32_at(section, 4)? != elf::SHT_NOBITS.0).then_some(())?;
         u64_at(section, 24)?.checked_add(u64_at(section, 32)?)
     });
@@ -173,33 +174,34 @@ fn check_end(bytes: &[u8], segments: &[Segment], sections: &[u8]) -> Result<(), 
     ];
     let end = of_segments.chain(of_sections).chain(tables).max().unwrap_or(0);
     if end > length {
-        return Err(refuse("it is cut off"));
+        return Err(compact_error("the file is truncated"));
     }
-    // Linkers pad to eight bytes, and some tools to sixteen.
+    // Linkers pad to eight bytes, some tools to sixteen.
     if length - end >= 16 {
-        return Err(refuse(format!("{} bytes stand behind its end, perhaps a signature", length - end)));
+        return Err(compact_error(format!("{} bytes after its end, perhaps a signature", length - end)));
     }
     Ok(())
 }
 
-/// Runs of whole zero pages in loaded segments that a patch made, by place in the file.
-fn holes(bytes: &[u8], patches: &[Patch], loads: &[Segment]) -> Vec<Range<u64>> {
+/// File ranges of whole zero pages in loaded segments that were zeroed by patches.
+fn holes(bytes: &[u8], patches: &[Patch], load_segments: &[Segment]) -> Vec<Range<u64>> {
     let mut holes: Vec<Range<u64>> = Vec::new();
     for patch in patches.iter().filter(|patch| patch.zeros > 0) {
         let (from, to) = (patch.offset + patch.bytes.len() as u64, patch.end());
-        let load = loads.iter().find(|load| load.offset <= from && to <= load.offset + load.file_size);
+        let load =
+            load_segments.iter().find(|load| load.offset <= from && to <= load.offset + load.file_size);
         let Some(load) = load else { continue };
-        // Pages are those of memory; place and address agree modulo a page.
+        // Pages are those in memory; offset and address are equal modulo the page size.
         let shift = load.address.wrapping_sub(load.offset);
         let first = from.wrapping_add(shift).next_multiple_of(PAGE).wrapping_sub(shift);
         let last = (to.wrapping_add(shift) / PAGE * PAGE).wrapping_sub(shift);
         if last > first {
             match holes.last_mut() {
-                // Between two patches there may be padding that was zero before.
+                // Padding between two patches may have been zero before.
                 Some(before)
                     if before.end <= first
                         && is_zero(bytes, patches, before.end..first)
-                        && same(loads, before.start, first) =>
+                        && same(load_segments, before.start, first) =>
                 {
                     before.end = last;
                 }
@@ -207,13 +209,13 @@ fn holes(bytes: &[u8], patches: &[Patch], loads: &[Segment]) -> Vec<Range<u64>> 
             }
         }
     }
-    holes.retain(|hole| hole.end - hole.start >= LEAST_HOLE);
+    holes.retain(|hole| hole.end - hole.start >= MIN_HOLE);
     holes
 }
 
-fn same(loads: &[Segment], one: u64, other: u64) -> bool {
-    let of = |place: u64| {
-        loads.iter().position(|load| load.offset <= place && place < load.offset + load.file_size)
+fn same(load_segments: &[Segment], one: u64, other: u64) -> bool {
+    let of = |offset: u64| {
+        load_segments.iter().position(|load| load.offset <= offset && offset < load.offset + load.file_size)
     };
     of(one) == of(other)
 }
@@ -235,7 +237,7 @@ fn build(
     sections: &[u8],
     holes: &[Range<u64>],
 ) -> Result<Layout, CompactError> {
-    // What stays, moved together; each piece keeps its place within a page, so that it can still be mapped.
+    // Move the remaining ranges together. Each keeps its offset within a page, so that it can be mapped.
     let mut pieces: Vec<(Range<u64>, u64)> = Vec::new();
     let (mut from, mut to) = (0, 0);
     for hole in holes {
@@ -269,23 +271,23 @@ fn build(
         [(32, segments_at, 8), (40, layout.sections_at, 8), (56, count, 2), (60, section_count, 2)];
     for (at, value, size) in fields {
         if size == 2 && value >= 0xff00 {
-            return Err(refuse("it would have too many headers"));
+            return Err(compact_error("too many headers"));
         }
-        let place =
+        let field =
             layout.header.get_mut(at..at + size).zip(value.to_le_bytes().get(..size).map(<[u8]>::to_vec));
-        if let Some((place, value)) = place {
-            place.copy_from_slice(&value);
+        if let Some((field, value)) = field {
+            field.copy_from_slice(&value);
         }
     }
     Ok(layout)
 }
 
-/// A segment without its holes: parts that are loaded, each but the last longer in memory by the hole behind it.
+/// Splits a segment at its holes: each part except the last is longer in memory by the following hole.
 fn split(segment: &Segment, holes: &[Range<u64>], layout: &Layout) -> Result<Vec<Segment>, CompactError> {
-    let gone = || refuse("a segment begins in code that was removed");
+    let gone = || compact_error("a segment starts in removed code");
     if segment.kind == elf::PT_PHDR.0 {
         let size = 0;
-        // Nothing reads it in a library, and it must tell the truth: it is dropped by making it nothing.
+        // Not used in a library, and it would be wrong, so it becomes a null entry.
         return Ok(vec![Segment {
             kind: elf::PT_NULL.0,
             offset: 0,
@@ -303,7 +305,7 @@ fn split(segment: &Segment, holes: &[Range<u64>], layout: &Layout) -> Result<Vec
             return Ok(vec![Segment { offset, ..segment.clone() }]);
         }
         if !inside.is_empty() {
-            return Err(refuse("code was removed in a segment that is not loaded"));
+            return Err(compact_error("removed code is in a segment that is not loaded"));
         }
         let offset = layout.moved(segment.offset).ok_or_else(gone)?;
         let align = if segment.kind == elf::PT_LOAD.0
@@ -337,8 +339,8 @@ fn split(segment: &Segment, holes: &[Range<u64>], layout: &Layout) -> Result<Vec
     Ok(parts)
 }
 
-/// Section headers with their new places. A section with holes keeps its number for its first part; the others are
-/// added behind the last, because symbols refer to sections by number.
+/// Section headers with new offsets. A section with holes keeps its index for its first part; the other parts are added at
+/// the end, because symbols refer to sections by index.
 fn split_sections(sections: &[u8], holes: &[Range<u64>], layout: &Layout) -> Result<Vec<u8>, CompactError> {
     let mut table = Vec::new();
     let mut added = Vec::new();
@@ -346,7 +348,7 @@ fn split_sections(sections: &[u8], holes: &[Range<u64>], layout: &Layout) -> Res
         let (Some(kind), Some(offset), Some(size)) =
             (u32_at(section, 4), u64_at(section, 24), u64_at(section, 32))
         else {
-            return Err(refuse("its section headers are cut off"));
+            return Err(compact_error("truncated section headers"));
         };
         let end = offset.saturating_add(size);
         let inside: Vec<&Range<u64>> = if kind == elf::SHT_NOBITS.0 || kind == elf::SHT_NULL.0 {
@@ -357,9 +359,9 @@ fn split_sections(sections: &[u8], holes: &[Range<u64>], layout: &Layout) -> Res
         let address = u64_at(section, 16).unwrap_or(0);
         let part = |from: u64, to: u64| -> Vec<u8> {
             let mut part = section.to_vec();
-            let place = layout.moved(from).unwrap_or(offset);
+            let new_offset = layout.moved(from).unwrap_or(offset);
             let address = if address == 0 { 0 } else { address + (from - offset) };
-            for (at, value) in [(16, address), (24, place), (32, to - from)] {
+            for (at, value) in [(16, address), (24, new_offset), (32, to - from)] {
                 if let Some(field) = part.get_mut(at..at + 8) {
                     field.copy_from_slice(&value.to_le_bytes());
                 }
@@ -382,7 +384,7 @@ fn split_sections(sections: &[u8], holes: &[Range<u64>], layout: &Layout) -> Res
             parts.push(part(from, end));
         }
         let mut parts = parts.into_iter();
-        // A section that is all hole stays as an empty one.
+        // A section that is completely removed stays as an empty one.
         table.extend(parts.next().unwrap_or_else(|| part(offset, offset)));
         added.extend(parts);
     }

@@ -1,7 +1,7 @@
-//! Files, directories and wheels, slimmed.
+//! Slims files, directories and wheels.
 //!
-//! The input is surveyed before anything is written, so that a target without any code stops the run while all files
-//! are still as they were. A directory is written beside its place and renamed when it is whole.
+//! The input is analyzed before anything is written, so that a target without any code stops the run early. A directory is
+//! written to a temporary directory and renamed when it is complete.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -10,64 +10,64 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::write::{self, SlimError, temp_path};
-use super::{Code, Plan, plan_and_tell, wheel};
+use super::{GpuCode, SlimPlan, plan_with_losses, wheel};
 use crate::read::{Binary, is_candidate, read};
 use cudock_map::map;
 
 /// What to do.
-pub struct Job<'a> {
-    /// How many targets there are.
+pub struct SlimJob<'a> {
+    /// The number of targets.
     pub targets: usize,
-    /// How well a target, by its number, loads a piece of code: `None` if it cannot, and of several pieces of machine
-    /// code the driver takes one of the highest rank.
-    pub rank: &'a (dyn Fn(usize, Code) -> Option<u32> + Sync),
-    /// How many other cards to tell about.
-    pub cards: usize,
-    /// Whether such a card, by its number, can load a piece of code.
-    pub loads: &'a (dyn Fn(usize, Code) -> bool + Sync),
-    /// Whether to make files smaller, too.
+    /// How well a target, by index, loads a piece of code: `None` if it cannot. The driver loads one of the pieces of SASS with
+    /// the highest rank.
+    pub rank: &'a (dyn Fn(usize, GpuCode) -> Option<u32> + Sync),
+    /// The number of other GPUs to report about.
+    pub gpus: usize,
+    /// Whether such a GPU, by index, can load a piece of code.
+    pub can_load: &'a (dyn Fn(usize, GpuCode) -> bool + Sync),
+    /// Whether to make files shorter, too.
     pub compact: bool,
 }
 
-/// Where results go.
+/// Where to write results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Output<'a> {
-    /// Nowhere: the report is all.
+pub enum SlimOutput<'a> {
+    /// Write nothing, only report.
     DryRun,
-    /// Over the input.
+    /// Replace the input.
     InPlace,
-    /// To a new file or directory.
+    /// Write a new file or directory.
     To(&'a Path),
 }
 
-/// What became of a file.
+/// The result for a file.
 #[derive(Debug)]
 pub struct Slimmed {
-    /// Its path; inside a wheel, the wheel's path, `!/` and the member's name.
+    /// The path; in a wheel, the path of the wheel, `!/` and the name of the member.
     pub path: String,
-    /// Its length before.
+    /// The length before.
     pub bytes_before: u64,
-    /// Its length after.
+    /// The length after.
     pub bytes_after: u64,
-    /// Bytes after that are no hole.
+    /// The length after, without holes.
     pub written: u64,
     /// What was removed.
-    pub plan: Plan,
-    /// Why it was left as it was, or what of it was.
-    pub refused: Option<String>,
+    pub plan: SlimPlan,
+    /// Why it was not changed, or only partly.
+    pub warning: Option<String>,
 }
 
-/// Slims `input` to `output`: a file to a file, a directory to a directory, a wheel to a wheel. `report` is called for
-/// each file that holds GPU code, and for each that is not a regular file and could not be copied.
+/// Slims `input` to `output`: a file to a file, a directory to a directory, a wheel to a wheel. `report` is called for each
+/// file with GPU code, and for each file that is not a regular file and could not be copied.
 ///
-/// Links below a directory stay links, and names of one file stay names of one file.
+/// Symlinks in a directory stay symlinks, and hard links stay hard links.
 pub fn slim(
     input: &Path,
-    output: Output<'_>,
-    job: &Job<'_>,
+    output: SlimOutput<'_>,
+    job: &SlimJob<'_>,
     report: &mut dyn FnMut(Slimmed),
 ) -> Result<(), SlimError> {
-    // A link that was named stands for what it points to.
+    // A named symlink stands for its target.
     let is_link = fs::symlink_metadata(input).map_err(|source| read_error(input, source))?.is_symlink();
     let real = if is_link {
         input.canonicalize().map_err(|source| read_error(input, source))?
@@ -75,8 +75,12 @@ pub fn slim(
         input.into()
     };
     let mut planned = Vec::new();
-    let mut survey =
-        Walk { job, report: &mut |file| planned.push(file), names: HashMap::new(), done: HashMap::new() };
+    let mut survey = TreeWalker {
+        job,
+        report: &mut |file| planned.push(file),
+        names: HashMap::new(),
+        done: HashMap::new(),
+    };
     survey.entry(&real, &Sink::None)?;
     let names = survey.names;
     let is_covered = |target: &usize| {
@@ -88,12 +92,12 @@ pub fn slim(
     if let Some(target) = (0..job.targets).find(|target| has_code && !is_covered(target)) {
         return Err(SlimError::NoCode { target });
     }
-    let mut walk = Walk { job, report, names, done: HashMap::new() };
+    let mut walk = TreeWalker { job, report, names, done: HashMap::new() };
     match output {
-        Output::DryRun => planned.into_iter().for_each(walk.report),
-        Output::InPlace => walk.entry(&real, &Sink::InPlace)?,
-        Output::To(output) if real.is_dir() => walk.staged(&real, output)?,
-        Output::To(output) => walk.entry(&real, &Sink::To(output.to_owned()))?,
+        SlimOutput::DryRun => planned.into_iter().for_each(walk.report),
+        SlimOutput::InPlace => walk.entry(&real, &Sink::InPlace)?,
+        SlimOutput::To(output) if real.is_dir() => walk.write_directory(&real, output)?,
+        SlimOutput::To(output) => walk.entry(&real, &Sink::To(output.to_owned()))?,
     }
     Ok(())
 }
@@ -106,7 +110,7 @@ fn write_error(path: &Path, source: io::Error) -> SlimError {
     SlimError::Write { path: path.to_owned(), source }
 }
 
-/// Where the result of one entry goes.
+/// Where to write the result of one file.
 enum Sink {
     None,
     InPlace,
@@ -122,7 +126,7 @@ impl Sink {
         }
     }
 
-    fn below(&self, name: &std::ffi::OsStr) -> Sink {
+    fn child(&self, name: &std::ffi::OsStr) -> Sink {
         match self {
             Sink::None => Sink::None,
             Sink::InPlace => Sink::InPlace,
@@ -131,22 +135,22 @@ impl Sink {
     }
 }
 
-/// A file with several names, by device and inode.
+/// The device and inode of a file with several hard links.
 type FileId = (u64, u64);
 
-struct Walk<'a> {
-    job: &'a Job<'a>,
+struct TreeWalker<'a> {
+    job: &'a SlimJob<'a>,
     report: &'a mut dyn FnMut(Slimmed),
-    /// How many names below the input each file with several names has.
+    /// The number of names in the input of each file with several hard links.
     names: HashMap<FileId, u64>,
-    /// Where the result of such a file was written.
+    /// The path of the result of such a file.
     done: HashMap<FileId, PathBuf>,
 }
 
-impl Walk<'_> {
-    /// A directory goes to a place beside the output first: the output is there whole or not at all.
-    fn staged(&mut self, input: &Path, output: &Path) -> Result<(), SlimError> {
-        // Of a path that is still to be made, the part that is there decides.
+impl TreeWalker<'_> {
+    /// Writes a directory to a temporary path first: the output is complete or does not exist.
+    fn write_directory(&mut self, input: &Path, output: &Path) -> Result<(), SlimError> {
+        // If the path does not exist yet, its existing ancestor decides.
         let output_at = std::path::absolute(output).map_err(|source| write_error(output, source))?;
         let above = output_at.ancestors().skip(1).find_map(|path| path.canonicalize().ok());
         let whole = input.canonicalize().map_err(|source| read_error(input, source))?;
@@ -191,7 +195,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let id = id(&metadata);
-        // Of a file whose first name was replaced already, a single name may be left.
+        // A file whose first name was already replaced may have a single name left.
         if metadata.nlink() < 2 && !self.names.contains_key(&id) {
             return self.file(input, sink, &metadata).map(drop);
         }
@@ -224,7 +228,7 @@ impl Walk<'_> {
         let mut entries = entries.map_err(|source| read_error(input, source))?;
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
-            self.entry(&entry.path(), &sink.below(&entry.file_name()))?;
+            self.entry(&entry.path(), &sink.child(&entry.file_name()))?;
         }
         if let Sink::To(output) = sink {
             fs::set_permissions(output, mode).map_err(|source| write_error(output, source))?;
@@ -232,7 +236,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Slims a regular file. Says whether anything was written.
+    /// Slims a regular file; returns whether anything was written.
     fn file(&mut self, input: &Path, sink: &Sink, metadata: &fs::Metadata) -> Result<bool, SlimError> {
         let mut start = Vec::new();
         File::open(input)
@@ -252,7 +256,7 @@ impl Walk<'_> {
                 let nothing = slimmed.plan.patches.is_empty();
                 let output = output.filter(|_| !(nothing && matches!(sink, Sink::InPlace)));
                 if let Some(output) = output {
-                    let (length, written, refused) = write_best(
+                    let (length, written, warning) = write_best(
                         &bytes,
                         &slimmed.plan,
                         self.job.compact && !nothing,
@@ -260,7 +264,7 @@ impl Walk<'_> {
                         &metadata.permissions(),
                     )?;
                     (slimmed.bytes_after, slimmed.written) = (length, written);
-                    slimmed.refused = slimmed.refused.or(refused).or_else(|| self.split_from(metadata, sink));
+                    slimmed.warning = slimmed.warning.or(warning).or_else(|| self.split_from(metadata, sink));
                 }
                 (self.report)(slimmed);
                 return Ok(output.is_some());
@@ -272,7 +276,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A warning where a file is replaced that has names outside of the input: those keep the old content.
+    /// A warning if a replaced file has hard links outside of the input, which keep the old content.
     fn split_from(&self, metadata: &fs::Metadata, sink: &Sink) -> Option<String> {
         let inside = self.names.get(&id(metadata)).copied().unwrap_or(1);
         let outside = metadata.nlink().saturating_sub(inside);
@@ -285,7 +289,7 @@ fn id(metadata: &fs::Metadata) -> FileId {
     (metadata.dev(), metadata.ino())
 }
 
-/// The report of an entry that cannot be copied.
+/// The report of a file that cannot be copied.
 fn skipped(input: &Path, kind: fs::FileType) -> Slimmed {
     let what = if kind.is_fifo() {
         "a FIFO"
@@ -299,8 +303,8 @@ fn skipped(input: &Path, kind: fs::FileType) -> Slimmed {
         bytes_before: 0,
         bytes_after: 0,
         written: 0,
-        plan: Plan::default(),
-        refused: Some(format!("not copied: it is {what}, not a regular file")),
+        plan: SlimPlan::default(),
+        warning: Some(format!("not copied: {what}, not a regular file")),
     }
 }
 
@@ -308,50 +312,50 @@ fn copy_link(input: &Path, output: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(fs::read_link(input)?, output)
 }
 
-/// Makes `output` another name of a file that was written already, replacing what is there.
+/// Makes `output` a hard link to a file that was already written.
 fn link_again(first: &Path, output: &Path) -> io::Result<()> {
     let temp = temp_path(output);
     fs::hard_link(first, &temp)?;
     fs::rename(&temp, output).inspect_err(|_| drop(fs::remove_file(&temp)))
 }
 
-/// Compacts if it may, zeroes where that cannot be, and copies what cannot be slimmed at all; with the reason.
+/// Compacts the file if requested, else only zeroes code, else copies it; returns the reason.
 fn write_best(
     bytes: &[u8],
-    plan: &Plan,
+    plan: &SlimPlan,
     compact: bool,
     output: &Path,
     mode: &fs::Permissions,
 ) -> Result<(u64, u64, Option<String>), SlimError> {
-    let untouched = Plan::untouched(plan);
-    let ways = [(compact, plan), (false, plan), (false, &untouched)];
+    let unchanged = SlimPlan::unchanged(plan);
+    let attempts = [(compact, plan), (false, plan), (false, &unchanged)];
     let mut reason = None;
-    for (compacted, plan) in ways.into_iter().skip(usize::from(!compact)) {
+    for (compacted, plan) in attempts.into_iter().skip(usize::from(!compact)) {
         match write::write_slim(bytes, plan, compacted, output, mode.clone()) {
             Ok((length, written)) => return Ok((length, written, reason)),
             Err(error @ SlimError::Write { .. }) => return Err(error),
             Err(error) => reason = Some(error.to_string()),
         }
     }
-    Err(SlimError::Unproven)
+    Err(SlimError::VerificationFailed)
 }
 
-pub(super) fn planned(path: String, bytes: &[u8], binary: &Binary, job: &Job<'_>) -> Slimmed {
-    let refused = signed(bytes);
-    // A signature covers every byte: such a file is left as it is.
-    let plan = if refused.is_some() {
-        Plan::default()
+pub(super) fn planned(path: String, bytes: &[u8], binary: &Binary, job: &SlimJob<'_>) -> Slimmed {
+    let warning = signed(bytes);
+    // A signature covers every byte, so such a file is not changed.
+    let plan = if warning.is_some() {
+        SlimPlan::default()
     } else {
-        plan_and_tell(binary, bytes, job.targets, job.rank, job.cards, job.loads)
+        plan_with_losses(binary, bytes, job.targets, job.rank, job.gpus, job.can_load)
     };
     let length = bytes.len() as u64;
     let written = length - plan.patches.iter().map(|patch| patch.zeros).sum::<u64>().min(length);
-    Slimmed { path, bytes_before: length, bytes_after: length, written, plan, refused }
+    Slimmed { path, bytes_before: length, bytes_after: length, written, plan, warning }
 }
 
-/// Why a file must not be changed: it carries a signature over itself.
+/// Why a file must not be changed: it has an appended signature.
 fn signed(bytes: &[u8]) -> Option<String> {
     let tail = bytes.get(bytes.len().saturating_sub(28)..).unwrap_or_default();
     tail.starts_with(b"~Module signature appended~")
-        .then(|| "it is signed, and would not be valid any more".to_owned())
+        .then(|| "it is signed, and a change would invalidate the signature".to_owned())
 }

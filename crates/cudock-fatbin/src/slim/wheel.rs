@@ -1,4 +1,4 @@
-//! Wheels and other zip files, slimmed member by member.
+//! Slims the members of wheels and other zip files.
 
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
@@ -7,23 +7,23 @@ use std::path::Path;
 use base64::Engine;
 use sha2::{Digest, Sha256};
 
-use super::tree::{Job, Slimmed, planned};
+use super::tree::{SlimJob, Slimmed, planned};
 use super::write::{self, SlimError};
 use crate::read::{is_candidate, read};
 
 type Writer = zip::ZipWriter<io::BufWriter<FailOnce>>;
 
-/// Slims a wheel or another zip file: members with GPU code are slimmed, all others are copied as they are, and a
-/// wheel's RECORD gets the new hashes. Without an output nothing is written. Says whether anything was.
+/// Slims a wheel or another zip file: members with GPU code are slimmed, all others are copied unchanged, and a wheel's
+/// RECORD gets the new hashes. Without an output nothing is written. Returns whether anything was written.
 pub(super) fn slim(
     input: &Path,
     bytes: &[u8],
     output: Option<&Path>,
-    job: &Job<'_>,
+    job: &SlimJob<'_>,
     report: &mut dyn FnMut(Slimmed),
 ) -> Result<bool, SlimError> {
     let Some(output) = output else {
-        Members { input, bytes, job, report }.walk(None)?;
+        WheelMembers { input, bytes, job, report }.walk(None)?;
         return Ok(false);
     };
     let failed = |source| SlimError::Write { path: output.to_owned(), source };
@@ -31,7 +31,7 @@ pub(super) fn slim(
     let result = (|| {
         let file = FailOnce { file: File::create(&temp).map_err(failed)?, failed_at: None };
         let mut writer = zip::ZipWriter::new(io::BufWriter::new(file));
-        Members { input, bytes, job, report }.walk(Some((&mut writer, output)))?;
+        WheelMembers { input, bytes, job, report }.walk(Some((&mut writer, output)))?;
         let buffer = writer.finish().map_err(|error| failed(io_error(error)))?;
         let file = buffer.into_inner().map_err(|error| failed(error.into_error()))?.file;
         file.sync_all().map_err(failed)?;
@@ -43,14 +43,14 @@ pub(super) fn slim(
     result.map(|()| true)
 }
 
-struct Members<'a> {
+struct WheelMembers<'a> {
     input: &'a Path,
     bytes: &'a [u8],
-    job: &'a Job<'a>,
+    job: &'a SlimJob<'a>,
     report: &'a mut dyn FnMut(Slimmed),
 }
 
-impl Members<'_> {
+impl WheelMembers<'_> {
     fn walk(&mut self, mut sink: Option<(&mut Writer, &Path)>) -> Result<(), SlimError> {
         let input = self.input;
         let unread = |error| SlimError::Read { path: input.to_owned(), source: io_error(error) };
@@ -88,13 +88,13 @@ impl Members<'_> {
             let mut member = archive.by_index(index).map_err(unread)?;
             member.read_to_string(&mut text).map_err(|error| unread(error.into()))?;
             writer.start_file(&name, zip::write::SimpleFileOptions::default()).map_err(failed)?;
-            let text = renewed(&text, &changed);
+            let text = updated_record(&text, &changed);
             writer.write_all(text.as_bytes()).map_err(|error| failed(error.into()))?;
         }
         Ok(())
     }
 
-    /// Reports a member with GPU code. Its new content, if it changes and is to be written.
+    /// Reports a member with GPU code; returns its new content if it changes and is to be written.
     fn slimmed(&mut self, name: &str, bytes: &[u8], write: bool) -> Option<Vec<u8>> {
         let binary = read(bytes).ok().filter(|binary| !binary.modules.is_empty())?;
         let mut slimmed = planned(format!("{}!/{name}", self.input.display()), bytes, &binary, self.job);
@@ -102,7 +102,7 @@ impl Members<'_> {
         if write && !slimmed.plan.patches.is_empty() {
             let mut result = write::in_memory(bytes, &slimmed.plan, self.job.compact);
             if let (Err(error), true) = (&result, self.job.compact) {
-                slimmed.refused = Some(error.to_string());
+                slimmed.warning = Some(error.to_string());
                 result = write::in_memory(bytes, &slimmed.plan, false);
             }
             match result {
@@ -110,7 +110,7 @@ impl Members<'_> {
                     slimmed.bytes_after = bytes.len() as u64;
                     content = Some(bytes);
                 }
-                Err(error) => slimmed.refused = Some(error.to_string()),
+                Err(error) => slimmed.warning = Some(error.to_string()),
             }
         }
         (self.report)(slimmed);
@@ -118,7 +118,7 @@ impl Members<'_> {
     }
 }
 
-/// The bytes of a member whose first ones say that it may hold GPU code.
+/// The contents of a member that may have GPU code, judged by its first bytes.
 fn candidate<R: Read>(member: &mut zip::read::ZipFile<'_, R>) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     member.by_ref().take(16).read_to_end(&mut bytes)?;
@@ -130,7 +130,7 @@ fn candidate<R: Read>(member: &mut zip::read::ZipFile<'_, R>) -> io::Result<Opti
     Ok(Some(bytes))
 }
 
-/// The system's error where there is one, so that callers can tell a full disk from a broken archive.
+/// Keeps I/O errors, so that callers can distinguish a full disk from an invalid archive.
 fn io_error(error: zip::result::ZipError) -> io::Error {
     match error {
         zip::result::ZipError::Io(error) => error,
@@ -138,11 +138,11 @@ fn io_error(error: zip::result::ZipError) -> io::Error {
     }
 }
 
-/// A file that fails once and then pretends to work: a `ZipWriter` that is dropped writes the rest of the archive, and
-/// prints to stderr where that fails.
+/// A file that fails once and then pretends to work: a dropped `ZipWriter` writes the rest of the archive, and prints to
+/// stderr if that fails.
 struct FailOnce {
     file: File,
-    /// Where writing goes on, if it has failed.
+    /// The current position after a failure.
     failed_at: Option<u64>,
 }
 
@@ -184,14 +184,14 @@ impl Seek for FailOnce {
     }
 }
 
-/// `sha256=…,size`, as RECORD has it.
+/// `sha256=…,size`, as in RECORD.
 fn record_fields(content: &[u8]) -> String {
     let hash = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(Sha256::digest(content));
     format!("sha256={hash},{}", content.len())
 }
 
-/// RECORD with the new fields of changed members. Names with commas are quoted there, and libraries have none.
-fn renewed(record: &str, changed: &[(String, String)]) -> String {
+/// RECORD with the new fields of changed members. Names with commas would be quoted, but libraries have none.
+fn updated_record(record: &str, changed: &[(String, String)]) -> String {
     let line = |line: &str| {
         let name = line.split(',').next().unwrap_or_default();
         match changed.iter().find(|(known, _)| known == name) {

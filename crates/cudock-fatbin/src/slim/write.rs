@@ -1,19 +1,19 @@
-//! A slimmed file on disk: written beside, with holes, and renamed.
+//! Writes slimmed files to a temporary path, with holes, and renames them.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::compact::{self, CompactError};
-use super::{Patch, Plan};
+use super::{Patch, SlimPlan};
 use cudock_map::map;
 
-/// What the file system keeps together.
+/// The page size of the file system.
 const PAGE: usize = 4096;
-/// What is copied at a time.
+/// The number of bytes copied at a time.
 const CHUNK: usize = 256 * PAGE;
 
-/// Why a file could not be slimmed.
+/// An error while slimming a file.
 #[derive(Debug, thiserror::Error)]
 pub enum SlimError {
     /// It could not be read.
@@ -21,23 +21,23 @@ pub enum SlimError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
-    /// A target, by its number, can load none of the GPU code: nothing that runs there would be left.
-    #[error("target {target} can load none of the GPU code")]
+    /// A target, by index, cannot load any of the GPU code.
+    #[error("target {target} cannot load any of the GPU code")]
     NoCode {
         /// The target.
         target: usize,
     },
-    /// The output directory has something in it.
+    /// The output directory is not empty.
     #[error("{} is not empty", path.display())]
     OutputNotEmpty {
         /// The directory.
         path: PathBuf,
     },
-    /// The output would be a part of the input.
-    #[error("{} lies inside the input directory", path.display())]
+    /// The output is inside of the input.
+    #[error("{} is inside the input directory", path.display())]
     OutputInside {
         /// The output.
         path: PathBuf,
@@ -47,45 +47,45 @@ pub enum SlimError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
-    /// Its layout is not one that can be changed.
+    /// Its layout cannot be changed.
     #[error(transparent)]
     Compact(#[from] CompactError),
-    /// What came out does not list what was to be kept.
-    #[error("what is left does not read as it should: the file's own tables may lie in its GPU code")]
-    Unproven,
+    /// The result does not contain what was to be kept.
+    #[error("verification failed: the file's own tables may be inside its GPU code")]
+    VerificationFailed,
 }
 
-/// Writes a slimmed file to `path`, which is replaced only when all is written and proven. Says how long the file is
-/// and how much of it is no hole.
+/// Writes a slimmed file to `path`, which is replaced only after everything is written and verified. Returns the length of
+/// the file, and its length without holes.
 pub(super) fn write_slim(
     bytes: &[u8],
-    plan: &Plan,
+    plan: &SlimPlan,
     compacted: bool,
     path: &Path,
     mode: fs::Permissions,
 ) -> Result<(u64, u64), SlimError> {
-    let wrong = |source| SlimError::Write { path: path.to_owned(), source };
+    let invalid = |source| SlimError::Write { path: path.to_owned(), source };
     let layout = if compacted { Some(compact::layout(bytes, &plan.patches)?) } else { None };
     let temp = temp_path(path);
     let result = (|| {
-        let mut file = File::create(&temp).map_err(wrong)?;
+        let mut file = File::create(&temp).map_err(invalid)?;
         let written = match &layout {
             Some(layout) => layout.write(bytes, &plan.patches, &mut file),
             None => copy(bytes, &plan.patches, 0..bytes.len() as u64, 0, &mut file),
         };
-        let written = written.map_err(wrong)?;
+        let written = written.map_err(invalid)?;
         let length = layout.as_ref().map_or(bytes.len() as u64, compact::Layout::length);
-        file.set_len(length).map_err(wrong)?;
-        file.set_permissions(mode).map_err(wrong)?;
-        file.sync_all().map_err(wrong)?;
-        let result = map(&temp).map_err(|error| wrong(error.source))?;
-        if !plan.is_proven_by(&result) {
-            return Err(SlimError::Unproven);
+        file.set_len(length).map_err(invalid)?;
+        file.set_permissions(mode).map_err(invalid)?;
+        file.sync_all().map_err(invalid)?;
+        let result = map(&temp).map_err(|error| invalid(error.source))?;
+        if !plan.is_verified_by(&result) {
+            return Err(SlimError::VerificationFailed);
         }
-        fs::rename(&temp, path).map_err(wrong)?;
+        fs::rename(&temp, path).map_err(invalid)?;
         Ok((length, written))
     })();
     if result.is_err() {
@@ -94,12 +94,12 @@ pub(super) fn write_slim(
     result
 }
 
-/// The slimmed content in memory, for files inside others.
-pub fn in_memory(bytes: &[u8], plan: &Plan, compacted: bool) -> Result<Vec<u8>, SlimError> {
+/// The slimmed content in memory, for members of archives.
+pub fn in_memory(bytes: &[u8], plan: &SlimPlan, compacted: bool) -> Result<Vec<u8>, SlimError> {
     let content = if compacted {
         let layout = compact::layout(bytes, &plan.patches)?;
         let mut out = io::Cursor::new(vec![0; usize::try_from(layout.length()).unwrap_or(0)]);
-        // Writing to memory that is large enough does not fail.
+        // Writing to a large enough buffer does not fail.
         layout.write(bytes, &plan.patches, &mut out).ok();
         out.into_inner()
     } else {
@@ -107,17 +107,17 @@ pub fn in_memory(bytes: &[u8], plan: &Plan, compacted: bool) -> Result<Vec<u8>, 
         apply(&plan.patches, 0, &mut content);
         content
     };
-    if plan.is_proven_by(&content) { Ok(content) } else { Err(SlimError::Unproven) }
+    if plan.is_verified_by(&content) { Ok(content) } else { Err(SlimError::VerificationFailed) }
 }
 
-/// A name beside the target, on the same file system.
+/// A temporary path next to the target, on the same file system.
 pub(super) fn temp_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".slim-{}", std::process::id()));
     path.with_file_name(name)
 }
 
-/// Copies a file with its mode; the output is there whole or not at all.
+/// Copies a file with its mode; the output is complete or does not exist.
 pub(super) fn copy_file(input: &Path, output: &Path) -> Result<(), SlimError> {
     let temp = temp_path(output);
     let copied = fs::copy(input, &temp).and_then(|_| fs::rename(&temp, output));
@@ -127,7 +127,7 @@ pub(super) fn copy_file(input: &Path, output: &Path) -> Result<(), SlimError> {
     })
 }
 
-/// Copies a range with its patches to a place in the file, leaving out pages of zeros. Says how much was written.
+/// Copies a range with its patches to an offset in the file, skipping zero pages. Returns the number of bytes written.
 pub(super) fn copy(
     bytes: &[u8],
     patches: &[Patch],
@@ -160,25 +160,25 @@ fn slice(bytes: &[u8], start: u64, end: u64) -> &[u8] {
     range.and_then(|(start, end)| bytes.get(start..end)).unwrap_or_default()
 }
 
-/// Lays the patches that touch a chunk over it. Patches are in the order of the file.
+/// Applies the patches that overlap a chunk. Patches are in file order.
 pub(super) fn apply(patches: &[Patch], at: u64, chunk: &mut [u8]) {
     let end = at + chunk.len() as u64;
     let first = patches.partition_point(|patch| patch.end() <= at);
     for patch in patches.iter().skip(first).take_while(|patch| patch.offset < end) {
         let given_end = patch.offset + patch.bytes.len() as u64;
-        if let Some(place) = part(chunk, at, patch.offset.max(at)..given_end.min(end)) {
+        if let Some(offset) = part(chunk, at, patch.offset.max(at)..given_end.min(end)) {
             let from = usize::try_from(patch.offset.max(at) - patch.offset).unwrap_or(usize::MAX);
-            if let Some(bytes) = patch.bytes.get(from..).and_then(|rest| rest.get(..place.len())) {
-                place.copy_from_slice(bytes);
+            if let Some(bytes) = patch.bytes.get(from..).and_then(|rest| rest.get(..offset.len())) {
+                offset.copy_from_slice(bytes);
             }
         }
-        if let Some(place) = part(chunk, at, given_end.max(at)..patch.end().min(end)) {
-            place.fill(0);
+        if let Some(offset) = part(chunk, at, given_end.max(at)..patch.end().min(end)) {
+            offset.fill(0);
         }
     }
 }
 
-/// A range of the file as a part of a chunk that begins at `at`; none if it is empty.
+/// The part of a chunk at `at` that overlaps a file range; none if it is empty.
 fn part(chunk: &mut [u8], at: u64, range: std::ops::Range<u64>) -> Option<&mut [u8]> {
     if range.start >= range.end {
         return None;

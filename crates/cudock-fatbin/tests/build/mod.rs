@@ -1,7 +1,7 @@
-//! Containers and ELF files written by hand.
+//! Builds containers and ELF files by hand.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses what it needs")]
 
-/// A container of entries.
+/// A container with these entries.
 pub fn container(entries: &[Vec<u8>]) -> Vec<u8> {
     let body = entries.concat();
     let mut bytes = vec![0x50, 0xED, 0x55, 0xBA, 1, 0, 16, 0];
@@ -10,7 +10,7 @@ pub fn container(entries: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// An entry with a payload that is stored as it is.
+/// An entry with an uncompressed payload.
 pub fn entry(kind: u16, arch: u32, flags: u64, payload: &[u8]) -> Vec<u8> {
     let mut payload = payload.to_vec();
     payload.resize(payload.len().next_multiple_of(8), 0);
@@ -25,7 +25,7 @@ pub fn ptx_entry(arch: u32, flags: u64) -> Vec<u8> {
     entry(1, arch, 0x11 | flags, b".version")
 }
 
-/// A group of cubins, with its members' headers.
+/// A group of cubins, with the headers of its members.
 pub fn group(archs: &[u32]) -> Vec<u8> {
     let members: Vec<u8> = archs
         .iter()
@@ -58,7 +58,7 @@ fn header(kind: u16, header_size: u32, stored: u64, tail: u32, arch: u32, flags:
     bytes
 }
 
-/// A 64-bit ELF library with one loaded, read-only segment that holds these sections, page-aligned.
+/// A 64-bit ELF library with one loaded, read-only segment that contains these sections, page-aligned.
 pub fn elf_library(sections: &[(&str, &[u8])]) -> Vec<u8> {
     const PAGE: usize = 4096;
     let mut names = vec![0_u8];
@@ -110,7 +110,7 @@ pub fn elf_library(sections: &[(&str, &[u8])]) -> Vec<u8> {
     }
     head.extend(u16::try_from(sections.len() + 2).unwrap().to_le_bytes());
     head.extend(u16::try_from(sections.len() + 1).unwrap().to_le_bytes());
-    // One segment: everything up to here, read only.
+    // One read-only segment with everything so far.
     head.extend(1_u32.to_le_bytes());
     head.extend(4_u32.to_le_bytes());
     head.extend([0; 24]);

@@ -1,4 +1,4 @@
-//! The finding codes of this crate by name. Their pages are in the table `findings`.
+//! The finding codes of this crate by name. They are explained in the table `findings`.
 
 cudock_facts::codes! {
     NO_GPU = "CD0101";

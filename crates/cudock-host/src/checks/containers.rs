@@ -1,31 +1,31 @@
-use super::{Area, Check, Situation, Status, codes};
-use crate::host::Engine;
+use super::{Area, Check, CheckContext, CheckStatus, codes};
+use crate::host::ContainerEngine;
 
-/// Engines run on hosts; inside a container there is nothing to say about them.
-pub(super) fn check(situation: &Situation<'_>, checks: &mut Vec<Check>) {
-    if situation.in_container() {
+/// Checks container engines, which only run on hosts.
+pub(super) fn check(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
+    if context.is_in_container() {
         return;
     }
-    let containers = &situation.host.containers;
+    let containers = &context.host.containers;
     for engine in &containers.engines {
         if let (Some(config), Some(error)) = (&engine.config, &engine.config_error) {
-            let message = format!("{config} cannot be read: {error}");
+            let message = format!("cannot read {config}: {error}");
             let fix = format!("correct {config}; {} does not start with it", engine.name);
-            checks.push(Check::bad(
+            checks.push(Check::new(
                 Area::Containers,
-                Status::Problem,
+                CheckStatus::Problem,
                 codes::CONFIG_UNREADABLE,
                 message,
                 fix,
             ));
         }
     }
-    cdi(situation, checks);
-    if situation.has_gpu() {
+    cdi(context, checks);
+    if context.has_gpu() {
         for engine in &containers.engines {
-            configured(situation, engine, checks);
+            configured(context, engine, checks);
         }
-        reload(situation, checks);
+        reload(context, checks);
     }
     if let Some(version) = containers
         .toolkit_version
@@ -34,43 +34,49 @@ pub(super) fn check(situation: &Situation<'_>, checks: &mut Vec<Check>) {
     {
         let message =
             format!("NVIDIA Container Toolkit {version}: rootless Docker fails with it (bpf_prog_query)");
-        let fix = "for rootless containers take 1.17.9 or a release after 1.18.0, or set no-cgroups";
-        checks.push(Check::bad(Area::Containers, Status::Note, codes::TOOLKIT_FAULTY, message, fix));
+        let fix = "for rootless containers use 1.17.9 or a release after 1.18.0, or set no-cgroups";
+        checks.push(Check::new(Area::Containers, CheckStatus::Note, codes::TOOLKIT_FAULTY, message, fix));
     }
 }
 
-fn cdi(situation: &Situation<'_>, checks: &mut Vec<Check>) {
-    for spec in &situation.host.containers.cdi {
+fn cdi(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
+    for spec in &context.host.containers.cdi {
         if let Some(error) = &spec.error {
-            let message = format!("{} cannot be read: {error}", spec.path);
-            let fix = format!("write it anew: nvidia-ctk cdi generate --output={}", spec.path);
-            checks.push(Check::bad(Area::Containers, Status::Problem, codes::CDI_UNREADABLE, message, fix));
+            let message = format!("cannot read {}: {error}", spec.path);
+            let fix = format!("regenerate it: nvidia-ctk cdi generate --output={}", spec.path);
+            checks.push(Check::new(
+                Area::Containers,
+                CheckStatus::Problem,
+                codes::CDI_UNREADABLE,
+                message,
+                fix,
+            ));
             continue;
         }
         if !spec.kind.as_deref().is_some_and(|kind| kind.starts_with("nvidia.com/")) {
             continue;
         }
-        let of_another = spec.driver.filter(|driver| situation.driver.is_some_and(|ours| ours != *driver));
+        let of_another = spec.driver.filter(|driver| context.driver.is_some_and(|ours| ours != *driver));
         if spec.missing.is_empty() && of_another.is_none() {
-            checks.push(Check::ok(Area::Containers, format!("{} fits the driver", spec.path)));
+            checks.push(Check::ok(Area::Containers, format!("{} matches the driver", spec.path)));
             continue;
         }
         let why = match (of_another, spec.missing.len()) {
             (Some(driver), _) => format!("is for driver {driver}"),
-            (None, count) => format!("names {count} files that do not exist"),
+            (None, count) => format!("lists {count} missing files"),
         };
-        let message = format!("{} {why}: containers that ask for its devices do not start", spec.path);
+        let message = format!("{} {why}: containers that request its devices fail to start", spec.path);
         let fix = format!("nvidia-ctk cdi generate --output={}", spec.path);
-        let mut check = Check::bad(Area::Containers, Status::Problem, codes::CDI_STALE, message, fix);
+        let mut check = Check::new(Area::Containers, CheckStatus::Problem, codes::CDI_STALE, message, fix);
         for path in spec.missing.iter().take(3) {
-            check = check.seen(path, "does not exist");
+            check = check.with_evidence(path, "does not exist");
         }
         checks.push(check);
     }
 }
 
-fn configured(situation: &Situation<'_>, engine: &Engine, checks: &mut Vec<Check>) {
-    let containers = &situation.host.containers;
+fn configured(context: &CheckContext<'_>, engine: &ContainerEngine, checks: &mut Vec<Check>) {
+    let containers = &context.host.containers;
     let has_cdi = containers.cdi.iter().any(|spec| spec.error.is_none());
     let has_hook = containers.toolkit.contains_key("nvidia-container-runtime-hook");
     let has_runtime = containers.toolkit.contains_key("nvidia-container-runtime");
@@ -78,10 +84,16 @@ fn configured(situation: &Situation<'_>, engine: &Engine, checks: &mut Vec<Check
         return;
     }
     if !has_hook && !has_runtime && !has_cdi {
-        let message = format!("{} is installed, and nothing gives its containers the GPU", engine.name);
+        let message = format!("{} is installed, but its containers have no GPU access", engine.name);
         let fix =
             "install nvidia-container-toolkit, then nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml";
-        checks.push(Check::bad(Area::Containers, Status::Warning, codes::NO_CONTAINER_TOOLKIT, message, fix));
+        checks.push(Check::new(
+            Area::Containers,
+            CheckStatus::Warning,
+            codes::NO_CONTAINER_TOOLKIT,
+            message,
+            fix,
+        ));
         return;
     }
     let (ready, fix) = match engine.name.as_str() {
@@ -90,7 +102,7 @@ fn configured(situation: &Situation<'_>, engine: &Engine, checks: &mut Vec<Check
             engine.nvidia_runtime || has_hook || has_cdi,
             "nvidia-ctk runtime configure --runtime=docker && systemctl restart docker",
         ),
-        // Docker brings a containerd of its own, which is not configured by this file.
+        // Docker comes with its own containerd, which does not use this file.
         "containerd" => {
             let alone = !containers.engines.iter().any(|other| other.name == "docker");
             (
@@ -101,12 +113,12 @@ fn configured(situation: &Situation<'_>, engine: &Engine, checks: &mut Vec<Check
         _ => (has_cdi, "nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"),
     };
     if ready {
-        checks.push(Check::ok(Area::Containers, format!("{} can give containers the GPU", engine.name)));
+        checks.push(Check::ok(Area::Containers, format!("{} supports GPUs in containers", engine.name)));
     } else {
-        let message = format!("{} does not know how to give containers the GPU", engine.name);
-        checks.push(Check::bad(
+        let message = format!("{} is not configured for GPUs", engine.name);
+        checks.push(Check::new(
             Area::Containers,
-            Status::Warning,
+            CheckStatus::Warning,
             codes::ENGINE_NOT_CONFIGURED,
             message,
             fix,
@@ -114,10 +126,10 @@ fn configured(situation: &Situation<'_>, engine: &Engine, checks: &mut Vec<Check
     }
 }
 
-/// With systemd's control groups a reload rewrites device rules from what systemd knows, which are the nodes
-/// linked in /dev/char. The hook adds its nodes behind systemd's back; CDI does not.
-fn reload(situation: &Situation<'_>, checks: &mut Vec<Check>) {
-    let containers = &situation.host.containers;
+/// With systemd's cgroups, a reload rewrites device rules from the nodes linked in /dev/char. The hook adds its nodes
+/// without systemd's knowledge; CDI does not.
+fn reload(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
+    let containers = &context.host.containers;
     let docker = containers.engines.iter().find(|engine| engine.name == "docker");
     let endangered = docker.is_some_and(|engine| !engine.cgroupfs)
         && containers.systemd
@@ -125,8 +137,14 @@ fn reload(situation: &Situation<'_>, checks: &mut Vec<Check>) {
         && containers.dev_char_links == Some(false)
         && containers.cdi.is_empty();
     if endangered {
-        let message = "systemctl daemon-reload will take the GPU from running containers: /dev/char has no links for its nodes";
+        let message = "systemctl daemon-reload will revoke GPU access of running containers: /dev/char has no links to the device nodes";
         let fix = "nvidia-ctk system create-dev-char-symlinks --create-all, or use CDI";
-        checks.push(Check::bad(Area::Containers, Status::Warning, codes::RELOAD_TAKES_GPUS, message, fix));
+        checks.push(Check::new(
+            Area::Containers,
+            CheckStatus::Warning,
+            codes::RELOAD_TAKES_GPUS,
+            message,
+            fix,
+        ));
     }
 }

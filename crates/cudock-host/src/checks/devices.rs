@@ -1,26 +1,26 @@
-use super::{Area, Check, Situation, Status, codes};
+use super::{Area, Check, CheckContext, CheckStatus, codes};
 
-pub(super) fn check(situation: &Situation<'_>, checks: &mut Vec<Check>) {
-    if situation.wsl() {
-        usable(situation, checks);
-    } else if situation.host.kernel.version().is_some() && !situation.gpu_withheld() {
+pub(super) fn check(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
+    if context.is_wsl() {
+        usable(context, checks);
+    } else if context.host.kernel.version().is_some() && !context.is_gpu_withheld() {
         let before = checks.len();
-        missing(situation, checks);
-        usable(situation, checks);
+        missing(context, checks);
+        usable(context, checks);
         if checks.len() == before {
-            let count = situation.host.nodes.len();
+            let count = context.host.nodes.len();
             checks.push(Check::ok(Area::Devices, format!("{count} device nodes, all usable")));
         }
     }
-    environment(situation, checks);
+    environment(context, checks);
 }
 
-fn missing(situation: &Situation<'_>, checks: &mut Vec<Check>) {
-    let host = situation.host;
+fn missing(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
+    let host = context.host;
     let mut wanted = vec!["/dev/nvidiactl".to_owned(), "/dev/nvidia-uvm".to_owned()];
-    // A container is given some of the machine's cards; the machine itself has a node for each.
-    if situation.in_container() {
-        if !situation.has_gpu_node() {
+    // A container has only some of the machine's GPUs; the machine itself has a node for each.
+    if context.is_in_container() {
+        if !context.has_gpu_node() {
             wanted.push("/dev/nvidia0".to_owned());
         }
     } else {
@@ -28,31 +28,31 @@ fn missing(situation: &Situation<'_>, checks: &mut Vec<Check>) {
             host.kernel.gpus.iter().filter_map(|gpu| gpu.minor).map(|minor| format!("/dev/nvidia{minor}")),
         );
     }
-    let missing: Vec<String> = wanted.into_iter().filter(|path| !situation.has_node(path)).collect();
+    let missing: Vec<String> = wanted.into_iter().filter(|path| !context.has_node(path)).collect();
     if missing.is_empty() {
         return;
     }
-    if host.kernel.makes_nodes && !situation.in_container() {
-        let message = format!("{} missing; nvidia-modprobe makes them at first use", list(&missing));
-        let fix = "enable nvidia-persistenced, if containers are to find them before a program has run";
-        checks.push(Check::bad(Area::Devices, Status::Note, codes::NODE_MISSING, message, fix));
+    if host.kernel.makes_nodes && !context.is_in_container() {
+        let message = format!("{} missing; nvidia-modprobe creates them on first use", list(&missing));
+        let fix = "enable nvidia-persistenced so that containers find them before a program has run";
+        checks.push(Check::new(Area::Devices, CheckStatus::Note, codes::NODE_MISSING, message, fix));
         return;
     }
     let message = format!("{} missing: CUDA finds no device (error 100 or 999)", list(&missing));
-    let fix = if situation.in_container() {
+    let fix = if context.is_in_container() {
         "start the container with its GPU (docker run --gpus all …) instead of passing single devices by hand"
     } else {
-        "nvidia-modprobe -u -c=0 makes them; enable nvidia-persistenced so that they are there after a reboot"
+        "run nvidia-modprobe -u -c=0; enable nvidia-persistenced so that they exist after a reboot"
     };
-    let mut check = Check::bad(Area::Devices, Status::Problem, codes::NODE_MISSING, message, fix);
+    let mut check = Check::new(Area::Devices, CheckStatus::Problem, codes::NODE_MISSING, message, fix);
     for path in missing {
-        check = check.seen(path, "does not exist");
+        check = check.with_evidence(path, "does not exist");
     }
     checks.push(check);
 }
 
-fn usable(situation: &Situation<'_>, checks: &mut Vec<Check>) {
-    for node in &situation.host.nodes {
+fn usable(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
+    for node in &context.host.nodes {
         let needed = node.path != "/dev/nvidia-modeset" && !node.path.contains("nvswitch");
         if !needed {
             continue;
@@ -60,54 +60,55 @@ fn usable(situation: &Situation<'_>, checks: &mut Vec<Check>) {
         if node.is_device == Some(false) {
             let message =
                 format!("{} is a file, not a device: something was mounted or written over it", node.path);
-            let fix = format!("rm {} and let nvidia-modprobe make it again", node.path);
-            checks.push(Check::bad(Area::Devices, Status::Problem, codes::NODE_MISSING, message, fix));
+            let fix = format!("rm {} and let nvidia-modprobe create it again", node.path);
+            checks.push(Check::new(Area::Devices, CheckStatus::Problem, codes::NODE_MISSING, message, fix));
         } else if node.usable == Some(false) {
-            let message = format!("this user may not read and write {}", node.path);
+            let message = format!("permission denied: this user cannot read and write {}", node.path);
             let fix = "add the user to the node's group (ls -l /dev/nvidia*), or set NVreg_DeviceFileMode=0666 for the module";
             checks.push(
-                Check::bad(Area::Devices, Status::Problem, codes::NODE_FORBIDDEN, message, fix)
-                    .seen(&node.path, format!("mode {:04o}", node.mode)),
+                Check::new(Area::Devices, CheckStatus::Problem, codes::NODE_FORBIDDEN, message, fix)
+                    .with_evidence(&node.path, format!("mode {:04o}", node.mode)),
             );
         }
     }
 }
 
-fn environment(situation: &Situation<'_>, checks: &mut Vec<Check>) {
-    let value = |name: &str| situation.host.environment.get(name).map(String::as_str);
+fn environment(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
+    let value = |name: &str| context.host.environment.get(name).map(String::as_str);
     if let Some(devices) = value("CUDA_VISIBLE_DEVICES") {
         let first = devices.split(',').next().unwrap_or_default().trim();
         if first.is_empty() || first.starts_with('-') || first.eq_ignore_ascii_case("NoDevFiles") {
             let message = format!("CUDA_VISIBLE_DEVICES={devices} hides every GPU from CUDA (error 100)");
             let fix = "unset CUDA_VISIBLE_DEVICES";
             checks.push(
-                Check::bad(Area::Devices, Status::Problem, codes::HIDDEN_BY_ENVIRONMENT, message, fix)
-                    .seen("environment", format!("CUDA_VISIBLE_DEVICES={devices}")),
+                Check::new(Area::Devices, CheckStatus::Problem, codes::HIDDEN_BY_ENVIRONMENT, message, fix)
+                    .with_evidence("environment", format!("CUDA_VISIBLE_DEVICES={devices}")),
             );
         }
     }
     if let Some(devices @ ("void" | "none" | "")) = value("NVIDIA_VISIBLE_DEVICES")
-        && situation.in_container()
-        && !situation.has_gpu_node()
+        && context.is_in_container()
+        && !context.has_gpu_node()
     {
         let message =
-            format!("NVIDIA_VISIBLE_DEVICES={devices} told the container toolkit to leave the GPUs out");
+            format!("NVIDIA_VISIBLE_DEVICES={devices} tells the container toolkit to expose no GPUs");
         let fix = "start the container with NVIDIA_VISIBLE_DEVICES=all, or with --gpus all";
         checks.push(
-            Check::bad(Area::Devices, Status::Problem, codes::HIDDEN_BY_ENVIRONMENT, message, fix)
-                .seen("environment", format!("NVIDIA_VISIBLE_DEVICES={devices}")),
+            Check::new(Area::Devices, CheckStatus::Problem, codes::HIDDEN_BY_ENVIRONMENT, message, fix)
+                .with_evidence("environment", format!("NVIDIA_VISIBLE_DEVICES={devices}")),
         );
     }
     if let Some(capabilities) = value("NVIDIA_DRIVER_CAPABILITIES")
-        && situation.in_container()
+        && context.is_in_container()
         && !capabilities.split(',').any(|word| matches!(word.trim(), "all" | "compute" | ""))
     {
-        let message =
-            format!("NVIDIA_DRIVER_CAPABILITIES={capabilities} leaves out compute: libcuda is not mounted");
+        let message = format!(
+            "NVIDIA_DRIVER_CAPABILITIES={capabilities} does not include compute: libcuda is not mounted"
+        );
         let fix = "set NVIDIA_DRIVER_CAPABILITIES=compute,utility";
         checks.push(
-            Check::bad(Area::Devices, Status::Warning, codes::HIDDEN_BY_ENVIRONMENT, message, fix)
-                .seen("environment", format!("NVIDIA_DRIVER_CAPABILITIES={capabilities}")),
+            Check::new(Area::Devices, CheckStatus::Warning, codes::HIDDEN_BY_ENVIRONMENT, message, fix)
+                .with_evidence("environment", format!("NVIDIA_DRIVER_CAPABILITIES={capabilities}")),
         );
     }
 }

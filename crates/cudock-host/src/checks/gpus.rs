@@ -1,12 +1,12 @@
 use cudock_facts::Facts;
 use cudock_facts::tables::GpuClass;
 
-use super::{Area, Check, KnownGpu, Situation, Status, codes};
-use crate::host::{AMD, Host, NVIDIA, NvmlAnswer, PciDevice};
+use super::{Area, Check, CheckContext, CheckStatus, KnownGpu, codes};
+use crate::host::{AMD, Host, NVIDIA, NvmlResult, PciDevice};
 
-/// The cards by the best witness: NVML, then the kernel module, then the PCI bus.
+/// The GPUs from the best source: NVML, then the kernel module, then the PCI bus.
 pub(super) fn known<'a>(host: &Host, facts: &'a Facts) -> Vec<KnownGpu<'a>> {
-    if let NvmlAnswer::Answered(report) = &host.nvml
+    if let NvmlResult::Report(report) = &host.nvml
         && !report.gpus.is_empty()
     {
         let gpu = |gpu: &crate::host::NvmlGpu| KnownGpu {
@@ -20,7 +20,7 @@ pub(super) fn known<'a>(host: &Host, facts: &'a Facts) -> Vec<KnownGpu<'a>> {
     let models =
         host.kernel.gpus.iter().filter_map(|gpu| Some((gpu, gpu.model.as_deref()?))).map(|(gpu, model)| {
             let on_bus = || host.pci.iter().find(|device| device.address == gpu.address);
-            // A model the tables do not name, or a container without its name: the PCI id tells the chip.
+            // If the tables do not have the model, or a container hides it, use the PCI id.
             let row = facts
                 .gpus()
                 .by_product_name(model)
@@ -40,7 +40,7 @@ pub(super) fn known<'a>(host: &Host, facts: &'a Facts) -> Vec<KnownGpu<'a>> {
     on_bus.map(|device| by_pci_id(device, facts)).collect()
 }
 
-/// The card a PCI device is.
+/// The GPU of a PCI device.
 pub(super) fn by_pci_id<'a>(device: &PciDevice, facts: &'a Facts) -> KnownGpu<'a> {
     let rows = facts.gpus().by_pci_id(device.device);
     let row = rows.first().copied();
@@ -50,13 +50,13 @@ pub(super) fn by_pci_id<'a>(device: &PciDevice, facts: &'a Facts) -> KnownGpu<'a
     KnownGpu { name, capability: row.and_then(|row| row.capability), memory: None, row }
 }
 
-pub(super) fn check(situation: &Situation<'_>, checks: &mut Vec<Check>) {
-    if situation.wsl() {
-        wsl(situation, checks);
-    } else if situation.gpus.is_empty() {
-        checks.push(nothing(situation));
+pub(super) fn check(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
+    if context.is_wsl() {
+        wsl(context, checks);
+    } else if context.gpus.is_empty() {
+        checks.push(no_gpu(context));
     }
-    for gpu in &situation.gpus {
+    for gpu in &context.gpus {
         let capability =
             gpu.capability.map_or_else(String::new, |capability| format!(", capability {capability}"));
         #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
@@ -65,123 +65,138 @@ pub(super) fn check(situation: &Situation<'_>, checks: &mut Vec<Check>) {
             .map_or_else(String::new, |bytes| format!(", {:.1} GiB", bytes as f64 / 1_073_741_824.0));
         checks.push(Check::ok(Area::Gpu, format!("{}{capability}{memory}", gpu.name)));
     }
-    held_by_another(situation, checks);
-    if situation.gpu_withheld() && !situation.gpus.is_empty() {
-        let message = "this container sees the GPU on the bus and was not given it: /dev has no nvidia nodes";
+    bound_to_another_driver(context, checks);
+    if context.is_gpu_withheld() && !context.gpus.is_empty() {
+        let message = "this container has no access to the GPU: /dev has no nvidia device nodes";
         let fix = "start it with the GPU: docker run --gpus all …, podman run --device nvidia.com/gpu=all …, or a \
                    Kubernetes limit nvidia.com/gpu: 1";
-        checks.push(Check::bad(Area::Gpu, Status::Problem, codes::CONTAINER_WITHOUT_GPU, message, fix));
+        checks.push(Check::new(Area::Gpu, CheckStatus::Problem, codes::CONTAINER_WITHOUT_GPU, message, fix));
     }
-    system(situation, checks);
+    system(context, checks);
 }
 
-fn nothing(situation: &Situation<'_>) -> Check {
-    let amd = situation.host.pci.iter().find(|device| device.vendor == AMD && device.is_gpu());
+fn no_gpu(context: &CheckContext<'_>) -> Check {
+    let amd = context.host.pci.iter().find(|device| device.vendor == AMD && device.is_gpu());
     if let Some(device) = amd {
-        let message = "the only GPU here is AMD's: CUDA programs cannot use it";
+        let message = "the only GPU is from AMD: CUDA programs cannot use it";
         let fix = "use ROCm builds of the frameworks, or a machine with an NVIDIA GPU";
         let detail = format!("vendor 1002, device {:04x}", device.device);
-        return Check::bad(Area::Gpu, Status::Problem, codes::ONLY_AMD, message, fix)
-            .seen(&device.address, detail);
+        return Check::new(Area::Gpu, CheckStatus::Problem, codes::ONLY_AMD, message, fix)
+            .with_evidence(&device.address, detail);
     }
-    if let Some(marker) = situation.host.surroundings.container.as_deref() {
+    if let Some(marker) = context.host.system.container.as_deref() {
         let message = "no NVIDIA GPU is visible in this container";
         let fix =
             "start it with the GPU (docker run --gpus all …), after `cudock doctor` on the host finds one";
-        return Check::bad(Area::Gpu, Status::Problem, codes::CONTAINER_WITHOUT_GPU, message, fix)
-            .seen(marker, "this is a container")
-            .seen("/dev", "no nvidia nodes");
+        return Check::new(Area::Gpu, CheckStatus::Problem, codes::CONTAINER_WITHOUT_GPU, message, fix)
+            .with_evidence(marker, "this is a container")
+            .with_evidence("/dev", "no nvidia device nodes");
     }
     let message = "no NVIDIA GPU on this machine";
     let fix = "use a machine with one; on a virtual machine check that its size has a GPU (`cudock facts size NAME`)";
-    Check::bad(Area::Gpu, Status::Problem, codes::NO_GPU, message, fix)
-        .seen("/sys/bus/pci/devices", "no NVIDIA display controller")
+    Check::new(Area::Gpu, CheckStatus::Problem, codes::NO_GPU, message, fix)
+        .with_evidence("/sys/bus/pci/devices", "no NVIDIA display controller")
 }
 
-fn wsl(situation: &Situation<'_>, checks: &mut Vec<Check>) {
-    let in_place = |library: &&crate::host::DriverLibrary| library.path.starts_with("/usr/lib/wsl/");
+fn wsl(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
+    let is_from_windows = |library: &&crate::host::DriverLibrary| library.path.starts_with("/usr/lib/wsl/");
     let of_windows =
-        situation.host.libraries.iter().filter(|library| library.name == "libcuda.so.1").find(in_place);
+        context.host.libraries.iter().filter(|library| library.name == "libcuda.so.1").find(is_from_windows);
     let update = "install a current NVIDIA driver on Windows, run `wsl --update`, and restart WSL";
-    match (situation.has_node("/dev/dxg"), of_windows) {
+    match (context.has_node("/dev/dxg"), of_windows) {
         (true, Some(library)) => {
             checks.push(
                 Check::ok(Area::Gpu, "WSL2 with the GPU of Windows")
-                    .seen(&library.path, "from the Windows driver"),
+                    .with_evidence(&library.path, "from the Windows driver"),
             );
         }
         (false, _) => {
             let message = "WSL2 without a GPU: /dev/dxg is missing";
-            checks.push(Check::bad(Area::Gpu, Status::Problem, codes::WSL_WITHOUT_DRIVER, message, update));
+            checks.push(Check::new(
+                Area::Gpu,
+                CheckStatus::Problem,
+                codes::WSL_WITHOUT_DRIVER,
+                message,
+                update,
+            ));
         }
         (true, None) => {
-            let message = "WSL2 has a GPU, and Windows gives it no NVIDIA driver";
+            let message = "WSL2 has a GPU, but Windows provides no NVIDIA driver";
             checks.push(
-                Check::bad(Area::Gpu, Status::Problem, codes::WSL_WITHOUT_DRIVER, message, update)
-                    .seen("/usr/lib/wsl/lib", "no libcuda.so.1"),
+                Check::new(Area::Gpu, CheckStatus::Problem, codes::WSL_WITHOUT_DRIVER, message, update)
+                    .with_evidence("/usr/lib/wsl/lib", "no libcuda.so.1"),
             );
         }
     }
-    let mut linux = situation.host.libraries.iter().filter(|library| library.name == "libcuda.so.1");
-    if let Some(library) = linux.find(|library| library.version.is_some() && !in_place(library)) {
-        let message = "a Linux driver is installed inside WSL2, where only the one from Windows works";
+    let mut linux = context.host.libraries.iter().filter(|library| library.name == "libcuda.so.1");
+    if let Some(library) = linux.find(|library| library.version.is_some() && !is_from_windows(library)) {
+        let message = "a Linux driver is installed in WSL2, where only the Windows driver works";
         let fix = "remove it: apt-get purge 'nvidia-driver-*' 'libnvidia-compute-*' cuda-drivers; keep cuda-toolkit-X-Y only";
-        checks.push(Check::bad(Area::Gpu, Status::Problem, codes::LINUX_DRIVER_IN_WSL, message, fix).seen(
-            &library.path,
-            library.version.map_or_else(String::new, |version| format!("driver {version}")),
-        ));
-    }
-}
-
-fn held_by_another(situation: &Situation<'_>, checks: &mut Vec<Check>) {
-    let ours = situation.host.pci.iter().filter(|device| device.vendor == NVIDIA && device.is_gpu());
-    for device in ours {
-        let Some(holder) = device.driver.as_deref().filter(|driver| *driver != "nvidia") else { continue };
-        let fix = match holder {
-            "nouveau" => {
-                "blacklist it (echo 'blacklist nouveau' > /etc/modprobe.d/no-nouveau.conf), rebuild the initramfs, reboot"
-            }
-            "vfio-pci" => {
-                "the GPU is set aside for a virtual machine: unbind it, or use it from inside that machine"
-            }
-            _ => "unbind the device from that driver and load nvidia",
-        };
-        let message = format!("the GPU at {} is held by {holder}, not by NVIDIA's driver", device.address);
         checks.push(
-            Check::bad(Area::Gpu, Status::Problem, codes::HELD_BY_ANOTHER_DRIVER, message, fix)
-                .seen(format!("/sys/bus/pci/devices/{}/driver", device.address), holder),
+            Check::new(Area::Gpu, CheckStatus::Problem, codes::LINUX_DRIVER_IN_WSL, message, fix)
+                .with_evidence(
+                    &library.path,
+                    library.version.map_or_else(String::new, |version| format!("driver {version}")),
+                ),
         );
     }
 }
 
-/// What NVML alone can tell: MIG, persistence, compute mode; and the switches between cards.
-fn system(situation: &Situation<'_>, checks: &mut Vec<Check>) {
-    let host = situation.host;
+fn bound_to_another_driver(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
+    let ours = context.host.pci.iter().filter(|device| device.vendor == NVIDIA && device.is_gpu());
+    for device in ours {
+        let Some(bound_to) = device.driver.as_deref().filter(|driver| *driver != "nvidia") else { continue };
+        let fix = match bound_to {
+            "nouveau" => {
+                "blacklist it (echo 'blacklist nouveau' > /etc/modprobe.d/no-nouveau.conf), rebuild the initramfs, reboot"
+            }
+            "vfio-pci" => "the GPU is reserved for a virtual machine: unbind it, or use it in that machine",
+            _ => "unbind the device from that driver and load nvidia",
+        };
+        let message =
+            format!("the GPU at {} is bound to {bound_to}, not to the NVIDIA driver", device.address);
+        checks.push(
+            Check::new(Area::Gpu, CheckStatus::Problem, codes::HELD_BY_ANOTHER_DRIVER, message, fix)
+                .with_evidence(format!("/sys/bus/pci/devices/{}/driver", device.address), bound_to),
+        );
+    }
+}
+
+/// Checks MIG, persistence, compute mode and NVSwitches.
+fn system(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
+    let host = context.host;
     let switches = host.pci.iter().filter(|device| device.is_nvswitch()).count();
-    if switches > 0 && !situation.in_container() {
+    if switches > 0 && !context.is_in_container() {
         if host.kernel.fabric_manager == Some(false) {
             let message =
-                format!("{switches} NVSwitches and no running fabric manager: CUDA fails with error 802");
+                format!("{switches} NVSwitches without a running fabric manager: CUDA fails with error 802");
             let fix = "install nvidia-fabricmanager of exactly the driver's version, then systemctl enable --now nvidia-fabricmanager";
-            checks.push(Check::bad(Area::Gpu, Status::Problem, codes::NO_FABRIC_MANAGER, message, fix));
+            checks.push(Check::new(Area::Gpu, CheckStatus::Problem, codes::NO_FABRIC_MANAGER, message, fix));
         } else {
             checks.push(Check::ok(Area::Gpu, format!("{switches} NVSwitches, fabric manager running")));
         }
     }
-    let NvmlAnswer::Answered(report) = &host.nvml else { return };
+    let NvmlResult::Report(report) = &host.nvml else { return };
     for (index, gpu) in report.gpus.iter().enumerate() {
         if gpu.mig == Some(true) && gpu.mig_devices == Some(0) {
             let message =
-                format!("GPU {index} is in MIG mode and has no instance: CUDA sees no device (error 100)");
+                format!("GPU {index} is in MIG mode without an instance: CUDA sees no device (error 100)");
             let fix = "create one (nvidia-smi mig -cgi 19 -C), or switch MIG off (nvidia-smi -mig 0)";
-            checks.push(Check::bad(Area::Gpu, Status::Problem, codes::MIG_WITHOUT_INSTANCE, message, fix));
+            checks.push(Check::new(
+                Area::Gpu,
+                CheckStatus::Problem,
+                codes::MIG_WITHOUT_INSTANCE,
+                message,
+                fix,
+            ));
         }
         match gpu.compute_mode.as_deref() {
             Some("Prohibited") => {
-                let message = format!("GPU {index} forbids compute: every CUDA program fails with error 46");
-                checks.push(Check::bad(
+                let message =
+                    format!("GPU {index} prohibits compute: every CUDA program fails with error 46");
+                checks.push(Check::new(
                     Area::Gpu,
-                    Status::Problem,
+                    CheckStatus::Problem,
                     codes::COMPUTE_MODE,
                     message,
                     "nvidia-smi -c 0",
@@ -189,24 +204,24 @@ fn system(situation: &Situation<'_>, checks: &mut Vec<Check>) {
             }
             Some("ExclusiveProcess") => {
                 let message =
-                    format!("GPU {index} takes one process at a time; a second fails with error 46");
-                let fix = "nvidia-smi -c 0, unless MPS or the exclusive mode is meant";
-                checks.push(Check::bad(Area::Gpu, Status::Note, codes::COMPUTE_MODE, message, fix));
+                    format!("GPU {index} allows one process at a time; a second one fails with error 46");
+                let fix = "nvidia-smi -c 0, unless MPS or exclusive mode is intended";
+                checks.push(Check::new(Area::Gpu, CheckStatus::Note, codes::COMPUTE_MODE, message, fix));
             }
             _ => {}
         }
     }
     let without = report.gpus.iter().filter(|gpu| gpu.persistence == Some(false)).count();
-    if without > 0 && !situation.in_container() && !situation.wsl() {
+    if without > 0 && !context.is_in_container() && !context.is_wsl() {
         let message = format!(
-            "persistence mode is off on {without} of {} GPUs: each first use waits for the driver",
+            "persistence mode is off on {without} of {} GPUs: each first use waits for driver initialization",
             report.gpus.len()
         );
         let fix = "systemctl enable --now nvidia-persistenced, or nvidia-smi -pm 1";
-        // A desktop keeps its card awake by other means.
+        // A desktop session keeps its GPU initialized.
         let server =
-            situation.gpus.iter().any(|gpu| gpu.row.is_none_or(|row| row.class == GpuClass::Datacenter));
-        let status = if server { Status::Warning } else { Status::Note };
-        checks.push(Check::bad(Area::Gpu, status, codes::NO_PERSISTENCE, message, fix));
+            context.gpus.iter().any(|gpu| gpu.row.is_none_or(|row| row.class == GpuClass::Datacenter));
+        let status = if server { CheckStatus::Warning } else { CheckStatus::Note };
+        checks.push(Check::new(Area::Gpu, status, codes::NO_PERSISTENCE, message, fix));
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a host, by pure functions over what was read.
+//! Diagnoses a host with pure functions over the probed data.
 
 pub mod codes;
 mod containers;
@@ -14,54 +14,54 @@ use cudock_facts::tables::{Branch, Gpu};
 use cudock_facts::version::{Capability, CudaVersion, Date, DriverVersion};
 use serde::Serialize;
 
-use crate::host::{Host, NvmlAnswer};
+use crate::host::{Host, NvmlResult};
 
-/// How a check came out.
+/// The status of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Status {
-    /// As it should be.
+pub enum CheckStatus {
+    /// As expected.
     Ok,
-    /// Worth knowing; nothing to do.
+    /// Informational.
     Note,
-    /// May fail, or fails for some.
+    /// May fail, or fails in some cases.
     Warning,
     /// Fails.
     Problem,
 }
 
-/// Which part of the stack a check looks at.
+/// The part of the stack that a check belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Area {
-    /// Cards and the machine.
+    /// GPUs and the machine.
     Gpu,
     /// The driver.
     Driver,
-    /// Device nodes and variables.
+    /// Device nodes and environment variables.
     Devices,
     /// Driver libraries.
     Libraries,
     /// Container engines.
     Containers,
-    /// Python's frameworks.
+    /// Python frameworks.
     Frameworks,
 }
 
 /// One statement about the host.
 #[derive(Debug, Clone, Serialize)]
 pub struct Check {
-    /// Which part of the stack it looks at.
+    /// The part of the stack.
     pub area: Area,
-    /// How it came out.
-    pub status: Status,
+    /// The status.
+    pub status: CheckStatus,
     /// One sentence.
     pub message: String,
-    /// The finding's code, where something is to be said about it.
+    /// The code of the finding, if there is one.
     pub code: Option<&'static str>,
-    /// What it rests on.
+    /// The evidence.
     pub evidence: Vec<Evidence>,
-    /// What to do.
+    /// How to fix it.
     pub fix: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl Check {
     fn ok(area: Area, message: impl Into<String>) -> Self {
         Self {
             area,
-            status: Status::Ok,
+            status: CheckStatus::Ok,
             message: message.into(),
             code: None,
             evidence: Vec::new(),
@@ -77,9 +77,9 @@ impl Check {
         }
     }
 
-    fn bad(
+    fn new(
         area: Area,
-        status: Status,
+        status: CheckStatus,
         code: &'static str,
         message: impl Into<String>,
         fix: impl Into<String>,
@@ -88,20 +88,20 @@ impl Check {
         Self { area, status, message: message.into(), code: Some(code), evidence: Vec::new(), fix }
     }
 
-    fn seen(mut self, path: impl Into<String>, detail: impl Into<String>) -> Self {
+    fn with_evidence(mut self, path: impl Into<String>, detail: impl Into<String>) -> Self {
         self.evidence.push(Evidence::new(path, detail));
         self
     }
 }
 
-/// A card, as far as it is known.
+/// A GPU.
 #[derive(Debug, Clone, Serialize)]
 pub struct GpuReport {
-    /// What the driver calls it, or what its PCI number stands for.
+    /// The name from the driver, or by PCI id.
     pub name: String,
-    /// Its compute capability.
+    /// The compute capability.
     pub capability: Option<Capability>,
-    /// Memory in bytes, as the driver counts it.
+    /// Memory in bytes, as reported by the driver.
     pub memory: Option<u64>,
 }
 
@@ -109,20 +109,20 @@ pub struct GpuReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Runs on the GPU.
+    /// Uses the GPU.
     Works,
-    /// Runs after the driver compiles its PTX.
+    /// Uses the GPU after the driver has compiled its PTX.
     Jit,
-    /// What is known does not decide it.
+    /// Not enough is known.
     Unknown,
-    /// Starts, and uses the CPU without a word.
+    /// Starts, but silently uses the CPU.
     Cpu,
-    /// Fails with the error named.
+    /// Fails with the given error.
     Fails,
 }
 
 impl Verdict {
-    /// As reports and JSON write it.
+    /// The name in reports and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Works => "works",
@@ -137,55 +137,55 @@ impl Verdict {
 /// A framework and what it will do.
 #[derive(Debug, Clone, Serialize)]
 pub struct FrameworkReport {
-    /// torch
+    /// `torch`
     pub name: String,
-    /// 2.11.0+cu130
+    /// `2.11.0+cu130`
     pub version: String,
-    /// "CUDA 13.0 (cu130)"
+    /// `CUDA 13.0 (cu130)`
     pub build: String,
-    /// What it will do.
+    /// The verdict.
     pub verdict: Verdict,
-    /// CUDA's error number, where it fails with one.
+    /// The CUDA error code, if it fails with one.
     pub error: Option<u16>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// All that is to be said about a host.
+/// The diagnosis of a host.
 #[derive(Debug, Clone, Serialize)]
 pub struct Diagnosis {
-    /// The cards.
+    /// The GPUs.
     pub gpus: Vec<GpuReport>,
-    /// The driver in use.
+    /// The driver version.
     pub driver: Option<DriverVersion>,
-    /// The CUDA version it carries.
+    /// The CUDA version that it supports.
     pub cuda: Option<CudaVersion>,
     /// The frameworks.
     pub frameworks: Vec<FrameworkReport>,
-    /// The statements, by area.
+    /// The checks, ordered by area.
     pub checks: Vec<Check>,
 }
 
 impl Diagnosis {
-    /// The worst that was found.
-    pub fn worst(&self) -> Status {
-        self.checks.iter().map(|check| check.status).max().unwrap_or(Status::Ok)
+    /// The worst status.
+    pub fn worst(&self) -> CheckStatus {
+        self.checks.iter().map(|check| check.status).max().unwrap_or(CheckStatus::Ok)
     }
 }
 
-/// What the checks have in common: the host, and what follows from it at once.
-struct Situation<'a> {
+/// Data shared by all checks.
+struct CheckContext<'a> {
     host: &'a Host,
     facts: &'a Facts,
     today: Date,
     gpus: Vec<KnownGpu<'a>>,
     driver: Option<DriverVersion>,
     cuda: Option<CudaVersion>,
-    /// The first problem below the frameworks: until it is solved, none of them works.
+    /// The first problem below the frameworks, which prevents all of them from working.
     blocked_by: Option<&'static str>,
 }
 
-/// A card and its row in the table.
+/// A GPU and its row in the fact table.
 struct KnownGpu<'a> {
     name: String,
     capability: Option<Capability>,
@@ -193,26 +193,26 @@ struct KnownGpu<'a> {
     row: Option<&'a Gpu>,
 }
 
-impl<'a> Situation<'a> {
+impl<'a> CheckContext<'a> {
     fn branch(&self) -> Option<&'a Branch> {
         self.facts.drivers().branch_of(self.driver?)
     }
 
-    fn in_container(&self) -> bool {
-        self.host.surroundings.container.is_some()
+    fn is_in_container(&self) -> bool {
+        self.host.system.container.is_some()
     }
 
-    fn wsl(&self) -> bool {
-        self.host.surroundings.wsl
+    fn is_wsl(&self) -> bool {
+        self.host.system.wsl
     }
 
     fn has_gpu(&self) -> bool {
-        !self.gpus.is_empty() || self.wsl() && self.has_node("/dev/dxg")
+        !self.gpus.is_empty() || self.is_wsl() && self.has_node("/dev/dxg")
     }
 
-    /// Whether this is a container that was given no GPU.
-    fn gpu_withheld(&self) -> bool {
-        self.in_container() && !self.wsl() && !self.has_gpu_node()
+    /// Whether this is a container without GPU access.
+    fn is_gpu_withheld(&self) -> bool {
+        self.is_in_container() && !self.is_wsl() && !self.has_gpu_node()
     }
 
     fn has_node(&self, path: &str) -> bool {
@@ -232,10 +232,10 @@ impl<'a> Situation<'a> {
     }
 }
 
-/// Judges a host on a day: the day decides which driver branches have ended.
+/// Diagnoses a host. The date decides which driver branches have ended.
 pub fn examine(host: &Host, facts: &Facts, today: Date) -> Diagnosis {
     let nvml = match &host.nvml {
-        NvmlAnswer::Answered(report) => Some(report),
+        NvmlResult::Report(report) => Some(report),
         _ => None,
     };
     let driver = nvml.map(|report| report.driver).or_else(|| host.kernel.version());
@@ -243,19 +243,19 @@ pub fn examine(host: &Host, facts: &Facts, today: Date) -> Diagnosis {
         .and_then(|report| report.cuda)
         .or_else(|| facts.drivers().branch_of(driver?).map(|branch| branch.cuda));
     let gpus = gpus::known(host, facts);
-    let mut situation = Situation { host, facts, today, gpus, driver, cuda, blocked_by: None };
+    let mut context = CheckContext { host, facts, today, gpus, driver, cuda, blocked_by: None };
 
     let mut checks = Vec::new();
-    gpus::check(&situation, &mut checks);
-    if situation.has_gpu() || situation.driver.is_some() {
-        driver::check(&situation, &mut checks);
-        devices::check(&situation, &mut checks);
-        libraries::check(&situation, &mut checks);
+    gpus::check(&context, &mut checks);
+    if context.has_gpu() || context.driver.is_some() {
+        driver::check(&context, &mut checks);
+        devices::check(&context, &mut checks);
+        libraries::check(&context, &mut checks);
     }
-    situation.blocked_by =
-        checks.iter().find(|check| check.status == Status::Problem).and_then(|check| check.code);
-    containers::check(&situation, &mut checks);
-    let frameworks = frameworks::check(&situation, &mut checks);
+    context.blocked_by =
+        checks.iter().find(|check| check.status == CheckStatus::Problem).and_then(|check| check.code);
+    containers::check(&context, &mut checks);
+    let frameworks = frameworks::check(&context, &mut checks);
     checks.sort_by_key(|check| check.area);
 
     let report = |gpu: &KnownGpu<'_>| GpuReport {
@@ -263,5 +263,5 @@ pub fn examine(host: &Host, facts: &Facts, today: Date) -> Diagnosis {
         capability: gpu.capability,
         memory: gpu.memory,
     };
-    Diagnosis { gpus: situation.gpus.iter().map(report).collect(), driver, cuda, frameworks, checks }
+    Diagnosis { gpus: context.gpus.iter().map(report).collect(), driver, cuda, frameworks, checks }
 }

@@ -1,7 +1,7 @@
-//! Which builds of which frameworks a Python environment holds, and what the tables know of them.
+//! Finds the framework builds in a Python environment, with what the fact tables know about them.
 //!
-//! A framework's version says nothing about its CUDA: that is in a file of its own, in a local version, in a plugin
-//! beside it or in which of two packages was installed. [`builds`] finds it out once, for everyone who judges.
+//! The version of a framework does not determine its CUDA version: that is in a separate file, in a local version, in a
+//! plugin, or depends on which of two packages is installed. [`builds`] finds it.
 
 mod jax;
 mod onnxruntime;
@@ -14,94 +14,95 @@ use serde::Serialize;
 
 use crate::host::PythonEnvironment;
 
-/// A framework as it is installed.
+/// An installed framework.
 #[derive(Debug, Clone, Serialize)]
 pub struct Build {
-    /// torch, tensorflow, onnxruntime-gpu, jax …
+    /// `torch`, `tensorflow`, `onnxruntime-gpu`, `jax` …
     pub name: String,
-    /// 2.11.0+cu130
+    /// `2.11.0+cu130`
     pub version: String,
-    /// "CUDA 13.0 build"
+    /// `CUDA 13.0 build`
     pub label: String,
-    /// Where its metadata is.
+    /// The path of its metadata.
     pub path: Option<String>,
-    /// Whether it can use an NVIDIA GPU at all.
+    /// Whether it supports NVIDIA GPUs.
     pub support: Support,
-    /// The CUDA major it was built for.
+    /// The CUDA major version it was built for.
     pub cuda_major: Option<u8>,
     /// The CUDA version it was built for.
     pub cuda: Option<CudaVersion>,
-    /// The lowest driver it accepts by its own rule, where that is not its CUDA's.
+    /// Its own minimum driver, if it differs from that of its CUDA version.
     pub min_driver: Option<DriverVersion>,
-    /// Its machine code; none if the tables do not say.
+    /// Its SASS; none if unknown.
     pub sass: Option<Vec<SmArch>>,
-    /// Its PTX; none if the tables do not say.
+    /// Its PTX; none if unknown.
     pub ptx: Option<Vec<PtxArch>>,
-    /// The language its PTX is written in.
+    /// The version of its PTX.
     pub ptx_isa: Option<PtxIsa>,
-    /// Libraries it loads when it is used.
+    /// Libraries it loads at run time.
     pub needs: Vec<String>,
-    /// What happens when one of them is missing.
-    pub without: Without,
+    /// What happens if one of them is missing.
+    pub without: MissingLibraryEffect,
 }
 
-/// Whether a build can use an NVIDIA GPU.
+/// Whether a build supports NVIDIA GPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Support {
-    /// It can.
+    /// It does.
     Cuda,
-    /// It was built without.
+    /// It was built for the CPU only.
     Cpu {
-        /// What its user sees.
+        /// What the user sees.
         reason: String,
-        /// How much that is worth: many packages pull in a CPU build for small work.
-        alarm: Alarm,
+        /// How serious this is: many packages depend on a CPU build.
+        #[serde(rename = "alarm")]
+        severity: CpuBuildSeverity,
         /// What to install instead.
         fix: String,
     },
-    /// It was built for AMD's.
+    /// It was built for AMD GPUs.
     OtherVendor {
         /// What to install instead.
         fix: String,
     },
-    /// It is not in the tables.
+    /// It is not in the fact tables.
     NotInTables {
         /// How to find out.
         fix: String,
     },
 }
 
-/// How much a CPU build beside a GPU is worth.
+/// How serious a CPU build on a machine with a GPU is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Alarm {
-    /// Nobody wants that.
+pub enum CpuBuildSeverity {
+    /// Never intended.
     Problem,
-    /// It may be meant.
+    /// Possibly intended.
     Warning,
-    /// It is often meant.
+    /// Often intended.
     Note,
 }
 
-/// What happens without a library that is needed.
+/// What happens if a required library is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Without {
+pub enum MissingLibraryEffect {
     /// Importing it fails.
     ImportFails,
-    /// It starts, and uses the CPU.
+    /// It starts, but uses the CPU.
     UsesCpu {
         /// What to install.
         fix: String,
-        /// How it goes, in words.
+        /// A description.
         how: String,
-        /// Whether libraries in wheels are found only after the program has loaded them.
+        /// Whether libraries in wheels are only found after the program has loaded them.
         loads_first: bool,
     },
 }
 
-/// All builds in an environment. `cpu_arch` is the machine's: `x86_64` or aarch64.
+/// All builds in an environment. `cpu_arch` is `x86_64` or `aarch64`.
 pub fn builds(facts: &Facts, python: &PythonEnvironment, cpu_arch: &str) -> Vec<Build> {
     let mut builds = Vec::new();
     builds.extend(torch::build(facts, python, cpu_arch));
@@ -126,29 +127,29 @@ impl Build {
             ptx: None,
             ptx_isa: None,
             needs: Vec::new(),
-            without: Without::ImportFails,
+            without: MissingLibraryEffect::ImportFails,
         }
     }
 
-    /// What to do where it has no code for cards of these capabilities.
+    /// The fix for a build without code for these compute capabilities.
     pub fn fix_for_no_code(
         &self,
         facts: &Facts,
-        cards: &[Capability],
+        capabilities: &[Capability],
         driver: Option<DriverVersion>,
     ) -> String {
         match self.name.as_str() {
-            "torch" => torch::fix_for_no_code(facts, &self.version, cards, driver),
-            "tensorflow" => "take a newer TensorFlow, or NVIDIA's container of it".to_owned(),
+            "torch" => torch::fix_for_no_code(facts, &self.version, capabilities, driver),
+            "tensorflow" => "use a newer TensorFlow, or NVIDIA's container image".to_owned(),
             "onnxruntime-gpu" => {
-                "take a release with code for this GPU (`cudock facts onnxruntime`)".to_owned()
+                "use a release with code for this GPU (`cudock facts onnxruntime`)".to_owned()
             }
-            "jax" => "take a newer JAX".to_owned(),
-            name => format!("take a release of {name} with code for this GPU"),
+            "jax" => "use a newer JAX".to_owned(),
+            name => format!("use a release of {name} with code for this GPU"),
         }
     }
 
-    /// What to do where `driver` is older than `needed`.
+    /// The fix if `driver` is older than `needed`.
     pub fn fix_for_old_driver(
         &self,
         facts: &Facts,
@@ -162,7 +163,7 @@ impl Build {
                 let needed = needed.map_or_else(|| "a newer branch".to_owned(), |driver| driver.to_string());
                 let other = match facts.frameworks().newest_torch(facts.drivers(), driver, &[]) {
                     Some((version, build)) => format!(
-                        ", or install a build for an older CUDA: torch {version}+{} is the newest that this driver starts",
+                        ", or install a build for an older CUDA: torch {version}+{} is the newest that this driver supports",
                         build.tag
                     ),
                     None => String::new(),
@@ -170,7 +171,7 @@ impl Build {
                 format!("update the driver to {needed} or newer{other}")
             }
             "onnxruntime-gpu" => {
-                "update the driver, or take a release for an older CUDA (`cudock facts onnxruntime`)"
+                "update the driver, or use a release for an older CUDA (`cudock facts onnxruntime`)"
                     .to_owned()
             }
             "jax" if self.cuda_major != Some(12) && starts(CudaVersion::new(12, 1)) => {
@@ -181,7 +182,7 @@ impl Build {
     }
 }
 
-/// The PTX language of a toolkit.
+/// The PTX version of a toolkit.
 fn ptx_isa(facts: &Facts, cuda: Option<CudaVersion>) -> Option<PtxIsa> {
     facts.toolkits().toolkit(cuda?).map(|toolkit| toolkit.ptx_isa)
 }

@@ -1,18 +1,18 @@
-//! ONNX Runtime, which comes in two packages that overwrite each other.
+//! ONNX Runtime, which has two packages that overwrite each other.
 
 use cudock_facts::Facts;
 
-use super::{Alarm, Build, Support, Without, ptx_isa};
+use super::{Build, CpuBuildSeverity, MissingLibraryEffect, Support, ptx_isa};
 use crate::host::PythonEnvironment;
 
 pub(super) fn builds(facts: &Facts, python: &PythonEnvironment) -> Vec<Build> {
     let (cpu, gpu) = (python.get("onnxruntime"), python.get("onnxruntime-gpu"));
     if let Some(cpu) = cpu.filter(|_| gpu.is_none()) {
-        // Many packages pull it in for small work on the CPU: worth a word, no alarm.
-        let fix = "pip uninstall onnxruntime; pip install onnxruntime-gpu, if it is meant to use the GPU"
-            .to_owned();
+        // Many packages depend on it for small tasks on the CPU, so this is only a note.
+        let fix =
+            "pip uninstall onnxruntime; pip install onnxruntime-gpu, if it should use the GPU".to_owned();
         let reason = "has no CUDA provider, sessions run on the CPU".to_owned();
-        let support = Support::Cpu { reason, alarm: Alarm::Note, fix };
+        let support = Support::Cpu { reason, severity: CpuBuildSeverity::Note, fix };
         let path = Some(cpu.path.clone());
         return vec![Build::new(
             "onnxruntime",
@@ -24,14 +24,13 @@ pub(super) fn builds(facts: &Facts, python: &PythonEnvironment) -> Vec<Build> {
     }
     let Some(found) = gpu else { return Vec::new() };
     let path = Some(found.path.clone());
-    let made = |label: String, support| {
+    let new_build = |label: String, support| {
         Build::new("onnxruntime-gpu", found.version.to_string(), label, path.clone(), support)
     };
     let Some(row) = facts.frameworks().onnxruntime_gpu(&found.version) else {
-        let fix =
-            "assert session.get_providers() in your program; newer tables can be laid over with --facts"
-                .to_owned();
-        return vec![made("GPU build".to_owned(), Support::NotInTables { fix })];
+        let fix = "assert session.get_providers() in your program; newer tables can be added with --facts"
+            .to_owned();
+        return vec![new_build("GPU build".to_owned(), Support::NotInTables { fix })];
     };
     let cuda = row.cuda.map_or_else(|| row.cuda_major.to_string(), |cuda| cuda.to_string());
     vec![Build {
@@ -41,7 +40,7 @@ pub(super) fn builds(facts: &Facts, python: &PythonEnvironment) -> Vec<Build> {
         ptx: Some(row.ptx.clone()),
         ptx_isa: row.ptx_isa.or_else(|| ptx_isa(facts, row.cuda)),
         needs: row.needs.iter().filter(|soname| *soname != "libcuda.so.1").cloned().collect(),
-        without: Without::UsesCpu {
+        without: MissingLibraryEffect::UsesCpu {
             fix: format!(
                 "pip install 'onnxruntime-gpu[cuda,cudnn]=={}', and call onnxruntime.preload_dlls() first",
                 found.version
@@ -49,6 +48,6 @@ pub(super) fn builds(facts: &Facts, python: &PythonEnvironment) -> Vec<Build> {
             how: "sessions silently run on the CPU".to_owned(),
             loads_first: true,
         },
-        ..made(format!("CUDA {cuda} build"), Support::Cuda)
+        ..new_build(format!("CUDA {cuda} build"), Support::Cuda)
     }]
 }

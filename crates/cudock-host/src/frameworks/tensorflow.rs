@@ -1,15 +1,16 @@
-//! TensorFlow, which falls back to the CPU without a word.
+//! TensorFlow, which silently falls back to the CPU.
 
 use cudock_facts::Facts;
 
-use super::{Alarm, Build, Support, Without, ptx_isa};
+use super::{Build, CpuBuildSeverity, MissingLibraryEffect, Support, ptx_isa};
 use crate::host::PythonEnvironment;
 
 pub(super) fn builds(facts: &Facts, python: &PythonEnvironment) -> Vec<Build> {
     let mut builds = Vec::new();
     if let Some(cpu) = python.get("tensorflow-cpu").filter(|_| python.get("tensorflow").is_none()) {
         let fix = "pip uninstall tensorflow-cpu; pip install 'tensorflow[and-cuda]'".to_owned();
-        let support = Support::Cpu { reason: "cannot use a GPU".to_owned(), alarm: Alarm::Problem, fix };
+        let support =
+            Support::Cpu { reason: "cannot use a GPU".to_owned(), severity: CpuBuildSeverity::Problem, fix };
         let path = Some(cpu.path.clone());
         builds.push(Build::new(
             "tensorflow-cpu",
@@ -23,7 +24,7 @@ pub(super) fn builds(facts: &Facts, python: &PythonEnvironment) -> Vec<Build> {
     let row = facts.frameworks().tensorflow(&found.version);
     let cuda = row.and_then(|row| row.cuda);
     let label = cuda.map_or_else(|| "build of unknown CUDA".to_owned(), |cuda| format!("CUDA {cuda} build"));
-    // The and-cuda extra leaves no trace but its libraries.
+    // The and-cuda extra leaves no trace except its libraries.
     let needs = row.and_then(|row| Some((row.cuda?.major(), row.cudnn_major?))).map(|(cuda, cudnn)| {
         let cudart = if cuda == 11 { "libcudart.so.11.0".to_owned() } else { format!("libcudart.so.{cuda}") };
         vec![cudart, format!("libcudnn.so.{cudnn}")]
@@ -36,9 +37,9 @@ pub(super) fn builds(facts: &Facts, python: &PythonEnvironment) -> Vec<Build> {
         ptx: row.and_then(|row| row.ptx.clone()),
         ptx_isa: row.and_then(|row| row.ptx_isa).or_else(|| ptx_isa(facts, cuda)),
         needs: needs.unwrap_or_default(),
-        without: Without::UsesCpu {
+        without: MissingLibraryEffect::UsesCpu {
             fix: format!("pip install 'tensorflow[and-cuda]=={}'", found.version),
-            how: "it starts and uses the CPU without a word".to_owned(),
+            how: "it starts and silently uses the CPU".to_owned(),
             loads_first: false,
         },
         ..Build::new("tensorflow", found.version.to_string(), label, path, Support::Cuda)

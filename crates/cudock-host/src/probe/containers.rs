@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cudock_facts::version::DriverVersion;
 
-use crate::host::{CdiSpec, Containers, Engine};
+use crate::host::{CdiSpec, ContainerEngine, Containers};
 use crate::python::program;
 use crate::root::Root;
 
@@ -31,7 +31,7 @@ pub(super) fn read(root: &Root, environment: &BTreeMap<String, String>) -> Conta
     }
 }
 
-/// From Debian's package database; the others keep theirs in forms only their own tools read.
+/// From Debian's package database; others can only be read with their own tools.
 fn package_version(root: &Root, package: &str) -> Option<String> {
     let status = root.text("/var/lib/dpkg/status")?;
     let entry =
@@ -40,14 +40,14 @@ fn package_version(root: &Root, package: &str) -> Option<String> {
     Some(entry.lines().find_map(|line| line.strip_prefix("Version: "))?.to_owned())
 }
 
-fn docker(root: &Root, environment: &BTreeMap<String, String>) -> Option<Engine> {
+fn docker(root: &Root, environment: &BTreeMap<String, String>) -> Option<ContainerEngine> {
     program(root, environment, "dockerd")?;
     let mut engine = engine("docker");
     let path = "/etc/docker/daemon.json";
     if let Some(text) = root.text(path) {
         engine.config = Some(path.to_owned());
         match serde_json::from_str::<serde_json::Value>(&text) {
-            Err(error) => engine.config_error = Some(format!("it is not JSON: {error}")),
+            Err(error) => engine.config_error = Some(format!("invalid JSON: {error}")),
             Ok(value) => {
                 engine.nvidia_runtime = value.pointer("/runtimes/nvidia").is_some();
                 engine.cdi = value.pointer("/features/cdi").and_then(serde_json::Value::as_bool);
@@ -61,16 +61,16 @@ fn docker(root: &Root, environment: &BTreeMap<String, String>) -> Option<Engine>
     Some(engine)
 }
 
-fn containerd(root: &Root, environment: &BTreeMap<String, String>) -> Option<Engine> {
+fn containerd(root: &Root, environment: &BTreeMap<String, String>) -> Option<ContainerEngine> {
     program(root, environment, "containerd")?;
     let mut engine = engine("containerd");
     let path = "/etc/containerd/config.toml";
     if let Some(text) = root.text(path) {
         engine.config = Some(path.to_owned());
         match text.parse::<toml::Table>() {
-            Err(error) => engine.config_error = Some(format!("it is not TOML: {}", error.message())),
+            Err(error) => engine.config_error = Some(format!("invalid TOML: {}", error.message())),
             Ok(table) => {
-                // The plugin's name changed between configuration versions 2 and 3.
+                // The name of the plugin changed between configuration versions 2 and 3.
                 let plugins = table.get("plugins").and_then(toml::Value::as_table);
                 let runtimes = plugins
                     .into_iter()
@@ -89,13 +89,13 @@ fn containerd(root: &Root, environment: &BTreeMap<String, String>) -> Option<Eng
 }
 
 /// Podman needs no configuration: it reads CDI specifications by itself.
-fn podman(root: &Root, environment: &BTreeMap<String, String>) -> Option<Engine> {
+fn podman(root: &Root, environment: &BTreeMap<String, String>) -> Option<ContainerEngine> {
     program(root, environment, "podman")?;
     Some(engine("podman"))
 }
 
-fn engine(name: &str) -> Engine {
-    Engine {
+fn engine(name: &str) -> ContainerEngine {
+    ContainerEngine {
         name: name.to_owned(),
         config: None,
         config_error: None,
@@ -108,7 +108,7 @@ fn engine(name: &str) -> Engine {
 fn cdi(root: &Root) -> Vec<CdiSpec> {
     let mut specs = Vec::new();
     for directory in ["/etc/cdi", "/run/cdi", "/var/run/cdi"] {
-        // On most systems /var/run is a link to /run.
+        // On most systems, /var/run is a symlink to /run.
         if directory == "/var/run/cdi" && root.real(directory) == root.real("/run/cdi") {
             continue;
         }
@@ -126,7 +126,7 @@ fn cdi(root: &Root) -> Vec<CdiSpec> {
 fn cdi_spec(root: &Root, path: String, text: &str) -> CdiSpec {
     let mut spec =
         CdiSpec { path, kind: None, error: None, devices: Vec::new(), missing: Vec::new(), driver: None };
-    // JSON is YAML too.
+    // JSON is valid YAML.
     let value: serde_json::Value = match serde_yaml_ng::from_str(text) {
         Ok(value) => value,
         Err(error) => {
@@ -136,7 +136,7 @@ fn cdi_spec(root: &Root, path: String, text: &str) -> CdiSpec {
     };
     spec.kind = value.get("kind").and_then(|kind| kind.as_str()).map(str::to_owned);
     if spec.kind.is_none() {
-        spec.error = Some("it has no kind".to_owned());
+        spec.error = Some("missing kind".to_owned());
     }
     let devices = value.get("devices").and_then(|devices| devices.as_array());
     let name = |device: &serde_json::Value| Some(device.get("name")?.as_str()?.to_owned());
@@ -144,7 +144,7 @@ fn cdi_spec(root: &Root, path: String, text: &str) -> CdiSpec {
 
     let mut paths = BTreeSet::new();
     host_paths(&value, &mut paths);
-    // The version most files carry: one that another product left in a name does not count.
+    // The most frequent version, because single files may have the version of another product.
     let mut versions: BTreeMap<DriverVersion, usize> = BTreeMap::new();
     for path in &paths {
         let version = path.rsplit_once(".so.").and_then(|(_, version)| version.parse::<DriverVersion>().ok());
@@ -157,7 +157,7 @@ fn cdi_spec(root: &Root, path: String, text: &str) -> CdiSpec {
     spec
 }
 
-/// Every file on the host that a specification mounts or makes a node of.
+/// All host files that a specification mounts or creates nodes for.
 fn host_paths(value: &serde_json::Value, paths: &mut BTreeSet<String>) {
     match value {
         serde_json::Value::Array(items) => items.iter().for_each(|item| host_paths(item, paths)),

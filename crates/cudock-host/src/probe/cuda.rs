@@ -6,7 +6,7 @@ use crate::host::{CudaToolkit, FoundBy};
 use crate::loader::Directory;
 use crate::root::Root;
 
-/// Toolkits under `/usr/local`, each once, however many links lead to it.
+/// Toolkits in `/usr/local`, without duplicates through symlinks.
 pub(super) fn toolkits(root: &Root) -> Vec<CudaToolkit> {
     let mut toolkits: Vec<CudaToolkit> = Vec::new();
     let names =
@@ -29,7 +29,7 @@ pub(super) fn toolkits(root: &Root) -> Vec<CudaToolkit> {
     toolkits
 }
 
-/// From `version.json`, from the older `version.txt`, or from the directory's name.
+/// From `version.json`, from the older `version.txt`, or from the name of the directory.
 fn version(root: &Root, path: &str) -> Option<CudaVersion> {
     let minor = |text: &str| -> Option<CudaVersion> {
         let mut parts = text.trim().split('.');
@@ -43,14 +43,14 @@ fn version(root: &Root, path: &str) -> Option<CudaVersion> {
     json.or_else(text).or_else(|| minor(path.rsplit_once("/cuda-")?.1))
 }
 
-/// The libcuda of cuda-compat, which every nvidia/cuda image brings.
+/// The libcuda of cuda-compat, which every nvidia/cuda image contains.
 fn compat(root: &Root, path: &str) -> Option<DriverVersion> {
     let names = root.names(&format!("{path}/compat"));
     names.iter().filter_map(|name| name.strip_prefix("libcuda.so.")?.parse().ok()).max()
 }
 
-/// Libraries of CUDA, cuDNN, NCCL and TensorRT that the loader finds, by SONAME. A name without a version is for
-/// the linker and is left out.
+/// Libraries of CUDA, cuDNN, NCCL and TensorRT that the loader finds, by SONAME. Names without a version are for linking and
+/// ignored.
 pub(super) fn libraries(root: &Root, directories: &[Directory]) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for directory in directories.iter().filter(|directory| directory.found_by != FoundBy::NotSearched) {

@@ -5,7 +5,7 @@ use crate::root::Root;
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 
-/// GPUs of either maker and `NVSwitches`; what else is on the bus does not matter here.
+/// GPUs from NVIDIA and AMD, and `NVSwitches`.
 pub(super) fn pci(root: &Root) -> Vec<PciDevice> {
     let hex = |path: String| u32::from_str_radix(root.line(&path)?.trim_start_matches("0x"), 16).ok();
     let device = |address: String| -> Option<PciDevice> {
@@ -36,7 +36,7 @@ pub(super) fn driver(root: &Root) -> KernelDriver {
         .filter(|name| name.starts_with("nvidia") || matches!(*name, "nouveau" | "vfio_pci" | "amdgpu"))
         .map(str::to_owned)
         .collect();
-    // A driver built into the kernel, or a container that hides /proc/modules.
+    // The driver may be built into the kernel, or a container may hide /proc/modules.
     for name in ["nvidia", "nvidia_uvm", "nouveau"] {
         if root.exists(&format!("/sys/module/{name}")) && !loaded.iter().any(|known| known == name) {
             loaded.push(name.to_owned());
@@ -55,7 +55,7 @@ pub(super) fn driver(root: &Root) -> KernelDriver {
     }
 }
 
-/// The first word of a line that is a driver version: the words around it differ between the flavours.
+/// The first driver version in a line: the rest differs between the kinds of module.
 fn version_in(line: &str) -> Option<DriverVersion> {
     line.split_whitespace()
         .filter_map(|word| word.parse().ok())
@@ -79,7 +79,7 @@ fn gpus(root: &Root) -> Vec<KernelGpu> {
     root.names(directory).into_iter().map(gpu).collect()
 }
 
-/// A running fabric manager shows its socket, or its process where processes can be seen.
+/// A running fabric manager has a socket; its process may also be visible.
 fn fabric_manager(root: &Root) -> Option<bool> {
     if root.exists("/run/nvidia-fabricmanager/socket") || root.exists("/var/run/nvidia-fabricmanager/socket")
     {
@@ -93,7 +93,7 @@ fn fabric_manager(root: &Root) -> Option<bool> {
     if processes.is_empty() {
         return None;
     }
-    // The kernel cuts names to 15 bytes.
+    // The kernel truncates names to 15 bytes.
     Some(processes.iter().any(|id| {
         root.line(&format!("/proc/{id}/comm")).is_some_and(|name| name.starts_with("nv-fabricmanage"))
     }))
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_found_in_both_flavours_of_the_line() {
+    fn the_version_is_found_for_both_kinds_of_module() {
         let closed =
             "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.161.08  Sat Feb 24 22:55:48 UTC 2024";
         let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build";

@@ -5,10 +5,10 @@ use crate::ld_cache;
 use crate::loader::Directory;
 use crate::root::Root;
 
-/// The driver's libraries that a CUDA program and `nvidia-smi` need.
+/// Driver libraries that CUDA programs and `nvidia-smi` need.
 const NAMES: [&str; 3] = ["libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1"];
 
-/// All copies of the driver's libraries. One that is found twice through links is told once, where the loader
+/// All copies of the driver's libraries. A copy that is reachable through several links is listed once, where the loader
 /// finds it first.
 pub(super) fn driver_libraries(root: &Root, directories: &[Directory]) -> Vec<DriverLibrary> {
     let mut libraries: Vec<DriverLibrary> = Vec::new();
@@ -53,8 +53,8 @@ fn library(root: &Root, name: &str, path: String, found_by: FoundBy) -> Option<D
     Some(DriverLibrary { name: name.to_owned(), path, real_path, size, version, kind, found_by })
 }
 
-/// Where a library is if the loader would not find it.
-pub(super) fn outside_the_search<'a>(libraries: &'a [DriverLibrary], name: &str) -> Option<&'a str> {
+/// The path of a library that the loader does not find.
+pub(super) fn unsearched_path<'a>(libraries: &'a [DriverLibrary], name: &str) -> Option<&'a str> {
     let first = libraries.iter().find(|library| library.name == name)?;
     (first.found_by == FoundBy::NotSearched).then_some(first.path.as_str())
 }

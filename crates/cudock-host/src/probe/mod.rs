@@ -1,19 +1,19 @@
-//! Reads what a machine or a tree says. Nothing here judges.
+//! Reads the state of a machine or a directory tree, without judging it.
 
 mod containers;
 mod cuda;
 mod kernel;
 mod libraries;
 mod nodes;
-mod surroundings;
+mod system;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::host::{Host, NvmlAnswer};
+use crate::host::{Host, NvmlResult};
 use crate::root::Root;
 
-/// Variables that are read: those that steer CUDA, NVIDIA's runtime, the loader and Python. None holds a secret.
+/// Environment variables that are read: those that affect CUDA, NVIDIA's runtime, the loader and Python. None is secret.
 pub const VARIABLES: [&str; 12] = [
     "CONDA_PREFIX",
     "CUDA_HOME",
@@ -29,20 +29,20 @@ pub const VARIABLES: [&str; 12] = [
     "VIRTUAL_ENV",
 ];
 
-/// How NVML is asked: given the library to load, if the loader would not find it by itself.
-pub type AskNvml<'a> = &'a dyn Fn(Option<&Path>) -> NvmlAnswer;
+/// Queries NVML. The argument is the library to load if the loader does not find it.
+pub type QueryNvml<'a> = &'a dyn Fn(Option<&Path>) -> NvmlResult;
 
-/// Reads a root. On a live machine `ask_nvml` is called once; a tree has no driver to ask.
-pub fn read(root: &Root, ask_nvml: AskNvml<'_>) -> Host {
+/// Reads a root. On a live machine `query_nvml` is called once; a directory tree has no driver.
+pub fn read(root: &Root, query_nvml: QueryNvml<'_>) -> Host {
     let environment = environment(root);
-    let surroundings = surroundings::read(root);
-    let directories = crate::loader::directories(root, &environment, &surroundings.cpu_arch);
+    let system = system::read(root);
+    let directories = crate::loader::directories(root, &environment, &system.cpu_arch);
     let libraries = libraries::driver_libraries(root, &directories);
     let nvml = if root.is_live() {
-        let odd = libraries::outside_the_search(&libraries, "libnvidia-ml.so.1").map(Path::new);
-        ask_nvml(odd)
+        let unsearched = libraries::unsearched_path(&libraries, "libnvidia-ml.so.1").map(Path::new);
+        query_nvml(unsearched)
     } else {
-        NvmlAnswer::NotAsked
+        NvmlResult::NotQueried
     };
     Host {
         pci: kernel::pci(root),
@@ -55,12 +55,12 @@ pub fn read(root: &Root, ask_nvml: AskNvml<'_>) -> Host {
         python: crate::python::read(root, &environment),
         cuda_libraries: cuda::libraries(root, &directories),
         libraries,
-        surroundings,
+        system,
         environment,
     }
 }
 
-/// The environment of this process; for a tree, of its `/proc/self`, where that was saved with it.
+/// The environment of this process, or the saved `/proc/self/environ` of a tree.
 fn environment(root: &Root) -> BTreeMap<String, String> {
     if root.is_live() {
         return VARIABLES

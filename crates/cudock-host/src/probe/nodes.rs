@@ -1,9 +1,9 @@
-use crate::host::Node;
+use crate::host::DeviceNode;
 use crate::root::{Root, Stat};
 
-/// The device nodes of NVIDIA's driver, and of WSL2.
-pub(super) fn read(root: &Root) -> Vec<Node> {
-    let user = User::of_this_process(root);
+/// The device nodes of NVIDIA's driver and of WSL2.
+pub(super) fn read(root: &Root) -> Vec<DeviceNode> {
+    let user = User::current(root);
     let is_ours = |name: &String| {
         matches!(name.as_str(), "nvidiactl" | "nvidia-uvm" | "nvidia-uvm-tools" | "nvidia-modeset" | "dxg")
             || name.strip_prefix("nvidia").is_some_and(|rest| rest.parse::<u32>().is_ok())
@@ -15,37 +15,37 @@ pub(super) fn read(root: &Root) -> Vec<Node> {
         .filter_map(|name| {
             let path = format!("/dev/{name}");
             let stat = root.stat(&path)?;
-            Some(Node {
+            Some(DeviceNode {
                 mode: stat.mode & 0o777,
                 is_device: root.is_live().then_some(stat.is_char_device),
-                usable: user.as_ref().map(|user| user.may_use(stat)),
+                usable: user.as_ref().map(|user| user.can_use(stat)),
                 path,
             })
         })
         .collect()
 }
 
-/// Who is asking, as far as permissions go.
+/// The current user and groups.
 struct User {
     id: u32,
     groups: Vec<u32>,
 }
 
 impl User {
-    fn of_this_process(root: &Root) -> Option<Self> {
+    fn current(root: &Root) -> Option<Self> {
         let status = root.text("/proc/self/status")?;
         let numbers = |field: &str| -> Option<Vec<u32>> {
             let line = status.lines().find_map(|line| line.strip_prefix(field))?;
             Some(line.split_whitespace().filter_map(|word| word.parse().ok()).collect())
         };
-        // The second number is the effective one.
+        // The second number is the effective id.
         let id = *numbers("Uid:")?.get(1)?;
         let mut groups = numbers("Groups:").unwrap_or_default();
         groups.extend(numbers("Gid:").unwrap_or_default().get(1));
         Some(Self { id, groups })
     }
 
-    fn may_use(&self, stat: Stat) -> bool {
+    fn can_use(&self, stat: Stat) -> bool {
         let bits = if stat.uid == self.id {
             stat.mode >> 6
         } else if self.groups.contains(&stat.gid) {

@@ -1,4 +1,4 @@
-//! Directory trees that stand for machines.
+//! Directory trees that represent machines.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses what it needs")]
 
 use std::fs;
@@ -61,7 +61,7 @@ impl Tree {
         self.file("/proc/self/environ", &text)
     }
 
-    /// A card on the PCI bus, held by a kernel driver.
+    /// A GPU on the PCI bus, bound to a kernel driver.
     pub fn pci(self, address: &str, device: &str, driver: Option<&str>) -> Self {
         self.pci_of(address, "0x10de", device, "0x030200", driver)
     }
@@ -85,11 +85,12 @@ impl Tree {
         }
     }
 
-    /// The loaded kernel module, its cards and their nodes.
+    /// A loaded kernel module, its GPU and the device nodes.
     pub fn module(self, version: &str, open: bool, model: &str) -> Self {
-        let flavour = if open { "Open Kernel Module for x86_64" } else { "x86_64 Kernel Module" };
-        let line =
-            format!("NVRM version: NVIDIA UNIX {flavour}  {version}  Release Build\nGCC version: gcc 13\n");
+        let module_kind = if open { "Open Kernel Module for x86_64" } else { "x86_64 Kernel Module" };
+        let line = format!(
+            "NVRM version: NVIDIA UNIX {module_kind}  {version}  Release Build\nGCC version: gcc 13\n"
+        );
         let card = format!("Model: \t\t {model}\nIRQ:   \t\t 30\nDevice Minor: \t 0\n");
         self.file("/proc/driver/nvidia/version", &line)
             .file("/proc/driver/nvidia/gpus/0000:01:00.0/information", &card)
@@ -100,19 +101,19 @@ impl Tree {
             .file("/dev/nvidia0", "")
     }
 
-    /// The driver's libraries where Debian and Ubuntu put them.
+    /// The driver's libraries, as on Debian and Ubuntu.
     pub fn libraries(self, version: &str) -> Self {
         let mut tree = self;
         for name in ["libcuda", "libnvidia-ml", "libnvidia-ptxjitcompiler"] {
-            let folder = "/usr/lib/x86_64-linux-gnu";
+            let directory = "/usr/lib/x86_64-linux-gnu";
             tree = tree
-                .file(&format!("{folder}/{name}.so.{version}"), "\x7fELF not really")
-                .link(&format!("{folder}/{name}.so.1"), &format!("{name}.so.{version}"));
+                .file(&format!("{directory}/{name}.so.{version}"), "\x7fELF not really")
+                .link(&format!("{directory}/{name}.so.1"), &format!("{name}.so.{version}"));
         }
         tree
     }
 
-    /// A virtual environment that is active.
+    /// An active virtual environment.
     pub fn python(self) -> Self {
         self.program("/opt/venv/bin/python3")
             .file("/opt/venv/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n")
@@ -124,11 +125,11 @@ impl Tree {
     }
 
     pub fn distribution(self, name: &str, version: &str, requires: &[&str]) -> Self {
-        let folder = format!("{}-{version}.dist-info", name.replace('-', "_"));
+        let directory = format!("{}-{version}.dist-info", name.replace('-', "_"));
         let requires: String = requires.iter().map(|line| format!("Requires-Dist: {line}\n")).collect();
         let metadata =
             format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}\nDescription\n");
-        self.file(&format!("/opt/venv/lib/python3.12/site-packages/{folder}/METADATA"), &metadata)
+        self.file(&format!("/opt/venv/lib/python3.12/site-packages/{directory}/METADATA"), &metadata)
     }
 
     pub fn torch(self, version: &str, cuda: Option<&str>) -> Self {
@@ -141,7 +142,7 @@ impl Tree {
     }
 }
 
-/// A server with an H200 and a driver of branch 580, with Docker set up for it.
+/// A server with an H200 and a driver of branch 580, with Docker configured.
 pub fn healthy() -> Tree {
     Tree::new()
         .pci("0000:01:00.0", "0x2335", Some("nvidia"))
@@ -170,12 +171,12 @@ containerEdits:
     containerPath: /usr/lib/x86_64-linux-gnu/libcuda.so.580.159.04
 ";
 
-/// A GPU on the bus, and nothing that drives it.
+/// A GPU on the bus without a driver.
 pub fn no_driver() -> Tree {
     Tree::new().pci("0000:01:00.0", "0x1eb8", None)
 }
 
-/// Libraries upgraded under a running module.
+/// Libraries upgraded while the old module is loaded.
 pub fn mismatch() -> Tree {
     Tree::new()
         .pci("0000:01:00.0", "0x1eb8", Some("nvidia"))
@@ -183,7 +184,7 @@ pub fn mismatch() -> Tree {
         .libraries("535.183.01")
 }
 
-/// Windows' Linux, with the Windows driver.
+/// WSL2 with the Windows driver.
 pub fn wsl2() -> Tree {
     Tree::new()
         .file("/proc/sys/kernel/osrelease", "5.15.167.4-microsoft-standard-WSL2\n")
@@ -208,7 +209,7 @@ pub fn torch_cpu_build() -> Tree {
     healthy().torch("2.11.0+cpu", None)
 }
 
-/// PyTorch from PyPI since 2.11 has no code for Volta.
+/// PyTorch from PyPI has no code for Volta since 2.11.
 pub fn torch_too_new_for_the_card() -> Tree {
     Tree::new()
         .pci("0000:01:00.0", "0x1db6", Some("nvidia"))

@@ -1,4 +1,4 @@
-//! Layers: tar files, most of them compressed.
+//! Layers: tar files, usually compressed.
 
 mod codec;
 mod details;
@@ -10,48 +10,48 @@ use std::io;
 use std::ops::Range;
 
 pub(crate) use codec::Codec;
-pub(crate) use details::{Details, Holes, Time, check_parts, decimal, parts};
+pub(crate) use details::{EntryDetails, SparseMap, Time, check_extents, decimal, extents};
 pub use input::Content;
-pub(crate) use input::Input;
-pub use tar::{EntryKind, Header};
+pub(crate) use input::LayerInput;
+pub use tar::{EntryHeader, EntryKind};
 pub(crate) use tar::{TarError, TarReader, clean};
 
-use crate::tree::{Change, Node, NodeKind};
+use crate::tree::{LayerChange, NodeKind, TreeNode};
 
-/// What an image may cost.
+/// Limits that protect against hostile layers.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Entries in a layer.
+pub struct LayerLimits {
+    /// Entries per layer.
     pub entries: u64,
-    /// Bytes that come out of a compressed layer, whatever went in.
+    /// Total size of a decompressed layer.
     pub unpacked: u64,
-    /// How many times as many bytes may come out as went in, beyond the first gigabyte.
+    /// Compression ratio, for layers that decompress to more than a gibibyte.
     pub ratio: u64,
 }
 
-impl Default for Limits {
+impl Default for LayerLimits {
     fn default() -> Self {
         Self { entries: 5_000_000, unpacked: 500 << 30, ratio: 400 }
     }
 }
 
-/// Below this no ratio is suspicious.
+/// Any ratio is acceptable below this size.
 const SMALL: u64 = 1 << 30;
 
-impl Limits {
-    /// How many bytes may come out of so many.
-    pub(crate) fn most(self, compressed: usize) -> u64 {
+impl LayerLimits {
+    /// The decompressed size allowed for a compressed size.
+    pub(crate) fn max_output(self, compressed: usize) -> u64 {
         (compressed as u64).saturating_mul(self.ratio).max(SMALL).min(self.unpacked)
     }
 }
 
-/// Reads a layer. `look` is called with each plain file, and may read it or not.
+/// Reads a layer. `inspect` is called for each regular file and may read it.
 pub(crate) fn read<T>(
     bytes: &[u8],
-    limits: Limits,
-    look: &(impl Fn(&Header, &mut Content<'_, '_>) -> io::Result<Option<T>> + ?Sized),
-) -> Result<Vec<Change<T>>, TarError> {
-    let input = Input::of(bytes, limits)?;
+    limits: LayerLimits,
+    inspect: &(impl Fn(&EntryHeader, &mut Content<'_, '_>) -> io::Result<Option<T>> + ?Sized),
+) -> Result<Vec<LayerChange<T>>, TarError> {
+    let input = LayerInput::new(bytes, limits)?;
     let mut reader = TarReader::new(input);
     let mut changes = Vec::new();
     let mut count = 0_u64;
@@ -60,63 +60,63 @@ pub(crate) fn read<T>(
         if count > limits.entries {
             return Err(TarError::Hostile(format!("more than {} entries", limits.entries)));
         }
-        changes.extend(change(header, &mut reader, look)?);
+        changes.extend(change(header, &mut reader, inspect)?);
     }
     Ok(changes)
 }
 
-/// The name that empties a directory of what lower layers put there.
+/// The marker that hides what lower layers have in a directory.
 const OPAQUE: &str = ".wh..wh..opq";
 const WHITEOUT: &str = ".wh.";
-/// What AUFS left in layers of its own book-keeping.
+/// The prefix of AUFS metadata, which some layers still contain.
 const AUFS: &str = ".wh..wh.";
 
-/// What the last part of a path asks for, where it is no name of a file.
+/// The meaning of a whiteout marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark<'n> {
-    /// The directory is emptied of what lower layers have in it.
+pub(crate) enum Whiteout<'n> {
+    /// Hides what lower layers have in the directory.
     Opaque,
-    /// Book-keeping of AUFS.
+    /// AUFS metadata.
     Ignored,
-    /// This name of lower layers is removed.
+    /// Removes this name of lower layers.
     Removes(&'n [u8]),
-    /// What it would remove cannot be a name.
-    Nameless,
+    /// The name to remove is not valid.
+    Invalid,
 }
 
-/// What a name asks for; none for a plain name.
-pub(crate) fn mark(name: &[u8]) -> Option<Mark<'_>> {
+/// Parses the last component of a path; none for a regular name.
+pub(crate) fn parse_whiteout(name: &[u8]) -> Option<Whiteout<'_>> {
     if name == OPAQUE.as_bytes() {
-        return Some(Mark::Opaque);
+        return Some(Whiteout::Opaque);
     }
     if name.starts_with(AUFS.as_bytes()) {
-        return Some(Mark::Ignored);
+        return Some(Whiteout::Ignored);
     }
     match name.strip_prefix(WHITEOUT.as_bytes())? {
-        b"" | b"." | b".." => Some(Mark::Nameless),
-        removed => Some(Mark::Removes(removed)),
+        b"" | b"." | b".." => Some(Whiteout::Invalid),
+        removed => Some(Whiteout::Removes(removed)),
     }
 }
 
-/// The refusal of a [`Mark::Nameless`].
-pub(crate) fn removes_nothing(path: &str) -> TarError {
-    TarError::Hostile(format!("`{path}` removes nothing that has a name"))
+/// The error for a [`Whiteout::Invalid`].
+pub(crate) fn invalid_whiteout(path: &str) -> TarError {
+    TarError::Hostile(format!("`{path}` is an invalid whiteout"))
 }
 
 fn change<T>(
-    header: Header,
+    header: EntryHeader,
     reader: &mut TarReader<'_>,
-    look: &(impl Fn(&Header, &mut Content<'_, '_>) -> io::Result<Option<T>> + ?Sized),
-) -> Result<Option<Change<T>>, TarError> {
+    inspect: &(impl Fn(&EntryHeader, &mut Content<'_, '_>) -> io::Result<Option<T>> + ?Sized),
+) -> Result<Option<LayerChange<T>>, TarError> {
     let (parent, name) = header.path.rsplit_once('/').unwrap_or(("", &header.path));
-    match mark(name.as_bytes()) {
-        Some(Mark::Nameless) => return Err(removes_nothing(&header.path)),
-        Some(Mark::Opaque) => return Ok(Some(Change::Empty(parent.to_owned()))),
-        Some(Mark::Ignored) => return Ok(None),
-        Some(Mark::Removes(_)) => {
+    match parse_whiteout(name.as_bytes()) {
+        Some(Whiteout::Invalid) => return Err(invalid_whiteout(&header.path)),
+        Some(Whiteout::Opaque) => return Ok(Some(LayerChange::Empty(parent.to_owned()))),
+        Some(Whiteout::Ignored) => return Ok(None),
+        Some(Whiteout::Removes(_)) => {
             let removed = name.strip_prefix(WHITEOUT).unwrap_or_default();
             let path = if parent.is_empty() { removed.to_owned() } else { format!("{parent}/{removed}") };
-            return Ok(Some(Change::Remove(path)));
+            return Ok(Some(LayerChange::Remove(path)));
         }
         None => {}
     }
@@ -125,22 +125,23 @@ fn change<T>(
         EntryKind::Symlink => NodeKind::Symlink(header.link),
         EntryKind::HardLink => {
             let target = clean(&header.link)?;
-            return Ok(Some(Change::Link { path: header.path, target }));
+            return Ok(Some(LayerChange::Link { path: header.path, target }));
         }
         EntryKind::Special => NodeKind::Special,
         EntryKind::File => {
             let mut content = reader.content();
-            let kept = look(&header, &mut content)?;
+            let kept = inspect(&header, &mut content)?;
             NodeKind::File { size: header.size, kept }
         }
     };
-    // The root itself is there already.
-    Ok((!header.path.is_empty()).then_some(Change::Put(header.path, Node { mode: header.mode, kind })))
+    // The root has no entry.
+    Ok((!header.path.is_empty())
+        .then_some(LayerChange::Put(header.path, TreeNode { mode: header.mode, kind })))
 }
 
-/// Where the members of an archive lie in it.
+/// The byte ranges of the files in an uncompressed archive.
 pub(crate) fn members(bytes: &[u8]) -> Result<HashMap<String, Range<usize>>, TarError> {
-    let mut reader = TarReader::new(Input::Whole { bytes, at: 0 });
+    let mut reader = TarReader::new(LayerInput::Slice { bytes, at: 0 });
     let mut members: HashMap<String, Range<usize>> = HashMap::new();
     while let Some(header) = reader.next()? {
         match header.kind {
@@ -153,11 +154,11 @@ pub(crate) fn members(bytes: &[u8]) -> Result<HashMap<String, Range<usize>>, Tar
                 })?;
                 members.insert(header.path, start..end);
             }
-            // Docker once wrote layers that are alike as links to the first.
+            // Old versions of docker wrote identical layers as links to the first one.
             EntryKind::Symlink | EntryKind::HardLink => {
-                let folder = header.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+                let directory = header.path.rsplit_once('/').map_or("", |(directory, _)| directory);
                 let target = if header.kind == EntryKind::Symlink {
-                    beside(folder, &header.link)
+                    resolve_link(directory, &header.link)
                 } else {
                     header.link
                 };
@@ -171,9 +172,9 @@ pub(crate) fn members(bytes: &[u8]) -> Result<HashMap<String, Range<usize>>, Tar
     Ok(members)
 }
 
-/// Where a link in a folder leads.
-fn beside(folder: &str, link: &str) -> String {
-    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+/// Resolves a link target relative to a directory.
+fn resolve_link(directory: &str, link: &str) -> String {
+    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
     for part in link.split('/') {
         match part {
             "" | "." => {}
@@ -186,32 +187,32 @@ fn beside(folder: &str, link: &str) -> String {
     parts.join("/")
 }
 
-/// What comes out of an archive that is compressed as a whole, under the limits of a layer.
+/// A reader for an archive that is compressed as a whole, with the limits of a layer.
 pub(crate) fn decoder(bytes: &[u8]) -> io::Result<impl io::Read + '_> {
-    let limits = Limits::default();
-    let most = limits.most(bytes.len());
-    Ok(Bounded { decoder: codec::Codec::of(bytes).decoder(bytes)?, read: 0, most })
+    let limits = LayerLimits::default();
+    let limit = limits.max_output(bytes.len());
+    Ok(BoundedReader { decoder: codec::Codec::detect(bytes).decoder(bytes)?, read: 0, limit })
 }
 
-/// Ends with an error, not with a cut, where more comes out than may.
-struct Bounded<R> {
+/// Fails, instead of ending, when the limit is exceeded.
+struct BoundedReader<R> {
     decoder: R,
     read: u64,
-    most: u64,
+    limit: u64,
 }
 
-impl<R: io::Read> io::Read for Bounded<R> {
+impl<R: io::Read> io::Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.decoder.read(buffer)?;
         self.read += count as u64;
-        if self.read > self.most { Err(input::bomb(self.most)) } else { Ok(count) }
+        if self.read > self.limit { Err(input::bomb_error(self.limit)) } else { Ok(count) }
     }
 }
 
-/// What the fuzzer calls: a layer from bytes, merged onto another.
+/// Fuzz entry point: parses layers and merges them.
 #[doc(hidden)]
 pub fn fuzz(bytes: &[u8]) {
-    let limits = Limits { entries: 10_000, unpacked: 64 << 20, ratio: 400 };
+    let limits = LayerLimits { entries: 10_000, unpacked: 64 << 20, ratio: 400 };
     let half = bytes.len() / 2;
     let (lower, upper) = bytes.split_at(half);
     let mut tree = crate::Tree::default();

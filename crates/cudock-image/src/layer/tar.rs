@@ -1,122 +1,122 @@
-//! Tar, as container tools write it: ustar, GNU's long names, pax.
+//! A tar reader for ustar, GNU long names and pax.
 //!
-//! No library serves here: layers that lie uncompressed in a layout are walked in place, header to header, without
-//! copying the files between them, and long names are bounded before they are read. Where readers differ, this follows
-//! Go's, which every container engine uses: what an engine would not unpack is not looked at either.
+//! Existing crates do not fit: uncompressed layers in a layout are walked in place, from header to header, without copying
+//! file contents, and long names are bounded before they are read. Where readers differ, this one follows Go's, which
+//! every container engine uses, so that it sees what an engine would unpack.
 
 use std::io;
 
-use super::details::{Details, Said};
-use super::input::{Content, Input};
+use super::details::{EntryDetails, PaxAttributes};
+use super::input::{Content, LayerInput};
 
 const BLOCK: usize = 512;
-/// What extended headers and long names may hold.
+/// The largest extended header or long name.
 const MAX_EXTENDED: u64 = 1 << 20;
 
-/// Why a layer cannot be read.
+/// An error while reading a layer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TarError {
     #[error(transparent)]
     Io(#[from] io::Error),
-    #[error("broken tar header at entry {0}: {1}")]
+    #[error("invalid tar header at entry {0}: {1}")]
     Broken(u64, String),
-    #[error("refused: {0}")]
+    #[error("rejected: {0}")]
     Hostile(String),
 }
 
-/// What an entry says of itself.
+/// The header of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Header {
-    /// Its path, without a leading slash.
+pub struct EntryHeader {
+    /// The path, without a leading slash.
     pub path: String,
-    /// What it is.
+    /// The type.
     pub kind: EntryKind,
-    /// How large its contents are.
+    /// The size of the contents.
     pub size: u64,
     /// Permission bits.
     pub mode: u32,
-    /// Where a link leads.
+    /// The target of a link.
     pub link: String,
 }
 
-/// What an entry is.
+/// The type of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A plain file.
+    /// A regular file.
     File,
-    /// Another name of a file.
+    /// A hard link.
     HardLink,
-    /// A symbolic link.
+    /// A symlink.
     Symlink,
     /// A directory.
     Directory,
-    /// A device, a pipe, or a file with holes, which is not looked into.
+    /// A device, a FIFO, or a sparse file, whose contents are not inspected.
     Special,
 }
 
-/// Entries, one after the other.
+/// Reads the entries of a tar file one after another.
 pub(crate) struct TarReader<'a> {
-    input: Input<'a>,
-    /// Bytes of the current entry that nobody read.
+    input: LayerInput<'a>,
+    /// Unread bytes of the current entry.
     left: u64,
-    /// Bytes after it, up to the next header.
+    /// Padding between the current entry and the next header.
     padding: u64,
     count: u64,
-    /// What else the current entry says, where somebody wants it.
-    details: Option<Box<Details>>,
+    /// More metadata of the current entry, if requested.
+    details: Option<Box<EntryDetails>>,
 }
 
-/// What extended headers said of the entry that follows.
+/// Extended headers for the next entry.
 #[derive(Default)]
-struct Extended {
+struct ExtendedHeader {
     path: Option<Vec<u8>>,
     link: Option<Vec<u8>>,
     size: Option<u64>,
-    /// The name of a file with holes, which stands above its path.
+    /// The name of a sparse file, which takes precedence over its path.
     sparse_name: Option<Vec<u8>>,
     sparse: bool,
-    said: Said,
+    pax: PaxAttributes,
 }
 
 impl<'a> TarReader<'a> {
-    pub(crate) fn new(input: Input<'a>) -> Self {
+    pub(crate) fn new(input: LayerInput<'a>) -> Self {
         Self { input, left: 0, padding: 0, count: 0, details: None }
     }
 
     /// A reader that keeps the details of each entry.
-    pub(crate) fn with_details(input: Input<'a>) -> Self {
+    pub(crate) fn with_details(input: LayerInput<'a>) -> Self {
         Self { details: Some(Box::default()), ..Self::new(input) }
     }
 
-    /// What else the current entry says of itself.
-    pub(crate) fn take_details(&mut self) -> Details {
+    /// The details of the current entry.
+    pub(crate) fn take_details(&mut self) -> EntryDetails {
         self.details.as_deref_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// How many bytes of the current entry are still to come.
+    /// The number of unread bytes of the current entry.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
-    /// The next contents of the current entry, as many as are at hand; none at its end.
+    /// The next bytes of the current entry, as many as are available; empty at its end.
     pub(crate) fn chunk(&mut self) -> io::Result<&[u8]> {
         if self.left == 0 {
             return Ok(&[]);
         }
-        let bytes = self.input.some(self.left)?;
+        let bytes = self.input.next_chunk(self.left)?;
         self.left -= bytes.len() as u64;
         Ok(bytes)
     }
 
-    /// The same into a buffer, which is filled unless the entry ends.
+    /// Reads into a buffer, which is filled unless the entry ends.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         let count = self.input.fill(buffer.get_mut(..wanted).unwrap_or_default())?;
         self.left -= count as u64;
-        if count < wanted { Err(super::input::short()) } else { Ok(count) }
+        if count < wanted { Err(super::input::unexpected_eof()) } else { Ok(count) }
     }
 
-    /// Reads on to the end of the layer, behind its last entry.
+    /// Skips everything after the last entry.
     pub(crate) fn drain(&mut self) -> io::Result<()> {
         self.input.drain()
     }
@@ -125,22 +125,21 @@ impl<'a> TarReader<'a> {
         TarError::Broken(self.count, message.into())
     }
 
-    /// Where the contents of the current entry begin, in bytes that are all there.
+    /// The offset of the current entry's contents in an uncompressed layer.
     pub(crate) fn position(&self) -> usize {
         match &self.input {
-            Input::Whole { at, .. } => *at,
-            Input::Stream { .. } => 0,
+            LayerInput::Slice { at, .. } => *at,
+            LayerInput::Stream { .. } => 0,
         }
     }
 
-    /// The contents of the current entry.
     pub(crate) fn content(&mut self) -> Content<'_, 'a> {
         Content::in_layer(&mut self.input, &mut self.left)
     }
 
-    /// The next entry, or none at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<Header>, TarError> {
-        let mut extended = Extended::default();
+    /// The next entry; none at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<EntryHeader>, TarError> {
+        let mut extended = ExtendedHeader::default();
         loop {
             self.input.skip(self.left)?;
             if !self.input.skip_padding(self.padding)? {
@@ -152,23 +151,28 @@ impl<'a> TarReader<'a> {
                 return Ok(None);
             }
             self.count += 1;
-            let raw = Raw(&block);
-            if !raw.checksum_fits() {
-                return Err(self.broken("its checksum does not fit"));
+            let raw = HeaderBlock(&block);
+            if !raw.has_valid_checksum() {
+                return Err(self.broken("checksum mismatch"));
             }
-            let size = raw.number(124, 12).ok_or_else(|| self.broken("its size is not a number"))?;
+            let size = raw.number(124, 12).ok_or_else(|| self.broken("the size is not a number"))?;
             match raw.kind() {
                 b'L' => extended.path = Some(self.long_name(size)?),
                 b'K' => extended.link = Some(self.long_name(size)?),
                 b'x' => self.pax(size, &mut extended)?,
-                // Records for all that follow: no engine gives them effect.
+                // Global records: no engine applies them.
                 b'g' => self.expect(size),
                 _ => return self.entry(&raw, size, extended).map(Some),
             }
         }
     }
 
-    fn entry(&mut self, raw: &Raw<'_>, size: u64, extended: Extended) -> Result<Header, TarError> {
+    fn entry(
+        &mut self,
+        raw: &HeaderBlock<'_>,
+        size: u64,
+        extended: ExtendedHeader,
+    ) -> Result<EntryHeader, TarError> {
         let written = extended.sparse_name.or(extended.path).unwrap_or_else(|| raw.path());
         let link = extended.link.unwrap_or_else(|| raw.text(157, 100).to_vec());
         let size = extended.size.unwrap_or(size);
@@ -177,7 +181,7 @@ impl<'a> TarReader<'a> {
             b'2' => EntryKind::Symlink,
             b'5' => EntryKind::Directory,
             b'0' | 0 | b'7' if extended.sparse => EntryKind::Special,
-            // Before there was a type for them, directories were files whose names end so.
+            // Old headers mark directories only by a trailing slash.
             0 if written.ends_with(b"/") => EntryKind::Directory,
             b'0' | 0 | b'7' => EntryKind::File,
             _ => EntryKind::Special,
@@ -191,7 +195,7 @@ impl<'a> TarReader<'a> {
         let (written, bytes) = text(written);
         if self.details.is_some() {
             let stored = if has_contents { size } else { 0 };
-            let mut details = extended.said.details(raw, link.clone(), stored, map)?;
+            let mut details = extended.pax.details(raw, link.clone(), stored, map)?;
             details.path = bytes;
             self.details = Some(Box::new(details));
         }
@@ -199,11 +203,11 @@ impl<'a> TarReader<'a> {
         let link = text(link).0;
         let mode = u32::try_from(raw.number(100, 8).unwrap_or(0) & 0o7777).unwrap_or(0);
         let size = if kind == EntryKind::File { size } else { 0 };
-        Ok(Header { path, kind, size, mode, link })
+        Ok(EntryHeader { path, kind, size, mode, link })
     }
 
-    /// GNU's maps of holes go on in blocks of their own, between the header and the contents.
-    fn sparse_maps(&mut self, raw: &Raw<'_>) -> Result<Vec<u64>, TarError> {
+    /// Reads a GNU sparse map, which continues in extra blocks between header and contents.
+    fn sparse_maps(&mut self, raw: &HeaderBlock<'_>) -> Result<Vec<u64>, TarError> {
         let mut more = raw.0.get(482).is_some_and(|flag| *flag != 0);
         let mut map = Vec::new();
         raw.map(386, 4, &mut map);
@@ -213,49 +217,49 @@ impl<'a> TarReader<'a> {
             }
             let mut block = [0; BLOCK];
             if self.input.fill(&mut block)? < BLOCK {
-                return Err(self.broken("it ends in a map of holes"));
+                return Err(self.broken("unexpected end of layer in a sparse map"));
             }
             if self.details.is_some() {
-                Raw(&block).map(0, 21, &mut map);
+                HeaderBlock(&block).map(0, 21, &mut map);
             }
             more = block.get(504).is_some_and(|flag| *flag != 0);
         }
-        Err(TarError::Hostile("a file with more holes than can be".to_owned()))
+        Err(TarError::Hostile("too many extents in a sparse file".to_owned()))
     }
 
-    /// Notes that contents follow.
+    /// Expects contents of the given size, and their padding.
     fn expect(&mut self, size: u64) {
         self.left = size;
         self.padding = (BLOCK as u64 - size % BLOCK as u64) % BLOCK as u64;
     }
 
-    /// Reads a header block; false at the end, which is nothing at all or two blocks of zeros.
+    /// Reads a header block; false at the end, which is the end of input or two zero blocks.
     fn block(&mut self, block: &mut [u8; BLOCK]) -> Result<bool, TarError> {
         for zeros in 0..2 {
             match self.input.fill(block)? {
                 0 => return Ok(false),
                 BLOCK => {}
-                _ => return Err(self.broken("the layer ends inside it")),
+                _ => return Err(self.broken("unexpected end of layer")),
             }
             let is_zero = block.iter().all(|byte| *byte == 0);
             if !is_zero && zeros == 0 {
                 return Ok(true);
             }
             if !is_zero {
-                return Err(self.broken("one block of zeros before it, where two mean the end"));
+                return Err(self.broken("preceded by a single zero block"));
             }
         }
         Ok(false)
     }
 
-    /// The contents of an entry that only describes the next.
+    /// The contents of an entry that describes the next one.
     fn description(&mut self, size: u64) -> Result<Vec<u8>, TarError> {
         if size > MAX_EXTENDED {
-            return Err(TarError::Hostile(format!("{size} bytes to describe one entry")));
+            return Err(TarError::Hostile(format!("an extended header of {size} bytes")));
         }
         let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
         if self.input.fill(&mut bytes)? < bytes.len() {
-            return Err(self.broken("the layer ends inside it"));
+            return Err(self.broken("unexpected end of layer"));
         }
         self.expect(size);
         self.left = 0;
@@ -269,14 +273,14 @@ impl<'a> TarReader<'a> {
         Ok(bytes)
     }
 
-    /// pax records: `25 path=some/long/name\n`.
-    fn pax(&mut self, size: u64, extended: &mut Extended) -> Result<(), TarError> {
+    /// Parses pax records, such as `25 path=some/long/name\n`.
+    fn pax(&mut self, size: u64, extended: &mut ExtendedHeader) -> Result<(), TarError> {
         let bytes = self.description(size)?;
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
-            let (key, value, after) = record(rest).ok_or_else(|| self.broken("a pax record is broken"))?;
+            let (key, value, after) = record(rest).ok_or_else(|| self.broken("invalid pax record"))?;
             rest = after;
-            // An empty value leaves what the header says.
+            // An empty value keeps the value of the header.
             if value.is_empty() {
                 continue;
             }
@@ -286,12 +290,12 @@ impl<'a> TarReader<'a> {
                 b"linkpath" => extended.link = Some(value.to_vec()),
                 b"size" => {
                     let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-                    extended.size = Some(number.ok_or_else(|| self.broken("its size is not a number"))?);
+                    extended.size = Some(number.ok_or_else(|| self.broken("the size is not a number"))?);
                 }
                 _ => {
                     extended.sparse |= key.starts_with(b"GNU.sparse.");
                     if self.details.is_some() {
-                        extended.said.record(key, value).map_err(|message| self.broken(message))?;
+                        extended.pax.record(key, value).map_err(|message| self.broken(message))?;
                     }
                 }
             }
@@ -300,7 +304,7 @@ impl<'a> TarReader<'a> {
     }
 }
 
-/// Takes the first pax record off.
+/// Splits off the first pax record: key, value and the rest.
 fn record(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let space = bytes.iter().take(20).position(|byte| *byte == b' ')?;
     let length: usize = std::str::from_utf8(bytes.get(..space)?).ok()?.parse().ok()?;
@@ -310,7 +314,7 @@ fn record(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     (*newline == b'\n').then_some((body.get(..equals)?, body.get(equals + 1..)?, bytes.get(length..)?))
 }
 
-/// Bytes as text; where they are none, with what they were.
+/// Decodes bytes as UTF-8; if they are not, also returns the original bytes.
 fn text(bytes: Vec<u8>) -> (String, Option<Vec<u8>>) {
     match String::from_utf8(bytes) {
         Ok(text) => (text, None),
@@ -319,9 +323,9 @@ fn text(bytes: Vec<u8>) -> (String, Option<Vec<u8>>) {
 }
 
 /// A header block.
-pub(super) struct Raw<'b>(&'b [u8; BLOCK]);
+pub(super) struct HeaderBlock<'b>(&'b [u8; BLOCK]);
 
-impl Raw<'_> {
+impl HeaderBlock<'_> {
     fn field(&self, start: usize, length: usize) -> &[u8] {
         self.0.get(start..start + length).unwrap_or_default()
     }
@@ -338,12 +342,12 @@ impl Raw<'_> {
 
     fn path(&self) -> Vec<u8> {
         let name = self.text(0, 100);
-        // GNU's headers hold other things where ustar's hold the first part of long paths.
+        // GNU headers use this field for other data.
         let prefix: &[u8] = if self.field(257, 6) == b"ustar\0" { self.text(345, 155) } else { b"" };
         if prefix.is_empty() { name.to_vec() } else { [prefix, name].join(&b'/') }
     }
 
-    /// Pairs of offset and length in a map of holes; the first without digits ends it.
+    /// Pairs of offset and length in a sparse map, up to the first empty one.
     fn map(&self, start: usize, pairs: usize, to: &mut Vec<u64>) {
         for at in (0..pairs).map(|pair| start + pair * 24) {
             let is_used = self.0.get(at).is_some_and(|byte| *byte != 0);
@@ -357,7 +361,7 @@ impl Raw<'_> {
         }
     }
 
-    /// Octal digits, or GNU's binary form for what does not fit in them.
+    /// An octal number, or GNU's binary form for numbers that do not fit.
     pub(super) fn number(&self, start: usize, length: usize) -> Option<u64> {
         let field = self.field(start, length);
         if field.first().is_some_and(|byte| byte & 0x80 != 0) {
@@ -377,8 +381,8 @@ impl Raw<'_> {
         })
     }
 
-    /// The sum of all bytes, its own field taken as blanks; old writers added signed bytes.
-    fn checksum_fits(&self) -> bool {
+    /// The sum of all bytes, with blanks for the checksum field. Old writers summed signed bytes.
+    fn has_valid_checksum(&self) -> bool {
         let Some(written) = self.number(148, 8) else { return false };
         let bytes = || {
             self.0.iter().enumerate().map(|(at, byte)| if (148..156).contains(&at) { b' ' } else { *byte })
@@ -389,10 +393,10 @@ impl Raw<'_> {
     }
 }
 
-/// A path as the image's root sees it: no leading slash, no empty parts; one that leads upwards is refused.
+/// Normalizes a path relative to the root: no leading slash and no empty components. A path with `..` is rejected.
 pub(crate) fn clean(path: &str) -> Result<String, TarError> {
     if path.contains("..") && path.split('/').any(|part| part == "..") {
-        return Err(TarError::Hostile(format!("`{}` leads out of the image", shortened(path))));
+        return Err(TarError::Hostile(format!("`{}` points outside the image", shortened(path))));
     }
     let plain = !path.is_empty() && !path.starts_with(['/', '.']) && !path.ends_with('/');
     if plain && !path.contains("//") && !path.contains("/./") && !path.ends_with("/.") {

@@ -1,4 +1,4 @@
-//! An OCI layout in a folder.
+//! Images in an OCI layout directory.
 
 use std::fs;
 use std::io::Read;
@@ -6,31 +6,35 @@ use std::path::{Path, PathBuf};
 
 use cudock_registry::Digest;
 
-use super::{Bytes, Image, Layer, OpenOptions, Origin, Place, Store, assemble};
+use super::{BlobSource, Bytes, Image, Layer, LayerData, OpenOptions, Origin, assemble};
 use crate::error::ImageError;
 use crate::manifest::{self, Descriptor, Document, MAX_DOCUMENT, REF_NAME};
 
 struct Layout<'f> {
-    folder: &'f Path,
+    directory: &'f Path,
 }
 
-pub(super) fn open(folder: &Path, name: Option<&str>, options: &OpenOptions) -> Result<Image, ImageError> {
-    let index = read(&folder.join("index.json"))?;
-    let layout = Layout { folder };
-    let top = named(&layout, &index, name)?;
+pub(super) fn open(directory: &Path, name: Option<&str>, options: &OpenOptions) -> Result<Image, ImageError> {
+    let index = read(&directory.join("index.json"))?;
+    let layout = Layout { directory };
+    let top = select_by_name(&layout, &index, name)?;
     assemble(&layout, &top, Origin::Layout, options)
 }
 
-/// The document of the image with that name; the index itself where there is but one image in it.
-pub(super) fn named(store: &dyn Store, index: &[u8], name: Option<&str>) -> Result<Vec<u8>, ImageError> {
-    let place = store.place();
-    let Some(manifests) = Document::read(&place, index)?.manifests else { return Ok(index.to_vec()) };
+/// The document of the image with that name, or the index itself if it holds a single image.
+pub(super) fn select_by_name(
+    store: &dyn BlobSource,
+    index: &[u8],
+    name: Option<&str>,
+) -> Result<Vec<u8>, ImageError> {
+    let location = store.location();
+    let Some(manifests) = Document::read(&location, index)?.manifests else { return Ok(index.to_vec()) };
     let name_of = |manifest: &Descriptor| manifest.annotations.get(REF_NAME).cloned();
     if let Some(name) = name {
         let found = manifests.iter().find(|manifest| name_of(manifest).as_deref() == Some(name));
         let found = found.ok_or_else(|| ImageError::NoName {
-            place: place.clone(),
-            wanted: name.to_owned(),
+            location: location.clone(),
+            requested: name.to_owned(),
             names: manifests.iter().filter_map(name_of).collect(),
         })?;
         return store.document(found);
@@ -38,71 +42,71 @@ pub(super) fn named(store: &dyn Store, index: &[u8], name: Option<&str>) -> Resu
     let mut names: Vec<String> = manifests.iter().filter_map(name_of).collect();
     names.sort();
     names.dedup();
-    // One image for several platforms is one image; two names are two.
-    if names.len() > 1 { Err(ImageError::Several { place, names }) } else { Ok(index.to_vec()) }
+    // One image for several platforms is one image; two names are two images.
+    if names.len() > 1 { Err(ImageError::Several { location, names }) } else { Ok(index.to_vec()) }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, ImageError> {
-    let wrong = |source| ImageError::Io { path: path.to_owned(), source };
+    let io_error = |source| ImageError::Io { path: path.to_owned(), source };
     let mut bytes = Vec::new();
-    let file = fs::File::open(path).map_err(wrong)?;
-    file.take(MAX_DOCUMENT as u64 + 1).read_to_end(&mut bytes).map_err(wrong)?;
+    let file = fs::File::open(path).map_err(io_error)?;
+    file.take(MAX_DOCUMENT as u64 + 1).read_to_end(&mut bytes).map_err(io_error)?;
     Ok(bytes)
 }
 
 impl Layout<'_> {
     fn path(&self, descriptor: &Descriptor) -> Result<PathBuf, ImageError> {
-        let digest = digest_of(&self.place(), descriptor)?;
-        Ok(self.folder.join("blobs").join(digest.algorithm().name()).join(digest.hex()))
+        let digest = parse_digest(&self.location(), descriptor)?;
+        Ok(self.directory.join("blobs").join(digest.algorithm().name()).join(digest.hex()))
     }
 }
 
-pub(super) fn digest_of(place: &str, descriptor: &Descriptor) -> Result<Digest, ImageError> {
+pub(super) fn parse_digest(location: &str, descriptor: &Descriptor) -> Result<Digest, ImageError> {
     descriptor.digest.parse().map_err(|_| ImageError::Document {
-        place: place.to_owned(),
-        message: format!("`{}` is no digest", descriptor.digest.chars().take(100).collect::<String>()),
+        location: location.to_owned(),
+        message: format!("`{}` is not a digest", descriptor.digest.chars().take(100).collect::<String>()),
     })
 }
 
-/// A size that differs from what the manifest says means that something was cut off or swapped.
-pub(super) fn right_size(place: &str, descriptor: &Descriptor, size: usize) -> Result<(), ImageError> {
+/// Detects truncated or replaced blobs by their size.
+pub(super) fn verify_size(location: &str, descriptor: &Descriptor, size: usize) -> Result<(), ImageError> {
     if size as u64 == descriptor.size {
         return Ok(());
     }
-    let message = format!("{} has {size} bytes, and {} were promised", descriptor.digest, descriptor.size);
-    Err(ImageError::Document { place: place.to_owned(), message })
+    let message = format!("{} has {size} bytes, expected {}", descriptor.digest, descriptor.size);
+    Err(ImageError::Document { location: location.to_owned(), message })
 }
 
-/// Documents decide all the rest, so they are held against their digests; layers only where they are fetched.
-pub(super) fn genuine(place: &str, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), ImageError> {
-    let digest = digest_of(place, descriptor)?;
+/// Documents decide everything else, so their digests are always verified. Layers are verified when they are fetched.
+pub(super) fn verify_digest(location: &str, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), ImageError> {
+    let digest = parse_digest(location, descriptor)?;
     if Digest::of(digest.algorithm(), bytes) == digest {
         return Ok(());
     }
-    let message = format!("{digest} holds other bytes than its name says");
-    Err(ImageError::Document { place: place.to_owned(), message })
+    let message = format!("digest mismatch: {digest}");
+    Err(ImageError::Document { location: location.to_owned(), message })
 }
 
-impl Store for Layout<'_> {
-    fn place(&self) -> String {
-        self.folder.display().to_string()
+impl BlobSource for Layout<'_> {
+    fn location(&self) -> String {
+        self.directory.display().to_string()
     }
 
     fn document(&self, descriptor: &Descriptor) -> Result<Vec<u8>, ImageError> {
         let bytes = read(&self.path(descriptor)?)?;
-        right_size(&self.place(), descriptor, bytes.len())?;
-        genuine(&self.place(), descriptor, &bytes)?;
+        verify_size(&self.location(), descriptor, bytes.len())?;
+        verify_digest(&self.location(), descriptor, &bytes)?;
         Ok(bytes)
     }
 
     fn layer(&self, descriptor: &Descriptor) -> Result<Layer, ImageError> {
         let bytes = Bytes::whole(cudock_map::map(&self.path(descriptor)?)?);
-        right_size(&self.place(), descriptor, bytes.len())?;
-        Ok(Layer { digest: descriptor.digest.clone(), size: descriptor.size, place: Place::Mapped(bytes) })
+        verify_size(&self.location(), descriptor, bytes.len())?;
+        Ok(Layer { digest: descriptor.digest.clone(), size: descriptor.size, data: LayerData::Mapped(bytes) })
     }
 }
 
-/// What docker wrote into archives before there were layouts.
+/// An entry of `manifest.json`, which docker used before OCI layouts.
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct DockerManifest {
@@ -112,6 +116,6 @@ pub(super) struct DockerManifest {
     pub(super) layers: Vec<String>,
 }
 
-pub(super) fn docker_manifests(place: &str, bytes: &[u8]) -> Result<Vec<DockerManifest>, ImageError> {
-    manifest::parse(&format!("{place}: manifest.json"), bytes)
+pub(super) fn docker_manifests(location: &str, bytes: &[u8]) -> Result<Vec<DockerManifest>, ImageError> {
+    manifest::parse(&format!("{location}: manifest.json"), bytes)
 }

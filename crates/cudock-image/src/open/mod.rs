@@ -1,4 +1,4 @@
-//! An image, found where it is.
+//! Opens images from all kinds of sources.
 
 mod archive;
 mod layout;
@@ -12,49 +12,49 @@ use std::sync::{Arc, Mutex};
 use cudock_map::Mmap;
 use cudock_registry::{Client, Digest, Progress, Reference};
 
-pub use source::Source;
+pub use source::ImageSource;
 
 use crate::error::ImageError;
-use crate::manifest::{self, Config, Descriptor, Document, Platform};
+use crate::manifest::{self, Descriptor, Document, ImageConfig, Platform};
 
-/// How to open an image.
+/// Options for [`open`].
 pub struct OpenOptions {
-    /// Which of several platforms; this machine's without it, where there are several.
+    /// The requested platform. By default the host's, if there are several.
     pub platform: Option<Platform>,
-    /// The client to ask registries with; none where none is to be asked.
+    /// The registry client; none to forbid registry access.
     pub client: Option<Arc<Client>>,
-    /// The sockets of daemons.
+    /// The sockets of container daemons.
     pub sockets: Vec<PathBuf>,
-    /// Hears how it goes, where that takes long.
+    /// Receives progress of slow operations.
     pub progress: Option<Arc<dyn Progress>>,
-    /// Where images of daemons and compressed archives are put while they are read.
+    /// A directory for temporary files: images of daemons and decompressed archives.
     pub scratch: PathBuf,
 }
 
-/// An image, open. Its configuration has been read, its layers not yet.
+/// An open image: its configuration has been read, its layers have not.
 pub struct Image {
-    /// What was opened, in words.
+    /// The name of the image, for messages.
     pub name: String,
-    /// Where it came from.
+    /// The kind of source it was opened from.
     pub origin: Origin,
-    /// Which platform it is for.
+    /// The platform of the image.
     pub platform: Platform,
-    /// All platforms it was offered for.
+    /// All platforms that the image is available for.
     pub platforms: Vec<Platform>,
-    /// Its configuration.
-    pub config: Config,
-    /// Its layers, the lowest first.
+    /// The configuration.
+    pub config: ImageConfig,
+    /// The layers, lowest first.
     pub layers: Vec<Layer>,
-    /// Keeps what lies in a temporary file for as long as it is needed.
+    /// A temporary file that must live as long as the image.
     scratch: Option<tempfile::TempPath>,
 }
 
-/// Where an image came from.
+/// The kind of source an image was opened from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// An OCI layout in a folder.
+    /// An OCI layout directory.
     Layout,
-    /// A tar file: an OCI layout, or what `docker save` writes.
+    /// A tar file: an OCI archive, or the output of `docker save`.
     Archive,
     /// A docker or podman daemon.
     Daemon,
@@ -64,19 +64,19 @@ pub enum Origin {
 
 /// A layer.
 pub struct Layer {
-    /// Its digest; in old docker archives, its name.
+    /// The digest; the file name in old docker archives.
     pub digest: String,
-    /// Its size, as it is stored.
+    /// The stored size.
     pub size: u64,
-    place: Place,
+    data: LayerData,
 }
 
-enum Place {
+enum LayerData {
     Mapped(Bytes),
     Remote { client: Arc<Client>, reference: Reference, digest: Digest },
 }
 
-/// A part of a mapped file.
+/// A range of a mapped file.
 #[derive(Clone)]
 pub(crate) struct Bytes {
     map: Arc<Mmap>,
@@ -99,51 +99,51 @@ impl std::ops::Deref for Bytes {
 }
 
 /// Opens an image.
-pub fn open(source: &Source, options: &OpenOptions) -> Result<Image, ImageError> {
+pub fn open(source: &ImageSource, options: &OpenOptions) -> Result<Image, ImageError> {
     match source {
-        Source::Layout { folder, name } => layout::open(folder, name.as_deref(), options),
-        Source::Archive { file, name } => archive::open(file, name.as_deref(), options),
-        Source::Daemon { name } => archive::from_daemon(name, options),
-        Source::Registry(reference) => registry::open(reference, options),
+        ImageSource::Layout { directory, name } => layout::open(directory, name.as_deref(), options),
+        ImageSource::Archive { file, name } => archive::open(file, name.as_deref(), options),
+        ImageSource::Daemon { name } => archive::from_daemon(name, options),
+        ImageSource::Registry(reference) => registry::open(reference, options),
     }
 }
 
-/// Where documents and layers of an image come from: the same path leads through all kinds of places.
-trait Store {
-    /// In words, for errors.
-    fn place(&self) -> String;
-    /// A small document.
+/// Provides the documents and layers of an image, whatever its source.
+trait BlobSource {
+    /// A description of the source, for errors.
+    fn location(&self) -> String;
+    /// Reads a manifest, index or configuration.
     fn document(&self, descriptor: &Descriptor) -> Result<Vec<u8>, ImageError>;
-    /// A layer, not necessarily here yet.
+    /// A layer, which may not have been fetched yet.
     fn layer(&self, descriptor: &Descriptor) -> Result<Layer, ImageError>;
 }
 
-/// From an index or manifest to the image, over as many indexes as lie between.
+/// Follows indexes down to a manifest and opens the image.
 fn assemble(
-    store: &dyn Store,
+    store: &dyn BlobSource,
     top: &[u8],
     origin: Origin,
     options: &OpenOptions,
 ) -> Result<Image, ImageError> {
-    let place = store.place();
+    let location = store.location();
     let mut bytes = top.to_vec();
     let mut platforms = Vec::new();
     for _ in 0..4 {
-        let document = Document::read(&place, &bytes)?;
+        let document = Document::read(&location, &bytes)?;
         let Some(manifests) = document.manifests else {
             return from_manifest(store, document, platforms, origin, options);
         };
-        let chosen = choose(&place, &manifests, options.platform.as_ref(), &mut platforms)?;
+        let chosen = choose(&location, &manifests, options.platform.as_ref(), &mut platforms)?;
         bytes = store.document(chosen)?;
     }
-    Err(ImageError::Document { place, message: "indexes within indexes within indexes".to_owned() })
+    Err(ImageError::Document { location, message: "indexes are nested too deeply".to_owned() })
 }
 
-/// One of several manifests: the wanted platform's, or this machine's, or the only one.
+/// Selects a manifest: the requested platform's, else the host's, else the only one.
 fn choose<'m>(
-    place: &str,
+    location: &str,
     manifests: &'m [Descriptor],
-    wanted: Option<&Platform>,
+    requested: Option<&Platform>,
     platforms: &mut Vec<Platform>,
 ) -> Result<&'m Descriptor, ImageError> {
     let images: Vec<&Descriptor> = manifests.iter().filter(|manifest| manifest.is_image()).collect();
@@ -154,51 +154,54 @@ fn choose<'m>(
         return Ok(only);
     }
     let own = Platform::linux(if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" });
-    let wish = wanted.unwrap_or(&own);
-    let fits =
-        images.iter().find(|manifest| manifest.platform.as_ref().is_some_and(|found| found.satisfies(wish)));
+    let requested = requested.unwrap_or(&own);
+    let fits = images
+        .iter()
+        .find(|manifest| manifest.platform.as_ref().is_some_and(|found| found.satisfies(requested)));
     fits.copied().ok_or_else(|| {
         if images.is_empty() {
             return ImageError::Document {
-                place: place.to_owned(),
+                location: location.to_owned(),
                 message: "the index is empty".to_owned(),
             };
         }
         if here.is_empty() {
             let message =
-                "the index holds several images, and neither names nor platforms tell them apart".to_owned();
-            return ImageError::Document { place: place.to_owned(), message };
+                "the index contains several images without names or platforms to select one".to_owned();
+            return ImageError::Document { location: location.to_owned(), message };
         }
-        let found = here.iter().map(ToString::to_string).collect();
-        ImageError::NoPlatform { place: place.to_owned(), wanted: wish.to_string(), found }
+        let available = here.iter().map(ToString::to_string).collect();
+        ImageError::NoPlatform { location: location.to_owned(), requested: requested.to_string(), available }
     })
 }
 
 fn from_manifest(
-    store: &dyn Store,
+    store: &dyn BlobSource,
     document: Document,
     platforms: Vec<Platform>,
     origin: Origin,
     options: &OpenOptions,
 ) -> Result<Image, ImageError> {
-    let place = store.place();
-    let wrong = |message: &str| ImageError::Document { place: place.clone(), message: message.to_owned() };
-    let descriptor = document.config.ok_or_else(|| wrong("the manifest names no configuration"))?;
-    let config: Config = manifest::parse(&format!("{place}: configuration"), &store.document(&descriptor)?)?;
+    let location = store.location();
+    let invalid =
+        |message: &str| ImageError::Document { location: location.clone(), message: message.to_owned() };
+    let descriptor = document.config.ok_or_else(|| invalid("the manifest has no configuration"))?;
+    let config: ImageConfig =
+        manifest::parse(&format!("{location}: configuration"), &store.document(&descriptor)?)?;
     let layers = document.layers.unwrap_or_default();
     if layers.iter().any(|layer| layer.media_type.contains("encrypted")) {
-        return Err(wrong("its layers are encrypted"));
+        return Err(invalid("encrypted layers are not supported"));
     }
     if !config.rootfs.diff_ids.is_empty() && config.rootfs.diff_ids.len() != layers.len() {
-        return Err(wrong("manifest and configuration disagree about the number of layers"));
+        return Err(invalid("manifest and configuration have different numbers of layers"));
     }
     let layers = layers.iter().map(|layer| store.layer(layer)).collect::<Result<_, _>>()?;
-    finish(place, config, platforms, layers, origin, options)
+    finish(location, config, platforms, layers, origin, options)
 }
 
 fn finish(
     name: String,
-    config: Config,
+    config: ImageConfig,
     mut platforms: Vec<Platform>,
     layers: Vec<Layer>,
     origin: Origin,
@@ -208,36 +211,36 @@ fn finish(
     if platforms.is_empty() {
         platforms.push(platform.clone());
     }
-    if let Some(wanted) = options.platform.as_ref().filter(|wanted| !platform.satisfies(wanted)) {
-        let found = platforms.iter().map(ToString::to_string).collect();
-        return Err(ImageError::NoPlatform { place: name, wanted: wanted.to_string(), found });
+    if let Some(requested) = options.platform.as_ref().filter(|requested| !platform.satisfies(requested)) {
+        let available = platforms.iter().map(ToString::to_string).collect();
+        return Err(ImageError::NoPlatform { location: name, requested: requested.to_string(), available });
     }
     Ok(Image { name, origin, platform, platforms, config, layers, scratch: None })
 }
 
 impl Image {
-    /// Keeps a temporary file for as long as the image is open.
+    /// Keeps a temporary file until the image is dropped.
     fn keep(&mut self, scratch: tempfile::TempPath) {
         self.scratch.get_or_insert(scratch);
     }
 
-    /// Bytes that would have to be fetched to walk it.
-    pub fn to_fetch(&self) -> u64 {
-        let missing = |layer: &&Layer| match &layer.place {
-            Place::Remote { client, digest, .. } => client.store().path_of(digest).is_none(),
-            Place::Mapped(_) => false,
+    /// The number of bytes to download before the image can be walked.
+    pub fn bytes_to_fetch(&self) -> u64 {
+        let missing = |layer: &&Layer| match &layer.data {
+            LayerData::Remote { client, digest, .. } => client.store().path_of(digest).is_none(),
+            LayerData::Mapped(_) => false,
         };
         let mut counted = std::collections::HashSet::new();
         let missing = self.layers.iter().filter(missing);
         missing.filter(|layer| counted.insert(layer.digest.as_str())).map(|layer| layer.size).sum()
     }
 
-    /// All layers, here.
+    /// Fetches and maps all layers.
     pub(crate) fn fetch(&self) -> Result<Vec<Bytes>, ImageError> {
         let results: Mutex<Vec<(usize, Result<Bytes, ImageError>)>> = Mutex::new(Vec::new());
         let next = std::sync::atomic::AtomicUsize::new(0);
-        // Registries give each connection only so much.
-        let workers = if self.to_fetch() > 0 { 4 } else { 1 };
+        // Registries limit the rate of each connection.
+        let workers = if self.bytes_to_fetch() > 0 { 4 } else { 1 };
         std::thread::scope(|scope| {
             for _ in 0..workers {
                 scope.spawn(|| {
@@ -250,7 +253,7 @@ impl Image {
                             results.push((index, bytes));
                         }
                         if failed {
-                            // The others need not start what will not be used.
+                            // Do not start downloads that will not be used.
                             next.store(self.layers.len(), std::sync::atomic::Ordering::Relaxed);
                         }
                     }
@@ -262,7 +265,7 @@ impl Image {
         results.into_iter().map(|(_, bytes)| bytes).collect()
     }
 
-    pub(crate) fn wrong_layer(&self, index: usize, message: String) -> ImageError {
+    pub(crate) fn layer_error(&self, index: usize, message: String) -> ImageError {
         let digest = self.layers.get(index).map_or("", |layer| layer.digest.as_str());
         let digest = digest.chars().take(19).collect();
         ImageError::Layer { number: index + 1, digest, message }
@@ -270,11 +273,11 @@ impl Image {
 }
 
 impl Layer {
-    /// Its bytes as they are stored, here.
+    /// The stored bytes of the layer, downloaded if necessary.
     pub(crate) fn bytes(&self) -> Result<Bytes, ImageError> {
-        match &self.place {
-            Place::Mapped(bytes) => Ok(bytes.clone()),
-            Place::Remote { client, reference, digest } => {
+        match &self.data {
+            LayerData::Mapped(bytes) => Ok(bytes.clone()),
+            LayerData::Remote { client, reference, digest } => {
                 let path = client.blob(reference, digest, self.size)?;
                 Ok(Bytes::whole(cudock_map::map(&path)?))
             }

@@ -1,4 +1,4 @@
-//! What a word on the command line means.
+//! Parses image arguments of the command line.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,35 +8,35 @@ use cudock_registry::{Reference, RegistryError};
 
 use crate::error::ImageError;
 
-/// Where an image is.
+/// The source of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
-    /// An OCI layout in a folder, and the name of one image in it.
+pub enum ImageSource {
+    /// An OCI layout directory.
     Layout {
-        /// The folder.
-        folder: PathBuf,
-        /// One of its images.
+        /// The directory.
+        directory: PathBuf,
+        /// The name of an image in it.
         name: Option<String>,
     },
-    /// A tar file: an OCI layout, or what `docker save` writes; and the name of one image in it.
+    /// A tar file: an OCI archive, or the output of `docker save`.
     Archive {
         /// The file.
         file: PathBuf,
-        /// One of its images.
+        /// The name of an image in it.
         name: Option<String>,
     },
     /// A docker or podman daemon on this machine.
     Daemon {
-        /// What the daemon calls it.
+        /// The name of the image in the daemon.
         name: String,
     },
     /// A registry.
     Registry(Reference),
 }
 
-impl Source {
-    /// What is written with a word before it, as other tools have it: `oci:`, `oci-archive:`, `docker-archive:`,
-    /// `docker-daemon:`, `docker://`. None where there is no such word.
+impl ImageSource {
+    /// Parses an argument with a transport, as other tools write it: `oci:`, `oci-archive:`, `docker-archive:`,
+    /// `docker-daemon:`, `docker://`. None if there is no known transport.
     pub fn with_transport(text: &str) -> Option<Result<Self, ImageError>> {
         if let Some(reference) = text.strip_prefix("docker://") {
             return Some(registry(reference));
@@ -44,43 +44,43 @@ impl Source {
         let (transport, rest) = text.split_once(':')?;
         Some(Ok(match transport {
             "oci" => {
-                let (folder, name) = named(rest);
-                Source::Layout { folder, name }
+                let (directory, name) = split_name(rest);
+                ImageSource::Layout { directory, name }
             }
             "oci-archive" | "docker-archive" => {
-                let (file, name) = named(rest);
-                Source::Archive { file, name }
+                let (file, name) = split_name(rest);
+                ImageSource::Archive { file, name }
             }
-            "docker-daemon" => Source::Daemon { name: rest.to_owned() },
+            "docker-daemon" => ImageSource::Daemon { name: rest.to_owned() },
             _ => return None,
         }))
     }
 
-    /// What a path is, if there is an image at it.
+    /// Detects an image at a path.
     pub fn at(path: &Path) -> Option<Self> {
         if path.is_dir() {
             let is_layout = path.join("oci-layout").is_file() || path.join("index.json").is_file();
-            return is_layout.then(|| Source::Layout { folder: path.to_owned(), name: None });
+            return is_layout.then(|| ImageSource::Layout { directory: path.to_owned(), name: None });
         }
         let mut start = Vec::new();
         File::open(path).ok()?.take(512).read_to_end(&mut start).ok()?;
         let compressed = matches!(start.as_slice(), [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..]);
         let is_tar = start.get(257..262) == Some(b"ustar");
-        (compressed || is_tar).then(|| Source::Archive { file: path.to_owned(), name: None })
+        (compressed || is_tar).then(|| ImageSource::Archive { file: path.to_owned(), name: None })
     }
 
-    /// A name in a registry.
+    /// An image in a registry.
     pub fn reference(text: &str) -> Result<Self, ImageError> {
         registry(text)
     }
 }
 
-fn registry(text: &str) -> Result<Source, ImageError> {
-    Ok(Source::Registry(text.parse::<Reference>().map_err(RegistryError::from)?))
+fn registry(text: &str) -> Result<ImageSource, ImageError> {
+    Ok(ImageSource::Registry(text.parse::<Reference>().map_err(RegistryError::from)?))
 }
 
-/// `DIR:NAME`, unless all of it is a path that exists.
-fn named(text: &str) -> (PathBuf, Option<String>) {
+/// Splits `DIR:NAME`, unless the whole text is an existing path.
+fn split_name(text: &str) -> (PathBuf, Option<String>) {
     if Path::new(text).exists() {
         return (PathBuf::from(text), None);
     }

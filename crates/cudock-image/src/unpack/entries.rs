@@ -1,4 +1,4 @@
-//! Entries of an archive become files.
+//! Creates files from the entries of an archive.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,48 +10,52 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::beneath::{kind, leads_to, split};
-use super::error::{LayerError, shown};
+use super::confined_path::{file_type, link_target, split_path};
+use super::error::{LayerError, printable};
 use super::lower::Removal;
-use super::meta::Meta;
+use super::meta::FileMeta;
 use super::sparse;
-use super::upper::{Own, Place, Upper, at, check_path, check_text};
-use crate::layer::{Details, EntryKind, Header, Mark, TarReader, clean, mark, removes_nothing};
+use super::upper::{TargetDir, UpperEntry, UpperLayer, check_path, check_text};
+use crate::layer::{
+    EntryDetails, EntryHeader, EntryKind, TarReader, Whiteout, clean, invalid_whiteout, parse_whiteout,
+};
 
-/// The name of what is put aside for a moment.
+/// The temporary name of a moved file.
 const ASIDE: &str = "aside";
 
-/// A path of an archive as the root sees it, byte by byte.
-pub(super) fn path_of(header: &Header, details: &mut Details) -> Vec<u8> {
+/// The raw path of an entry, relative to the root.
+pub(super) fn path_of(header: &EntryHeader, details: &mut EntryDetails) -> Vec<u8> {
     let Some(written) = details.path.take() else { return header.path.clone().into_bytes() };
     cleaned(&written)
 }
 
-/// Without empty parts. That it does not lead upwards has been seen to: it reads the same as text.
+/// Removes empty components. `..` was rejected when the path was parsed as text.
 fn cleaned(written: &[u8]) -> Vec<u8> {
     let parts: Vec<&[u8]> =
         written.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b".")).collect();
     parts.join(&b'/')
 }
 
-/// What an entry takes away from lower layers, if that is what it is for. The second says to pass over it.
+/// What a whiteout entry removes from lower layers, and whether to skip the entry.
 pub(super) fn removal(path: &[u8]) -> Result<(Option<Removal>, bool), LayerError> {
-    let (parent, name) = split(path);
-    match mark(name) {
+    let (parent, name) = split_path(path);
+    match parse_whiteout(name) {
         None => Ok((None, false)),
-        Some(Mark::Ignored) => Ok((None, true)),
-        Some(Mark::Opaque) => Ok((Some(Removal::Contents(parent.to_vec())), true)),
-        Some(Mark::Removes(name)) => Ok((Some(Removal::Name(super::beneath::join(parent, name))), true)),
-        Some(Mark::Nameless) => Err(removes_nothing(&shown(path)).into()),
+        Some(Whiteout::Ignored) => Ok((None, true)),
+        Some(Whiteout::Opaque) => Ok((Some(Removal::Contents(parent.to_vec())), true)),
+        Some(Whiteout::Removes(name)) => {
+            Ok((Some(Removal::Name(super::confined_path::join_path(parent, name))), true))
+        }
+        Some(Whiteout::Invalid) => Err(invalid_whiteout(&printable(path)).into()),
     }
 }
 
-impl Upper<'_> {
-    /// Makes of an entry what it says. The reader stands before its contents.
+impl UpperLayer<'_> {
+    /// Creates the file of an entry. The reader is positioned at its contents.
     pub(super) fn put(
         &mut self,
-        header: &Header,
-        mut details: Details,
+        header: &EntryHeader,
+        mut details: EntryDetails,
         reader: &mut TarReader<'_>,
     ) -> Result<(), LayerError> {
         let path = path_of(header, &mut details);
@@ -62,220 +66,221 @@ impl Upper<'_> {
         if pass {
             return Ok(());
         }
-        let meta = Meta::of_entry(&path, header.mode, &mut details, &self.options, &mut self.tally)?;
+        let meta = FileMeta::from_entry(&path, header.mode, &mut details, &self.options, &mut self.counters)?;
         if path.is_empty() {
-            // The root is there already; only a folder can say something of it.
+            // The root exists already; only a directory entry can describe it.
             if header.kind == EntryKind::Directory {
                 self.describe_root(meta);
             }
             return Ok(());
         }
-        self.tally.entries += 1;
+        self.counters.entries += 1;
         match header.kind {
             EntryKind::HardLink => {
                 clean(&header.link)?;
                 self.hard_link(&path, &cleaned(&details.link))
             }
-            EntryKind::Directory => self.folder(&path, meta),
+            EntryKind::Directory => self.directory(&path, meta),
             EntryKind::Symlink => self.symlink(&path, &details.link, &meta),
             EntryKind::File => self.file(&path, &meta, |_, file| contents(reader, file)),
             EntryKind::Special => self.special(&path, &meta, &details, reader),
         }
     }
 
-    fn describe_root(&mut self, meta: Meta) {
-        if let Some(root) = self.folders.get_mut(b"".as_slice()) {
+    fn describe_root(&mut self, meta: FileMeta) {
+        if let Some(root) = self.directories.get_mut(b"".as_slice()) {
             root.meta = meta;
             self.root_is_described = true;
         }
     }
 
-    fn folder(&mut self, path: &[u8], meta: Meta) -> Result<(), LayerError> {
-        let (place, name) = self.place(path)?;
-        let real = at(&place, &name);
-        if let Some(known) = self.folders.get_mut(&real) {
+    fn directory(&mut self, path: &[u8], meta: FileMeta) -> Result<(), LayerError> {
+        let (dir, name) = self.target_dir(path)?;
+        let real = dir.entry_path(&name);
+        if let Some(known) = self.directories.get_mut(&real) {
             known.meta = meta;
         } else {
-            let mut replaces = self.left_out.remove(&real);
-            let make = || mkdirat(&place.handle, name.as_slice(), Mode::RWXU);
+            let mut replaces = self.skipped.remove(&real);
+            let make = || mkdirat(&dir.handle, name.as_slice(), Mode::RWXU);
             if make().is_err() {
                 replaces |= self.clear(&real)?;
-                make().map_err(|error| LayerError::at(path)(error.into()))?;
+                make().map_err(|error| LayerError::write(path)(error.into()))?;
             }
-            self.note_folder(&real, meta, replaces)?;
+            self.record_dir(&real, meta, replaces)?;
         }
-        self.keep(path, place);
+        self.keep(path, dir);
         Ok(())
     }
 
-    fn symlink(&mut self, path: &[u8], target: &[u8], meta: &Meta) -> Result<(), LayerError> {
+    fn symlink(&mut self, path: &[u8], target: &[u8], meta: &FileMeta) -> Result<(), LayerError> {
         check_text(target)?;
-        let (place, name) = self.place(path)?;
-        self.made(path, &place, &name, |name| symlinkat(target, &place.handle, name))?;
-        self.dress_unopened(path, &place, &name, meta, false)?;
-        self.keep(path, place);
+        let (dir, name) = self.target_dir(path)?;
+        self.create_entry(path, &dir, &name, |name| symlinkat(target, &dir.handle, name))?;
+        self.set_metadata(path, &dir, &name, meta, false)?;
+        self.keep(path, dir);
         Ok(())
     }
 
-    /// A new file, filled by `fill`.
+    /// Creates a file and fills it.
     pub(super) fn file(
         &mut self,
         path: &[u8],
-        meta: &Meta,
+        meta: &FileMeta,
         fill: impl FnOnce(&mut Self, &mut File) -> Result<u64, LayerError>,
     ) -> Result<(), LayerError> {
-        let (place, name) = self.place(path)?;
-        self.file_at(path, &place, &name, meta, fill)?;
-        self.keep(path, place);
+        let (dir, name) = self.target_dir(path)?;
+        self.file_at(path, &dir, &name, meta, fill)?;
+        self.keep(path, dir);
         Ok(())
     }
 
     fn file_at(
         &mut self,
         path: &[u8],
-        place: &Place,
+        dir: &TargetDir,
         name: &[u8],
-        meta: &Meta,
+        meta: &FileMeta,
         fill: impl FnOnce(&mut Self, &mut File) -> Result<u64, LayerError>,
     ) -> Result<(), LayerError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let create = |name: &[u8]| openat(&place.handle, name, flags, Mode::RUSR | Mode::WUSR);
-        let mut created = File::from(self.made(path, place, name, create)?);
-        self.tally.bytes += fill(self, &mut created).map_err(|error| match error {
-            LayerError::Write { source, .. } => LayerError::at(path)(source),
+        let create = |name: &[u8]| openat(&dir.handle, name, flags, Mode::RUSR | Mode::WUSR);
+        let mut created = File::from(self.create_entry(path, dir, name, create)?);
+        self.counters.bytes += fill(self, &mut created).map_err(|error| match error {
+            LayerError::Write { source, .. } => LayerError::write(path)(source),
             other => other,
         })?;
-        meta.apply(path, &created, &self.options, self.ours, &mut self.tally).map_err(LayerError::at(path))
+        meta.apply(path, &created, &self.options, self.current_user, &mut self.counters)
+            .map_err(LayerError::write(path))
     }
 
-    /// Makes something under a name, after what this layer has there already is gone.
-    fn made<T>(
+    /// Creates a file, after removing what this layer already has under that name.
+    fn create_entry<T>(
         &mut self,
         path: &[u8],
-        place: &Place,
+        dir: &TargetDir,
         name: &[u8],
         make: impl Fn(&[u8]) -> Result<T, Errno>,
     ) -> Result<T, LayerError> {
-        if !self.left_out.is_empty() {
-            self.left_out.remove(&at(place, name));
+        if !self.skipped.is_empty() {
+            self.skipped.remove(&dir.entry_path(&name));
         }
         let result = match make(name) {
             Err(Errno::EXIST) => {
-                self.clear(&at(place, name))?;
+                self.clear(&dir.entry_path(&name))?;
                 make(name)
             }
             other => other,
         };
-        result.map_err(|error| LayerError::at(path)(error.into()))
+        result.map_err(|error| LayerError::write(path)(error.into()))
     }
 
-    /// Owner, mode and times of what is not opened: links, pipes and devices.
-    fn dress_unopened(
+    /// Sets owner, mode and times of a file that is not opened: symlinks, FIFOs and devices.
+    fn set_metadata(
         &mut self,
         path: &[u8],
-        place: &Place,
+        dir: &TargetDir,
         name: &[u8],
-        meta: &Meta,
+        meta: &FileMeta,
         has_mode: bool,
     ) -> Result<(), LayerError> {
-        let wrong = |error: Errno| LayerError::at(path)(error.into());
-        if let Some((uid, gid)) = meta.owner(self.options.ownership, self.ours) {
-            let given = chownat(&place.handle, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW);
-            given.map_err(|error| LayerError::at(path)(meta.not_given(error)))?;
+        let io_error = |error: Errno| LayerError::write(path)(error.into());
+        if let Some((uid, gid)) = meta.owner(self.options.ownership, self.current_user) {
+            let given = chownat(&dir.handle, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW);
+            given.map_err(|error| LayerError::write(path)(meta.chown_error(error)))?;
         }
         if has_mode {
-            // It is no link, and nobody but us can put one there.
-            chmodat(&place.handle, name, Mode::from_raw_mode(meta.mode), AtFlags::empty()).map_err(wrong)?;
+            // It is not a symlink, and nobody else can replace it by one.
+            chmodat(&dir.handle, name, Mode::from_raw_mode(meta.mode), AtFlags::empty()).map_err(io_error)?;
         }
         for (attribute, _) in &meta.xattrs {
-            self.tally.left_out_attribute(path, attribute);
+            self.counters.skip_attribute(path, attribute);
         }
-        utimensat(&place.handle, name, &meta.times(), AtFlags::SYMLINK_NOFOLLOW).map_err(wrong)
+        utimensat(&dir.handle, name, &meta.times(), AtFlags::SYMLINK_NOFOLLOW).map_err(io_error)
     }
 
     fn special(
         &mut self,
         path: &[u8],
-        meta: &Meta,
-        details: &Details,
+        meta: &FileMeta,
+        details: &EntryDetails,
         reader: &mut TarReader<'_>,
     ) -> Result<(), LayerError> {
-        match details.letter {
-            b'0' | 0 | b'7' | b'S' => match &details.holes {
-                Some(holes) => {
-                    let most = self.options.limits.unpacked;
-                    self.file(path, meta, |_, file| sparse::fill(reader, file, holes, most))
+        match details.type_flag {
+            b'0' | 0 | b'7' | b'S' => match &details.sparse_map {
+                Some(map) => {
+                    let limit = self.options.limits.unpacked;
+                    self.file(path, meta, |_, file| sparse::fill(reader, file, map, limit))
                 }
-                // Records of holes that nobody can read: its bytes are the file, as Go's reader has it.
+                // Sparse records of an unknown version: the stored bytes are the file, as in Go's reader.
                 None => self.file(path, meta, |_, file| contents(reader, file)),
             },
             b'6' => self.node(path, FileType::Fifo, 0, meta),
             b'3' | b'4' => self.device(path, meta, details),
-            letter => {
-                self.tally.left_out_unknown(path, letter);
+            type_flag => {
+                self.counters.skip_unknown(path, type_flag);
                 Ok(())
             }
         }
     }
 
-    fn device(&mut self, path: &[u8], meta: &Meta, details: &Details) -> Result<(), LayerError> {
+    fn device(&mut self, path: &[u8], meta: &FileMeta, details: &EntryDetails) -> Result<(), LayerError> {
         let number = |number: u64| u32::try_from(number).ok();
         let numbers = number(details.device.0).zip(number(details.device.1));
-        let kind = if details.letter == b'3' { FileType::CharacterDevice } else { FileType::BlockDevice };
+        let kind = if details.type_flag == b'3' { FileType::CharacterDevice } else { FileType::BlockDevice };
         match numbers {
-            // Character device 0:0 is how overlayfs writes a removed name: it is none of an archive's.
+            // Character device 0:0 is an overlayfs whiteout, which an archive must not create.
             Some((major, minor)) if self.options.devices && (major, minor) != (0, 0) => {
                 self.node(path, kind, makedev(major, minor), meta)
             }
             _ => {
-                let (place, name) = self.place(path)?;
-                let real = at(&place, &name);
+                let (dir, name) = self.target_dir(path)?;
+                let real = dir.entry_path(&name);
                 self.clear(&real)?;
-                self.note_left_out(path, real)?;
-                self.keep(path, place);
+                self.record_skipped(path, real)?;
+                self.keep(path, dir);
                 Ok(())
             }
         }
     }
 
-    fn node(&mut self, path: &[u8], kind: FileType, device: u64, meta: &Meta) -> Result<(), LayerError> {
-        let (place, name) = self.place(path)?;
+    fn node(&mut self, path: &[u8], kind: FileType, device: u64, meta: &FileMeta) -> Result<(), LayerError> {
+        let (dir, name) = self.target_dir(path)?;
         let mode = Mode::RUSR | Mode::WUSR;
-        self.made(path, &place, &name, |name| mknodat(&place.handle, name, kind, mode, device))?;
-        self.dress_unopened(path, &place, &name, meta, true)?;
-        self.keep(path, place);
+        self.create_entry(path, &dir, &name, |name| mknodat(&dir.handle, name, kind, mode, device))?;
+        self.set_metadata(path, &dir, &name, meta, true)?;
+        self.keep(path, dir);
         Ok(())
     }
 
     fn hard_link(&mut self, path: &[u8], target: &[u8]) -> Result<(), LayerError> {
         let missing = || {
-            let (path, target) = (shown(path), shown(target));
-            LayerError::refused(format!("`{path}` is a hard link to `{target}`, which is not there"))
+            let (path, target) = (printable(path), printable(target));
+            LayerError::rejected(format!("`{path}` is a hard link to `{target}`, which does not exist"))
         };
-        let (folder, target_name) = split(target);
+        let (directory, target_name) = split_path(target);
         check_path(target)?;
-        let source = super::beneath::join(&self.real(target, folder)?, target_name);
-        if source.is_empty() || self.folders.contains_key(&source) {
+        let source = super::confined_path::join_path(&self.real_path(target, directory)?, target_name);
+        if source.is_empty() || self.directories.contains_key(&source) {
             return Err(missing());
         }
-        if self.left_out.contains(&source) {
-            let (place, name) = self.place(path)?;
-            let real = at(&place, &name);
+        if self.skipped.contains(&source) {
+            let (dir, name) = self.target_dir(path)?;
+            let real = dir.entry_path(&name);
             if real != source {
                 self.clear(&real)?;
-                self.note_left_out(path, real)?;
+                self.record_skipped(path, real)?;
             }
             return Ok(());
         }
         match self.own(&source)? {
-            Own::Entry(_) => {}
-            Own::HidesBelow => return Err(missing()),
-            Own::Nothing => self.copy_up(path, &source)?.then_some(()).ok_or_else(missing)?,
+            UpperEntry::Entry(_) => {}
+            UpperEntry::HidesLower => return Err(missing()),
+            UpperEntry::Nothing => self.copy_up(path, &source)?.then_some(()).ok_or_else(missing)?,
         }
         let link = {
-            let (folder, name) = split(path);
+            let (directory, name) = split_path(path);
             check_path(path)?;
-            super::beneath::join(&self.real(path, folder)?, name)
+            super::confined_path::join_path(&self.real_path(path, directory)?, name)
         };
         if link == source {
             return Ok(());
@@ -283,51 +288,52 @@ impl Upper<'_> {
         self.link(path, &source, &link)
     }
 
-    /// Gives a file of this layer a second name. It is put aside first, since making way for the new name may take
-    /// the old one.
+    /// Links a file of this layer to a second name. If one path contains the other, the file is moved aside first,
+    /// because removing what is at the new name would remove the source.
     fn link(&mut self, path: &[u8], source: &[u8], link: &[u8]) -> Result<(), LayerError> {
-        let wrong = |error: Errno| LayerError::at(path)(error.into());
+        let io_error = |error: Errno| LayerError::write(path)(error.into());
         let related =
             |one: &[u8], other: &[u8]| one.strip_prefix(other).is_some_and(|rest| rest.starts_with(b"/"));
-        let (folder, source_name) = split(source);
-        let folder = self.root.folder(folder).map_err(LayerError::at(path))?;
+        let (directory, source_name) = split_path(source);
+        let directory = self.root.dir(directory).map_err(LayerError::write(path))?;
         if related(source, link) || related(link, source) {
-            linkat(&folder, source_name, &self.spare, ASIDE, AtFlags::empty()).map_err(wrong)?;
-            let (place, name) = self.place(path)?;
-            self.clear(&at(&place, &name))?;
-            renameat(&self.spare, ASIDE, &place.handle, name.as_slice()).map_err(wrong)?;
+            linkat(&directory, source_name, &self.spare, ASIDE, AtFlags::empty()).map_err(io_error)?;
+            let (dir, name) = self.target_dir(path)?;
+            self.clear(&dir.entry_path(&name))?;
+            renameat(&self.spare, ASIDE, &dir.handle, name.as_slice()).map_err(io_error)?;
             return Ok(());
         }
-        let (place, name) = self.place(path)?;
-        let linked = self.made(path, &place, &name, |name| {
-            linkat(&folder, source_name, &place.handle, name, AtFlags::empty())
+        let (dir, name) = self.target_dir(path)?;
+        let linked = self.create_entry(path, &dir, &name, |name| {
+            linkat(&directory, source_name, &dir.handle, name, AtFlags::empty())
         });
         match linked {
-            // File systems count names in 16 bits; the next is a file of its own.
+            // File systems limit the number of links; create a copy instead.
             Err(LayerError::Write { source: error, .. })
                 if error.raw_os_error() == Some(Errno::MLINK.raw_os_error()) =>
             {
-                let stat = super::beneath::entry(&folder, source_name).map_err(LayerError::at(path))?;
-                let stat = stat.ok_or_else(|| wrong(Errno::NOENT))?;
-                self.copy(path, &folder, source_name, &stat, &place, &name)?;
+                let stat = super::confined_path::stat_entry(&directory, source_name)
+                    .map_err(LayerError::write(path))?;
+                let stat = stat.ok_or_else(|| io_error(Errno::NOENT))?;
+                self.copy(path, &directory, source_name, &stat, &dir, &name)?;
             }
             other => other?,
         }
-        self.keep(path, place);
+        self.keep(path, dir);
         Ok(())
     }
 
-    /// Brings a file of a lower layer into this one, under its own path; false if there is none.
+    /// Copies a file of a lower layer into this one, under the same path; false if there is none.
     fn copy_up(&mut self, path: &[u8], source: &[u8]) -> Result<bool, LayerError> {
-        let found = self.lower()?.find(source).map_err(LayerError::at(path))?;
-        let Some(found) = found.filter(|found| kind(&found.stat) != FileType::Directory) else {
+        let found = self.lower()?.find(source).map_err(LayerError::write(path))?;
+        let Some(found) = found.filter(|found| file_type(&found.stat) != FileType::Directory) else {
             return Ok(false);
         };
-        let (folder, name) = split(source);
-        self.make_folders(path, folder)?;
-        let handle = self.root.folder(folder).map_err(LayerError::at(path))?;
-        let place = Place { real: folder.to_vec(), handle };
-        self.copy(path, &found.folder, name, &found.stat, &place, name)?;
+        let (directory, name) = split_path(source);
+        self.create_dirs(path, directory)?;
+        let handle = self.root.dir(directory).map_err(LayerError::write(path))?;
+        let dir = TargetDir { real: directory.to_vec(), handle };
+        self.copy(path, &found.directory, name, &found.stat, &dir, name)?;
         Ok(true)
     }
 
@@ -337,50 +343,53 @@ impl Upper<'_> {
         from: impl AsFd,
         from_name: &[u8],
         stat: &rustix::fs::Stat,
-        place: &Place,
+        dir: &TargetDir,
         name: &[u8],
     ) -> Result<(), LayerError> {
         let from = from.as_fd();
         let ownership = self.options.ownership;
-        let plain = Meta::of_file(stat, None::<rustix::fd::BorrowedFd<'_>>, ownership);
-        let plain = plain.map_err(LayerError::at(path))?;
-        match kind(stat) {
+        let plain = FileMeta::from_file(stat, None::<rustix::fd::BorrowedFd<'_>>, ownership);
+        let plain = plain.map_err(LayerError::write(path))?;
+        match file_type(stat) {
             FileType::RegularFile => {
                 let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let opened = openat(from, from_name, flags, Mode::empty());
-                let mut file = File::from(opened.map_err(|error| LayerError::at(path)(error.into()))?);
-                let meta = Meta::of_file(stat, Some(&file), ownership).map_err(LayerError::at(path))?;
-                self.file_at(path, place, name, &meta, |_, to| {
-                    io::copy(&mut file, to).map_err(LayerError::at(path))
+                let mut file = File::from(opened.map_err(|error| LayerError::write(path)(error.into()))?);
+                let meta =
+                    FileMeta::from_file(stat, Some(&file), ownership).map_err(LayerError::write(path))?;
+                self.file_at(path, dir, name, &meta, |_, to| {
+                    io::copy(&mut file, to).map_err(LayerError::write(path))
                 })
             }
             FileType::Symlink => {
-                let target = leads_to(from, from_name).map_err(LayerError::at(path))?;
-                self.made(path, place, name, |name| symlinkat(target.as_slice(), &place.handle, name))?;
-                self.dress_unopened(path, place, name, &plain, false)
+                let target = link_target(from, from_name).map_err(LayerError::write(path))?;
+                self.create_entry(path, dir, name, |name| symlinkat(target.as_slice(), &dir.handle, name))?;
+                self.set_metadata(path, dir, name, &plain, false)
             }
             other => {
                 let mode = Mode::RUSR | Mode::WUSR;
-                self.made(path, place, name, |name| mknodat(&place.handle, name, other, mode, stat.st_rdev))?;
-                self.dress_unopened(path, place, name, &plain, true)
+                self.create_entry(path, dir, name, |name| {
+                    mknodat(&dir.handle, name, other, mode, stat.st_rdev)
+                })?;
+                self.set_metadata(path, dir, name, &plain, true)
             }
         }
     }
 
-    fn note_left_out(&mut self, path: &[u8], real: Vec<u8>) -> Result<(), LayerError> {
-        self.tally.left_out_device(path);
-        self.remember(real.len())?;
-        self.left_out.insert(real);
+    fn record_skipped(&mut self, path: &[u8], real: Vec<u8>) -> Result<(), LayerError> {
+        self.counters.skip_device(path);
+        self.count_path(real.len())?;
+        self.skipped.insert(real);
         Ok(())
     }
 
-    /// Whatever was put aside and not taken away again.
+    /// Removes a file that was moved aside and not used.
     pub(super) fn clear_aside(&self) {
         let _ = unlinkat(&self.spare, ASIDE, AtFlags::empty());
     }
 }
 
-/// The contents of an entry, as large as they come.
+/// Copies the contents of an entry to a file.
 fn contents(reader: &mut TarReader<'_>, file: &mut File) -> Result<u64, LayerError> {
     let mut written = 0;
     loop {
@@ -388,7 +397,7 @@ fn contents(reader: &mut TarReader<'_>, file: &mut File) -> Result<u64, LayerErr
         if chunk.is_empty() {
             return Ok(written);
         }
-        file.write_all(chunk).map_err(LayerError::at(b""))?;
+        file.write_all(chunk).map_err(LayerError::write(b""))?;
         written += chunk.len() as u64;
     }
 }

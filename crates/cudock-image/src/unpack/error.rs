@@ -4,56 +4,53 @@ use std::path::PathBuf;
 use crate::error::ImageError;
 use crate::layer::TarError;
 
-/// Why an image cannot be unpacked.
+/// An error while unpacking an image.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
-    /// The image is wrong, or did not come.
+    /// The image is invalid or cannot be fetched.
     #[error(transparent)]
     Image(#[from] ImageError),
     /// The store cannot be read or written.
     #[error("cannot {doing} {}", path.display())]
     Store {
-        /// What was tried.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// With what.
         path: PathBuf,
-        /// Why not.
         source: io::Error,
     },
     /// An entry of a layer cannot be written.
     #[error("layer {number} ({digest}): cannot write `{entry}`")]
     Entry {
-        /// Which layer, from 1 at the bottom.
+        /// The layer, counted from 1 at the bottom.
         number: usize,
         /// The start of its digest.
         digest: String,
-        /// The entry's path in the image.
+        /// The path of the entry.
         entry: String,
-        /// Why not.
         source: io::Error,
     },
-    /// What came out of a layer is not what the image's configuration promises.
-    #[error("layer {number} ({digest}) unpacks to {got}, and the image promises {wanted}")]
+    /// A layer does not match its diff id.
+    #[error("layer {number} ({digest}): digest mismatch: unpacks to {got}, expected {wanted}")]
     WrongContents {
-        /// Which layer, from 1 at the bottom.
+        /// The layer, counted from 1 at the bottom.
         number: usize,
         /// The start of its digest.
         digest: String,
-        /// What the configuration says.
+        /// The digest in the image's configuration.
         wanted: String,
-        /// What came out.
+        /// The computed digest.
         got: String,
     },
-    /// More layers than can be mounted over each other.
-    #[error("an image of {0} layers, and overlayfs takes {most}", most = super::MAX_LAYERS)]
+    /// The image has more layers than overlayfs supports.
+    #[error("image has {0} layers, overlayfs supports {max}", max = super::MAX_LAYERS)]
     TooManyLayers(usize),
-    /// A layer that was to be held has been removed.
-    #[error("{} is no layer of this store any more", .0.display())]
+    /// A layer has been removed from the store.
+    #[error("layer {} not found in the store", .0.display())]
     Gone(PathBuf),
 }
 
 impl UnpackError {
-    /// Whether something outside failed, rather than what was given being wrong.
+    /// Whether the environment failed, rather than the input being invalid.
     pub fn is_outside(&self) -> bool {
         match self {
             UnpackError::Image(error) => error.is_outside(),
@@ -62,21 +59,21 @@ impl UnpackError {
         }
     }
 
-    /// What to try next.
+    /// The next thing to try.
     pub fn hint(&self) -> Option<String> {
         match self {
             UnpackError::Image(error) => error.hint(),
             UnpackError::Store { source, .. } | UnpackError::Entry { source, .. } => match source.kind() {
-                io::ErrorKind::StorageFull => Some(
-                    "the disk is full: remove layers that no container uses, or choose another folder".into(),
-                ),
+                io::ErrorKind::StorageFull => {
+                    Some("the disk is full: remove unused layers, or choose another directory".into())
+                }
                 io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-                    Some("choose a folder that may be written".into())
+                    Some("choose a writable directory".into())
                 }
                 _ => None,
             },
             UnpackError::WrongContents { .. } => {
-                Some("the image is damaged or was tampered with: fetch or build it again".into())
+                Some("the image is damaged or was tampered with: download or build it again".into())
             }
             UnpackError::TooManyLayers(_) => Some("build the image with fewer layers, or squash it".into()),
             UnpackError::Gone(_) => Some("unpack the image again".into()),
@@ -89,29 +86,29 @@ impl UnpackError {
     }
 }
 
-/// Why one layer cannot be unpacked; its number is told where it is known.
+/// An error while unpacking one layer.
 #[derive(Debug)]
 pub(super) enum LayerError {
-    /// The archive is wrong.
+    /// The archive is invalid.
     Tar(TarError),
     /// An entry cannot be written.
     Write { entry: Vec<u8>, source: io::Error },
-    /// Its bytes are not those that were promised.
+    /// The contents do not match the diff id.
     WrongContents { got: String },
-    /// The store is at fault.
+    /// The store cannot be read or written.
     Store(UnpackError),
-    /// Another layer has failed, and this one is not needed any more.
+    /// Another layer failed.
     Stopped,
 }
 
 impl LayerError {
-    /// A refusal, in words.
-    pub(super) fn refused(message: impl Into<String>) -> Self {
+    /// Rejects an archive.
+    pub(super) fn rejected(message: impl Into<String>) -> Self {
         LayerError::Tar(TarError::Hostile(message.into()))
     }
 
-    /// What to say of a failure to write this entry.
-    pub(super) fn at(entry: &[u8]) -> impl FnOnce(io::Error) -> Self {
+    /// The error for a failure to write this entry.
+    pub(super) fn write(entry: &[u8]) -> impl FnOnce(io::Error) -> Self {
         let entry = entry.to_vec();
         move |source| LayerError::Write { entry, source }
     }
@@ -129,13 +126,16 @@ impl From<UnpackError> for LayerError {
     }
 }
 
-/// A name for people: no control characters, and not without end.
-pub(super) fn shown(name: &[u8]) -> String {
+/// A path for messages: shortened, and without control characters.
+pub(super) fn printable(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name);
-    let mut shown: String =
-        text.chars().take(120).map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect();
+    let mut printable: String = text
+        .chars()
+        .take(120)
+        .map(|character| if character.is_control() { '\u{fffd}' } else { character })
+        .collect();
     if text.chars().nth(120).is_some() {
-        shown.push('…');
+        printable.push('…');
     }
-    shown
+    printable
 }

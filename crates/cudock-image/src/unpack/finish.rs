@@ -1,90 +1,91 @@
-//! What is done to a layer when all its entries are there: what it hides, and what its folders are like.
+//! Finishes a layer after all its entries: whiteouts and directory metadata.
 
 use rustix::fs::{FileType, Mode, XattrFlags, fsetxattr, mknodat};
 use rustix::io::Errno;
 
-use super::beneath::split;
+use super::confined_path::split_path;
+use super::counters::UnpackCounters;
 use super::error::LayerError;
-use super::meta::Meta;
-use super::tally::Tally;
-use super::upper::{Own, Upper};
+use super::meta::FileMeta;
+use super::upper::{UpperEntry, UpperLayer};
 
-/// A layer that is complete.
-pub(super) struct Finished {
-    pub(super) tally: Tally,
-    pub(super) depends: bool,
+/// A complete layer.
+pub(super) struct FinishedLayer {
+    pub(super) counters: UnpackCounters,
+    pub(super) depends_on_lower: bool,
     pub(super) hides_all: bool,
-    /// What the archive says of the root.
-    pub(super) root: Option<Meta>,
+    /// Metadata of the root, if the archive has any.
+    pub(super) root: Option<FileMeta>,
 }
 
-impl Upper<'_> {
-    /// Hides what the layer removes, and gives folders what their entries say: last, since writing to a folder
-    /// changes its time, and its mode may forbid it.
-    pub(super) fn finish(mut self) -> Result<Finished, LayerError> {
+impl UpperLayer<'_> {
+    /// Writes whiteouts, then sets directory metadata. The latter comes last because writing to a directory changes its
+    /// time, and its mode may deny access.
+    pub(super) fn finish(mut self) -> Result<FinishedLayer, LayerError> {
         self.clear_aside();
-        let left_out = std::mem::take(&mut self.left_out);
-        if !self.removals.is_empty() || !left_out.is_empty() {
-            let (names, folders) = self.lower_at_end()?.hidden();
-            // A device that was not made still stands in the way of what lies below, and of all in there: first.
-            for device in left_out {
-                if self.lower()?.find(&device).map_err(LayerError::at(&device))?.is_some() {
+        let skipped = std::mem::take(&mut self.skipped);
+        if !self.removals.is_empty() || !skipped.is_empty() {
+            let (names, directories) = self.lower_at_end()?.hidden();
+            // A skipped device still hides what is below it, so it comes first.
+            for device in skipped {
+                if self.lower()?.find(&device).map_err(LayerError::write(&device))?.is_some() {
                     self.hide(&device)?;
                 }
             }
             for name in names {
                 self.hide(&name)?;
             }
-            for folder in folders {
-                self.hide_contents(&folder)?;
+            for directory in directories {
+                self.hide_contents(&directory)?;
             }
         }
-        let root = self.folders.get(b"".as_slice()).map(|root| root.meta.clone());
+        let root = self.directories.get(b"".as_slice()).map(|root| root.meta.clone());
         let root = root.filter(|_| self.root_is_described);
-        let (depends, hides_all) = (self.depends(), self.hides_all);
-        let folders = std::mem::take(&mut self.folders);
-        // Those further down first: a folder may not let us in any more.
-        for (path, folder) in folders.into_iter().rev() {
-            let handle = self.root.whole_folder(&path).map_err(LayerError::at(&path))?;
-            if folder.opaque && !path.is_empty() {
+        let (depends_on_lower, hides_all) = (self.depends_on_lower(), self.hides_all);
+        let directories = std::mem::take(&mut self.directories);
+        // Descendants first, because a directory may become inaccessible.
+        for (path, directory) in directories.into_iter().rev() {
+            let handle = self.root.readable_dir(&path).map_err(LayerError::write(&path))?;
+            if directory.opaque && !path.is_empty() {
                 let name = self.options.whiteouts.opaque();
                 let set = fsetxattr(&handle, name, b"y", XattrFlags::empty());
-                set.map_err(|error| LayerError::at(&path)(error.into()))?;
+                set.map_err(|error| LayerError::write(&path)(error.into()))?;
             }
-            let applied = folder.meta.apply(&path, &handle, &self.options, self.ours, &mut self.tally);
-            applied.map_err(LayerError::at(&path))?;
+            let applied =
+                directory.meta.apply(&path, &handle, &self.options, self.current_user, &mut self.counters);
+            applied.map_err(LayerError::write(&path))?;
         }
-        Ok(Finished { tally: self.tally, depends, hides_all, root })
+        Ok(FinishedLayer { counters: self.counters, depends_on_lower, hides_all, root })
     }
 
-    /// Hides a name of lower layers, unless something in this layer does already.
+    /// Hides a name of lower layers, unless this layer already does.
     fn hide(&mut self, path: &[u8]) -> Result<(), LayerError> {
-        if let Some(folder) = self.folders.get_mut(path) {
-            folder.opaque = true;
+        if let Some(directory) = self.directories.get_mut(path) {
+            directory.opaque = true;
             return Ok(());
         }
-        if !matches!(self.own(path)?, Own::Nothing) {
+        if !matches!(self.own(path)?, UpperEntry::Nothing) {
             return Ok(());
         }
-        let (folder, name) = split(path);
-        self.make_folders(path, folder)?;
-        let handle = self.root.folder(folder).map_err(LayerError::at(path))?;
+        let (directory, name) = split_path(path);
+        self.create_dirs(path, directory)?;
+        let handle = self.root.dir(directory).map_err(LayerError::write(path))?;
         match mknodat(&handle, name, FileType::CharacterDevice, Mode::empty(), 0) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(error) => Err(LayerError::at(path)(error.into())),
+            Err(error) => Err(LayerError::write(path)(error.into())),
         }
     }
 
-    /// Hides all that lower layers have in a folder.
+    /// Hides everything that lower layers have in a directory.
     fn hide_contents(&mut self, path: &[u8]) -> Result<(), LayerError> {
-        if !self.folders.contains_key(path) {
-            if !matches!(self.own(path)?, Own::Nothing) {
+        if !self.directories.contains_key(path) {
+            if !matches!(self.own(path)?, UpperEntry::Nothing) {
                 return Ok(());
             }
-            self.make_folders(path, path)?;
+            self.create_dirs(path, path)?;
         }
-        if let Some(folder) = self.folders.get_mut(path) {
-            folder.opaque = true;
+        if let Some(directory) = self.directories.get_mut(path) {
+            directory.opaque = true;
         }
         Ok(())
     }

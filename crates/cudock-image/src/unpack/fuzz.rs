@@ -1,4 +1,4 @@
-//! What the fuzzer calls.
+//! Fuzz entry point.
 
 use std::fs;
 use std::io;
@@ -9,58 +9,64 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::error::LayerError;
 use super::job::{find_removals, unpack};
-use super::lower::{Lower, Removal};
+use super::lower::{LowerLayers, Removal};
 use super::options::{Ownership, StoreOptions, WhiteoutForm};
-use super::stream::hashed;
-use super::upper::Upper;
-use crate::layer::Limits;
+use super::stream::read_hashed;
+use super::upper::UpperLayer;
+use crate::layer::LayerLimits;
 
-/// Unpacks bytes as three layers: all of them, and each half. Panics if anything appears where nothing belongs.
+/// Unpacks bytes as three layers: all of them, and each half.
 ///
 /// # Panics
-/// Where an archive got out of its folder.
+/// If a file appears outside of the directory of the layer.
 #[doc(hidden)]
 pub fn fuzz(bytes: &[u8]) {
     let Ok(scratch) = tempfile::tempdir() else { return };
-    let limits = Limits { entries: 2_000, unpacked: 4 << 20, ratio: 400 };
-    let options =
-        StoreOptions { whiteouts: WhiteoutForm::User, ownership: Ownership::Ours, devices: false, limits };
+    let limits = LayerLimits { entries: 2_000, unpacked: 4 << 20, ratio: 400 };
+    let options = StoreOptions {
+        whiteouts: WhiteoutForm::User,
+        ownership: Ownership::CurrentUser,
+        devices: false,
+        limits,
+    };
     let (lower, upper) = bytes.split_at(bytes.len() / 2);
     let mut below: Vec<std::path::PathBuf> = Vec::new();
     for (number, layer) in [bytes, lower, upper].into_iter().enumerate() {
-        let folder = scratch.path().join(number.to_string());
-        if one(layer, &folder, &below, options).is_ok() {
-            below.insert(0, folder.join("fs"));
+        let directory = scratch.path().join(number.to_string());
+        if one(layer, &directory, &below, options).is_ok() {
+            below.insert(0, directory.join("fs"));
         }
         let entries = |path: &Path| fs::read_dir(path).map_or(0, Iterator::count);
-        assert!(entries(scratch.path()) == number + 1 && entries(&folder) == 2, "something got out");
+        assert!(entries(scratch.path()) == number + 1 && entries(&directory) == 2, "a file escaped");
     }
 }
 
 fn one(
     bytes: &[u8],
-    folder: &Path,
+    directory: &Path,
     below: &[std::path::PathBuf],
     options: StoreOptions,
 ) -> Result<(), LayerError> {
-    let wrong = LayerError::at(b"");
-    let made = fs::create_dir_all(folder.join("fs")).and_then(|()| fs::create_dir(folder.join("spare")));
-    let spare = made.and_then(|()| {
+    let io_error = LayerError::write(b"");
+    let created =
+        fs::create_dir_all(directory.join("fs")).and_then(|()| fs::create_dir(directory.join("spare")));
+    let spare = created.and_then(|()| {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        openat(CWD, folder.join("spare"), flags, Mode::empty()).map_err(io::Error::from)
+        openat(CWD, directory.join("spare"), flags, Mode::empty()).map_err(io::Error::from)
     });
-    let spare = spare.map_err(wrong)?;
+    let spare = spare.map_err(io_error)?;
     let mut lower = |removals: Option<&[Removal]>| {
-        let mut lower = Lower::open(below.iter().map(std::path::PathBuf::as_path), options)
-            .map_err(LayerError::at(b""))?;
+        let mut lower = LowerLayers::open(below.iter().map(std::path::PathBuf::as_path), options)
+            .map_err(LayerError::write(b""))?;
         let found = match removals {
             Some(removals) => removals.to_vec(),
             None => find_removals(bytes, options.limits)?,
         };
-        lower.remove(&found).map_err(LayerError::at(b""))?;
+        lower.remove(&found).map_err(LayerError::write(b""))?;
         Ok(lower)
     };
-    let upper = Upper::new(&folder.join("fs"), spare, options, &mut lower).map_err(LayerError::at(b""))?;
-    let read = |input: crate::layer::Input<'_>| unpack(input, upper, options.limits, &|| Ok(()));
-    hashed(bytes, options.limits, &AtomicU64::new(0), read).map(|_| ())
+    let upper =
+        UpperLayer::new(&directory.join("fs"), spare, options, &mut lower).map_err(LayerError::write(b""))?;
+    let read = |input: crate::layer::LayerInput<'_>| unpack(input, upper, options.limits, &|| Ok(()));
+    read_hashed(bytes, options.limits, &AtomicU64::new(0), read).map(|_| ())
 }

@@ -1,4 +1,4 @@
-//! What lies below a layer: the layers that are unpacked already, seen as one, less what the new layer removes.
+//! The merged view of the layers below the one being unpacked, minus what it removes.
 
 use std::collections::HashSet;
 use std::io;
@@ -8,58 +8,60 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fgetxattr, openat};
 use rustix::io::Errno;
 
-use super::beneath::{Beneath, above, entry, is_whiteout, join, kind, leads_to, split};
-use super::meta::Meta;
+use super::confined_path::{
+    ConfinedRoot, ancestors, file_type, is_whiteout, join_path, link_target, split_path, stat_entry,
+};
+use super::meta::FileMeta;
 use super::options::StoreOptions;
 
-/// Links that lead to links, as many as Linux follows.
+/// The number of symlinks that Linux follows in one path.
 const MAX_LINKS: usize = 40;
-/// Where a link may lead, in bytes.
+/// The longest symlink target.
 const MAX_TARGET: usize = 4096;
 
-/// What a layer takes away from those below.
+/// A removal from the layers below.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Removal {
-    /// What has this name.
+    /// Removes this name.
     Name(Vec<u8>),
-    /// All that is in this folder.
+    /// Removes everything in this directory.
     Contents(Vec<u8>),
 }
 
-/// What a path is.
+/// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PathKind {
     Nothing,
-    Folder,
+    Directory,
     Link(Vec<u8>),
     Other,
 }
 
 /// The merged view of lower layers.
-pub(super) struct Lower {
+pub(super) struct LowerLayers {
     /// The uppermost first.
-    layers: Vec<Beneath>,
+    layers: Vec<ConfinedRoot>,
     options: StoreOptions,
     removed: HashSet<Vec<u8>>,
     emptied: HashSet<Vec<u8>>,
 }
 
-impl Lower {
-    /// The layers in these folders, the uppermost first.
+impl LowerLayers {
+    /// Opens layers, the uppermost first.
     pub(super) fn open<'p>(
         layers: impl Iterator<Item = &'p Path>,
         options: StoreOptions,
     ) -> io::Result<Self> {
-        let layers = layers.map(Beneath::open).collect::<io::Result<_>>()?;
+        let layers = layers.map(ConfinedRoot::open).collect::<io::Result<_>>()?;
         Ok(Self { layers, options, removed: HashSet::new(), emptied: HashSet::new() })
     }
 
-    /// Takes away what the new layer removes, one after the other: a removed link leads nowhere for those after it.
+    /// Applies removals in order: a removed symlink leads nowhere for those that follow.
     pub(super) fn remove(&mut self, removals: &[Removal]) -> io::Result<()> {
         for removal in removals {
             match removal {
                 Removal::Name(path) => {
-                    let real = real(path, false, |path| self.kind(path))?;
+                    let real = real_path(path, false, |path| self.kind(path))?;
                     if let Some(real) = real.filter(|real| !real.is_empty())
                         && self.find(&real)?.is_some()
                     {
@@ -72,9 +74,9 @@ impl Lower {
                     self.emptied.clear();
                 }
                 Removal::Contents(path) => {
-                    let real = real(path, true, |path| self.kind(path))?;
+                    let real = real_path(path, true, |path| self.kind(path))?;
                     if let Some(real) = real.filter(|real| !real.is_empty())
-                        && self.kind(&real)? == Kind::Folder
+                        && self.kind(&real)? == PathKind::Directory
                     {
                         self.emptied.insert(real);
                     }
@@ -84,79 +86,82 @@ impl Lower {
         Ok(())
     }
 
-    /// What has to be hidden for it, in no order: nothing that lies below something hidden as well.
+    /// The names and directories to hide, in no particular order, without those inside of others.
     pub(super) fn hidden(&mut self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let covered = |path: &[u8]| {
-            above(path).any(|folder| self.removed.contains(folder) || self.emptied.contains(folder))
+            ancestors(path)
+                .any(|directory| self.removed.contains(directory) || self.emptied.contains(directory))
         };
         let names = self.removed.iter().filter(|path| !covered(path)).cloned().collect();
         let is_removed = |path: &[u8]| covered(path) || self.removed.contains(path);
-        let folders = self.emptied.iter().filter(|path| !is_removed(path)).cloned().collect();
-        (names, folders)
+        let directories = self.emptied.iter().filter(|path| !is_removed(path)).cloned().collect();
+        (names, directories)
     }
 
-    /// What is at a path that has no links on its way.
-    pub(super) fn kind(&self, path: &[u8]) -> io::Result<Kind> {
-        let Some(found) = self.find(path)? else { return Ok(Kind::Nothing) };
-        Ok(match kind(&found.stat) {
-            FileType::Directory => Kind::Folder,
-            FileType::Symlink => Kind::Link(leads_to(&found.folder, split(path).1)?),
-            _ => Kind::Other,
+    /// What is at a path without symlinks.
+    pub(super) fn kind(&self, path: &[u8]) -> io::Result<PathKind> {
+        let Some(found) = self.find(path)? else { return Ok(PathKind::Nothing) };
+        Ok(match file_type(&found.stat) {
+            FileType::Directory => PathKind::Directory,
+            FileType::Symlink => PathKind::Link(link_target(&found.directory, split_path(path).1)?),
+            _ => PathKind::Other,
         })
     }
 
-    /// Owner, mode, attributes and time of a folder.
-    pub(super) fn folder_meta(&self, path: &[u8]) -> io::Result<Option<Meta>> {
-        let Some(found) = self.find(path)?.filter(|found| kind(&found.stat) == FileType::Directory) else {
+    /// Metadata of a directory.
+    pub(super) fn dir_meta(&self, path: &[u8]) -> io::Result<Option<FileMeta>> {
+        let Some(found) = self.find(path)?.filter(|found| file_type(&found.stat) == FileType::Directory)
+        else {
             return Ok(None);
         };
-        let folder = open_folder(&found.folder, split(path).1)?;
-        Meta::of_file(&found.stat, Some(&folder), self.options.ownership).map(Some)
+        let directory = open_dir(&found.directory, split_path(path).1)?;
+        FileMeta::from_file(&found.stat, Some(&directory), self.options.ownership).map(Some)
     }
 
-    /// What is at a path, and the folder of the layer that has it.
-    pub(super) fn find(&self, path: &[u8]) -> io::Result<Option<Found>> {
+    /// Finds a path in the uppermost layer that has it.
+    pub(super) fn find(&self, path: &[u8]) -> io::Result<Option<LowerEntry>> {
         let gone = self.removed.contains(path)
-            || above(path).any(|folder| self.removed.contains(folder) || self.emptied.contains(folder));
+            || ancestors(path)
+                .any(|directory| self.removed.contains(directory) || self.emptied.contains(directory));
         if gone || path.is_empty() {
             return Ok(None);
         }
         for layer in &self.layers {
             match self.find_in(layer, path)? {
-                Seen::Here(found) => return Ok(Some(found)),
-                Seen::Hidden => return Ok(None),
-                Seen::Nothing => {}
+                LayerLookup::Found(found) => return Ok(Some(found)),
+                LayerLookup::Hidden => return Ok(None),
+                LayerLookup::Nothing => {}
             }
         }
         Ok(None)
     }
 
-    fn find_in(&self, layer: &Beneath, path: &[u8]) -> io::Result<Seen> {
-        let mut folder = layer.folder(b"")?;
-        let mut missing = Seen::Nothing;
+    fn find_in(&self, layer: &ConfinedRoot, path: &[u8]) -> io::Result<LayerLookup> {
+        let mut directory = layer.dir(b"")?;
+        let mut missing = LayerLookup::Nothing;
         let mut parts = path.split(|byte| *byte == b'/').peekable();
         while let Some(part) = parts.next() {
-            let Some(stat) = entry(&folder, part)? else { return Ok(missing) };
+            let Some(stat) = stat_entry(&directory, part)? else { return Ok(missing) };
             if is_whiteout(&stat) {
-                return Ok(Seen::Hidden);
+                return Ok(LayerLookup::Hidden);
             }
             if parts.peek().is_none() {
-                return Ok(Seen::Here(Found { stat, folder }));
+                return Ok(LayerLookup::Found(LowerEntry { stat, directory }));
             }
-            if kind(&stat) != FileType::Directory {
-                return Ok(Seen::Hidden);
+            if file_type(&stat) != FileType::Directory {
+                return Ok(LayerLookup::Hidden);
             }
-            folder = open_folder(&folder, part)?;
-            if self.is_opaque(&folder)? {
-                missing = Seen::Hidden;
+            directory = open_dir(&directory, part)?;
+            if self.is_opaque(&directory)? {
+                missing = LayerLookup::Hidden;
             }
         }
         Ok(missing)
     }
 
-    fn is_opaque(&self, folder: &OwnedFd) -> io::Result<bool> {
+    fn is_opaque(&self, directory: &OwnedFd) -> io::Result<bool> {
         let mut value = [0; 8];
-        match fgetxattr(folder, self.options.whiteouts.opaque(), &mut value) {
+        match fgetxattr(directory, self.options.whiteouts.opaque(), &mut value) {
             Ok(length) => Ok(value.get(..length) == Some(b"y")),
             Err(Errno::NODATA | Errno::NOTSUP | Errno::RANGE) => Ok(false),
             Err(error) => Err(error.into()),
@@ -164,49 +169,49 @@ impl Lower {
     }
 }
 
-/// Something in a lower layer.
-pub(super) struct Found {
+/// An entry of a lower layer.
+pub(super) struct LowerEntry {
     pub(super) stat: Stat,
-    /// The folder it lies in.
-    pub(super) folder: OwnedFd,
+    /// The directory that contains it.
+    pub(super) directory: OwnedFd,
 }
 
-enum Seen {
-    Here(Found),
-    /// This layer hides what those below it have there.
+enum LayerLookup {
+    Found(LowerEntry),
+    /// Hidden by this layer, even if layers below have it.
     Hidden,
     Nothing,
 }
 
-fn open_folder(folder: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
+fn open_dir(directory: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(openat(folder, name, flags, Mode::empty())?)
+    Ok(openat(directory, name, flags, Mode::empty())?)
 }
 
-/// Where a path leads, whether or not something is there; none for links in a circle. Links stay inside, as in
-/// [`Tree`](crate::Tree), which goes by the same rules.
-pub(super) fn real<E>(
+/// Resolves a path, whether or not it exists; none for a symlink loop. Symlinks stay inside the root, by the same rules
+/// as in [`Tree`](crate::Tree).
+pub(super) fn real_path<E>(
     path: &[u8],
     follow_last: bool,
-    mut kind: impl FnMut(&[u8]) -> Result<Kind, E>,
+    mut kind: impl FnMut(&[u8]) -> Result<PathKind, E>,
 ) -> Result<Option<Vec<u8>>, E> {
     let mut links = 0;
     let mut real = Vec::with_capacity(path.len());
-    // What is still to walk, the next part last.
+    // The remaining components, the next one last.
     let mut parts: Vec<Vec<u8>> = path.rsplit(|byte| *byte == b'/').map(<[u8]>::to_vec).collect();
     while let Some(part) = parts.pop() {
         match part.as_slice() {
             b"" | b"." => continue,
             b".." => {
-                real.truncate(split(&real).0.len());
+                real.truncate(split_path(&real).0.len());
                 continue;
             }
-            name => real = join(&real, name),
+            name => real = join_path(&real, name),
         }
         if parts.is_empty() && !follow_last {
             break;
         }
-        if let Kind::Link(target) = kind(&real)? {
+        if let PathKind::Link(target) = kind(&real)? {
             links += 1;
             if links > MAX_LINKS || target.len() > MAX_TARGET {
                 return Ok(None);
@@ -214,7 +219,7 @@ pub(super) fn real<E>(
             if target.starts_with(b"/") {
                 real.clear();
             } else {
-                real.truncate(split(&real).0.len());
+                real.truncate(split_path(&real).0.len());
             }
             parts.extend(target.rsplit(|byte| *byte == b'/').map(<[u8]>::to_vec));
         }

@@ -1,4 +1,4 @@
-//! Whose a file is, who may use it, how old it is: from an archive, or from a file of a lower layer.
+//! File metadata: owner, mode, time and extended attributes, from an archive or a lower layer.
 
 use std::io;
 
@@ -10,18 +10,18 @@ use rustix::fs::{
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::counters::UnpackCounters;
 use super::error::LayerError;
 use super::options::{Ownership, StoreOptions};
-use super::tally::Tally;
-use crate::layer::{Details, Time};
+use crate::layer::{EntryDetails, Time};
 
-/// Linux takes no name of an attribute that is longer, and no value.
+/// Limits of Linux for extended attributes.
 const MAX_XATTR_NAME: usize = 255;
 const MAX_XATTR: usize = 64 << 10;
 
-/// What is kept of a file beside its contents.
+/// Metadata of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Meta {
+pub(super) struct FileMeta {
     pub(super) mode: u32,
     pub(super) uid: u32,
     pub(super) gid: u32,
@@ -30,82 +30,83 @@ pub(super) struct Meta {
     pub(super) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-impl Meta {
-    /// What a folder has that no entry describes.
-    pub(super) fn of_unnamed_folder() -> Self {
+impl FileMeta {
+    /// The metadata of a directory without an entry.
+    pub(super) fn default_dir() -> Self {
         Self { mode: 0o755, ..Self::default() }
     }
 
-    /// What an entry says; attributes that are not kept are counted.
-    pub(super) fn of_entry(
+    /// Metadata of an entry. Dropped attributes are counted.
+    pub(super) fn from_entry(
         path: &[u8],
         mode: u32,
-        details: &mut Details,
+        details: &mut EntryDetails,
         options: &StoreOptions,
-        tally: &mut Tally,
+        counters: &mut UnpackCounters,
     ) -> Result<Self, LayerError> {
-        // All ones means `leave it as it is` to the kernel.
+        // The kernel takes -1 for `unchanged`.
         let owner = |id: u64| u32::try_from(id).ok().filter(|id| *id != u32::MAX);
         let (Some(uid), Some(gid)) = (owner(details.uid), owner(details.gid)) else {
             let (uid, gid) = (details.uid, details.gid);
-            let shown = super::error::shown(path);
-            return Err(LayerError::refused(format!(
-                "`{shown}` belongs to {uid}:{gid}, which nobody can be"
-            )));
+            let printable = super::error::printable(path);
+            return Err(LayerError::rejected(format!("`{printable}` has an invalid owner {uid}:{gid}")));
         };
         let mut xattrs = std::mem::take(&mut details.xattrs);
         xattrs.retain(|(name, value)| {
-            let keeps = keeps(name, options.ownership) && value.len() <= MAX_XATTR;
-            if !keeps {
-                tally.left_out_attribute(path, name);
+            let is_kept = is_kept(name, options.ownership) && value.len() <= MAX_XATTR;
+            if !is_kept {
+                counters.skip_attribute(path, name);
             }
-            keeps
+            is_kept
         });
         Ok(Self { mode: mode & 0o7777, uid, gid, mtime: details.mtime, xattrs })
     }
 
-    /// What a file of a lower layer has.
-    pub(super) fn of_file(stat: &Stat, file: Option<impl AsFd>, ownership: Ownership) -> io::Result<Self> {
+    /// Metadata of a file in a lower layer.
+    pub(super) fn from_file(stat: &Stat, file: Option<impl AsFd>, ownership: Ownership) -> io::Result<Self> {
         let nanos = u32::try_from(stat.st_mtime_nsec).unwrap_or(0);
         let mtime = Time { seconds: stat.st_mtime, nanos };
         let xattrs = file.map_or(Ok(Vec::new()), |file| attributes(file, ownership))?;
         Ok(Self { mode: stat.st_mode & 0o7777, uid: stat.st_uid, gid: stat.st_gid, mtime, xattrs })
     }
 
-    /// Both times, as calls take them. The time of the last access is that of the last change.
+    /// Access and modification time, which are the same.
     pub(super) fn times(&self) -> Timestamps {
         let time = Timespec { tv_sec: self.mtime.seconds, tv_nsec: self.mtime.nanos.into() };
         Timestamps { last_access: time, last_modification: time }
     }
 
-    /// The owner to give a file to, where that changes anything.
-    pub(super) fn owner(&self, ownership: Ownership, ours: (u32, u32)) -> Option<(Option<Uid>, Option<Gid>)> {
-        let theirs = ownership == Ownership::Keep && (self.uid, self.gid) != ours;
+    /// The owner to set, if it differs from ours.
+    pub(super) fn owner(
+        &self,
+        ownership: Ownership,
+        current_user: (u32, u32),
+    ) -> Option<(Option<Uid>, Option<Gid>)> {
+        let theirs = ownership == Ownership::Keep && (self.uid, self.gid) != current_user;
         theirs.then(|| (Some(Uid::from_raw(self.uid)), Some(Gid::from_raw(self.gid))))
     }
 
-    /// Gives a file or folder its owner, mode, attributes and times, in the order in which none undoes another:
-    /// a new owner takes privileges away, and all of it changes times.
+    /// Sets owner, mode, attributes and times, in this order: chown clears privileges, and every change affects the
+    /// times.
     pub(super) fn apply(
         &self,
         path: &[u8],
         file: impl AsFd,
         options: &StoreOptions,
-        ours: (u32, u32),
-        tally: &mut Tally,
+        current_user: (u32, u32),
+        counters: &mut UnpackCounters,
     ) -> io::Result<()> {
         let file = file.as_fd();
-        if let Some((uid, gid)) = self.owner(options.ownership, ours) {
-            fchown(file, uid, gid).map_err(|error| self.not_given(error))?;
+        if let Some((uid, gid)) = self.owner(options.ownership, current_user) {
+            fchown(file, uid, gid).map_err(|error| self.chown_error(error))?;
         }
         fchmod(file, Mode::from_raw_mode(self.mode))?;
         for (name, value) in &self.xattrs {
             match fsetxattr(file, name.as_slice(), value, XattrFlags::empty()) {
                 Ok(()) => {}
-                // Not every file system has attributes, and not everyone may set each; a file without is better
-                // than none, as engines have it.
+                // Not every file system supports attributes, and some need privileges. Engines ignore these errors, too.
                 Err(Errno::NOTSUP | Errno::PERM | Errno::TOOBIG | Errno::NOSPC | Errno::INVAL) => {
-                    tally.left_out_attribute(path, name);
+                    counters.skip_attribute(path, name);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -114,7 +115,7 @@ impl Meta {
         Ok(())
     }
 
-    pub(super) fn not_given(&self, error: Errno) -> io::Error {
+    pub(super) fn chown_error(&self, error: Errno) -> io::Error {
         if error == Errno::INVAL {
             let message = format!("owner {}:{} is not mapped into this user namespace", self.uid, self.gid);
             return io::Error::new(io::ErrorKind::InvalidInput, message);
@@ -123,9 +124,9 @@ impl Meta {
     }
 }
 
-/// Attributes that a file may bring along. Never those that overlayfs reads: an archive that set them could uncover
-/// what other layers hide, or lead to files of others. Labels of security modules are the host's business.
-fn keeps(name: &[u8], ownership: Ownership) -> bool {
+/// Whether a file may have this attribute. Attributes of overlayfs are rejected, because they could expose files that
+/// other layers hide or redirect to other files. Labels of security modules belong to the host.
+fn is_kept(name: &[u8], ownership: Ownership) -> bool {
     if name.len() > MAX_XATTR_NAME || name.contains(&0) {
         return false;
     }
@@ -145,7 +146,7 @@ fn attributes(file: impl AsFd, ownership: Ownership) -> io::Result<Vec<(Vec<u8>,
     };
     names.truncate(length);
     let mut kept = Vec::new();
-    for name in names.split(|byte| *byte == 0).filter(|name| keeps(name, ownership)) {
+    for name in names.split(|byte| *byte == 0).filter(|name| is_kept(name, ownership)) {
         let mut value = vec![0; MAX_XATTR];
         let length = fgetxattr(file, name, value.as_mut_slice())?;
         value.truncate(length);
@@ -159,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_that_overlayfs_reads_are_never_taken_from_an_archive() {
+    fn overlayfs_attributes_in_an_archive_are_ignored() {
         for name in [
             "trusted.overlay.opaque",
             "trusted.overlay.redirect",
@@ -173,10 +174,13 @@ mod tests {
             "user.a\0b",
             "",
         ] {
-            assert!(!keeps(name.as_bytes(), Ownership::Keep), "{name:?}");
+            assert!(!is_kept(name.as_bytes(), Ownership::Keep), "{name:?}");
         }
-        assert!(keeps(b"user.mime_type", Ownership::Ours) && keeps(b"user.overlayx", Ownership::Ours));
-        assert!(keeps(b"security.capability", Ownership::Keep));
-        assert!(!keeps(b"security.capability", Ownership::Ours));
+        assert!(
+            is_kept(b"user.mime_type", Ownership::CurrentUser)
+                && is_kept(b"user.overlayx", Ownership::CurrentUser)
+        );
+        assert!(is_kept(b"security.capability", Ownership::Keep));
+        assert!(!is_kept(b"security.capability", Ownership::CurrentUser));
     }
 }

@@ -1,29 +1,29 @@
-//! Images unpacked for overlayfs: each layer once, in a folder of its own, shared by all images that have it.
+//! Unpacks images for overlayfs: each layer once, into its own directory, shared by all images that contain it.
 //!
-//! A container's root is the layers of its image laid over each other by the kernel. So nothing is merged here: a
-//! layer's files go into a folder as they are, what it removes becomes overlayfs's marks, and mounting is left to
-//! whoever starts the container. What comes out is what [`Image::walk`](crate::Image::walk) says, layer by layer.
+//! The kernel merges the layers when a container's root is mounted, so nothing is merged here: a layer's files go into a
+//! directory, its whiteouts become overlayfs whiteouts, and the caller mounts them. The result equals what
+//! [`Image::walk`](crate::Image::walk) shows, layer by layer.
 //!
-//! Archives are not trusted. No name in one leads out of its folder, by whatever links; what is read is held against
-//! the digest that the image's configuration promises, and a layer is seen by others only when it is whole.
+//! Archives are untrusted. No path or symlink leads out of the layer's directory, contents are verified against the diff
+//! ids of the image's configuration, and a layer becomes visible to others only once it is complete.
 
-mod beneath;
-mod board;
+mod confined_path;
+mod counters;
 mod entries;
 mod error;
 mod finish;
 mod fuzz;
 mod job;
+mod layer_dir;
 mod lower;
 mod meta;
 mod options;
 mod prune;
 mod record;
 mod remove;
-mod shelf;
+mod scheduler;
 mod sparse;
 mod stream;
-mod tally;
 mod unpacked;
 mod upper;
 
@@ -42,66 +42,66 @@ pub use prune::Pruned;
 pub use unpacked::{Hold, RootMeta, Unpacked};
 
 use crate::open::Image;
-use board::Board;
-use job::{Job, find};
-use shelf::{Held, Shelf};
-use stream::{digits_of, hashed};
+use job::{LayerJob, find};
+use layer_dir::{LayerDir, LockedLayer};
+use scheduler::Scheduler;
+use stream::{read_hashed, sha256_hex};
 
-/// As many layers as overlayfs takes.
+/// The number of layers that overlayfs supports.
 pub(crate) const MAX_LAYERS: usize = 500;
 
-/// A folder of unpacked layers that any number of processes may share.
+/// A directory of unpacked layers, shared by any number of processes.
 #[derive(Debug, Clone)]
-pub struct Store {
-    folder: PathBuf,
-    shelf: Shelf,
+pub struct LayerStore {
+    directory: PathBuf,
+    layer_dir: LayerDir,
     options: StoreOptions,
 }
 
-impl Store {
-    /// Opens a store as fits this process, making its folders where they are missing.
-    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, UnpackError> {
-        Self::open_with(folder, StoreOptions::of_process())
+impl LayerStore {
+    /// Opens a store with the options for this process, and creates its directories if necessary.
+    pub fn open(directory: impl Into<PathBuf>) -> Result<Self, UnpackError> {
+        Self::open_with(directory, StoreOptions::for_process())
     }
 
-    /// The same with other options. Layers that were unpacked with others are not used.
-    pub fn open_with(folder: impl Into<PathBuf>, options: StoreOptions) -> Result<Self, UnpackError> {
-        let folder = folder.into();
-        let shelf = Shelf::open(&folder, &options.flavour())?;
-        Ok(Self { folder, shelf, options })
+    /// Opens a store with the given options. Layers unpacked with other options are not used.
+    pub fn open_with(directory: impl Into<PathBuf>, options: StoreOptions) -> Result<Self, UnpackError> {
+        let directory = directory.into();
+        let layer_dir = LayerDir::open(&directory, &options.flavor())?;
+        Ok(Self { directory, layer_dir, options })
     }
 
-    /// Where the store lies.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    /// The directory of the store.
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
-    /// How it keeps layers.
+    /// The options of the store.
     pub fn options(&self) -> &StoreOptions {
         &self.options
     }
 
-    /// Unpacks the layers of an image that are not there yet, and holds all of them.
+    /// Unpacks the missing layers of an image, and locks all of them.
     ///
-    /// Layers are fetched, decoded and written at the same time, as many as there are cores. Where another process is
-    /// unpacking one of them, it is waited for. `progress` hears of each layer by its diff id, in bytes as stored.
+    /// Layers are fetched, decoded and written in parallel. A layer that another process is unpacking is waited for.
+    /// `progress` receives events by diff id, in compressed bytes.
     pub fn unpack(&self, image: &Image, progress: &dyn Progress) -> Result<Unpacked, UnpackError> {
         if image.layers.len() > MAX_LAYERS {
             return Err(UnpackError::TooManyLayers(image.layers.len()));
         }
         let diffs = self.diff_ids(image)?;
-        let chained = chained_names(&diffs);
+        let chain_name = chain_names(&diffs);
         let mut found = Vec::with_capacity(diffs.len());
-        for (diff, chained) in diffs.iter().zip(&chained) {
-            found.push(find(&self.shelf, diff, chained)?.map(Arc::new));
+        for (diff, chain_name) in diffs.iter().zip(&chain_name) {
+            found.push(find(&self.layer_dir, diff, chain_name)?.map(Arc::new));
         }
         let layers = if found.iter().all(Option::is_some) {
             found.into_iter().flatten().collect()
         } else {
-            self.shelf.sweep()?;
-            self.unpack_missing(image, progress, &diffs, &chained, found)?
+            self.layer_dir.sweep()?;
+            self.unpack_missing(image, progress, &diffs, &chain_name, found)?
         };
-        Ok(Unpacked::new(&self.folder, &self.shelf, &layers, image.config.clone()))
+        Ok(Unpacked::new(&self.directory, &self.layer_dir, &layers, image.config.clone()))
     }
 
     fn unpack_missing(
@@ -109,37 +109,39 @@ impl Store {
         image: &Image,
         progress: &dyn Progress,
         diffs: &[Digest],
-        chained: &[String],
-        found: Vec<Option<Arc<Held>>>,
-    ) -> Result<Vec<Arc<Held>>, UnpackError> {
+        chain_name: &[String],
+        found: Vec<Option<Arc<LockedLayer>>>,
+    ) -> Result<Vec<Arc<LockedLayer>>, UnpackError> {
         let missing: Vec<usize> =
             found.iter().enumerate().filter(|(_, held)| held.is_none()).map(|(index, _)| index).collect();
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let board = Board::new(found, cores);
+        let scheduler = Scheduler::new(found, cores);
         let mut first: HashMap<&Digest, usize> = HashMap::new();
         std::thread::scope(|scope| {
             for index in missing {
-                let (Some(diff), Some(chained)) = (diffs.get(index), chained.get(index)) else { continue };
-                let twin = first.get(diff).copied();
+                let (Some(diff), Some(chain_name)) = (diffs.get(index), chain_name.get(index)) else {
+                    continue;
+                };
+                let duplicate_of = first.get(diff).copied();
                 first.entry(diff).or_insert(index);
-                let job = Job {
+                let job = LayerJob {
                     image,
-                    shelf: &self.shelf,
+                    layer_dir: &self.layer_dir,
                     options: self.options,
-                    board: &board,
+                    scheduler: &scheduler,
                     progress,
                     index,
                     diff,
-                    chained,
-                    twin,
+                    chain_name,
+                    duplicate_of,
                 };
                 scope.spawn(move || job.run());
             }
         });
-        board.result()
+        scheduler.result()
     }
 
-    /// What each layer's contents go by. Configurations without are old or hand-made; then it is found out.
+    /// The diff ids of the layers. Old and hand-made configurations have none, so they are computed.
     fn diff_ids(&self, image: &Image) -> Result<Vec<Digest>, UnpackError> {
         let written = &image.config.rootfs.diff_ids;
         if written.len() == image.layers.len() {
@@ -147,49 +149,48 @@ impl Store {
                 let digest = text.parse::<Digest>().ok();
                 digest.filter(|digest| digest.algorithm().name() == "sha256").ok_or_else(|| {
                     let text: String = text.chars().take(100).collect();
-                    image.wrong_layer(index, format!("`{text}` is no sha256 digest of its contents")).into()
+                    image.layer_error(index, format!("`{text}` is not a sha256 diff id")).into()
                 })
             });
             return digests.collect();
         }
         if !written.is_empty() {
-            let message = format!("{} layers, and digests for {}", image.layers.len(), written.len());
-            let place = format!("{}: configuration", image.name);
-            return Err(crate::ImageError::Document { place, message }.into());
+            let message = format!("{} layers, but {} diff ids", image.layers.len(), written.len());
+            let location = format!("{}: configuration", image.name);
+            return Err(crate::ImageError::Document { location, message }.into());
         }
         let layers = image.layers.iter().enumerate().map(|(index, layer)| {
-            let wrong = |error: std::io::Error| image.wrong_layer(index, error.to_string());
+            let invalid = |error: std::io::Error| image.layer_error(index, error.to_string());
             let bytes = layer.bytes()?;
-            let drained = hashed(&bytes, self.options.limits, &AtomicU64::new(0), |mut input| {
+            let drained = read_hashed(&bytes, self.options.limits, &AtomicU64::new(0), |mut input| {
                 input.drain().map_err(|error| error::LayerError::Tar(error.into()))
             });
             let ((), hex) = drained.map_err(|error| match error {
-                error::LayerError::Tar(error) => image.wrong_layer(index, error.to_string()),
-                _ => wrong(std::io::Error::other("it cannot be read")),
+                error::LayerError::Tar(error) => image.layer_error(index, error.to_string()),
+                _ => invalid(std::io::Error::other("cannot read layer")),
             })?;
             let digest = format!("sha256:{hex}").parse::<Digest>();
-            digest.map_err(|error| image.wrong_layer(index, error.to_string()).into())
+            digest.map_err(|error| image.layer_error(index, error.to_string()).into())
         });
         layers.collect()
     }
 
-    /// Holds layers that were unpacked before: for as long as this lives, nobody removes them.
+    /// Locks layers that were unpacked before: they cannot be removed until this is dropped.
     pub fn hold<'p>(&self, layers: impl IntoIterator<Item = &'p Path>) -> Result<Hold, UnpackError> {
-        let held = layers.into_iter().map(|layer| self.shelf.hold(layer).map(Arc::new));
+        let held = layers.into_iter().map(|layer| self.layer_dir.hold(layer).map(Arc::new));
         Ok(Hold::new(held.collect::<Result<_, _>>()?))
     }
 }
 
-/// What layers are called that are good above those before them alone: by the chain of all below, as the OCI
-/// specification has it.
-fn chained_names(diffs: &[Digest]) -> Vec<String> {
+/// The names of layers that depend on those below, which include the chain id of the OCI specification.
+fn chain_names(diffs: &[Digest]) -> Vec<String> {
     let mut chain: Option<String> = None;
     let names = diffs.iter().map(|diff| {
         let below = chain.take();
         let short = |chain: &String| chain.chars().skip("sha256:".len()).take(32).collect();
         let name = format!("{}-{}", diff.hex(), below.as_ref().map_or_else(|| "bottom".to_owned(), short));
         chain = Some(match below {
-            Some(below) => format!("sha256:{}", digits_of(format!("{below} {diff}").as_bytes())),
+            Some(below) => format!("sha256:{}", sha256_hex(format!("{below} {diff}").as_bytes())),
             None => diff.to_string(),
         });
         name

@@ -1,40 +1,40 @@
-//! How layers are to lie on disk: it depends on who unpacks them, and on how they are mounted.
+//! Options of a layer store, which depend on privileges and on how layers are mounted.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use crate::layer::Limits;
+use crate::layer::LayerLimits;
 
-/// How a store keeps layers.
+/// How a store keeps layers on disk.
 #[derive(Debug, Clone, Copy)]
 pub struct StoreOptions {
-    /// How overlayfs is told that a folder hides what lies below.
+    /// The form of opaque directories.
     pub whiteouts: WhiteoutForm,
-    /// Whose files become.
+    /// The owner of unpacked files.
     pub ownership: Ownership,
-    /// Whether device nodes are made. Without it they are left out with a note: a container gets its `/dev` from
-    /// whoever starts it, and a node elsewhere serves nobody but an attacker.
+    /// Whether to create device nodes. By default they are skipped with a note: a container gets its own `/dev`, and nodes
+    /// elsewhere only help an attacker.
     pub devices: bool,
-    /// What a layer may cost.
-    pub limits: Limits,
+    /// Limits for a layer.
+    pub limits: LayerLimits,
 }
 
-/// How overlayfs is told that a folder hides what lies below. Removed names are character devices 0:0 in both.
+/// How opaque directories are marked. Removed names are character devices 0:0 in both forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhiteoutForm {
-    /// `trusted.overlay.opaque`: for the machine's own root.
+    /// `trusted.overlay.opaque`, for root on the host.
     Trusted,
-    /// `user.overlay.opaque`, for mounts with the option `userxattr`: within a user namespace.
+    /// `user.overlay.opaque`, for mounts with the option `userxattr` in a user namespace.
     User,
 }
 
-/// Whose files become.
+/// The owner of unpacked files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ownership {
-    /// Their owner's in the image.
+    /// The owner in the image.
     Keep,
-    /// Ours, all of them: for users who can give nothing away.
-    Ours,
+    /// The current user, who has no permission to change owners.
+    CurrentUser,
 }
 
 impl WhiteoutForm {
@@ -47,8 +47,8 @@ impl WhiteoutForm {
 }
 
 impl StoreOptions {
-    /// What fits this process: root of the machine, root of a user namespace, or a user.
-    pub fn of_process() -> Self {
+    /// The options for this process: root on the host, root in a user namespace, or a regular user.
+    pub fn for_process() -> Self {
         let uid = fs::metadata("/proc/self").map_or(u32::MAX, |meta| meta.uid());
         Self::of(uid, &fs::read_to_string("/proc/self/uid_map").unwrap_or_default())
     }
@@ -63,19 +63,19 @@ impl StoreOptions {
         let may_give = uid == 0 && count > 1;
         Self {
             whiteouts: if uid == 0 && is_machine { WhiteoutForm::Trusted } else { WhiteoutForm::User },
-            ownership: if may_give { Ownership::Keep } else { Ownership::Ours },
+            ownership: if may_give { Ownership::Keep } else { Ownership::CurrentUser },
             devices: false,
-            limits: Limits::default(),
+            limits: LayerLimits::default(),
         }
     }
 
-    /// The name of the folder for layers kept this way: those kept otherwise differ on disk.
-    pub(super) fn flavour(&self) -> String {
+    /// The name of the directory for layers kept this way: different options give different files.
+    pub(super) fn flavor(&self) -> String {
         let mut name = "layers".to_owned();
         if self.whiteouts == WhiteoutForm::User {
             name.push_str("-user");
         }
-        if self.ownership == Ownership::Ours {
+        if self.ownership == Ownership::CurrentUser {
             name.push_str("-ours");
         }
         if self.devices {
@@ -90,21 +90,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_unpacks_decides_about_owners_and_whiteouts() {
+    fn privileges_decide_about_owners_and_whiteouts() {
         let machine = "         0          0 4294967295\n";
         let namespace = "0 1000 1\n1 100000 65536\n";
         let alone = "0 1000 1\n";
         let cases = [
             (0, machine, WhiteoutForm::Trusted, Ownership::Keep, "layers"),
-            (1000, machine, WhiteoutForm::User, Ownership::Ours, "layers-user-ours"),
+            (1000, machine, WhiteoutForm::User, Ownership::CurrentUser, "layers-user-ours"),
             (0, namespace, WhiteoutForm::User, Ownership::Keep, "layers-user"),
-            (0, alone, WhiteoutForm::User, Ownership::Ours, "layers-user-ours"),
-            (0, "", WhiteoutForm::User, Ownership::Ours, "layers-user-ours"),
+            (0, alone, WhiteoutForm::User, Ownership::CurrentUser, "layers-user-ours"),
+            (0, "", WhiteoutForm::User, Ownership::CurrentUser, "layers-user-ours"),
         ];
-        for (uid, map, whiteouts, ownership, flavour) in cases {
+        for (uid, map, whiteouts, ownership, flavor) in cases {
             let options = StoreOptions::of(uid, map);
             assert_eq!((options.whiteouts, options.ownership), (whiteouts, ownership), "{uid} {map}");
-            assert_eq!(options.flavour(), flavour);
+            assert_eq!(options.flavor(), flavor);
         }
     }
 }

@@ -1,34 +1,34 @@
-//! What a store takes on disk, and less of it.
+//! Disk usage of a layer store.
 
 use std::fs::File;
 use std::path::Path;
 
 use rustix::fs::syncfs;
 
-use super::Store;
+use super::LayerStore;
 use super::error::UnpackError;
 
-/// What [`Store::prune`] removed.
+/// The result of [`LayerStore::prune`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// How many layers.
+    /// The number of removed layers.
     pub layers: usize,
-    /// How many bytes their files had.
+    /// The size of their files.
     pub bytes: u64,
 }
 
-impl Store {
-    /// Removes layers that nobody holds and that `in_use`, asked with the folder of a layer's files, does not claim:
-    /// a container that is stopped holds nothing, and starts again. What killed runs left goes as well.
+impl LayerStore {
+    /// Removes layers that are not locked and for which `in_use`, called with the directory of the layer's files, returns
+    /// false: a stopped container holds no lock, but needs its layers. Leftovers of killed processes are removed, too.
     pub fn prune(&self, in_use: &dyn Fn(&Path) -> bool) -> Result<Pruned, UnpackError> {
-        self.shelf.sweep()?;
+        self.layer_dir.sweep()?;
         let mut pruned = Pruned::default();
-        for name in self.shelf.names()?.0 {
-            if in_use(&self.shelf.files(&name)) {
+        for name in self.layer_dir.names()?.0 {
+            if in_use(&self.layer_dir.files(&name)) {
                 continue;
             }
-            let bytes = self.shelf.record(&name).map_or(0, |record| record.tally.bytes);
-            if self.shelf.discard(&name)? {
+            let bytes = self.layer_dir.record(&name).map_or(0, |record| record.counters.bytes);
+            if self.layer_dir.discard(&name)? {
                 pruned.layers += 1;
                 pruned.bytes += bytes;
             }
@@ -36,30 +36,33 @@ impl Store {
         Ok(pruned)
     }
 
-    /// How many bytes the files of all layers have.
+    /// The total size of all layers in bytes.
     pub fn size(&self) -> Result<u64, UnpackError> {
-        let names = self.shelf.names()?.0;
-        Ok(names.iter().filter_map(|name| self.shelf.record(name)).map(|record| record.tally.bytes).sum())
+        let names = self.layer_dir.names()?.0;
+        Ok(names
+            .iter()
+            .filter_map(|name| self.layer_dir.record(name))
+            .map(|record| record.counters.bytes)
+            .sum())
     }
 
-    /// Waits until all layers are on the disk. Unpacking does not, since it takes long; until then, layers are
-    /// unpacked anew after a restart of the machine. To be called when there is time, such as after a container has
-    /// started.
-    pub fn settle(&self) -> Result<(), UnpackError> {
-        let names = self.shelf.names()?.0;
-        let records = names.iter().filter_map(|name| Some((name, self.shelf.record(name)?)));
-        let unsettled: Vec<_> = records.filter(|(_, record)| !record.settled).collect();
-        if unsettled.is_empty() {
+    /// Waits until all layers are on disk. Unpacking does not, because it is slow; until this is called, layers are
+    /// unpacked again after a reboot. Call it when there is time, such as after a container has started.
+    pub fn sync(&self) -> Result<(), UnpackError> {
+        let names = self.layer_dir.names()?.0;
+        let records = names.iter().filter_map(|name| Some((name, self.layer_dir.record(name)?)));
+        let unsynced: Vec<_> = records.filter(|(_, record)| !record.synced).collect();
+        if unsynced.is_empty() {
             return Ok(());
         }
-        let folder = self.shelf.folder();
-        let wrong = |error| UnpackError::store("sync", folder)(error);
-        syncfs(File::open(folder).map_err(wrong)?).map_err(|error| wrong(error.into()))?;
-        for (name, mut record) in unsettled {
-            record.settled = true;
+        let directory = self.layer_dir.directory();
+        let io_error = |error| UnpackError::store("sync", directory)(error);
+        syncfs(File::open(directory).map_err(io_error)?).map_err(|error| io_error(error.into()))?;
+        for (name, mut record) in unsynced {
+            record.synced = true;
             // A layer that was removed meanwhile needs no record.
-            if self.shelf.take(name)?.is_some() {
-                record.write(&folder.join(name)).map_err(wrong)?;
+            if self.layer_dir.take(name)?.is_some() {
+                record.write(&directory.join(name)).map_err(io_error)?;
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What is written beside a layer when it is complete.
+//! The record file of a complete layer.
 
 use std::fs;
 use std::io;
@@ -6,52 +6,56 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::finish::Finished;
-use super::meta::Meta;
-use super::tally::Tally;
+use super::counters::UnpackCounters;
+use super::finish::FinishedLayer;
+use super::meta::FileMeta;
 
-/// The file's name.
+/// The name of the file.
 pub(super) const RECORD: &str = "record.json";
-/// The form of the record; another is not believed.
-const FORM: u32 = 1;
+/// The version of the file format.
+const VERSION: u32 = 1;
 
-/// What is known of a layer on disk.
+/// Metadata of a layer on disk.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Record {
-    form: u32,
-    pub(super) tally: Tally,
-    /// Whether nothing below it is seen.
+pub(super) struct LayerRecord {
+    #[serde(rename = "form")]
+    version: u32,
+    #[serde(rename = "tally")]
+    pub(super) counters: UnpackCounters,
+    /// Whether it hides all layers below.
     pub(super) hides_all: bool,
-    /// What the archive says of the root.
-    pub(super) root: Option<Meta>,
-    /// When the machine was running that wrote it.
-    boot: String,
-    /// Whether it is on the disk for sure.
-    pub(super) settled: bool,
+    /// Metadata of the root, if the archive has any.
+    pub(super) root: Option<FileMeta>,
+    /// The boot id of the machine when it was written.
+    #[serde(rename = "boot")]
+    boot_id: String,
+    /// Whether it is known to be on disk.
+    #[serde(rename = "settled")]
+    pub(super) synced: bool,
 }
 
-impl Record {
-    pub(super) fn new(finished: Finished) -> Self {
-        let Finished { tally, hides_all, root, .. } = finished;
-        Self { form: FORM, tally, hides_all, root, boot: boot(), settled: false }
+impl LayerRecord {
+    pub(super) fn new(finished: FinishedLayer) -> Self {
+        let FinishedLayer { counters, hides_all, root, .. } = finished;
+        Self { version: VERSION, counters, hides_all, root, boot_id: current_boot_id(), synced: false }
     }
 
-    /// The record of a layer; none where it is missing or not to be believed. One that was written without waiting
-    /// for the disk is good for as long as the machine runs: what was in its memory at a crash is lost, and the layer
-    /// has to be unpacked anew.
-    pub(super) fn read(folder: &Path) -> Option<Self> {
-        let record: Self = serde_json::from_slice(&fs::read(folder.join(RECORD)).ok()?).ok()?;
-        (record.form == FORM && (record.settled || record.boot == boot())).then_some(record)
+    /// Reads the record of a layer; none if it is missing or invalid. A record that was not synced is valid only until the
+    /// next boot, because a crash may have lost part of the layer.
+    pub(super) fn read(directory: &Path) -> Option<Self> {
+        let record: Self = serde_json::from_slice(&fs::read(directory.join(RECORD)).ok()?).ok()?;
+        (record.version == VERSION && (record.synced || record.boot_id == current_boot_id()))
+            .then_some(record)
     }
 
-    pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
-        let new = folder.join("record.new");
+    pub(super) fn write(&self, directory: &Path) -> io::Result<()> {
+        let new = directory.join("record.new");
         fs::write(&new, serde_json::to_vec(self)?)?;
-        fs::rename(new, folder.join(RECORD))
+        fs::rename(new, directory.join(RECORD))
     }
 }
 
-/// What tells one start of the machine from the next.
-fn boot() -> String {
+/// The id of the current boot.
+fn current_boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }

@@ -1,4 +1,4 @@
-//! Trees removed without recursion and without a handle for each level: they may be as deep as paths are long.
+//! Removes directory trees without recursion and with few open handles, because trees can be very deep.
 
 use std::io;
 use std::path::Path;
@@ -7,14 +7,15 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chmodat, openat, unlinkat};
 use rustix::io::Errno;
 
-use super::beneath::join;
+use super::confined_path::join_path;
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const OPEN_DIR: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Removes all that is in a folder, and not the folder. No link is followed.
-pub(super) fn remove_below(folder: impl AsFd) -> io::Result<()> {
-    let root = openat(folder, ".", FOLDER, Mode::empty())?;
-    // Folders to empty, the next last; each is removed when it comes up a second time.
+/// Removes the contents of a directory. Symlinks are not followed.
+pub(super) fn remove_contents(directory: impl AsFd) -> io::Result<()> {
+    let root = openat(directory, ".", OPEN_DIR, Mode::empty())?;
+    // Directories to empty, the next one last; each is removed when it comes up a second time.
     let mut waiting: Vec<(Vec<u8>, bool)> = vec![(Vec::new(), false)];
     while let Some((path, emptied)) = waiting.pop() {
         if emptied {
@@ -32,12 +33,12 @@ pub(super) fn remove_below(folder: impl AsFd) -> io::Result<()> {
                 continue;
             }
             if entry.file_type() == FileType::Directory {
-                waiting.push((join(&path, name), false));
+                waiting.push((join_path(&path, name), false));
                 continue;
             }
             match unlinkat(&opened, name, AtFlags::empty()) {
-                // Not every file system says what kind an entry is.
-                Err(Errno::ISDIR) => waiting.push((join(&path, name), false)),
+                // Not every file system reports the type of an entry.
+                Err(Errno::ISDIR) => waiting.push((join_path(&path, name), false)),
                 removed => gone(removed)?,
             }
         }
@@ -45,14 +46,14 @@ pub(super) fn remove_below(folder: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a folder and all that is in it; it need not be there.
-pub(super) fn remove_folder(path: &Path) -> io::Result<()> {
-    let folder = match openat(CWD, path, FOLDER, Mode::empty()) {
-        Ok(folder) => folder,
+/// Removes a directory and its contents; succeeds if it does not exist.
+pub(super) fn remove_tree(path: &Path) -> io::Result<()> {
+    let directory = match openat(CWD, path, OPEN_DIR, Mode::empty()) {
+        Ok(directory) => directory,
         Err(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    remove_below(&folder)?;
+    remove_contents(&directory)?;
     gone(unlinkat(CWD, path, AtFlags::REMOVEDIR))
 }
 
@@ -63,15 +64,15 @@ fn gone(result: Result<(), Errno>) -> io::Result<()> {
     }
 }
 
-/// A folder below, made readable where it is ours and not.
+/// Opens a directory below `root`, and makes it readable if necessary.
 fn open(root: &OwnedFd, path: &[u8]) -> io::Result<Option<OwnedFd>> {
     let path = if path.is_empty() { b"." } else { path };
-    match openat(root, path, FOLDER, Mode::empty()) {
-        Ok(folder) => Ok(Some(folder)),
+    match openat(root, path, OPEN_DIR, Mode::empty()) {
+        Ok(directory) => Ok(Some(directory)),
         Err(Errno::NOENT) => Ok(None),
         Err(Errno::ACCESS) => {
             chmodat(root, path, Mode::RWXU, AtFlags::empty())?;
-            Ok(Some(openat(root, path, FOLDER, Mode::empty())?))
+            Ok(Some(openat(root, path, OPEN_DIR, Mode::empty())?))
         }
         Err(error) => Err(error.into()),
     }
@@ -84,23 +85,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_as_deep_as_a_path_is_long_is_removed_and_what_links_lead_to_stays() {
+    fn very_deep_trees_are_removed_and_symlinks_are_not_followed() {
         let scratch = tempfile::tempdir().unwrap();
         let (tree, outside) = (scratch.path().join("tree"), scratch.path().join("outside"));
         std::fs::create_dir(&tree).unwrap();
         std::fs::create_dir(&outside).unwrap();
         std::fs::write(outside.join("kept"), "").unwrap();
-        let root = openat(CWD, &tree, FOLDER, Mode::empty()).unwrap();
+        let root = openat(CWD, &tree, OPEN_DIR, Mode::empty()).unwrap();
         let mut path = Vec::new();
         for _ in 0..1900 {
-            path = join(&path, b"d");
+            path = join_path(&path, b"d");
             rustix::fs::mkdirat(&root, path.as_slice(), Mode::RWXU).unwrap();
         }
         symlink(&outside, tree.join("link")).unwrap();
         symlink(&outside, tree.join("d/d/link")).unwrap();
         std::fs::write(tree.join("d/file"), "x").unwrap();
-        remove_folder(&tree).unwrap();
+        remove_tree(&tree).unwrap();
         assert!(!tree.exists() && outside.join("kept").exists());
-        remove_folder(&tree).unwrap();
+        remove_tree(&tree).unwrap();
     }
 }

@@ -1,44 +1,44 @@
-//! Files of which an archive holds only the parts that are not zeros.
+//! Writes sparse files.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 
 use super::error::LayerError;
-use crate::layer::{Holes, TarError, TarReader, check_parts, decimal, parts};
+use crate::layer::{SparseMap, TarError, TarReader, check_extents, decimal, extents};
 
-/// Digits of a number in a list.
+/// Digits of a number in a sparse map.
 const MAX_DIGITS: usize = 20;
-/// Numbers in a list, and so what it takes in memory.
+/// The most numbers in a sparse map, which bounds its memory.
 const MAX_NUMBERS: u64 = 200_000;
 
-/// Writes the parts where they belong. No file is larger than `most`, with its holes.
+/// Writes the extents of a sparse file of at most `max_size` bytes, including holes.
 pub(super) fn fill(
     reader: &mut TarReader<'_>,
     file: &mut File,
-    holes: &Holes,
-    most: u64,
+    sparse_map: &SparseMap,
+    limit: u64,
 ) -> Result<u64, LayerError> {
-    if holes.size > most {
-        return Err(LayerError::refused(format!("a file with holes claims {} bytes", holes.size)));
+    if sparse_map.size > limit {
+        return Err(LayerError::rejected(format!("a sparse file claims {} bytes", sparse_map.size)));
     }
     let listed;
-    let parts = if holes.listed_inside {
-        listed = listed_parts(reader, holes.size)?;
+    let extents = if sparse_map.listed_in_content {
+        listed = listed_extents(reader, sparse_map.size)?;
         &listed
     } else {
-        &holes.parts
+        &sparse_map.extents
     };
-    file.set_len(holes.size).map_err(LayerError::at(b""))?;
+    file.set_len(sparse_map.size).map_err(LayerError::write(b""))?;
     let mut buffer = vec![0; 64 << 10];
     let mut written = 0;
-    for (offset, length) in parts {
-        file.seek(SeekFrom::Start(*offset)).map_err(LayerError::at(b""))?;
+    for (offset, length) in extents {
+        file.seek(SeekFrom::Start(*offset)).map_err(LayerError::write(b""))?;
         let mut left = *length;
         while left > 0 {
             let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
             let some = buffer.get_mut(..wanted).unwrap_or_default();
             let count = reader.read(some).map_err(TarError::from)?;
-            file.write_all(some.get(..count).unwrap_or_default()).map_err(LayerError::at(b""))?;
+            file.write_all(some.get(..count).unwrap_or_default()).map_err(LayerError::write(b""))?;
             left -= count as u64;
             written += count as u64;
         }
@@ -46,30 +46,30 @@ pub(super) fn fill(
     Ok(written)
 }
 
-/// The list that stands before the contents: a count, then offsets and lengths, a line each, filled up to a block.
-fn listed_parts(reader: &mut TarReader<'_>, size: u64) -> Result<Vec<(u64, u64)>, LayerError> {
-    let mut lines = Lines { block: [0; 512], at: 512 };
+/// Reads a sparse map that precedes the contents: a count, then offsets and lengths, one per line, padded to a block.
+fn listed_extents(reader: &mut TarReader<'_>, size: u64) -> Result<Vec<(u64, u64)>, LayerError> {
+    let mut lines = SparseMapReader { block: [0; 512], at: 512 };
     let count = lines.number(reader)?;
     if count > MAX_NUMBERS / 2 {
-        return Err(LayerError::refused("a file with more holes than can be"));
+        return Err(LayerError::rejected("too many extents in a sparse file"));
     }
     let mut numbers = Vec::new();
     for _ in 0..count * 2 {
         numbers.push(lines.number(reader)?);
     }
-    let parts = parts(&numbers)?;
-    check_parts(&parts, size, reader.left())?;
-    Ok(parts)
+    let extents = extents(&numbers)?;
+    check_extents(&extents, size, reader.left())?;
+    Ok(extents)
 }
 
-struct Lines {
+struct SparseMapReader {
     block: [u8; 512],
     at: usize,
 }
 
-impl Lines {
+impl SparseMapReader {
     fn number(&mut self, reader: &mut TarReader<'_>) -> Result<u64, LayerError> {
-        let broken = || LayerError::refused("a map of holes is broken");
+        let broken = || LayerError::rejected("invalid sparse map");
         let mut digits = Vec::with_capacity(MAX_DIGITS);
         loop {
             if self.at == self.block.len() {

@@ -1,6 +1,6 @@
-//! A layer's bytes on their way: decoded by one thread, hashed by a second, written by the caller's.
+//! Decodes and hashes a layer while it is unpacked: one thread decodes, a second hashes, the caller's writes files.
 //!
-//! Blocks go from one to the next and back again, so that memory stays the same however large a layer is.
+//! Blocks are passed from thread to thread and reused, so that memory use does not depend on the size of a layer.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, Read};
@@ -10,44 +10,44 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use sha2::{Digest as _, Sha256};
 
 use super::error::LayerError;
-use crate::layer::{Codec, Input, Limits};
+use crate::layer::{Codec, LayerInput, LayerLimits};
 
-/// What goes from thread to thread at once.
+/// The size of a block.
 const BLOCK: usize = 512 << 10;
-/// Blocks that wait between two threads.
+/// Blocks queued between two threads.
 const WAITING: usize = 4;
 
-/// Has `read` read what comes out of a layer, and says by what digest it goes. `read` has to read to the end.
-/// `taken` counts the bytes of the layer that were gone through.
-pub(super) fn hashed<T>(
+/// Calls `read` with the decoded layer and returns the digest. `read` must read to the end. `taken` counts the compressed
+/// bytes consumed so far.
+pub(super) fn read_hashed<T>(
     bytes: &[u8],
-    limits: Limits,
-    taken: &AtomicU64,
-    read: impl FnOnce(Input<'_>) -> Result<T, LayerError>,
+    limits: LayerLimits,
+    consumed: &AtomicU64,
+    read: impl FnOnce(LayerInput<'_>) -> Result<T, LayerError>,
 ) -> Result<(T, String), LayerError> {
-    if Codec::of(bytes) == Codec::Plain {
-        return hashed_in_place(bytes, limits, taken, read);
+    if Codec::detect(bytes) == Codec::Plain {
+        return read_hashed_in_place(bytes, limits, consumed, read);
     }
     std::thread::scope(|scope| {
         let (decoded, to_hash) = sync_channel(WAITING);
-        let (hashed, to_read) = sync_channel(WAITING);
+        let (read_hashed, to_read) = sync_channel(WAITING);
         let (used, unused) = channel();
-        scope.spawn(move || decode(bytes, taken, &decoded, &unused));
-        let hash = scope.spawn(move || pass_on_hashed(&to_hash, &hashed));
-        let blocks = Blocks { blocks: to_read, used, current: Vec::new(), at: 0 };
-        let result = read(Input::stream(Box::new(blocks), limits.most(bytes.len())))?;
-        // The reader is gone, so that both threads end, whether or not all was read.
+        scope.spawn(move || decode(bytes, consumed, &decoded, &unused));
+        let hash = scope.spawn(move || hash_blocks(&to_hash, &read_hashed));
+        let blocks = BlockReader { blocks: to_read, used, current: Vec::new(), at: 0 };
+        let result = read(LayerInput::stream(Box::new(blocks), limits.max_output(bytes.len())))?;
+        // `read` has dropped its end, so both threads terminate, whether or not everything was read.
         let digest = hash.join().map_err(|_| LayerError::Stopped)?;
         Ok((result, digest))
     })
 }
 
-/// Bytes that are not compressed are hashed where they lie.
-fn hashed_in_place<T>(
+/// Uncompressed bytes are hashed in place.
+fn read_hashed_in_place<T>(
     bytes: &[u8],
-    limits: Limits,
-    taken: &AtomicU64,
-    read: impl FnOnce(Input<'_>) -> Result<T, LayerError>,
+    limits: LayerLimits,
+    consumed: &AtomicU64,
+    read: impl FnOnce(LayerInput<'_>) -> Result<T, LayerError>,
 ) -> Result<(T, String), LayerError> {
     let failed = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -58,11 +58,11 @@ fn hashed_in_place<T>(
                     break;
                 }
                 hash.update(block);
-                taken.fetch_add(block.len() as u64, Ordering::Relaxed);
+                consumed.fetch_add(block.len() as u64, Ordering::Relaxed);
             }
             hex(hash)
         });
-        let input = Input::of(bytes, limits).map_err(|error| LayerError::Tar(error.into()))?;
+        let input = LayerInput::new(bytes, limits).map_err(|error| LayerError::Tar(error.into()))?;
         let result = read(input).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
         let digest = hash.join().map_err(|_| LayerError::Stopped)?;
         Ok((result, digest))
@@ -71,8 +71,8 @@ fn hashed_in_place<T>(
 
 type Block = io::Result<Vec<u8>>;
 
-fn decode(bytes: &[u8], taken: &AtomicU64, to: &SyncSender<Block>, unused: &Receiver<Vec<u8>>) {
-    let mut decoder = match Codec::of(bytes).decoder(Counted { rest: bytes, taken }) {
+fn decode(bytes: &[u8], consumed: &AtomicU64, to: &SyncSender<Block>, unused: &Receiver<Vec<u8>>) {
+    let mut decoder = match Codec::detect(bytes).decoder(CountingReader { rest: bytes, consumed }) {
         Ok(decoder) => decoder,
         Err(error) => {
             let _ = to.send(Err(error));
@@ -82,10 +82,10 @@ fn decode(bytes: &[u8], taken: &AtomicU64, to: &SyncSender<Block>, unused: &Rece
     loop {
         let mut block = unused.try_recv().unwrap_or_else(|_| Vec::with_capacity(BLOCK));
         block.clear();
-        // Until it is full: decoders hand out as little as they like.
+        // Fill the block: decoders may return little at a time.
         let read = decoder.by_ref().take(BLOCK as u64).read_to_end(&mut block);
         let is_last = !matches!(read, Ok(count) if count > 0);
-        // What came out before an error counts: it may be all that is needed.
+        // Bytes decoded before an error are valid, and may be all that is needed.
         if !block.is_empty() && to.send(Ok(block)).is_err() {
             return;
         }
@@ -98,7 +98,7 @@ fn decode(bytes: &[u8], taken: &AtomicU64, to: &SyncSender<Block>, unused: &Rece
     }
 }
 
-fn pass_on_hashed(from: &Receiver<Block>, to: &SyncSender<Block>) -> String {
+fn hash_blocks(from: &Receiver<Block>, to: &SyncSender<Block>) -> String {
     let mut hash = Sha256::new();
     while let Ok(block) = from.recv() {
         if let Ok(bytes) = &block {
@@ -120,20 +120,20 @@ fn hex(hash: Sha256) -> String {
     digits
 }
 
-/// The digest of these bytes, in digits.
-pub(super) fn digits_of(bytes: &[u8]) -> String {
+/// The SHA-256 digest in hex.
+pub(super) fn sha256_hex(bytes: &[u8]) -> String {
     hex(Sha256::new_with_prefix(bytes))
 }
 
-/// Blocks read as one stream.
-struct Blocks {
+/// Reads blocks as one stream.
+struct BlockReader {
     blocks: Receiver<Block>,
     used: Sender<Vec<u8>>,
     current: Vec<u8>,
     at: usize,
 }
 
-impl Read for Blocks {
+impl Read for BlockReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.at == self.current.len() {
             let Ok(next) = self.blocks.recv() else { return Ok(0) };
@@ -151,29 +151,29 @@ impl Read for Blocks {
     }
 }
 
-/// Counts what a decoder takes.
-struct Counted<'a> {
+/// Counts the bytes that a decoder consumes.
+struct CountingReader<'a> {
     rest: &'a [u8],
-    taken: &'a AtomicU64,
+    consumed: &'a AtomicU64,
 }
 
-impl Read for Counted<'_> {
+impl Read for CountingReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.rest.read(buffer)?;
-        self.taken.fetch_add(count as u64, Ordering::Relaxed);
+        self.consumed.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }
 }
 
-impl BufRead for Counted<'_> {
+impl BufRead for CountingReader<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        // In steps, so that the count moves.
+        // In steps, so that the count advances.
         Ok(self.rest.get(..self.rest.len().min(BLOCK)).unwrap_or_default())
     }
 
     fn consume(&mut self, amount: usize) {
         self.rest = self.rest.get(amount..).unwrap_or_default();
-        self.taken.fetch_add(amount as u64, Ordering::Relaxed);
+        self.consumed.fetch_add(amount as u64, Ordering::Relaxed);
     }
 }
 
@@ -182,8 +182,8 @@ mod tests {
     use super::*;
 
     fn drained(bytes: &[u8]) -> Result<(u64, String), LayerError> {
-        let taken = AtomicU64::new(0);
-        let result = hashed(bytes, Limits::default(), &taken, |mut input| {
+        let consumed = AtomicU64::new(0);
+        let result = read_hashed(bytes, LayerLimits::default(), &consumed, |mut input| {
             let mut total = 0;
             let mut buffer = vec![0; 100_000];
             loop {
@@ -193,26 +193,27 @@ mod tests {
                 }
             }
         });
-        assert!(result.is_err() || taken.into_inner() == bytes.len() as u64);
+        assert!(result.is_err() || consumed.into_inner() == bytes.len() as u64);
         result
     }
 
     #[test]
-    fn bytes_are_hashed_as_they_come_out_however_they_are_compressed() {
+    fn decoded_bytes_are_hashed_whatever_the_compression() {
         let plain: Vec<u8> = (0..3_000_000_u32).flat_map(|number| (number / 7).to_le_bytes()).collect();
-        let expected = (plain.len() as u64, digits_of(&plain));
+        let expected = (plain.len() as u64, sha256_hex(&plain));
         for form in [plain.clone(), zstd::encode_all(plain.as_slice(), 1).unwrap(), gzip(&plain)] {
             assert_eq!(drained(&form).unwrap(), expected);
         }
-        assert_eq!(drained(b"").unwrap(), (0, digits_of(b"")));
+        assert_eq!(drained(b"").unwrap(), (0, sha256_hex(b"")));
     }
 
     #[test]
-    fn a_reader_that_gives_up_ends_the_threads_and_a_cut_is_an_error() {
+    fn a_reader_that_stops_early_ends_the_threads_and_truncation_is_an_error() {
         let plain = vec![b'x'; 40 << 20];
         let mut packed = gzip(&plain);
-        let taken = AtomicU64::new(0);
-        let result = hashed(&packed, Limits::default(), &taken, |_| Err::<(), _>(LayerError::Stopped));
+        let consumed = AtomicU64::new(0);
+        let result =
+            read_hashed(&packed, LayerLimits::default(), &consumed, |_| Err::<(), _>(LayerError::Stopped));
         assert!(matches!(result, Err(LayerError::Stopped)));
         packed.truncate(packed.len() / 2);
         assert!(matches!(drained(&packed), Err(LayerError::Tar(_))));

@@ -1,4 +1,4 @@
-//! Images made of bytes, so that every header and document can lie.
+//! Builds images byte by byte, so that every header and document can be wrong.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use cudock_image::{Image, ImageError, Limits, NodeKind, OpenOptions, Source, Tree, open};
+use cudock_image::{Image, ImageError, ImageSource, LayerLimits, NodeKind, OpenOptions, Tree, open};
 use cudock_registry::Digest;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -19,7 +19,7 @@ pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub(crate) const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 pub(crate) const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
-/// A header block whose checksum fits.
+/// A header block with a valid checksum.
 pub(crate) fn header(name: &[u8], kind: u8, size: u64, link: &[u8]) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
     block[..name.len()].copy_from_slice(name);
@@ -32,7 +32,7 @@ pub(crate) fn header(name: &[u8], kind: u8, size: u64, link: &[u8]) -> [u8; BLOC
     block
 }
 
-/// Makes the checksum fit what was changed.
+/// Updates the checksum.
 pub(crate) fn seal(block: &mut [u8; BLOCK]) {
     block[148..156].fill(b' ');
     let sum: u64 = block.iter().map(|byte| u64::from(*byte)).sum();
@@ -49,19 +49,19 @@ pub(crate) fn record(key: &str, value: &[u8]) -> Vec<u8> {
     [format!("{length} {key}=").as_bytes(), value, b"\n"].concat()
 }
 
-/// A tar file in the making.
+/// A tar file builder.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tar(pub(crate) Vec<u8>);
 
 impl Tar {
-    /// Any bytes, filled up to whole blocks.
+    /// Appends bytes, padded to whole blocks.
     pub(crate) fn raw(mut self, bytes: &[u8]) -> Self {
         self.0.extend_from_slice(bytes);
         self.0.resize(self.0.len().next_multiple_of(BLOCK), 0);
         self
     }
 
-    /// An entry of any kind.
+    /// Appends an entry of any type.
     pub(crate) fn entry(self, name: impl AsRef<[u8]>, kind: u8, link: &str, content: &[u8]) -> Self {
         self.raw(&header(name.as_ref(), kind, content.len() as u64, link.as_bytes())).raw(content)
     }
@@ -82,24 +82,25 @@ impl Tar {
         self.entry(name, b'1', target, b"")
     }
 
-    /// Removes a name of lower layers.
+    /// Appends a whiteout.
     pub(crate) fn whiteout(self, path: &str) -> Self {
-        let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
-        self.file(format!("{folder}/.wh.{name}").trim_start_matches('/'), "")
+        let (directory, name) =
+            path.rsplit_once('/').map_or(("", path), |(directory, name)| (directory, name));
+        self.file(format!("{directory}/.wh.{name}").trim_start_matches('/'), "")
     }
 
-    /// Removes all that lower layers have in a directory.
-    pub(crate) fn opaque(self, folder: &str) -> Self {
-        self.file(format!("{folder}/.wh..wh..opq").trim_start_matches('/'), "")
+    /// Appends an opaque whiteout.
+    pub(crate) fn opaque(self, directory: &str) -> Self {
+        self.file(format!("{directory}/.wh..wh..opq").trim_start_matches('/'), "")
     }
 
-    /// What describes the entry that follows.
+    /// Appends a pax header for the next entry.
     pub(crate) fn pax(self, records: &[(&str, &[u8])]) -> Self {
         let body: Vec<u8> = records.iter().flat_map(|(key, value)| record(key, value)).collect();
         self.entry("PaxHeaders/0", b'x', "", &body)
     }
 
-    /// The bytes, with the end that tar files have.
+    /// The bytes, with the end marker.
     pub(crate) fn end(mut self) -> Vec<u8> {
         self.0.resize(self.0.len() + 2 * BLOCK, 0);
         self.0
@@ -116,12 +117,12 @@ pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).unwrap()
 }
 
-/// Blobs by digest: what a layout, an archive and a registry have in common.
+/// Blobs by digest, for layouts, archives and registries.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Blobs(pub(crate) BTreeMap<String, Vec<u8>>);
 
 impl Blobs {
-    /// Keeps a blob and says what points to it.
+    /// Adds a blob and returns its descriptor.
     pub(crate) fn add(&mut self, media_type: &str, bytes: Vec<u8>) -> Value {
         let (digest, size) = (Digest::sha256_of(&bytes).to_string(), bytes.len());
         self.0.insert(digest.clone(), bytes);
@@ -132,7 +133,7 @@ impl Blobs {
         self.add(media_type, document.to_string().into_bytes())
     }
 
-    /// Adds an image and gives the descriptor of its manifest, with a platform.
+    /// Adds an image and returns the descriptor of its manifest, with a platform.
     pub(crate) fn image(&mut self, architecture: &str, layers: &[Vec<u8>]) -> Value {
         let layers: Vec<Value> = layers.iter().map(|layer| self.add(LAYER, layer.clone())).collect();
         let config = self.document(CONFIG, &configuration(architecture, layers.len()));
@@ -146,17 +147,17 @@ impl Blobs {
         descriptor
     }
 
-    /// Writes a layout into a folder.
-    pub(crate) fn write(&self, folder: &Path, index: &Value) {
-        fs::create_dir_all(folder.join("blobs/sha256")).unwrap();
-        fs::write(folder.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
-        fs::write(folder.join("index.json"), index.to_string()).unwrap();
+    /// Writes a layout to a directory.
+    pub(crate) fn write(&self, directory: &Path, index: &Value) {
+        fs::create_dir_all(directory.join("blobs/sha256")).unwrap();
+        fs::write(directory.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
+        fs::write(directory.join("index.json"), index.to_string()).unwrap();
         for (digest, bytes) in &self.0 {
-            fs::write(folder.join("blobs").join(digest.replace(':', "/")), bytes).unwrap();
+            fs::write(directory.join("blobs").join(digest.replace(':', "/")), bytes).unwrap();
         }
     }
 
-    /// The same as a tar file.
+    /// The layout as a tar file.
     pub(crate) fn archive(&self, index: &Value) -> Vec<u8> {
         let mut tar = Tar::default()
             .file("oci-layout", r#"{"imageLayoutVersion":"1.0.0"}"#)
@@ -183,43 +184,43 @@ pub(crate) fn index(manifests: &[Value]) -> Value {
     json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests})
 }
 
-/// The descriptor with a name, as layouts keep it.
+/// Adds the name annotation of layouts.
 pub(crate) fn named(mut descriptor: Value, name: &str) -> Value {
     descriptor["annotations"] = json!({"org.opencontainers.image.ref.name": name});
     descriptor
 }
 
-/// Options that ask no registry and no daemon.
+/// Options without registry and daemons.
 pub(crate) fn options(scratch: &Path) -> OpenOptions {
     let scratch = scratch.join("scratch");
     OpenOptions { platform: None, client: None, sockets: Vec::new(), progress: None, scratch }
 }
 
-pub(crate) fn layout(folder: &Path) -> Source {
-    Source::Layout { folder: folder.to_owned(), name: None }
+pub(crate) fn layout(directory: &Path) -> ImageSource {
+    ImageSource::Layout { directory: directory.to_owned(), name: None }
 }
 
-pub(crate) fn archive(file: &Path) -> Source {
-    Source::Archive { file: file.to_owned(), name: None }
+pub(crate) fn archive(file: &Path) -> ImageSource {
+    ImageSource::Archive { file: file.to_owned(), name: None }
 }
 
 /// Walks an image and keeps every file's bytes.
 pub(crate) fn contents(image: &Image) -> Result<Tree<Vec<u8>>, ImageError> {
-    image.walk(Limits::default(), |_, content| Ok(Some(content.all()?.to_vec())))
+    image.walk(LayerLimits::default(), |_, content| Ok(Some(content.all()?.to_vec())))
 }
 
-/// An image of these layers in a layout, open.
+/// Opens an image of these layers from a layout.
 pub(crate) fn image_of(layers: &[Vec<u8>]) -> (TempDir, Image) {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut blobs = Blobs::default();
     let manifest = blobs.image("amd64", layers);
-    blobs.write(folder.path(), &index(&[manifest]));
-    let image = open(&layout(folder.path()), &options(folder.path())).unwrap();
-    (folder, image)
+    blobs.write(directory.path(), &index(&[manifest]));
+    let image = open(&layout(directory.path()), &options(directory.path())).unwrap();
+    (directory, image)
 }
 
 pub(crate) fn try_merge(layers: &[Vec<u8>]) -> Result<Tree<Vec<u8>>, ImageError> {
-    let (_folder, image) = image_of(layers);
+    let (_directory, image) = image_of(layers);
     contents(&image)
 }
 
@@ -227,14 +228,14 @@ pub(crate) fn merge(layers: &[Vec<u8>]) -> Tree<Vec<u8>> {
     try_merge(layers).unwrap()
 }
 
-/// Why one layer is refused.
-pub(crate) fn refusal(layer: Vec<u8>) -> String {
+/// The error for one layer.
+pub(crate) fn rejection(layer: Vec<u8>) -> String {
     try_merge(&[layer]).unwrap_err().to_string()
 }
 
 /// The tree as lines: `a/`, `a/file=content`, `link>target`, `pipe?`.
 pub(crate) fn lines(tree: &Tree<Vec<u8>>) -> Vec<String> {
-    let line = |(path, node): (&str, &cudock_image::Node<Vec<u8>>)| match &node.kind {
+    let line = |(path, node): (&str, &cudock_image::TreeNode<Vec<u8>>)| match &node.kind {
         NodeKind::Directory => format!("{path}/"),
         NodeKind::File { kept, .. } => {
             format!("{path}={}", String::from_utf8_lossy(kept.as_deref().unwrap_or_default()))
@@ -245,8 +246,8 @@ pub(crate) fn lines(tree: &Tree<Vec<u8>>) -> Vec<String> {
     tree.iter().map(line).collect()
 }
 
-/// What a file holds, links to it followed.
+/// The text of a file, following symlinks.
 pub(crate) fn text(tree: &Tree<Vec<u8>>, path: &str) -> String {
-    let (_, node) = tree.resolve(path).unwrap_or_else(|| panic!("{path} is not there"));
+    let (_, node) = tree.resolve(path).unwrap_or_else(|| panic!("{path} does not exist"));
     String::from_utf8(node.kept().unwrap().clone()).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Stores in a folder of their own, beside one that nothing may touch.
+//! Temporary layer stores, next to a directory that must not change.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::fs;
@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use cudock_image::registry::{Digest, Progress};
-use cudock_image::unpack::{Store, UnpackError, Unpacked};
+use cudock_image::unpack::{LayerStore, UnpackError, Unpacked};
 use cudock_image::{Image, open};
 use rustix::fs::lgetxattr;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// What comes out of a layer.
+/// A decompressed layer.
 pub(crate) fn decoded(layer: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     match layer {
@@ -39,8 +39,8 @@ pub(crate) fn decoded(layer: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A layout with these layers, and with these digests of what comes out of them.
-pub(crate) fn layout_with(folder: &Path, layers: &[Vec<u8>], diffs: &[String]) {
+/// Writes a layout with these layers and diff ids.
+pub(crate) fn layout_with(directory: &Path, layers: &[Vec<u8>], diffs: &[String]) {
     let mut blobs = Blobs::default();
     let descriptors: Vec<Value> = layers.iter().map(|layer| blobs.add(LAYER, layer.clone())).collect();
     let config = json!({
@@ -51,48 +51,48 @@ pub(crate) fn layout_with(folder: &Path, layers: &[Vec<u8>], diffs: &[String]) {
     });
     let config = blobs.document(CONFIG, &config);
     let manifest = blobs.manifest(&config, &descriptors, "amd64");
-    blobs.write(folder, &index(&[manifest]));
+    blobs.write(directory, &index(&[manifest]));
 }
 
 pub(crate) fn diffs_of(layers: &[Vec<u8>]) -> Vec<String> {
     layers.iter().map(|layer| Digest::sha256_of(&decoded(layer)).to_string()).collect()
 }
 
-/// An open image of these layers, whose configuration tells the truth.
+/// An image of these layers, with correct diff ids.
 pub(crate) fn image_with(layers: &[Vec<u8>]) -> (TempDir, Image) {
-    let folder = tempfile::tempdir().unwrap();
-    layout_with(folder.path(), layers, &diffs_of(layers));
-    let image = open(&layout(folder.path()), &options(folder.path())).unwrap();
-    (folder, image)
+    let directory = tempfile::tempdir().unwrap();
+    layout_with(directory.path(), layers, &diffs_of(layers));
+    let image = open(&layout(directory.path()), &options(directory.path())).unwrap();
+    (directory, image)
 }
 
-/// A store, and a folder beside it with a file in it.
+/// A store, and a directory next to it with a file in it.
 pub(crate) struct Bench {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("outside")).unwrap();
-        fs::write(folder.path().join("outside/victim"), "as it was").unwrap();
-        Self { folder }
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("outside")).unwrap();
+        fs::write(directory.path().join("outside/victim"), "as it was").unwrap();
+        Self { directory }
     }
 
     pub(crate) fn outside(&self) -> PathBuf {
-        self.folder.path().join("outside")
+        self.directory.path().join("outside")
     }
 
-    pub(crate) fn store_folder(&self) -> PathBuf {
-        self.folder.path().join("store")
+    pub(crate) fn store_dir(&self) -> PathBuf {
+        self.directory.path().join("store")
     }
 
-    pub(crate) fn store(&self) -> Store {
-        Store::open(self.store_folder()).unwrap()
+    pub(crate) fn store(&self) -> LayerStore {
+        LayerStore::open(self.store_dir()).unwrap()
     }
 
     pub(crate) fn try_unpack(&self, layers: &[Vec<u8>]) -> Result<Unpacked, UnpackError> {
-        let (_folder, image) = image_with(layers);
+        let (_directory, image) = image_with(layers);
         self.store().unpack(&image, &silent())
     }
 
@@ -100,11 +100,11 @@ impl Bench {
         self.try_unpack(layers).unwrap()
     }
 
-    /// Whatever lies on the shelves of the store, complete or not.
+    /// The names of all layers in the store, complete or not.
     pub(crate) fn layers_on_disk(&self) -> Vec<String> {
         let mut names = Vec::new();
-        for flavour in fs::read_dir(self.store_folder()).unwrap() {
-            let Ok(entries) = fs::read_dir(flavour.unwrap().path().join("sha256")) else { continue };
+        for flavor in fs::read_dir(self.store_dir()).unwrap() {
+            let Ok(entries) = fs::read_dir(flavor.unwrap().path().join("sha256")) else { continue };
             names.extend(entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()));
         }
         names.sort();
@@ -114,23 +114,23 @@ impl Bench {
     #[track_caller]
     pub(crate) fn assert_untouched(&self) {
         assert_eq!(lines(&self.outside()), ["victim=as it was"]);
-        let mut beside: Vec<_> =
-            fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        beside.sort();
-        assert_eq!(beside, ["outside", "store"]);
+        let mut siblings: Vec<_> =
+            fs::read_dir(self.directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        siblings.sort();
+        assert_eq!(siblings, ["outside", "store"]);
     }
 }
 
-/// A tree as lines: `a/`, `a/file=content`, `link>target`, `pipe?`, `gone!` for overlayfs's mark.
-pub(crate) fn lines(folder: &Path) -> Vec<String> {
+/// A tree as lines: `a/`, `a/file=content`, `link>target`, `pipe?`, `gone!` for a whiteout.
+pub(crate) fn lines(directory: &Path) -> Vec<String> {
     let mut lines = Vec::new();
-    list(folder, "", &mut lines);
+    list(directory, "", &mut lines);
     lines.sort();
     lines
 }
 
-fn list(folder: &Path, prefix: &str, lines: &mut Vec<String>) {
-    for entry in fs::read_dir(folder).unwrap() {
+fn list(directory: &Path, prefix: &str, lines: &mut Vec<String>) {
+    for entry in fs::read_dir(directory).unwrap() {
         let entry = entry.unwrap();
         let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
         let meta = fs::symlink_metadata(entry.path()).unwrap();
@@ -151,7 +151,7 @@ fn list(folder: &Path, prefix: &str, lines: &mut Vec<String>) {
     }
 }
 
-/// An extended attribute, if it is there.
+/// The value of an extended attribute, if it is set.
 pub(crate) fn attribute(path: &Path, name: &str) -> Option<Vec<u8>> {
     let mut value = vec![0; 4096];
     let length = lgetxattr(path, name, value.as_mut_slice()).ok()?;
@@ -159,7 +159,7 @@ pub(crate) fn attribute(path: &Path, name: &str) -> Option<Vec<u8>> {
     Some(value)
 }
 
-/// Writes an octal number of seven digits into a header and seals it.
+/// Writes a seven-digit octal number into a header and updates the checksum.
 pub(crate) fn set_number(block: &mut [u8; BLOCK], at: usize, number: u64) {
     block[at..at + 7].copy_from_slice(format!("{number:07o}").as_bytes());
     seal(block);

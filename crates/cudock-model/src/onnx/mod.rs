@@ -1,43 +1,43 @@
-//! ONNX: a protobuf message whose tensors are walked over, not read.
+//! The ONNX format: a protobuf message whose tensors are skipped, not read.
 //!
-//! The file is mapped, so that weights of gigabytes cost nothing: a tensor's numbers are one field, and a field is
-//! stepped over by its length.
+//! The file is memory-mapped, so that gigabytes of weights cost nothing: the data of a tensor is one field, which is skipped
+//! by its length.
 
-mod live;
+mod liveness;
 mod tensor;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-pub use live::{Activations, Live};
+pub use liveness::{Activations, LiveBytes};
 
-use self::live::Parts;
+use self::liveness::GraphParts;
 use self::wire::Fields;
 use crate::error::ModelError;
-use crate::tally::Tally;
+use crate::tensor_stats::TensorStats;
 use crate::{FileKind, Model};
 
-/// Graphs within graphs: conditions and loops have bodies. Deeper ones are no model.
-const DEEPEST: u32 = 32;
+/// The limit of nested graphs, which are the bodies of conditions and loops.
+const MAX_DEPTH: u32 = 32;
 
-/// What a file says.
+/// The contents of a model file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Graph {
-    /// Its tensors: weights, and constants of nodes.
-    pub tensors: Tally,
-    /// What lies between input and output.
+pub struct OnnxGraph {
+    /// Statistics of its tensors: weights, and constants of nodes.
+    pub tensors: TensorStats,
+    /// Memory of intermediate values.
     pub activations: Activations,
-    /// Files beside it that hold weights, and the place behind the last byte that is used of each.
+    /// Files with external weights, and the end offset of the data used in each.
     pub external: BTreeMap<String, u64>,
     /// Inputs and outputs without a shape: not scalars, but tensors of any rank.
     pub unranked: BTreeSet<String>,
 }
 
-/// Whether bytes are fields of a model, one of them its graph.
-pub(crate) fn looks_like_one(bytes: &[u8]) -> bool {
+/// Whether the bytes are the fields of a model with a graph.
+pub(crate) fn is_onnx(bytes: &[u8]) -> bool {
     let mut has_graph = false;
-    for field in Fields::of(bytes) {
+    for field in Fields::new(bytes) {
         match field {
             Ok((number, value)) => has_graph |= number == 7 && value.bytes().is_ok(),
             Err(_) => return false,
@@ -46,19 +46,19 @@ pub(crate) fn looks_like_one(bytes: &[u8]) -> bool {
     has_graph
 }
 
-/// Walks over a file; the error says what is wrong with it.
-pub fn read(bytes: &[u8]) -> Result<Graph, String> {
-    let mut walk = Walk::default();
+/// Reads a model; the error describes the problem.
+pub fn read(bytes: &[u8]) -> Result<OnnxGraph, String> {
+    let mut walk = GraphWalker::default();
     let mut has_graph = false;
-    for field in Fields::of(bytes) {
+    for field in Fields::new(bytes) {
         match field? {
             (7, graph) => {
                 has_graph = true;
                 walk.graph(graph.bytes()?, 0)?;
             }
-            // Functions of the model's own have nodes, and nodes have constants.
+            // Model-local functions have nodes, and nodes have constants.
             (25, function) => {
-                for field in Fields::of(function.bytes()?) {
+                for field in Fields::new(function.bytes()?) {
                     if let (7, node) = field? {
                         walk.node(node.bytes()?, 1)?;
                     }
@@ -68,22 +68,22 @@ pub fn read(bytes: &[u8]) -> Result<Graph, String> {
         }
     }
     if !has_graph {
-        return Err("it has no graph, so it is no ONNX model".to_owned());
+        return Err("not an ONNX model: it has no graph".to_owned());
     }
-    let activations = live::activations(&walk.parts)?;
+    let activations = liveness::activations(&walk.parts)?;
     let mut unranked = BTreeSet::new();
     for value in walk.parts.inputs.iter().chain(&walk.parts.outputs) {
-        unranked.extend(live::unranked(value)?.map(|name| String::from_utf8_lossy(name).into_owned()));
+        unranked.extend(liveness::unranked(value)?.map(|name| String::from_utf8_lossy(name).into_owned()));
     }
-    Ok(Graph { tensors: walk.tensors, activations, external: walk.external, unranked })
+    Ok(OnnxGraph { tensors: walk.tensors, activations, external: walk.external, unranked })
 }
 
-/// What a model file says; `None` if it is not a readable ONNX file.
-pub fn open(path: &Path) -> Option<Graph> {
+/// Reads a model file; `None` if it is not a readable ONNX file.
+pub fn open(path: &Path) -> Option<OnnxGraph> {
     read(&cudock_map::map(path).ok()?).ok()
 }
 
-/// Files beside a model file that hold its weights.
+/// The files with external weights of a model file.
 pub fn external_files(path: &Path) -> Vec<PathBuf> {
     let directory = path.parent().unwrap_or(Path::new(""));
     let files = open(path).map(|graph| graph.external).unwrap_or_default();
@@ -91,19 +91,19 @@ pub fn external_files(path: &Path) -> Vec<PathBuf> {
 }
 
 #[derive(Default)]
-struct Walk<'a> {
-    tensors: Tally,
+struct GraphWalker<'a> {
+    tensors: TensorStats,
     external: BTreeMap<String, u64>,
-    /// Of the outermost graph.
-    parts: Parts<'a>,
+    /// The parts of the outermost graph.
+    parts: GraphParts<'a>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> GraphWalker<'a> {
     fn graph(&mut self, message: &'a [u8], depth: u32) -> Result<(), String> {
-        if depth > DEEPEST {
-            return Err(format!("its graphs lie more than {DEEPEST} deep in each other"));
+        if depth > MAX_DEPTH {
+            return Err(format!("graphs are nested more than {DEEPEST} levels deep"));
         }
-        for field in Fields::of(message) {
+        for field in Fields::new(message) {
             let (number, value) = field?;
             match number {
                 1 => {
@@ -126,8 +126,8 @@ impl<'a> Walk<'a> {
                     self.note(depth, |parts| parts.outputs.push(output))?;
                 }
                 13 => {
-                    let described = value.bytes()?;
-                    self.note(depth, |parts| parts.values.push(described))?;
+                    let value_info = value.bytes()?;
+                    self.note(depth, |parts| parts.values.push(value_info))?;
                 }
                 15 => self.sparse(value.bytes()?)?,
                 _ => {}
@@ -136,19 +136,19 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn note(&mut self, depth: u32, add: impl FnOnce(&mut Parts<'a>)) -> Result<(), String> {
+    fn note(&mut self, depth: u32, add: impl FnOnce(&mut GraphParts<'a>)) -> Result<(), String> {
         if depth > 0 {
             return Ok(());
         }
         add(&mut self.parts);
         if self.parts.is_too_large() {
-            return Err("it has more nodes or values than any model".to_owned());
+            return Err("too many nodes or values".to_owned());
         }
         Ok(())
     }
 
     fn node(&mut self, message: &'a [u8], depth: u32) -> Result<(), String> {
-        for field in Fields::of(message) {
+        for field in Fields::new(message) {
             if let (5, attribute) = field? {
                 self.attribute(attribute.bytes()?, depth)?;
             }
@@ -157,7 +157,7 @@ impl<'a> Walk<'a> {
     }
 
     fn attribute(&mut self, message: &'a [u8], depth: u32) -> Result<(), String> {
-        for field in Fields::of(message) {
+        for field in Fields::new(message) {
             match field? {
                 (5 | 10, tensor) => {
                     self.tensor(tensor.bytes()?)?;
@@ -170,9 +170,9 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Values and places of a tensor that is mostly zero.
+    /// The values and indices of a sparse tensor.
     fn sparse(&mut self, message: &'a [u8]) -> Result<(), String> {
-        for field in Fields::of(message) {
+        for field in Fields::new(message) {
             if let (1 | 2, tensor) = field? {
                 self.tensor(tensor.bytes()?)?;
             }
@@ -181,24 +181,24 @@ impl<'a> Walk<'a> {
     }
 
     fn tensor(&mut self, message: &'a [u8]) -> Result<&'a [u8], String> {
-        let found = tensor::read(message)?;
-        if let Some(external) = &found.external {
+        let tensor = tensor::read(message)?;
+        if let Some(external) = &tensor.external {
             let location = std::str::from_utf8(external.location).map_err(|_| {
-                format!("tensor `{}` names a file in no known letters", tensor::short(found.name))
+                format!("tensor `{}` has a file name that is not UTF-8", tensor::shorten(tensor.name))
             })?;
             let end = self.external.entry(location.to_owned()).or_default();
             *end = (*end).max(external.end);
         }
-        let name = String::from_utf8_lossy(found.name);
-        self.tensors.add(&name, found.format, found.elements, found.bytes);
-        Ok(found.name)
+        let name = String::from_utf8_lossy(tensor.name);
+        self.tensors.add(&name, tensor.format, tensor.elements, tensor.bytes);
+        Ok(tensor.name)
     }
 }
 
-/// One file, and those beside it that hold its weights.
+/// Reads one file, and checks those with its external weights.
 pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<Model, ModelError> {
-    let graph = read(bytes).map_err(|problem| ModelError::broken(path, problem))?;
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let graph = read(bytes).map_err(|problem| ModelError::invalid(path, problem))?;
+    let directory = path.parent().unwrap_or(Path::new(""));
     let mut files = vec![path.to_owned()];
     let mut on_disk = bytes.len() as u64;
     for (location, end) in &graph.external {
@@ -206,20 +206,20 @@ pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<Model, ModelError> 
         let inside =
             relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
         if !inside || location.is_empty() {
-            let problem = format!("its weights are in `{location}`, which is not beside it");
-            return Err(ModelError::broken(path, problem));
+            let problem = format!("weights are in `{location}`, which is outside the model's directory");
+            return Err(ModelError::invalid(path, problem));
         }
-        let file = folder.join(relative);
+        let file = directory.join(relative);
         let length = match file.metadata() {
             Ok(about) if about.is_file() => about.len(),
             _ => {
-                let problem = format!("its weights are in {location}, which is not there");
-                return Err(ModelError::broken(path, problem));
+                let problem = format!("file {location} with its weights not found");
+                return Err(ModelError::invalid(path, problem));
             }
         };
         if length < *end {
-            let problem = format!("{location} has {length} bytes and its weights reach to {end}");
-            return Err(ModelError::broken(path, problem));
+            let problem = format!("{location} has {length} bytes, but weights end at {end}");
+            return Err(ModelError::invalid(path, problem));
         }
         on_disk = on_disk.saturating_add(length);
         files.push(file);

@@ -1,40 +1,39 @@
-//! One tensor of a model file.
+//! Reads one tensor, without its data.
 
-use super::wire::{Fields, Value, varint};
+use super::wire::{FieldValue, Fields, varint};
 use crate::format::NumberFormat;
 
-/// A tensor, without its numbers.
-pub(super) struct Found<'a> {
+/// A tensor without its data.
+pub(super) struct TensorRecord<'a> {
     pub(super) name: &'a [u8],
     pub(super) format: NumberFormat,
     pub(super) elements: u64,
     pub(super) bytes: u64,
-    /// Where its numbers are, if not in the file itself.
-    pub(super) external: Option<External<'a>>,
+    /// The location of its data, if not in the file itself.
+    pub(super) external: Option<ExternalData<'a>>,
 }
 
-/// A place in a file beside the model.
-pub(super) struct External<'a> {
+/// Data in another file.
+pub(super) struct ExternalData<'a> {
     pub(super) location: &'a [u8],
-    /// The place behind its last byte.
+    /// The end offset.
     pub(super) end: u64,
 }
 
-/// Reads a tensor.
-pub(super) fn read(message: &[u8]) -> Result<Found<'_>, String> {
-    let mut seen = Seen::default();
-    for field in Fields::of(message) {
+pub(super) fn read(message: &[u8]) -> Result<TensorRecord<'_>, String> {
+    let mut builder = TensorBuilder::default();
+    for field in Fields::new(message) {
         let (number, value) = field?;
-        seen.field(number, value)?;
+        builder.field(number, value)?;
     }
-    seen.found()
+    builder.build()
 }
 
 #[derive(Default)]
-struct Seen<'a> {
+struct TensorBuilder<'a> {
     name: &'a [u8],
     format: Option<NumberFormat>,
-    shape: Product,
+    shape: ShapeProduct,
     raw: Option<u64>,
     typed: u64,
     texts: u64,
@@ -44,18 +43,18 @@ struct Seen<'a> {
     length: Option<u64>,
 }
 
-impl<'a> Seen<'a> {
-    fn field(&mut self, number: u64, value: Value<'a>) -> Result<(), String> {
+impl<'a> TensorBuilder<'a> {
+    fn field(&mut self, number: u64, value: FieldValue<'a>) -> Result<(), String> {
         match number {
             1 => self.shape.add(value)?,
-            2 => self.format = Some(format_numbered(value.number()?)),
-            // Numbers in fields of their own types, packed or one by one.
+            2 => self.format = Some(format_from_onnx(value.number()?)),
+            // Typed data, packed or one by one.
             4 | 5 | 7 | 10 | 11 => {
                 self.typed = self.typed.saturating_add(match value {
-                    Value::Bytes(bytes) => bytes.len() as u64,
-                    Value::Fixed64 => 8,
-                    Value::Fixed32 => 4,
-                    Value::Varint(_) => 1,
+                    FieldValue::Bytes(bytes) => bytes.len() as u64,
+                    FieldValue::Fixed64 => 8,
+                    FieldValue::Fixed32 => 4,
+                    FieldValue::Varint(_) => 1,
                 });
             }
             6 => {
@@ -73,7 +72,7 @@ impl<'a> Seen<'a> {
 
     fn external(&mut self, entry: &'a [u8]) -> Result<(), String> {
         let (mut key, mut text): (&[u8], &[u8]) = (&[], &[]);
-        for field in Fields::of(entry) {
+        for field in Fields::new(entry) {
             match field? {
                 (1, value) => key = value.bytes()?,
                 (2, value) => text = value.bytes()?,
@@ -83,75 +82,75 @@ impl<'a> Seen<'a> {
         let number = || std::str::from_utf8(text).ok().and_then(|text| text.trim().parse::<u64>().ok());
         match key {
             b"location" => self.location = Some(text),
-            b"offset" => self.offset = number().ok_or("the offset of external data is no number")?,
-            b"length" => self.length = Some(number().ok_or("the length of external data is no number")?),
+            b"offset" => self.offset = number().ok_or("the offset of external data is not a number")?,
+            b"length" => self.length = Some(number().ok_or("the length of external data is not a number")?),
             _ => {}
         }
         Ok(())
     }
 
-    fn found(self) -> Result<Found<'a>, String> {
-        let wrong = |what: String| format!("tensor `{}` {what}", short(self.name));
-        let elements =
-            self.shape.total().ok_or_else(|| wrong("has more numbers than can be counted".to_owned()))?;
-        let format = self.format.ok_or_else(|| wrong("has no number format".to_owned()))?;
+    fn build(self) -> Result<TensorRecord<'a>, String> {
+        let invalid = |what: String| format!("tensor `{}` {what}", shorten(self.name));
+        let elements = self.shape.total().ok_or_else(|| invalid("has too many elements".to_owned()))?;
+        let format = self.format.ok_or_else(|| invalid("has no number format".to_owned()))?;
         let by_shape = format.bytes(elements);
         if format.bits().is_some() && by_shape.is_none() {
-            return Err(wrong("has more bytes than can be counted".to_owned()));
+            return Err(invalid("has too many bytes".to_owned()));
         }
-        let found = |bytes, external| Found { name: self.name, format, elements, bytes, external };
+        let record = |bytes, external| TensorRecord { name: self.name, format, elements, bytes, external };
         if self.is_external {
-            let location = self.location.ok_or_else(|| wrong("names no file for its data".to_owned()))?;
+            let location =
+                self.location.ok_or_else(|| invalid("has no file for its external data".to_owned()))?;
             let bytes = self.length.or(by_shape).unwrap_or_default();
             if by_shape.is_some_and(|expected| expected != bytes) {
-                return Err(wrong(format!("has {bytes} bytes, which its shape does not")));
+                return Err(invalid(format!("has {bytes} bytes, which does not match its shape")));
             }
             let end = self.offset.checked_add(bytes);
-            let end = end.ok_or_else(|| wrong("lies beyond any file".to_owned()))?;
-            return Ok(found(bytes, Some(External { location, end })));
+            let end = end.ok_or_else(|| invalid("has an invalid offset".to_owned()))?;
+            return Ok(record(bytes, Some(ExternalData { location, end })));
         }
         if format == NumberFormat::Text {
-            return Ok(found(self.texts, None));
+            return Ok(record(self.texts, None));
         }
         if let Some(raw) = self.raw {
             if by_shape.is_some_and(|expected| expected != raw) {
-                return Err(wrong(format!("has {raw} bytes, which its shape does not")));
+                return Err(invalid(format!("has {raw} bytes, which does not match its shape")));
             }
-            return Ok(found(raw, None));
+            return Ok(record(raw, None));
         }
-        // The narrowest numbers are packed four to a byte.
+        // The smallest numbers are packed four to a byte.
         if elements > self.typed.saturating_mul(4) {
-            return Err(wrong(format!("claims {elements} numbers and does not hold them")));
+            return Err(invalid(format!("claims {elements} elements without data")));
         }
-        Ok(found(by_shape.unwrap_or(self.typed), None))
+        Ok(record(by_shape.unwrap_or(self.typed), None))
     }
 }
 
-/// The first part of a name, for an error.
-pub(super) fn short(name: &[u8]) -> String {
+/// A shortened name, for errors.
+pub(super) fn shorten(name: &[u8]) -> String {
     String::from_utf8_lossy(name.get(..80).unwrap_or(name)).into_owned()
 }
 
-/// How many numbers a shape holds, without keeping the shape.
+/// The number of elements of a shape, computed without storing the shape.
 #[derive(Default)]
-struct Product {
+struct ShapeProduct {
     product: Option<u64>,
     too_large: bool,
     empty: bool,
 }
 
-impl Product {
-    /// Dimensions, packed or one by one.
-    fn add(&mut self, value: Value<'_>) -> Result<(), String> {
+impl ShapeProduct {
+    /// Adds dimensions, packed or one by one.
+    fn add(&mut self, value: FieldValue<'_>) -> Result<(), String> {
         match value {
-            Value::Varint(size) => self.size(size),
-            Value::Bytes(mut packed) => {
+            FieldValue::Varint(size) => self.size(size),
+            FieldValue::Bytes(mut packed) => {
                 while !packed.is_empty() {
                     self.size(varint(&mut packed)?)?;
                 }
                 Ok(())
             }
-            _ => Err("a dimension is no whole number".to_owned()),
+            _ => Err("a dimension is not an integer".to_owned()),
         }
     }
 
@@ -177,8 +176,8 @@ impl Product {
     }
 }
 
-/// The format that ONNX gives a number.
-pub(super) fn format_numbered(number: u64) -> NumberFormat {
+/// The number format of an ONNX data type.
+pub(super) fn format_from_onnx(number: u64) -> NumberFormat {
     match number {
         1 => NumberFormat::F32,
         2 | 3 => NumberFormat::I8,

@@ -1,32 +1,32 @@
-//! The fields of a protobuf message, one after the other, out of bytes that stay where they are.
+//! Iterates over the fields of a protobuf message, without copying.
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Value<'a> {
-    /// A whole number.
+pub(super) enum FieldValue<'a> {
+    /// An integer.
     Varint(u64),
     /// Eight bytes.
     Fixed64,
-    /// Bytes: a text, a message, or numbers packed together.
+    /// Bytes: a string, a message, or packed numbers.
     Bytes(&'a [u8]),
     /// Four bytes.
     Fixed32,
 }
 
-impl<'a> Value<'a> {
-    /// The bytes, if it holds any.
+impl<'a> FieldValue<'a> {
+    /// The bytes, if it is length-delimited.
     pub(super) fn bytes(self) -> Result<&'a [u8], String> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
-            _ => Err("a number stands where a text or message belongs".to_owned()),
+            _ => Err("expected a string or message, found a number".to_owned()),
         }
     }
 
-    /// The number, if it is one.
+    /// The number, if it is a varint.
     pub(super) fn number(self) -> Result<u64, String> {
         match self {
             Self::Varint(number) => Ok(number),
-            _ => Err("something else stands where a number belongs".to_owned()),
+            _ => Err("expected a number".to_owned()),
         }
     }
 }
@@ -37,39 +37,39 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn of(message: &'a [u8]) -> Self {
+    pub(super) fn new(message: &'a [u8]) -> Self {
         Self { rest: message }
     }
 
-    fn read(&mut self) -> Result<(u64, Value<'a>), String> {
+    fn read(&mut self) -> Result<(u64, FieldValue<'a>), String> {
         let tag = varint(&mut self.rest)?;
         let value = match tag & 7 {
-            0 => Value::Varint(varint(&mut self.rest)?),
-            1 => self.take(8).map(|_| Value::Fixed64)?,
+            0 => FieldValue::Varint(varint(&mut self.rest)?),
+            1 => self.take(8).map(|_| FieldValue::Fixed64)?,
             2 => {
                 let length = varint(&mut self.rest)?;
-                Value::Bytes(self.take(length)?)
+                FieldValue::Bytes(self.take(length)?)
             }
-            5 => self.take(4).map(|_| Value::Fixed32)?,
-            other => return Err(format!("wire type {other} is not used by ONNX")),
+            5 => self.take(4).map(|_| FieldValue::Fixed32)?,
+            other => return Err(format!("unsupported wire type {other}")),
         };
         match tag >> 3 {
-            0 => Err("a field has the number 0".to_owned()),
+            0 => Err("invalid field number 0".to_owned()),
             number => Ok((number, value)),
         }
     }
 
     fn take(&mut self, length: u64) -> Result<&'a [u8], String> {
         let split = usize::try_from(length).ok().and_then(|length| self.rest.split_at_checked(length));
-        let (taken, rest) = split
-            .ok_or_else(|| format!("a field claims {length} bytes, and {} are left", self.rest.len()))?;
+        let (taken, rest) =
+            split.ok_or_else(|| format!("field claims {length} bytes, but {} are left", self.rest.len()))?;
         self.rest = rest;
         Ok(taken)
     }
 }
 
 impl<'a> Iterator for Fields<'a> {
-    type Item = Result<(u64, Value<'a>), String>;
+    type Item = Result<(u64, FieldValue<'a>), String>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
@@ -83,16 +83,16 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// A number of at most ten bytes, seven bits in each.
+/// A varint of at most ten bytes.
 pub(super) fn varint(rest: &mut &[u8]) -> Result<u64, String> {
     let mut number = 0_u64;
-    for place in 0..10 {
-        let (byte, after) = rest.split_first().ok_or("it ends within a number")?;
+    for index in 0..10 {
+        let (byte, after) = rest.split_first().ok_or("unexpected end in a number")?;
         *rest = after;
-        number |= u64::from(byte & 0x7f) << (7 * place);
+        number |= u64::from(byte & 0x7f) << (7 * index);
         if byte & 0x80 == 0 {
             return Ok(number);
         }
     }
-    Err("a number has more than ten bytes".to_owned())
+    Err("number has more than ten bytes".to_owned())
 }

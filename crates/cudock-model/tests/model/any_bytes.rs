@@ -1,11 +1,11 @@
-//! No bytes make it panic, and what is counted is never more than what is there.
+//! No input causes a panic, and totals never exceed what is in the file.
 
 use cudock_model::{onnx, safetensors};
 use proptest::prelude::*;
 
 use crate::write::{Dim, Message, external, model, node, safetensors as file, tensor, value};
 
-fn good_graph() -> Vec<u8> {
+fn valid_graph() -> Vec<u8> {
     let graph = Message::default()
         .message(1, &node("MatMul", &["x", "w"], &["y"]))
         .message(5, &tensor("w", 1, &[2, 3], &[0; 24]))
@@ -15,18 +15,18 @@ fn good_graph() -> Vec<u8> {
     model(&graph)
 }
 
-fn good_tensors() -> Vec<u8> {
+fn valid_tensors() -> Vec<u8> {
     file(&[("a", "BF16", &[4, 2], 16), ("b", "F32", &[3], 12)])
 }
 
-/// A file with some of its bytes changed, cut off or said twice.
-fn spoilt(file: Vec<u8>) -> impl Strategy<Value = Vec<u8>> {
+/// A file with some bytes changed or cut off.
+fn corrupted(file: Vec<u8>) -> impl Strategy<Value = Vec<u8>> {
     let length = file.len();
     let edits = prop::collection::vec((0..length, any::<u8>()), 0..6);
     (edits, 0..=length, any::<bool>()).prop_map(move |(edits, cut, cuts)| {
         let mut bytes = file.clone();
-        for (place, byte) in edits {
-            bytes[place] = byte;
+        for (index, byte) in edits {
+            bytes[index] = byte;
         }
         if cuts {
             bytes.truncate(cut);
@@ -36,12 +36,12 @@ fn spoilt(file: Vec<u8>) -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn check(bytes: &[u8]) {
-    if let Ok(tally) = safetensors::read(bytes) {
-        assert!(tally.bytes() <= bytes.len() as u64);
+    if let Ok(stats) = safetensors::read(bytes) {
+        assert!(stats.bytes() <= bytes.len() as u64);
     }
     if let Ok(graph) = onnx::read(bytes) {
         if graph.external.is_empty() {
-            // Numbers in fields of their own types may be packed tighter than they are counted.
+            // Typed data may be packed more tightly than it is counted.
             assert!(graph.tensors.bytes() <= bytes.len() as u64 * 64);
         }
         for rows in [0, 1, u32::MAX] {
@@ -60,12 +60,12 @@ proptest! {
     }
 
     #[test]
-    fn spoilt_graphs(bytes in spoilt(good_graph())) {
+    fn corrupted_graphs(bytes in corrupted(valid_graph())) {
         check(&bytes);
     }
 
     #[test]
-    fn spoilt_tensors(bytes in spoilt(good_tensors())) {
+    fn corrupted_tensors(bytes in corrupted(valid_tensors())) {
         check(&bytes);
     }
 }

@@ -1,16 +1,16 @@
-//! From what a file says to GPU memory.
+//! Estimates of GPU memory.
 
 use std::path::PathBuf;
 
 use cudock_model::figures::{INFERENCE_PERCENT, PROCESS, TRAINING_BYTES, TRAINING_PERCENT};
 use cudock_model::{
-    Estimate, FileKind, Model, NumberFormat, Question, TermKind, estimate, onnx, safetensors,
+    Estimate, EstimateOptions, FileKind, Model, NumberFormat, TermKind, estimate, onnx, safetensors,
 };
 use proptest::prelude::*;
 
 use crate::write::{Dim, Message, model, node, safetensors as file, tensor, value};
 
-const AS_IT_IS: Question = Question { precision: None, rows: 1, training: false };
+const AS_IT_IS: EstimateOptions = EstimateOptions { precision: None, rows: 1, training: false };
 
 fn of(bytes: &[u8]) -> Model {
     let tensors = safetensors::read(bytes).unwrap();
@@ -23,8 +23,8 @@ fn term(estimate: &Estimate, kind: TermKind) -> u64 {
 }
 
 #[test]
-fn every_term_is_visible_and_they_add_up() {
-    // A million parameters in 32 bits: 4 MB, and a fifth of it for what lies between.
+fn all_terms_are_listed_and_add_up() {
+    // A million 32-bit parameters: 4 MB, and a fifth of that for activations.
     let model = of(&file(&[("w", "F32", &[1000, 1000], 4_000_000)]));
     let estimate = estimate(&model, AS_IT_IS);
     assert_eq!(term(&estimate, TermKind::Weights), 4_000_000);
@@ -32,24 +32,24 @@ fn every_term_is_visible_and_they_add_up() {
     assert_eq!(term(&estimate, TermKind::Process), PROCESS.value);
     assert_eq!(estimate.total(), 4_800_000 + PROCESS.value);
     assert_eq!(
-        estimate.words(),
+        estimate.summary(),
         "4.0 MB of fp32 weights + 800 kB of activations (estimate: 20 %) + 1.0 GB for the CUDA context and the framework"
     );
 }
 
 #[test]
-fn a_precision_holds_for_floating_point_weights_alone() {
+fn a_precision_applies_only_to_floating_point_weights() {
     let model = of(&file(&[("w", "F32", &[1000], 4000), ("q", "I8", &[1000], 1000)]));
-    let question = Question { precision: Some(NumberFormat::F16), ..AS_IT_IS };
-    assert_eq!(term(&estimate(&model, question), TermKind::Weights), 2000 + 1000);
-    let question = Question { precision: NumberFormat::named("int4"), ..AS_IT_IS };
-    assert_eq!(term(&estimate(&model, question), TermKind::Weights), 500 + 1000);
+    let options = EstimateOptions { precision: Some(NumberFormat::F16), ..AS_IT_IS };
+    assert_eq!(term(&estimate(&model, options), TermKind::Weights), 2000 + 1000);
+    let options = EstimateOptions { precision: NumberFormat::from_name("int4"), ..AS_IT_IS };
+    assert_eq!(term(&estimate(&model, options), TermKind::Weights), 500 + 1000);
 }
 
 #[test]
-fn training_takes_sixteen_bytes_a_parameter() {
+fn training_takes_sixteen_bytes_per_parameter() {
     let model = of(&file(&[("w", "BF16", &[1_000_000], 2_000_000)]));
-    let estimate = estimate(&model, Question { training: true, ..AS_IT_IS });
+    let estimate = estimate(&model, EstimateOptions { training: true, ..AS_IT_IS });
     assert_eq!(TRAINING_BYTES.value, 16);
     assert_eq!(term(&estimate, TermKind::Weights), 16_000_000);
     assert_eq!(term(&estimate, TermKind::Activations), 16_000_000 * TRAINING_PERCENT.value / 100);
@@ -71,27 +71,31 @@ fn shapes_in_the_file_give_the_activations_of_a_batch() {
         tensors: graph.tensors,
         activations: Some(graph.activations),
     };
-    let estimate = estimate(&model, Question { rows: 8, ..AS_IT_IS });
+    let estimate = estimate(&model, EstimateOptions { rows: 8, ..AS_IT_IS });
     assert_eq!(term(&estimate, TermKind::Activations), 8 * 4 * (10 + 20));
-    assert!(estimate.words().contains("960 B of activations (estimate at 8 rows)"), "{}", estimate.words());
+    assert!(
+        estimate.summary().contains("960 B of activations (estimate at 8 rows)"),
+        "{}",
+        estimate.summary()
+    );
 }
 
 proptest! {
     #[test]
-    fn more_rows_more_numbers_and_wider_ones_never_take_less(
+    fn estimates_are_monotonic(
         numbers in 1_u64..2_000, more in 0_u64..2_000, rows in 1_u32..1_000, training: bool,
     ) {
         let length = |count: u64| usize::try_from(count * 4).unwrap();
         let small = of(&file(&[("w", "F32", &[numbers], length(numbers))]));
         let large = of(&file(&[("w", "F32", &[numbers + more], length(numbers + more))]));
-        let question = Question { rows, training, ..AS_IT_IS };
-        let total = estimate(&small, question).total();
-        prop_assert!(estimate(&large, question).total() >= total);
-        let longer = Question { rows: rows + 1, ..question };
+        let options = EstimateOptions { rows, training, ..AS_IT_IS };
+        let total = estimate(&small, options).total();
+        prop_assert!(estimate(&large, options).total() >= total);
+        let longer = EstimateOptions { rows: rows + 1, ..options };
         prop_assert!(estimate(&small, longer).total() >= total);
-        let half = Question { precision: Some(NumberFormat::F16), ..question };
+        let half = EstimateOptions { precision: Some(NumberFormat::F16), ..options };
         prop_assert!(estimate(&small, half).total() <= total);
-        let sum: u64 = estimate(&small, question).terms.iter().map(|term| term.bytes).sum();
+        let sum: u64 = estimate(&small, options).terms.iter().map(|term| term.bytes).sum();
         prop_assert_eq!(total, sum);
     }
 }

@@ -1,15 +1,15 @@
-//! What is read of model files, and what is made of it.
+//! Reading model files and estimating memory.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test may fail loudly"
+    reason = "test code"
 )]
 
 mod any_bytes;
+mod directories;
 mod estimates;
-mod folders;
 mod onnx_files;
 mod safetensors_files;
 mod write;

@@ -1,6 +1,6 @@
-//! Model files, written for tests.
+//! Writes model files for tests.
 
-/// A protobuf message while it is written.
+/// A protobuf message builder.
 #[derive(Clone, Default)]
 pub(crate) struct Message(pub(crate) Vec<u8>);
 
@@ -35,13 +35,13 @@ impl Message {
     }
 }
 
-/// A tensor with its numbers inside, `kind` as ONNX numbers it.
+/// A tensor with inline data; `kind` is the ONNX data type.
 pub(crate) fn tensor(name: &str, kind: u64, shape: &[u64], data: &[u8]) -> Message {
     let tensor = shape.iter().fold(Message::default(), |tensor, size| tensor.number(1, *size));
     tensor.number(2, kind).text(8, name).bytes(9, data)
 }
 
-/// A tensor whose numbers are in another file.
+/// A tensor with external data.
 pub(crate) fn external(name: &str, kind: u64, shape: &[u64], location: &str, offset: u64) -> Message {
     let entry = |key: &str, value: &str| Message::default().text(1, key).text(2, value);
     let tensor = shape.iter().fold(Message::default(), |tensor, size| tensor.number(1, *size));
@@ -77,7 +77,7 @@ pub(crate) fn node(operator: &str, takes: &[&str], gives: &[&str]) -> Message {
     gives.iter().fold(node, |node, name| node.text(2, name)).text(4, operator)
 }
 
-/// The file of a graph.
+/// A model file with this graph.
 pub(crate) fn model(graph: &Message) -> Vec<u8> {
     Message::default().number(1, 8).text(2, "test").message(7, graph).0
 }

@@ -1,46 +1,46 @@
 //! `/etc/hostname`.
 
-use crate::{Error, Result};
+use crate::{NetnsError, Result};
 
-/// The kernel keeps no more bytes of a host name.
-const LONGEST: usize = 64;
+/// The limit of the kernel.
+const MAX_LENGTH: usize = 64;
 
-/// And DNS no more of one label of it.
-const LONGEST_LABEL: usize = 63;
+/// The limit of DNS for one label.
+const MAX_LABEL_LENGTH: usize = 63;
 
-/// The file's text: the name, if it is one that resolvers and the kernel both take.
+/// The contents of the file, if both the kernel and resolvers accept the name.
 pub fn hostname(name: &str) -> Result<String> {
-    match find_mistake(name) {
+    match find_error(name) {
         None => Ok(format!("{name}\n")),
-        Some((at, reason)) => Err(Error::HostName { text: name.to_owned(), column: at + 1, reason }),
+        Some((at, reason)) => Err(NetnsError::HostName { text: name.to_owned(), column: at + 1, reason }),
     }
 }
 
-/// What is wrong with a name, and at which character.
-fn find_mistake(name: &str) -> Option<(usize, String)> {
+/// The position and reason of the first error in a name.
+fn find_error(name: &str) -> Option<(usize, String)> {
     if name.is_empty() {
-        return Some((0, "it is empty".to_owned()));
+        return Some((0, "name is empty".to_owned()));
     }
-    let allowed = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '.' | '_');
-    if let Some((at, sign)) = name.chars().enumerate().find(|(_, sign)| !allowed(*sign)) {
-        return Some((at, format!("`{}` is not allowed in it", sign.escape_debug())));
+    let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '.' | '_');
+    if let Some((at, character)) = name.chars().enumerate().find(|(_, character)| !allowed(*character)) {
+        return Some((at, format!("character `{}` is not allowed", character.escape_debug())));
     }
-    if name.len() > LONGEST {
-        return Some((LONGEST, format!("it is longer than {LONGEST} characters")));
+    if name.len() > MAX_LENGTH {
+        return Some((MAX_LENGTH, format!("name is longer than {LONGEST} characters")));
     }
     let mut from = 0;
     for label in name.split('.') {
         if label.is_empty() {
-            return Some((from, "a part of it is empty".to_owned()));
+            return Some((from, "empty label".to_owned()));
         }
-        if label.len() > LONGEST_LABEL {
-            return Some((from, format!("a part of it is longer than {LONGEST_LABEL} characters")));
+        if label.len() > MAX_LABEL_LENGTH {
+            return Some((from, format!("label is longer than {LONGEST_LABEL} characters")));
         }
         if label.starts_with('-') {
-            return Some((from, "a part of it begins with a hyphen".to_owned()));
+            return Some((from, "label starts with a hyphen".to_owned()));
         }
         if label.ends_with('-') {
-            return Some((from + label.len() - 1, "a part of it ends with a hyphen".to_owned()));
+            return Some((from + label.len() - 1, "label ends with a hyphen".to_owned()));
         }
         from += label.len() + 1;
     }
@@ -49,19 +49,19 @@ fn find_mistake(name: &str) -> Option<(usize, String)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
     use super::*;
 
     #[test]
-    fn a_good_name_is_a_line_of_its_own() {
+    fn a_valid_name_is_a_line() {
         for name in ["a", "web-1", "node.example.org", "my_box", &"a".repeat(63)] {
             assert_eq!(hostname(name).unwrap(), format!("{name}\n"));
         }
     }
 
     #[test]
-    fn a_bad_name_is_refused_with_its_place() {
+    fn an_invalid_name_is_rejected_with_its_column() {
         let long = "a".repeat(65);
         for (name, column) in [
             ("", 1),
@@ -75,7 +75,7 @@ mod tests {
             (&long[..64], 1),
         ] {
             match hostname(name).unwrap_err() {
-                Error::HostName { column: found, .. } => assert_eq!(found, column, "{name}"),
+                NetnsError::HostName { column: found, .. } => assert_eq!(found, column, "{name}"),
                 other => panic!("{other}"),
             }
         }

@@ -4,58 +4,60 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use super::hostname;
-use crate::{Error, Result};
+use crate::{NetnsError, Result};
 
 /// An `--add-host`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddHost {
-    /// The name.
+    /// The host name.
     pub name: String,
-    /// Where it leads.
+    /// The address it resolves to.
     pub address: IpAddr,
 }
 
 impl AddHost {
-    /// Reads `name:address` or `name=address`, with an IPv6 address bare or in brackets. `host-gateway` stands for
-    /// the address under which the container reaches the host, where it has one.
+    /// Parses `name:address` or `name=address`, with an IPv6 address bare or in brackets. `host-gateway` stands for the
+    /// address of the host as seen by the container, if there is one.
     pub fn parse(text: &str, gateway: Option<IpAddr>) -> Result<Self> {
-        let wrong = |at: usize, reason: String| Error::AddHost {
+        let invalid = |at: usize, reason: String| NetnsError::AddHost {
             text: text.to_owned(),
             column: text.get(..at).unwrap_or(text).chars().count() + 1,
             reason,
         };
-        let Some(sign) = text.find(['=', ':']) else {
-            return Err(wrong(text.len(), "a colon and an address are missing".to_owned()));
+        let Some(character) = text.find(['=', ':']) else {
+            return Err(invalid(text.len(), "missing colon and address".to_owned()));
         };
-        let name = text.get(..sign).unwrap_or_default();
-        let address = text.get(sign + 1..).unwrap_or_default();
-        if let Err(Error::HostName { column, reason, .. }) = hostname(name) {
+        let name = text.get(..character).unwrap_or_default();
+        let address = text.get(character + 1..).unwrap_or_default();
+        if let Err(NetnsError::HostName { column, reason, .. }) = hostname(name) {
             let at = name.char_indices().nth(column - 1).map_or(name.len(), |(at, _)| at);
-            return Err(wrong(at, reason));
+            return Err(invalid(at, reason));
         }
         let bare = address.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(address);
         let address = match (bare, gateway) {
             ("host-gateway", Some(gateway)) => gateway,
             ("host-gateway", None) => {
-                return Err(wrong(sign + 1, "this network has no address for the host".to_owned()));
+                return Err(invalid(character + 1, "the host has no address in this network".to_owned()));
             }
-            _ => bare.parse().map_err(|_| wrong(sign + 1, format!("`{address}` is not an IP address")))?,
+            _ => bare
+                .parse()
+                .map_err(|_| invalid(character + 1, format!("`{address}` is not an IP address")))?,
         };
         Ok(Self { name: name.to_owned(), address })
     }
 }
 
-/// What goes into the file.
+/// The contents of the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hosts<'a> {
     /// The container's own name.
     pub hostname: &'a str,
-    /// The address that its own name leads to. Without one it is localhost, where a published port is looked for.
+    /// The address of its own name; localhost by default, where published ports are served.
     pub address: Option<IpAddr>,
-    /// What was asked for, in this order; resolvers take the first line with a name.
+    /// The `--add-host` values in order; resolvers use the first match.
     pub added: &'a [AddHost],
-    /// The host's own file, where the container shares the host's network.
-    pub of_host: Option<&'a str>,
+    /// The host's own file, if the container shares the host's network.
+    pub host_file: Option<&'a str>,
 }
 
 const LOCAL: &str = "\
@@ -67,38 +69,39 @@ ff02::1\tip6-allnodes
 ff02::2\tip6-allrouters
 ";
 
-/// The file's text.
-pub fn hosts(wanted: &Hosts<'_>) -> String {
+/// Renders the file.
+pub fn hosts(contents: &Hosts<'_>) -> String {
     let mut text = String::new();
-    // First, so that what was asked for wins over what the host says.
-    for AddHost { name, address } in wanted.added {
+    // First, so that they take precedence over the host's entries.
+    for AddHost { name, address } in contents.added {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{address}\t{name}");
     }
-    let base = wanted.of_host.unwrap_or(LOCAL);
+    let base = contents.host_file.unwrap_or(LOCAL);
     text.push_str(base);
     if !base.is_empty() && !base.ends_with('\n') {
         text.push('\n');
     }
-    if !wanted.hostname.is_empty() && !names(&text).any(|name| name == wanted.hostname) {
-        let address = wanted.address.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
-        let short = wanted.hostname.split_once('.').map(|(short, _)| format!(" {short}")).unwrap_or_default();
-        let _ = writeln!(text, "{address}\t{}{short}", wanted.hostname);
+    if !contents.hostname.is_empty() && !names(&text).any(|name| name == contents.hostname) {
+        let address = contents.address.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
+        let short =
+            contents.hostname.split_once('.').map(|(short, _)| format!(" {short}")).unwrap_or_default();
+        let _ = writeln!(text, "{address}\t{}{short}", contents.hostname);
     }
     text
 }
 
-/// All names in such a file.
+/// All host names in a hosts file.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| {
-        let said = line.split_once('#').map_or(line, |(said, _)| said);
-        said.split_ascii_whitespace().skip(1)
+        let content = line.split_once('#').map_or(line, |(content, _)| content);
+        content.split_ascii_whitespace().skip(1)
     })
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
     use super::*;
 
@@ -107,8 +110,8 @@ mod tests {
     }
 
     #[test]
-    fn dockers_forms_of_add_host_are_read() {
-        for (text, shown) in [
+    fn all_forms_of_docker_are_parsed() {
+        for (text, expected) in [
             ("db:10.0.0.1", "10.0.0.1"),
             ("db=10.0.0.1", "10.0.0.1"),
             ("db:::1", "::1"),
@@ -117,30 +120,30 @@ mod tests {
         ] {
             assert_eq!(
                 added(text),
-                AddHost { name: "db".to_owned(), address: shown.parse().unwrap() },
+                AddHost { name: "db".to_owned(), address: expected.parse().unwrap() },
                 "{text}"
             );
         }
     }
 
     #[test]
-    fn a_mistake_in_add_host_is_named_with_its_place() {
-        for (text, said) in [
-            ("db", "cannot add the host `db`: a colon and an address are missing, at column 3"),
-            ("db:x", "cannot add the host `db:x`: `x` is not an IP address, at column 4"),
-            ("d b:1.1.1.1", "cannot add the host `d b:1.1.1.1`: ` ` is not allowed in it, at column 2"),
-            (":1.1.1.1", "cannot add the host `:1.1.1.1`: it is empty, at column 1"),
+    fn errors_in_add_host_name_the_column() {
+        for (text, expected) in [
+            ("db", "cannot add host `db`: missing colon and address, at column 3"),
+            ("db:x", "cannot add host `db:x`: `x` is not an IP address, at column 4"),
+            ("d b:1.1.1.1", "cannot add host `d b:1.1.1.1`: character ` ` is not allowed, at column 2"),
+            (":1.1.1.1", "cannot add host `:1.1.1.1`: name is empty, at column 1"),
             (
                 "db:host-gateway",
-                "cannot add the host `db:host-gateway`: this network has no address for the host, at column 4",
+                "cannot add host `db:host-gateway`: the host has no address in this network, at column 4",
             ),
         ] {
-            assert_eq!(AddHost::parse(text, None).unwrap_err().to_string(), said);
+            assert_eq!(AddHost::parse(text, None).unwrap_err().to_string(), expected);
         }
     }
 
     #[test]
-    fn the_containers_own_name_leads_to_itself() {
+    fn the_container_resolves_its_own_name() {
         let text = hosts(&Hosts { hostname: "web", ..Hosts::default() });
         assert!(text.starts_with("127.0.0.1\tlocalhost\n"), "{text}");
         assert!(text.ends_with("127.0.0.1\tweb\n"), "{text}");
@@ -150,16 +153,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_wins_over_the_hosts_own_file() {
+    fn added_hosts_take_precedence_over_the_hosts_file() {
         let added = [added("db:10.0.0.1")];
-        let of_host = Some("127.0.0.1 localhost\n10.9.9.9 db # old");
-        let text = hosts(&Hosts { hostname: "old", added: &added, of_host, ..Hosts::default() });
+        let host_file = Some("127.0.0.1 localhost\n10.9.9.9 db # old");
+        let text = hosts(&Hosts { hostname: "old", added: &added, host_file, ..Hosts::default() });
         assert_eq!(text, "10.0.0.1\tdb\n127.0.0.1 localhost\n10.9.9.9 db # old\n127.0.0.1\told\n");
     }
 
     #[test]
-    fn a_name_that_is_there_already_is_not_added_again() {
-        let text = hosts(&Hosts { hostname: "me", of_host: Some("127.0.1.1 me\n"), ..Hosts::default() });
+    fn an_existing_name_is_not_added_again() {
+        let text = hosts(&Hosts { hostname: "me", host_file: Some("127.0.1.1 me\n"), ..Hosts::default() });
         assert_eq!(text, "127.0.1.1 me\n");
     }
 }

@@ -1,6 +1,6 @@
-//! What a container reads about its own network: `/etc/resolv.conf`, `/etc/hosts`, `/etc/hostname`.
+//! Network configuration of a container: `/etc/resolv.conf`, `/etc/hosts`, `/etc/hostname`.
 //!
-//! Pure functions of the host's files and of what was asked for; whoever prepares the container writes the result.
+//! Pure functions of the host's files and the requested settings; the caller writes the result.
 
 mod hostname;
 mod hosts;

@@ -1,4 +1,4 @@
-//! The forwarder's process, as its parent sees it.
+//! The parent's view of a forwarder process.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
@@ -7,58 +7,57 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::{Handover, Listeners, Options, Publication};
-use crate::helper::Helper;
+use super::{ForwardOptions, Handover, Listeners, PortMapping};
+use crate::child_process::ChildProcess;
 use crate::{Namespace, Result, sys};
 
-/// A process that carries connections from published ports into a namespace. Dropping this ends it, and with it all
-/// the connections.
+/// A process that forwards connections from published ports into a namespace. Killed on drop, which closes all its
+/// connections.
 #[derive(Debug)]
 pub struct Forwarder {
-    helper: Helper,
-    publications: Vec<Publication>,
+    process: ChildProcess,
+    mappings: Vec<PortMapping>,
 }
 
 impl Forwarder {
-    /// Starts `command`, which must be a program that calls [`serve`](super::serve) with the last of its arguments,
-    /// added here.
+    /// Starts `command`, a program that calls [`serve`](super::serve) with its last argument, which is added here.
     ///
-    /// The ports belong to that process from then on: when it ends they are free again. It gets `SIGTERM` when the
-    /// thread that called this ends. It is in a process group of its own, so that Ctrl-C on a terminal does not cut
-    /// connections while the container still answers on them.
+    /// The process owns the ports from then on: they are free again when it ends. It gets `SIGTERM` when the calling thread
+    /// ends. It has its own process group, so that Ctrl-C in a terminal does not cut connections while the container still
+    /// serves them.
     pub fn start(
         mut command: Command,
         listeners: Listeners,
         namespace: &Namespace,
-        options: Options,
+        options: ForwardOptions,
     ) -> Result<Self> {
         let handover = Handover::of(&listeners, namespace.as_fd().as_raw_fd(), options);
         command.arg(handover.encode()).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
-        sys::tie(&mut command, Signal::TERM, handover.descriptors());
-        let helper = Helper::start(&mut command)?;
-        let publications = listeners.publications();
-        // Were they open here, too, connections would be let in after the forwarder's end.
+        sys::tie_to_parent(&mut command, Signal::TERM, handover.descriptors());
+        let process = ChildProcess::start(&mut command)?;
+        let mappings = listeners.mappings();
+        // If they stayed open here, connections would be accepted after the forwarder has ended.
         drop(listeners);
-        Ok(Self { helper, publications })
+        Ok(Self { process, mappings })
     }
 
-    /// Its number.
+    /// The process id.
     pub fn pid(&self) -> u32 {
-        self.helper.pid()
+        self.process.pid()
     }
 
-    /// What it forwards, each with the port it really got.
-    pub fn publications(&self) -> &[Publication] {
-        &self.publications
+    /// The forwarded ports, with the host ports actually bound.
+    pub fn mappings(&self) -> &[PortMapping] {
+        &self.mappings
     }
 
-    /// Whether it ends within this time; it should not before it is told to.
+    /// Waits up to `time`; returns whether the process has exited.
     pub fn ends_within(&self, time: Duration) -> bool {
-        self.helper.ends_within(time)
+        self.process.ends_within(time)
     }
 
-    /// Ends it. Says how it ended, unless somebody else has taken its exit status.
+    /// Terminates it; returns the exit status unless it was already collected.
     pub fn stop(mut self) -> Option<ExitStatus> {
-        self.helper.stop()
+        self.process.stop()
     }
 }

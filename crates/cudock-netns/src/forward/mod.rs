@@ -1,52 +1,50 @@
-//! Published ports: connections to a port of the host, carried into a container's namespace.
+//! Published ports: forwards connections to host ports into a container's namespace.
 //!
-//! Docker does this with rules in the host's packet filter, which need root and stay behind after a crash. Here a
-//! process of its own accepts on the host and connects inside. It can, because a socket belongs to the namespace in
-//! which it was made: the listeners are bound on the host first, then the process enters the namespace, and whatever
-//! socket it makes from then on is the container's.
+//! Docker does this with firewall rules, which need root and stay behind after a crash. Here a process accepts on the host
+//! and connects inside. This works because a socket belongs to the namespace in which it was created: the listeners are
+//! bound on the host, then the process enters the namespace, and all sockets it creates from then on are the container's.
 //!
-//! To a service inside, every client of a published port comes from its own localhost. One that trusts localhost
-//! trusts them all, so such a port is better published on an address of the host that only friends can reach.
+//! To a service inside, all clients of a published port appear to come from localhost. If the service trusts localhost, it
+//! trusts all of them, so such a port should be published on a trusted address of the host.
 //!
-//! 1. [`Publication::parse`] reads what the user typed;
-//! 2. [`Listeners::bind`] takes the ports at once, so that a port in use is an error before anything is started;
-//! 3. [`Forwarder::start`] hands them to a new process of the same program, by number, because the program is
-//!    executed anew ([`Handover`]);
+//! 1. [`PortMapping::parse`] parses the user's input;
+//! 2. [`Listeners::bind`] binds the ports at once, so that a port in use is an error before anything is started;
+//! 3. [`Forwarder::start`] passes them to a new process of the same program as file descriptors ([`Handover`]);
 //! 4. that process calls [`serve`], and ends with its parent.
 
 mod budget;
 mod forwarder;
 mod handover;
-mod holder;
 mod listeners;
-mod publication;
+mod port_mapping;
+mod port_owner;
 mod relay;
 mod serve;
 mod tcp;
 mod udp;
 
 pub use forwarder::Forwarder;
-pub use handover::{Handed, Handover};
-pub use holder::Holder;
+pub use handover::{Handover, ListenerSpec};
 pub use listeners::{Listener, Listeners};
-pub use publication::{Protocol, Publication};
-pub use relay::Carriage;
+pub use port_mapping::{PortMapping, Protocol};
+pub use port_owner::PortOwner;
+pub use relay::RelayMode;
 pub use serve::serve;
 
 use std::time::Duration;
 
-/// How a forwarder works.
+/// Options of a forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// After how long without a datagram either way a UDP client is forgotten.
+pub struct ForwardOptions {
+    /// How long a UDP client is kept without traffic in either direction.
     pub udp_idle: Duration,
-    /// How bytes of a connection are carried.
-    pub carriage: Carriage,
+    /// How the bytes of a connection are copied.
+    pub relay_mode: RelayMode,
 }
 
-impl Default for Options {
-    /// Ninety seconds, as in docker's proxy, and what was measured to be best.
+impl Default for ForwardOptions {
+    /// Ninety seconds, as in docker's proxy, and the fastest relay mode measured.
     fn default() -> Self {
-        Self { udp_idle: Duration::from_secs(90), carriage: Carriage::default() }
+        Self { udp_idle: Duration::from_secs(90), relay_mode: RelayMode::default() }
     }
 }

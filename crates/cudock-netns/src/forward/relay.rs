@@ -1,4 +1,4 @@
-//! Bytes from one connection to the other, until the end of both.
+//! Relays bytes between two TCP connections.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -10,33 +10,32 @@ use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use super::budget::{Budget, Share};
+use super::budget::{DescriptorBudget, DescriptorPermit};
 
-/// How much is moved at once.
+/// The number of bytes moved at once.
 const CHUNK: usize = 256 * 1024;
 
-/// From how many bytes in one direction on a connection is worth pipes of its own. Most never get there, and cost two
-/// descriptors instead of six.
+/// The number of bytes in one direction after which a connection gets its own pipes. Most connections never reach it, and
+/// need two descriptors instead of six.
 const BULK: usize = 1024 * 1024;
 
-/// How bytes of a connection are carried.
+/// How the bytes of a connection are copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Carriage {
-    /// Read into memory of ours and written from there.
+pub enum RelayMode {
+    /// Through a buffer in user space.
     Copy,
-    /// The same, until a connection proves to be a big transfer; then moved inside the kernel by splice(2).
+    /// Likewise, until a connection turns out to be a bulk transfer; then inside the kernel by splice(2).
     #[default]
     Splice,
 }
 
-impl Carriage {
-    /// The one with this name.
+impl RelayMode {
     pub(crate) fn named(name: &str) -> Option<Self> {
         [Self::Copy, Self::Splice].into_iter().find(|one| one.to_string() == name)
     }
 }
 
-impl fmt::Display for Carriage {
+impl fmt::Display for RelayMode {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Copy => "copy",
@@ -45,28 +44,38 @@ impl fmt::Display for Carriage {
     }
 }
 
-/// Carries bytes both ways until both have ended.
+/// Relays bytes in both directions until both have ended.
 ///
-/// The end of one way is passed on alone, so that an answer can still come after the question has ended. Nothing is
-/// read that has not been written: a slow reader slows its writer, and a connection at rest costs no memory. A
-/// connection that breaks breaks the other, so that nobody takes a part for the whole.
-pub(super) async fn both_ways(one: &TcpStream, other: &TcpStream, carriage: Carriage, budget: &Budget) {
-    let there = one_way(one, other, carriage, budget);
-    let back = one_way(other, one, carriage, budget);
+/// A half-close is passed on, so that a response can follow the end of a request. Only what has been written is read: a
+/// slow reader slows its writer down, and an idle connection needs no memory. A connection that is reset resets the other,
+/// so that a truncated stream is never mistaken for a complete one.
+pub(super) async fn relay(
+    one: &TcpStream,
+    other: &TcpStream,
+    relay_mode: RelayMode,
+    budget: &DescriptorBudget,
+) {
+    let there = relay_one_way(one, other, relay_mode, budget);
+    let back = relay_one_way(other, one, relay_mode, budget);
     if tokio::try_join!(there, back).is_err() {
         for broken in [one, other] {
-            // Closing then sends a reset. Where it cannot be asked for, an ordinary end has to do.
+            // Closing then sends a reset; if this fails, a normal close must do.
             let _ = SockRef::from(broken).set_linger(Some(std::time::Duration::ZERO));
         }
     }
 }
 
-async fn one_way(from: &TcpStream, to: &TcpStream, carriage: Carriage, budget: &Budget) -> io::Result<()> {
+async fn relay_one_way(
+    from: &TcpStream,
+    to: &TcpStream,
+    relay_mode: RelayMode,
+    budget: &DescriptorBudget,
+) -> io::Result<()> {
     let mut moved = 0;
     loop {
-        if carriage == Carriage::Splice && moved >= BULK {
-            // Without descriptors for a pipe, memory will do.
-            if let Some(pipe) = budget.take(2).and_then(Pipe::new) {
+        if relay_mode == RelayMode::Splice && moved >= BULK {
+            // Without descriptors for a pipe, continue in user space.
+            if let Some(pipe) = budget.try_acquire(2).and_then(Pipe::new) {
                 pipe.carry(from, to).await?;
                 break;
             }
@@ -77,22 +86,22 @@ async fn one_way(from: &TcpStream, to: &TcpStream, carriage: Carriage, budget: &
             count => moved += count,
         }
     }
-    // The other side may be gone, which its own direction will find out.
+    // The peer may be gone, which the other direction will notice.
     let _ = SockRef::from(to).shutdown(std::net::Shutdown::Write);
     Ok(())
 }
 
 thread_local! {
-    /// All connections of a thread share it, because nothing stays in it while one of them waits.
+    /// Shared by all connections of a thread, because it is empty whenever one of them waits.
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; CHUNK].into());
 }
 
-/// Does something with memory that nobody else uses meanwhile.
+/// Calls a function with the buffer of this thread.
 pub(super) fn with_scratch<T>(work: impl FnOnce(&mut [u8]) -> T) -> T {
     SCRATCH.with_borrow_mut(|scratch| work(scratch))
 }
 
-/// Carries what is there, and says how much it was; 0 means that the end has come.
+/// Copies what is available; returns the number of bytes, or 0 at the end.
 async fn copy(from: &TcpStream, to: &TcpStream) -> io::Result<usize> {
     loop {
         from.readable().await?;
@@ -131,25 +140,25 @@ fn would_block(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
 }
 
-/// Memory of the kernel's, between two sockets.
+/// A kernel buffer between two sockets.
 struct Pipe {
     out: OwnedFd,
     into: OwnedFd,
-    _share: Share,
+    _permit: DescriptorPermit,
 }
 
 impl Pipe {
-    fn new(share: Share) -> Option<Self> {
+    fn new(permit: DescriptorPermit) -> Option<Self> {
         let (out, into) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok()?;
-        // A user's pipes may only have so many pages; a smaller one is slower and no less right.
+        // The kernel limits the pipe pages of a user; a smaller pipe is only slower.
         let _ = rustix::pipe::fcntl_setpipe_size(&into, CHUNK);
-        Some(Self { out, into, _share: share })
+        Some(Self { out, into, _permit: permit })
     }
 
-    /// Carries until the end.
+    /// Relays until the end.
     async fn carry(&self, from: &TcpStream, to: &TcpStream) -> io::Result<()> {
         loop {
-            // The pipe is empty here. So if nothing can be moved, it is the socket that has nothing.
+            // The pipe is empty here, so if nothing can be moved, the socket has no data.
             from.readable().await?;
             let mut left = match from.try_io(Interest::READABLE, || splice(from, &self.into, CHUNK)) {
                 Ok(0) => return Ok(()),

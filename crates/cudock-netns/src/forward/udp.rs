@@ -1,11 +1,11 @@
-//! Datagrams to a published port.
+//! Forwards UDP datagrams.
 //!
-//! A service answers to the address a datagram came from. So each client has a socket of its own inside, and what
-//! arrives there is sent back to that client. Nothing says when a client is done, so one that is idle is forgotten.
-//! Where a buffer is full a datagram is lost, as it would be on any network.
+//! A service replies to the source address of a datagram. So each client gets its own socket inside, and what arrives there
+//! is sent back to that client. UDP has no end of a connection, so idle clients are removed. If a buffer is full, datagrams
+//! are lost, as on any network.
 //!
-//! An answer leaves from the address that the host's routes choose for the client. On a host with several addresses a
-//! port published on all of them may answer from another than was asked; publishing on one address avoids it.
+//! A reply leaves from the address that the host's routes choose. On a host with several addresses, a port published on
+//! all of them may reply from a different address than the client used; publishing on one address avoids this.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,30 +18,30 @@ use socket2::SockRef;
 use tokio::net::UdpSocket;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::budget::{Budget, Share};
+use super::budget::{DescriptorBudget, DescriptorPermit};
 use super::relay::with_scratch;
 use super::tcp::INSIDE;
 
-/// So many clients are remembered for a port; a sender of false addresses could otherwise use up all descriptors.
-const MOST_CLIENTS: usize = 1024;
+/// The number of clients of a port; otherwise spoofed addresses could exhaust all descriptors.
+const MAX_CLIENTS: usize = 1024;
 
-/// A client that is remembered.
+/// A known client.
 struct Client {
-    /// Tells it from an earlier one with the same address.
+    /// Distinguishes it from an earlier client with the same address.
     number: u64,
     inside: Arc<UdpSocket>,
-    clock: Arc<Clock>,
-    answers: AbortHandle,
-    _share: Share,
+    clock: Arc<IdleClock>,
+    replies: AbortHandle,
+    _permit: DescriptorPermit,
 }
 
-/// When something was last sent, either way.
-struct Clock {
+/// The time of the last datagram in either direction.
+struct IdleClock {
     start: Instant,
     last: AtomicU64,
 }
 
-impl Clock {
+impl IdleClock {
     fn new() -> Self {
         Self { start: Instant::now(), last: AtomicU64::new(0) }
     }
@@ -56,76 +56,76 @@ impl Clock {
     }
 }
 
-/// Carries datagrams to a port inside and their answers back, for ever.
-pub(super) async fn forward(listener: UdpSocket, port: u16, idle: Duration, budget: Budget) {
-    let mut published = Published {
+/// Forwards datagrams to a port inside and the replies back, forever.
+pub(super) async fn forward(listener: UdpSocket, port: u16, idle: Duration, budget: DescriptorBudget) {
+    let mut forwarder = UdpForwarder {
         listener: Arc::new(listener),
         port,
         idle,
         budget,
         clients: HashMap::new(),
-        answers: JoinSet::new(),
+        replies: JoinSet::new(),
         count: 0,
     };
     loop {
         tokio::select! {
-            // An error is one client's, sent back by the network; it ends by being taken.
-            _ = published.listener.readable() => with_scratch(|scratch| {
-                if let Ok((length, client)) = published.listener.try_recv_from(scratch) {
-                    published.carry(client, scratch.get(..length).unwrap_or_default());
+            // An error concerns one client, and is cleared by receiving it.
+            _ = forwarder.listener.readable() => with_scratch(|scratch| {
+                if let Ok((length, client)) = forwarder.listener.try_recv_from(scratch) {
+                    forwarder.carry(client, scratch.get(..length).unwrap_or_default());
                 }
             }),
-            Some(ended) = published.answers.join_next() => {
+            Some(ended) = forwarder.replies.join_next() => {
                 if let Ok((client, number)) = ended {
-                    published.forget(client, number);
+                    forwarder.remove_client(client, number);
                 }
             }
         }
     }
 }
 
-/// A published port and those who use it.
-struct Published {
+/// A published port and its clients.
+struct UdpForwarder {
     listener: Arc<UdpSocket>,
     port: u16,
     idle: Duration,
-    budget: Budget,
+    budget: DescriptorBudget,
     clients: HashMap<SocketAddr, Client>,
-    answers: JoinSet<(SocketAddr, u64)>,
-    /// How many clients there have ever been.
+    replies: JoinSet<(SocketAddr, u64)>,
+    /// The number of clients so far.
     count: u64,
 }
 
-impl Published {
+impl UdpForwarder {
     fn carry(&mut self, from: SocketAddr, datagram: &[u8]) {
         if let Some(known) = self.clients.get(&from) {
             known.clock.touch();
             match SockRef::from(&*known.inside).send(datagram) {
-                // The service has ended since; another may be there by now.
+                // The service has ended; another one may be listening by now.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     let number = known.number;
-                    self.forget(from, number);
+                    self.remove_client(from, number);
                 }
                 _ => return,
             }
         }
-        self.welcome(from, datagram);
+        self.add_client(from, datagram);
     }
 
-    /// If nobody is there the datagram is lost, and the next one tries again.
-    fn welcome(&mut self, client: SocketAddr, first: &[u8]) {
-        if self.clients.len() >= MOST_CLIENTS {
-            self.forget_the_idlest();
+    /// Adds a client and forwards its first datagram. If nothing listens, the datagram is lost, and the next one tries again.
+    fn add_client(&mut self, client: SocketAddr, first: &[u8]) {
+        if self.clients.len() >= MAX_CLIENTS {
+            self.remove_idlest();
         }
-        let Some(share) = self.budget.take(1).or_else(|| {
-            self.forget_the_idlest();
-            self.budget.take(1)
+        let Some(permit) = self.budget.try_acquire(1).or_else(|| {
+            self.remove_idlest();
+            self.budget.try_acquire(1)
         }) else {
             return;
         };
         let Ok(inside) = open(self.port, first) else { return };
-        let (inside, clock) = (Arc::new(inside), Arc::new(Clock::new()));
-        let back = Back {
+        let (inside, clock) = (Arc::new(inside), Arc::new(IdleClock::new()));
+        let back = ReplyPath {
             listener: self.listener.clone(),
             client,
             inside: inside.clone(),
@@ -134,39 +134,39 @@ impl Published {
         };
         self.count += 1;
         let number = self.count;
-        let answers = self.answers.spawn(async move {
+        let replies = self.replies.spawn(async move {
             back.carry().await;
             (client, number)
         });
-        self.clients.insert(client, Client { number, inside, clock, answers, _share: share });
+        self.clients.insert(client, Client { number, inside, clock, replies, _permit: permit });
     }
 
-    fn forget(&mut self, client: SocketAddr, number: u64) {
+    fn remove_client(&mut self, client: SocketAddr, number: u64) {
         if self.clients.get(&client).is_some_and(|known| known.number == number)
-            && let Some(forgotten) = self.clients.remove(&client)
+            && let Some(removed) = self.clients.remove(&client)
         {
-            forgotten.answers.abort();
+            removed.replies.abort();
         }
     }
 
-    fn forget_the_idlest(&mut self) {
+    fn remove_idlest(&mut self) {
         let idlest = self.clients.iter().max_by_key(|(_, client)| client.clock.idle());
         if let Some((&client, &Client { number, .. })) = idlest {
-            self.forget(client, number);
+            self.remove_client(client, number);
         }
     }
 }
 
-/// A socket inside over which a first datagram was sent, and not refused.
+/// Opens a socket inside and sends a first datagram that is not refused.
 fn open(port: u16, first: &[u8]) -> io::Result<UdpSocket> {
-    let mut refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+    let mut last_error = io::Error::from(io::ErrorKind::ConnectionRefused);
     for address in INSIDE {
         match open_at(SocketAddr::new(address, port), first) {
             Ok(socket) => return UdpSocket::from_std(socket),
-            Err(error) => refused = error,
+            Err(error) => last_error = error,
         }
     }
-    Err(refused)
+    Err(last_error)
 }
 
 fn open_at(to: SocketAddr, first: &[u8]) -> io::Result<std::net::UdpSocket> {
@@ -178,24 +178,24 @@ fn open_at(to: SocketAddr, first: &[u8]) -> io::Result<std::net::UdpSocket> {
     socket.set_nonblocking(true)?;
     socket.connect(to)?;
     socket.send(first)?;
-    // Over the loopback device a refusal is back before `send` returns.
+    // On the loopback device, a refusal arrives before `send` returns.
     match socket.take_error()? {
-        Some(refused) => Err(refused),
+        Some(last_error) => Err(last_error),
         None => Ok(socket),
     }
 }
 
-/// The way back to one client.
-struct Back {
+/// Sends replies back to one client.
+struct ReplyPath {
     listener: Arc<UdpSocket>,
     client: SocketAddr,
     inside: Arc<UdpSocket>,
-    clock: Arc<Clock>,
+    clock: Arc<IdleClock>,
     idle: Duration,
 }
 
-impl Back {
-    /// Until the client has been idle for long enough, or the service is gone.
+impl ReplyPath {
+    /// Runs until the client has been idle for long enough, or the service is gone.
     async fn carry(&self) {
         loop {
             let rest = self.idle.saturating_sub(self.clock.idle());

@@ -1,31 +1,30 @@
-//! How pasta is called.
+//! The command line of pasta.
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-use super::Options;
+use super::OutboundOptions;
 
-/// The address at which pasta answers for the host's name server. Link-local, so that it hides nothing the container
-/// may want to reach; the same that podman has chosen.
+/// The address at which pasta forwards to the host's name server. Link-local, so that it hides no reachable address; podman
+/// uses the same.
 pub(super) const NAME_SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 1, 1));
 
-/// Where pasta, kept in the foreground, writes its number when it is ready: its standard output.
+/// Where pasta in the foreground writes its pid when it is ready: standard output.
 const READY: &str = "/proc/self/fd/1";
 
-/// What pasta is started with.
+/// The arguments of pasta.
 ///
-/// Started by root it would become nobody; and when a process changes its user, the kernel forgets with whom it was to
-/// die. So root stays root, without capabilities, in an empty file system and behind a filter of system calls, all of
-/// which pasta sees to itself.
+/// As root it would switch to nobody, and the kernel clears the parent death signal when a process changes its user. So it
+/// stays root, but without capabilities, in an empty file system and with a seccomp filter, which pasta sets up itself.
 ///
-/// It is not to watch the namespace's path either, which it may no longer see from there: it ends with its parent.
-pub(super) fn arguments(namespace: &Path, options: Options, root: bool) -> Vec<OsString> {
+/// It must not watch the path of the namespace, which it may not see from there: it ends with its parent.
+pub(super) fn arguments(namespace: &Path, options: OutboundOptions, root: bool) -> Vec<OsString> {
     let mut all: Vec<OsString> =
         ["--foreground", "--quiet", "--config-net", "--no-netns-quit", "--pid", READY]
             .map(OsString::from)
             .into();
-    // Nothing is forwarded, neither in nor out of the loopback devices.
+    // Forward no ports, in either direction.
     for direction in ["--tcp-ports", "--udp-ports", "--tcp-ns", "--udp-ns"] {
         all.extend([direction, "none"].map(OsString::from));
     }
@@ -47,15 +46,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hosts_loopback_is_mapped_only_when_asked_for() {
-        let with = |host_loopback| arguments(Path::new("/n"), Options { host_loopback }, true);
+    fn the_hosts_loopback_is_mapped_only_on_request() {
+        let with = |host_loopback| arguments(Path::new("/n"), OutboundOptions { host_loopback }, true);
         assert!(with(false).contains(&OsString::from("--no-map-gw")));
         assert!(!with(true).contains(&OsString::from("--no-map-gw")));
     }
 
     #[test]
-    fn ports_are_left_alone_in_all_four_directions() {
-        let all = arguments(Path::new("/n"), Options::default(), false);
+    fn no_ports_are_forwarded_in_any_direction() {
+        let all = arguments(Path::new("/n"), OutboundOptions::default(), false);
         assert_eq!(all.iter().filter(|word| *word == "none").count(), 4);
     }
 }

@@ -1,17 +1,22 @@
-//! How slirp4netns is called.
+//! The command line of slirp4netns.
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::RawFd;
 use std::path::Path;
 
-use super::Options;
+use super::OutboundOptions;
 
-/// The address at which it answers for the host's name server, in the network it makes up (10.0.2.0/24).
+/// The address at which it forwards to the host's name server, in its own network 10.0.2.0/24.
 pub(super) const NAME_SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 2, 3));
 
-/// What it is started with: `ready` is written to when it is ready, and it ends when the other end of `exit` closes.
-pub(super) fn arguments(namespace: &Path, options: Options, ready: RawFd, exit: RawFd) -> Vec<OsString> {
+/// The arguments of slirp4netns. It writes to `ready` when it is ready, and ends when the other end of `exit` is closed.
+pub(super) fn arguments(
+    namespace: &Path,
+    options: OutboundOptions,
+    ready: RawFd,
+    exit: RawFd,
+) -> Vec<OsString> {
     let mut all: Vec<OsString> =
         ["--configure", "--mtu=65520", "--enable-sandbox", "--enable-seccomp"].map(OsString::from).into();
     if !options.host_loopback {
@@ -30,8 +35,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hosts_loopback_is_reached_only_when_asked_for() {
-        let with = |host_loopback| arguments(Path::new("/n"), Options { host_loopback }, 3, 4);
+    fn the_hosts_loopback_is_reachable_only_on_request() {
+        let with = |host_loopback| arguments(Path::new("/n"), OutboundOptions { host_loopback }, 3, 4);
         assert!(with(false).contains(&OsString::from("--disable-host-loopback")));
         assert!(!with(true).contains(&OsString::from("--disable-host-loopback")));
     }

@@ -1,4 +1,4 @@
-//! Which program gives the way out.
+//! Finds the tool for outbound connections.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -6,14 +6,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::{Error, Result};
+use crate::{NetnsError, Result};
 
-/// A program that connects a namespace to the host's network.
+/// A tool that connects a namespace to the host's networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
-    /// Of the package `passt`.
+    /// pasta, of the package `passt`.
     Pasta,
-    /// Its forerunner.
+    /// Its predecessor.
     Slirp4netns,
 }
 
@@ -26,44 +26,43 @@ impl fmt::Display for Tool {
     }
 }
 
-/// A program that was found.
+/// An installed tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Which it is.
+pub struct OutboundTool {
+    /// Which tool it is.
     pub tool: Tool,
-    /// Where it is.
+    /// The path of the executable.
     pub path: PathBuf,
 }
 
-/// Where distributions put them, should the search path not say so.
-const USUAL: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin"];
+/// Usual directories, in addition to the search path.
+const USUAL_DIRECTORIES: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin"];
 
-impl Found {
-    /// Looks for pasta, then for slirp4netns, along a search path (the value of `PATH`) and in the usual places.
+impl OutboundTool {
+    /// Searches for pasta, then for slirp4netns, along a search path (the value of `PATH`) and in the usual directories.
     pub fn search(path: Option<&OsStr>) -> Result<Self> {
         let given = path.into_iter().flat_map(std::env::split_paths).filter(|one| one.is_absolute());
-        let directories: Vec<PathBuf> = given.chain(USUAL.iter().map(PathBuf::from)).collect();
+        let directories: Vec<PathBuf> = given.chain(USUAL_DIRECTORIES.iter().map(PathBuf::from)).collect();
         Self::search_in(&directories)
     }
 
-    /// The same in these directories alone.
+    /// Searches only these directories.
     pub fn search_in(directories: &[PathBuf]) -> Result<Self> {
         let of = |tool: Tool| {
             let candidates = directories.iter().map(|directory| directory.join(tool.to_string()));
             candidates.into_iter().find(|path| is_program(path)).map(|path| Self { tool, path })
         };
-        of(Tool::Pasta).or_else(|| of(Tool::Slirp4netns)).ok_or(Error::NoOutbound)
+        of(Tool::Pasta).or_else(|| of(Tool::Slirp4netns)).ok_or(NetnsError::NoOutbound)
     }
 
-    /// The version it says it has: the first line of what it answers, without its name. Debian's pasta answers that it
-    /// does not know.
+    /// The version: the first line of `--version`, without the name. Debian's pasta reports an unknown version.
     pub fn version(&self) -> Result<String> {
-        let answer = Command::new(&self.path)
+        let output = Command::new(&self.path)
             .arg("--version")
             .stdin(Stdio::null())
             .output()
-            .map_err(|source| Error::Start { program: self.path.display().to_string(), source })?;
-        Ok(read_version(self.tool, &String::from_utf8_lossy(&answer.stdout)))
+            .map_err(|source| NetnsError::Start { program: self.path.display().to_string(), source })?;
+        Ok(read_version(self.tool, &String::from_utf8_lossy(&output.stdout)))
     }
 }
 
@@ -71,23 +70,23 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
 
-/// `pasta 0.0~git20230309…`, `slirp4netns version 1.2.0`.
-fn read_version(tool: Tool, answer: &str) -> String {
-    let line = answer.lines().next().unwrap_or_default().trim();
+/// Parses `pasta 0.0~git20230309…` or `slirp4netns version 1.2.0`.
+fn read_version(tool: Tool, output: &str) -> String {
+    let line = output.lines().next().unwrap_or_default().trim();
     let named = line.strip_prefix(&tool.to_string()).unwrap_or(line).trim_start();
     named.strip_prefix("version ").unwrap_or(named).to_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
     use std::fs;
 
     use super::*;
 
     #[test]
-    fn the_version_is_what_follows_the_name() {
+    fn the_version_follows_the_name() {
         assert_eq!(
             read_version(Tool::Pasta, "pasta 0.0~git20230309.7c7625d-1\nCopyright\n"),
             "0.0~git20230309.7c7625d-1"
@@ -97,20 +96,20 @@ mod tests {
     }
 
     #[test]
-    fn pasta_is_taken_before_slirp_and_a_file_that_cannot_run_not_at_all() {
+    fn pasta_is_preferred_and_files_that_are_not_executable_are_ignored() {
         let directory = tempfile::tempdir().unwrap();
-        let places = [directory.path().to_owned()];
+        let directories = [directory.path().to_owned()];
         let put = |name: &str, mode| {
             let path = directory.path().join(name);
             fs::write(&path, "").unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         };
-        let missing = Found::search_in(&places).unwrap_err().to_string();
+        let missing = OutboundTool::search_in(&directories).unwrap_err().to_string();
         assert!(missing.ends_with("hint: apt-get install passt, or --network host"), "{missing}");
         put("slirp4netns", 0o755);
         put("pasta", 0o644);
-        assert_eq!(Found::search_in(&places).unwrap().tool, Tool::Slirp4netns);
+        assert_eq!(OutboundTool::search_in(&directories).unwrap().tool, Tool::Slirp4netns);
         put("pasta", 0o755);
-        assert_eq!(Found::search_in(&places).unwrap().tool, Tool::Pasta);
+        assert_eq!(OutboundTool::search_in(&directories).unwrap().tool, Tool::Pasta);
     }
 }

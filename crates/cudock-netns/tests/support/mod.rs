@@ -1,4 +1,4 @@
-//! Real namespaces and real processes for the tests.
+//! Namespaces and processes for the tests.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::env;
@@ -9,9 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cudock_netns::Namespace;
-use cudock_netns::forward::{self, Forwarder, Handover, Listeners, Options, Publication};
+use cudock_netns::forward::{self, ForwardOptions, Forwarder, Handover, Listeners, PortMapping};
 
-/// Long enough for any machine; a test that waits so long has failed.
+/// A generous timeout: a test that exceeds it has failed.
 pub(crate) const FOREVER: Duration = Duration::from_secs(60);
 
 /// A namespace, or the reason why the test is skipped.
@@ -25,7 +25,7 @@ pub(crate) fn namespace() -> Option<Namespace> {
     }
 }
 
-/// Does something in a namespace, on a thread of its own.
+/// Runs a function in a namespace, on its own thread.
 pub(crate) fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T {
     let enter_and_work = || {
         namespace.enter().expect("the namespace can be entered");
@@ -34,7 +34,7 @@ pub(crate) fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + 
     thread::scope(|scope| scope.spawn(enter_and_work).join().expect("no failure inside"))
 }
 
-/// This program again, running one test of its own that does something only in such a process.
+/// A command that runs one test of this program in a child process.
 pub(crate) fn again(test: &str) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env("CUDOCK_TEST_AGAIN", test);
@@ -46,30 +46,30 @@ pub(crate) fn is_again(test: &str) -> bool {
     env::var("CUDOCK_TEST_AGAIN").is_ok_and(|name| name == test)
 }
 
-/// What the forwarder's process does. It never returns.
+/// The main function of the forwarder process.
 pub(crate) fn be_the_forwarder() -> ! {
     let handover = Handover::decode(&env::args().next_back().unwrap()).unwrap();
     forward::serve(&handover).unwrap();
     std::process::exit(0)
 }
 
-/// The program that becomes a forwarder.
+/// The command of the forwarder process.
 pub(crate) fn forwarder_command() -> Command {
     let mut command = again("the_forwarders_process");
-    // What it says there is libtest's.
+    // This output belongs to libtest.
     command.stderr(Stdio::inherit());
     command
 }
 
 /// A forwarder of these ports into a namespace.
-pub(crate) fn forward(ports: &[&str], namespace: &Namespace, options: Options) -> Forwarder {
-    let publications: Vec<Publication> =
-        ports.iter().flat_map(|text| Publication::parse(text).unwrap()).collect();
-    let listeners = Listeners::bind(&publications).unwrap();
+pub(crate) fn forward(ports: &[&str], namespace: &Namespace, options: ForwardOptions) -> Forwarder {
+    let mappings: Vec<PortMapping> =
+        ports.iter().flat_map(|text| PortMapping::parse(text).unwrap()).collect();
+    let listeners = Listeners::bind(&mappings).unwrap();
     Forwarder::start(forwarder_command(), listeners, namespace, options).unwrap()
 }
 
-/// A process that is ended with the test.
+/// A process that is killed at the end of the test.
 pub(crate) struct Ended(pub(crate) Child);
 
 impl Drop for Ended {
@@ -80,20 +80,20 @@ impl Drop for Ended {
 }
 
 impl Ended {
-    /// Starts it and reads the first line that begins with this mark.
+    /// Starts it and reads the first line that starts with this prefix.
     pub(crate) fn start(mut command: Command, mark: &str) -> (Self, String) {
         let mut child = Self(command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap());
         let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
         let line = lines
             .find_map(|line| line.unwrap().split_once(mark).map(|(_, rest)| rest.to_owned()))
-            .expect("the process says its line");
-        // Somebody has to read what libtest may still say.
+            .expect("the process prints the line");
+        // Drain what libtest may still print.
         thread::spawn(move || lines.for_each(drop));
         (child, line)
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let patience = Instant::now() + FOREVER;
     while !is_so() {
@@ -109,13 +109,13 @@ pub(crate) fn lives(pid: u32) -> bool {
     !state.is_empty() && !state.starts_with(['Z', 'X'])
 }
 
-/// Where the first port of a forwarder is on the host.
+/// The host address of a forwarder's first port.
 pub(crate) fn host_side(forwarder: &Forwarder) -> SocketAddr {
-    let first = forwarder.publications()[0];
+    let first = forwarder.mappings()[0];
     SocketAddr::new(first.host_ip.unwrap_or(Ipv4Addr::LOCALHOST.into()), first.host_port)
 }
 
-/// A connection to it that does not wait for ever.
+/// A connection to it, with a timeout.
 pub(crate) fn connect(forwarder: &Forwarder) -> TcpStream {
     let stream = TcpStream::connect(host_side(forwarder)).unwrap();
     stream.set_read_timeout(Some(FOREVER)).unwrap();
@@ -123,7 +123,7 @@ pub(crate) fn connect(forwarder: &Forwarder) -> TcpStream {
     stream
 }
 
-/// A server in the namespace: each connection is given to `serve`, on a thread of its own, until the process ends.
+/// A server in the namespace: calls `serve` for each connection, on its own thread, until the process ends.
 pub(crate) fn serve_inside(
     namespace: &Namespace,
     address: &str,
@@ -138,7 +138,7 @@ pub(crate) fn serve_inside(
     });
 }
 
-/// Sends back what comes.
+/// Echoes all bytes.
 pub(crate) fn echo(mut stream: TcpStream) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(count @ 1..) = stream.read(&mut buffer) {

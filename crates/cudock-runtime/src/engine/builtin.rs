@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cudock_image::registry::Progress;
-use cudock_image::unpack::{Pruned, Store, Unpacked};
+use cudock_image::unpack::{LayerStore, Pruned, Unpacked};
 use cudock_image::{Image, ImageError, RunConfig};
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ impl Builtin {
             (vec![folder.into()], RunConfig::default(), None)
         } else {
             let image = (self.open)(&request.plan.image)?;
-            let unpacked = Store::open(self.home.images())?.unpack(&image, self.progress.as_ref())?;
+            let unpacked = LayerStore::open(self.home.images())?.unpack(&image, self.progress.as_ref())?;
             (unpacked.layers.clone(), image.config.config.clone(), Some(unpacked))
         };
         fill_in(request, &run)?;
@@ -80,7 +80,7 @@ impl Builtin {
     /// Removes unpacked layers that no container is made of, and what killed runs left of others.
     pub fn prune(&self) -> Result<Pruned, RuntimeError> {
         let used: HashSet<PathBuf> = self.home.all()?.into_iter().flat_map(|(_, plan)| plan.layers).collect();
-        Ok(Store::open(self.home.images())?.prune(&|layer| used.contains(layer))?)
+        Ok(LayerStore::open(self.home.images())?.prune(&|layer| used.contains(layer))?)
     }
 }
 
@@ -164,7 +164,7 @@ impl Builtin {
     /// Fetches and unpacks an image, so that the next container of it starts at once.
     pub fn pull(&self, image: &str) -> Result<Image, RuntimeError> {
         let opened = (self.open)(image)?;
-        Store::open(self.home.images())?.unpack(&opened, self.progress.as_ref())?;
+        LayerStore::open(self.home.images())?.unpack(&opened, self.progress.as_ref())?;
         Ok(opened)
     }
 }

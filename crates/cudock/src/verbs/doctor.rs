@@ -6,8 +6,8 @@ use std::path::Path;
 use cudock_base::format::count;
 use cudock_facts::Facts;
 use cudock_facts::finding::Severity;
-use cudock_host::host::NvmlAnswer;
-use cudock_host::{Check, Diagnosis, Host, Root, Status, examine, nvml, probe};
+use cudock_host::host::NvmlResult;
+use cudock_host::{Check, Diagnosis, Host, Root, CheckStatus, examine, nvml, probe};
 use serde::Serialize;
 
 use crate::cli::DoctorArgs;
@@ -20,7 +20,7 @@ const TABLES: [&str; 5] = ["gpus", "drivers", "toolkits", "forward_compat", "fra
 #[derive(Serialize)]
 struct Report<'a> {
     schema: u8,
-    status: Status,
+    status: CheckStatus,
     #[serde(flatten)]
     diagnosis: &'a Diagnosis,
     host: &'a Host,
@@ -45,28 +45,28 @@ pub(super) fn run(facts: &Facts, args: &DoctorArgs, format: Format) -> Result<Ou
         Format::Text => print(&host, &diagnosis, args.verbose),
     }
     output::warn_if_stale(&tables);
-    Ok(if diagnosis.worst() == Status::Problem { Outcome::No } else { Outcome::Yes })
+    Ok(if diagnosis.worst() == CheckStatus::Problem { Outcome::No } else { Outcome::Yes })
 }
 
 /// Asks NVML in a child process: a broken driver can hang or crash the process that asks.
-pub(super) fn ask_nvml(library: Option<&Path>) -> NvmlAnswer {
+pub(super) fn ask_nvml(library: Option<&Path>) -> NvmlResult {
     let Ok(program) = std::env::current_exe() else {
-        return NvmlAnswer::Failed("cannot locate the cudock executable".to_owned());
+        return NvmlResult::Failed("cannot locate the cudock executable".to_owned());
     };
     let library = library.map(Path::as_os_str);
     let arguments: Vec<&OsStr> = std::iter::once(OsStr::new("nvml")).chain(library).collect();
-    nvml::ask_in_child(&program, &arguments)
+    nvml::query_in_child(&program, &arguments)
 }
 
 fn print(host: &Host, diagnosis: &Diagnosis, verbose: bool) {
-    let surroundings = &host.surroundings;
-    let mut system = vec![surroundings.os.clone().unwrap_or_else(|| "unknown system".to_owned())];
-    system.push(surroundings.cpu_arch.clone());
-    system.extend(surroundings.kernel.as_ref().map(|kernel| format!("kernel {kernel}")));
-    if surroundings.wsl {
+    let about = &host.system;
+    let mut system = vec![about.os.clone().unwrap_or_else(|| "unknown system".to_owned())];
+    system.push(about.cpu_arch.clone());
+    system.extend(about.kernel.as_ref().map(|kernel| format!("kernel {kernel}")));
+    if about.wsl {
         system.push("WSL2".to_owned());
     }
-    if surroundings.container.is_some() {
+    if about.container.is_some() {
         system.push("inside a container".to_owned());
     }
     line(styled(BOLD, &system.join(", ")));
@@ -76,10 +76,10 @@ fn print(host: &Host, diagnosis: &Diagnosis, verbose: bool) {
     line("");
     for check in &diagnosis.checks {
         let label = match check.status {
-            Status::Ok => (GREEN, "ok"),
-            Status::Note => severity_label(Severity::Note),
-            Status::Warning => severity_label(Severity::Warning),
-            Status::Problem => severity_label(Severity::Error),
+            CheckStatus::Ok => (GREEN, "ok"),
+            CheckStatus::Note => severity_label(Severity::Note),
+            CheckStatus::Warning => severity_label(Severity::Warning),
+            CheckStatus::Problem => severity_label(Severity::Error),
         };
         findings::print(
             0,
@@ -88,7 +88,7 @@ fn print(host: &Host, diagnosis: &Diagnosis, verbose: bool) {
                 message: &check.message,
                 code: check.code,
                 evidence: if verbose { &check.evidence } else { &[] },
-                fix: check.fix.as_deref().filter(|_| check.status != Status::Ok),
+                fix: check.fix.as_deref().filter(|_| check.status != CheckStatus::Ok),
             },
         );
     }
@@ -97,7 +97,7 @@ fn print(host: &Host, diagnosis: &Diagnosis, verbose: bool) {
 
 fn print_summary(checks: &[Check]) {
     let number = |status| checks.iter().filter(|check| check.status == status).count();
-    let (errors, warnings) = (number(Status::Problem), number(Status::Warning));
+    let (errors, warnings) = (number(CheckStatus::Problem), number(CheckStatus::Warning));
     let summary = match (errors, warnings) {
         (0, 0) => styled(GREEN, "No problems found."),
         (0, warnings) => styled(YELLOW, &format!("{}.", count(warnings, "warning"))),
@@ -106,7 +106,7 @@ fn print_summary(checks: &[Check]) {
             styled(RED, &format!("{}, {}.", count(errors, "error"), count(warnings, "warning")))
         }
     };
-    let worst = if errors > 0 { Status::Problem } else { Status::Warning };
+    let worst = if errors > 0 { CheckStatus::Problem } else { CheckStatus::Warning };
     let code = checks.iter().filter(|check| check.status == worst).find_map(|check| check.code);
     let details = code.map_or_else(String::new, |code| format!(" Details: cudock explain {code}"));
     line(format!("\n{summary}{details}"));

@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 
-use cudock_fatbin::{Binary, CodeKind, Coverage, Cubin, EntryKind, FileError, Inspected, Line, Linkage};
+use cudock_fatbin::{
+    Binary, CodeKind, CodeSummary, Coverage, Cubin, EntryKind, FileError, Inspected, Linkage,
+};
 use serde::Serialize;
 
 use crate::cli::InspectArgs;
@@ -26,7 +28,7 @@ struct FileReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     kernels: Vec<KernelReport>,
     #[serde(skip)]
-    lines: Vec<Line>,
+    lines: Vec<CodeSummary>,
     #[serde(skip)]
     coverage: Coverage,
 }
@@ -165,8 +167,8 @@ fn linked_ptx(binary: &Binary) -> Vec<String> {
     targets
 }
 
-fn code_lines(lines: &[Line]) -> Vec<CodeLine> {
-    let line = |line: &Line| CodeLine {
+fn code_lines(lines: &[CodeSummary]) -> Vec<CodeLine> {
+    let line = |line: &CodeSummary| CodeLine {
         kind: match line.kind {
             CodeKind::Sass => "sass",
             CodeKind::Ptx => "ptx",

@@ -10,7 +10,7 @@ pub(super) fn run(library: Option<&Path>, processes: bool) -> Outcome {
     if processes {
         output::json(&cudock_host::nvml::processes_here(library));
     } else {
-        output::json(&cudock_host::nvml::ask_here(library));
+        output::json(&cudock_host::nvml::query_here(library));
     }
     Outcome::Yes
 }

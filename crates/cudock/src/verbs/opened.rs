@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use cudock_compat::evidence::Evidence;
 use cudock_compat::{Judgement, Target, image, image_start, judge_start};
 use cudock_facts::Facts;
-use cudock_image::{Image, OpenOptions, Origin, Platform, Source, open};
+use cudock_image::{Image, ImageSource, OpenOptions, Origin, Platform, open};
 
 use crate::failure::Failure;
 use crate::output::megabytes;
@@ -21,7 +21,7 @@ pub(crate) struct OpenedImages<'a> {
     subject: &'a str,
     /// Variables that a container of it is started with.
     environment: &'a BTreeMap<String, String>,
-    source: Source,
+    source: ImageSource,
     options: OpenOptions,
     /// Whether the user chose the processor.
     is_chosen: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Opened {
 
 impl<'a> OpenedImages<'a> {
     pub(crate) fn open(
-        source: &Source,
+        source: &ImageSource,
         wish: &Wish,
         subject: &'a str,
         environment: &'a BTreeMap<String, String>,
@@ -89,7 +89,7 @@ impl<'a> OpenedImages<'a> {
     pub(crate) fn evidence(&mut self, index: usize, facts: &Facts) -> Result<Option<&Evidence>, Failure> {
         let Some(opened) = self.images.get_mut(index) else { return Ok(None) };
         if opened.whole.is_none() {
-            let bytes = opened.image.to_fetch();
+            let bytes = opened.image.bytes_to_fetch();
             if bytes > 0 {
                 anstream::eprintln!("fetching {} of {}", megabytes(bytes), opened.image.name);
             }
@@ -115,6 +115,6 @@ impl Opened {
 
     /// Whether looking into it means fetching it from a registry.
     pub(crate) fn costs_fetching(&self) -> bool {
-        self.whole.is_none() && self.image.origin == Origin::Registry && self.image.to_fetch() > 0
+        self.whole.is_none() && self.image.origin == Origin::Registry && self.image.bytes_to_fetch() > 0
     }
 }

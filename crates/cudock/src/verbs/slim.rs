@@ -5,7 +5,7 @@ use cudock_compat::{compute, sm};
 use cudock_facts::Facts;
 use cudock_facts::lookup::Found;
 use cudock_facts::version::{Capability, PtxArch, SmArch};
-use cudock_fatbin::{Code, Job, Output, Plan, SlimError, Slimmed};
+use cudock_fatbin::{GpuCode, SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed};
 use serde::Serialize;
 
 use crate::cli::SlimArgs;
@@ -62,24 +62,24 @@ pub(super) fn run(facts: &Facts, words: &SlimArgs, format: Format) -> Result<Out
         .map(|name| Ok((name.as_str(), capability(facts, name)?)))
         .collect::<Result<_, Failure>>()?;
     let output = match &words.output {
-        _ if words.dry_run => Output::DryRun,
-        Some(output) => Output::To(output),
-        None => Output::InPlace,
+        _ if words.dry_run => SlimOutput::DryRun,
+        Some(output) => SlimOutput::To(output),
+        None => SlimOutput::InPlace,
     };
     if words.output.as_ref().is_some_and(|output| same_place(&words.input, output)) {
         return Err(Failure::input("the output is the input").hint("pass --in-place to replace it"));
     }
     // The driver loads the closest machine code: of those that run on a card, the highest capability.
-    let rank = |target: usize, code: Code| {
+    let rank = |target: usize, code: GpuCode| {
         let (_, card) = targets.get(target)?;
         loads(code, *card).then(|| preference(code))
     };
     let cards = all_cards(facts);
-    let job = Job {
+    let job = SlimJob {
         targets: targets.len(),
         rank: &rank,
-        cards: cards.len(),
-        loads: &|card, code| cards.get(card).is_some_and(|card| loads(code, *card)),
+        gpus: cards.len(),
+        can_load: &|card, code| cards.get(card).is_some_and(|card| loads(code, *card)),
         compact: words.compact,
     };
     let mut files = Vec::new();
@@ -102,7 +102,7 @@ pub(super) fn run(facts: &Facts, words: &SlimArgs, format: Format) -> Result<Out
             path: file.path,
             sizes,
             removed: file.plan.removed,
-            refused: file.refused,
+            refused: file.warning,
             uncovered,
         });
     };
@@ -127,7 +127,7 @@ pub(super) fn run(facts: &Facts, words: &SlimArgs, format: Format) -> Result<Out
 }
 
 /// Targets that can load nothing of a file that holds GPU code.
-fn uncovered(targets: &[(&str, Capability)], plan: &Plan) -> Vec<String> {
+fn uncovered(targets: &[(&str, Capability)], plan: &SlimPlan) -> Vec<String> {
     let uncovered = targets.iter().zip(&plan.loadable).filter(|(_, modules)| **modules == 0);
     uncovered.map(|((name, _), _)| (*name).to_owned()).collect()
 }
@@ -213,19 +213,19 @@ fn all_cards(facts: &Facts) -> Vec<Capability> {
 
 /// Which of several pieces of code that a card loads the driver takes. Numbers of one card rank alike, since drivers
 /// differ in which of them they go by.
-fn preference(code: Code) -> u32 {
+fn preference(code: GpuCode) -> u32 {
     let capability = match code {
-        Code::Sass(arch) => sm(arch).map(SmArch::capability),
-        Code::Ptx(arch) => compute(arch).map(PtxArch::capability),
+        GpuCode::Sass(arch) => sm(arch).map(SmArch::capability),
+        GpuCode::Ptx(arch) => compute(arch).map(PtxArch::capability),
     };
     capability.map_or(0, |capability| capability.current().number().into())
 }
 
 /// Whether a card loads a piece of code, by the rules of the target types.
-fn loads(code: Code, card: Capability) -> bool {
+fn loads(code: GpuCode, card: Capability) -> bool {
     match code {
-        Code::Sass(arch) => sm(arch).is_some_and(|target| target.runs_on(card)),
-        Code::Ptx(arch) => compute(arch).is_some_and(|target| target.compiles_for(card)),
+        GpuCode::Sass(arch) => sm(arch).is_some_and(|target| target.runs_on(card)),
+        GpuCode::Ptx(arch) => compute(arch).is_some_and(|target| target.compiles_for(card)),
     }
 }
 

@@ -140,7 +140,7 @@ fn code_made_at_run_time_is_no_matter_beside_code_that_can_be_read() {
 fn inspect_and_check_agree_on_the_ptx_of_device_linked_parts() {
     for (name, verdict, sentence) in [
         ("device-linked.so", "fails", "no PTX"),
-        ("device-linked-ptx.so", "jit", "newer cards compile its compute_75 PTX"),
+        ("device-linked-ptx.so", "jit", "newer GPUs compile its compute_75 PTX"),
         // The driver can link one of its two modules again, and the other has no PTX at all.
         ("partly-device-linked.so", "fails", "1 of 2 modules have none"),
     ] {

@@ -86,7 +86,7 @@ fn a_layer_that_leads_out_of_the_image_is_refused_with_its_number() {
     let hostile = Tar::default().file("app/../../etc/passwd", "root::0:0::/:/bin/sh\n");
     let told = refused(&folder_with(Image::new().layer(hostile)), "oci:image");
     assert!(told.contains("error: layer 2 (sha256:"), "{told}");
-    assert!(told.contains("`app/../../etc/passwd` leads out of the image"), "{told}");
+    assert!(told.contains("`app/../../etc/passwd` points outside the image"), "{told}");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_document_that_was_altered_is_refused() {
 fn an_archive_that_is_no_image_is_refused() {
     let folder = Folder::with("backup.tar", Tar::default().file("notes.md", "# Notes\n").finish());
     let told = refused(&folder, "backup.tar");
-    assert!(told.contains("backup.tar is no image"), "{told}");
+    assert!(told.contains("backup.tar is not an image"), "{told}");
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn a_port_that_is_taken_is_said_with_who_has_it() {
     let publish = format!("127.0.0.1:{port}:80");
     for options in [&["--rm", "-p", &publish][..], &["--rm", "-d", "-p", &publish]] {
         let said = machine.bad(3, &run_words(options, &["true"]));
-        assert!(said.contains(&format!("error: port {port}/tcp of 127.0.0.1 is in use")), "{said}");
+        assert!(said.contains(&format!("error: port {port}/tcp on 127.0.0.1 is already in use")), "{said}");
         assert!(said.contains(&std::process::id().to_string()), "the process that has it is named: {said}");
     }
     until("nothing is left", || machine.list().is_empty());
@@ -83,7 +83,7 @@ fn two_containers_cannot_have_one_port() {
     let publish = format!("127.0.0.1:{port}:80");
     machine.start("first", &["-p", &publish], SERVES);
     let said = machine.bad(3, &run_words(&["--rm", "-d", "-p", &publish], &["true"]));
-    assert!(said.contains("is in use"), "{said}");
+    assert!(said.contains("is already in use"), "{said}");
     until("it answers", || get(port).is_some());
 }
 

@@ -10,7 +10,7 @@ use cudock_facts::Facts;
 use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
 use cudock_facts::lookup::{TorchWheel, without_local};
 use cudock_facts::version::CudaVersion;
-use cudock_host::frameworks::{Build, Support, Without, builds};
+use cudock_host::frameworks::{Build, MissingLibraryEffect, Support, builds};
 use cudock_host::host::{Distribution, PythonEnvironment, TorchBuildInfo};
 use pep440_rs::Version;
 
@@ -246,7 +246,7 @@ fn with_tag(version: &Version, tag: Option<&str>) -> Version {
 
 /// Libraries that nothing in the file brings.
 fn missing(declared: &Declared, build: &Build, base: Option<&Base>) -> Vec<Missing> {
-    let Without::UsesCpu { .. } = build.without else { return Vec::new() };
+    let MissingLibraryEffect::UsesCpu { .. } = build.without else { return Vec::new() };
     let package = declared
         .packages
         .iter()
@@ -259,7 +259,7 @@ fn missing(declared: &Declared, build: &Build, base: Option<&Base>) -> Vec<Missi
     let conda =
         declared.cuda_packages.iter().any(|found| found.cuda.is_some() || found.name.contains("cudatoolkit"));
     // Libraries in wheels are no help where only the program itself can load them.
-    let loads_first = matches!(build.without, Without::UsesCpu { loads_first: true, .. });
+    let loads_first = matches!(build.without, MissingLibraryEffect::UsesCpu { loads_first: true, .. });
     if conda || (brings_all || torch) && !loads_first {
         return Vec::new();
     }

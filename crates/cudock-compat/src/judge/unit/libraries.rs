@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use cudock_facts::finding::{Evidence as Seen, Severity};
 use cudock_host::Verdict;
-use cudock_host::frameworks::Without;
+use cudock_host::frameworks::MissingLibraryEffect;
 
 use crate::codes;
 use crate::evidence::{Effect, Missing, Unit, UnitKind};
@@ -80,7 +80,7 @@ fn uses_cpu(case: &mut Case<'_>, unit: &Unit, missing: &Missing, seen: Vec<Seen>
     let wanting = wanting(missing);
     case.applies("L2", format!("{}: {wanting}", unit.name));
     let (fix, how) = match unit.build.as_ref().map(|build| &build.without) {
-        Some(Without::UsesCpu { fix, how, .. }) => (fix.clone(), how.clone()),
+        Some(MissingLibraryEffect::UsesCpu { fix, how, .. }) => (fix.clone(), how.clone()),
         _ => (install(&missing.library), "it uses the CPU".to_owned()),
     };
     let reason = format!("{wanting}: {how}");

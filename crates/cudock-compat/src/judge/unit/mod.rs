@@ -8,7 +8,7 @@ mod table;
 
 use cudock_facts::finding::{Evidence as Seen, Severity};
 use cudock_host::Verdict;
-use cudock_host::frameworks::{Alarm, Build, Support, Without};
+use cudock_host::frameworks::{Build, CpuBuildSeverity, MissingLibraryEffect, Support};
 
 use self::gpu_code::gpu_code;
 use self::libraries::libraries;
@@ -56,11 +56,11 @@ fn support(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
     let seen = vec![Seen::new(unit.path.clone(), known)];
     match &unit.support {
         Support::Cuda => Ok(()),
-        Support::Cpu { reason, alarm, fix } => {
-            let severity = match alarm {
-                Alarm::Problem => Severity::Error,
-                Alarm::Warning => Severity::Warning,
-                Alarm::Note => Severity::Note,
+        Support::Cpu { reason, severity, fix } => {
+            let severity = match severity {
+                CpuBuildSeverity::Problem => Severity::Error,
+                CpuBuildSeverity::Warning => Severity::Warning,
+                CpuBuildSeverity::Note => Severity::Note,
             };
             let message = format!("{}: {reason}", unit.name);
             case.find(severity, codes::CPU_BUILD, message, seen, fix.clone());
@@ -130,7 +130,7 @@ fn driver(case: &mut Case<'_>, unit: &Unit, libcuda: &Libcuda) -> Result<Driver,
         }
         Libcuda::Absent(reason) => {
             case.applies("D6", format!("{}: {reason}", unit.name));
-            let goes_on = |build: &Build| matches!(build.without, Without::UsesCpu { .. });
+            let goes_on = |build: &Build| matches!(build.without, MissingLibraryEffect::UsesCpu { .. });
             if unit.build.as_ref().is_some_and(goes_on) {
                 // These ask first, and go on without.
                 return Err(Stop {

@@ -1,137 +1,135 @@
-//! How a build fits the driver and the cards, whatever framework it is of.
+//! Judges how a build fits the driver and the GPUs.
 
 use cudock_facts::version::DriverVersion;
 
-use crate::checks::{Situation, Status, Verdict, codes};
+use crate::checks::{CheckContext, CheckStatus, Verdict, codes};
 use crate::frameworks::Build;
 
-/// How a build fits the driver and the cards.
-pub(super) struct Judgement {
+/// The judgment about a build.
+pub(super) struct Judgment {
     pub(super) verdict: Verdict,
     pub(super) error: Option<u16>,
     pub(super) reason: String,
-    pub(super) finding: Option<(Status, &'static str, String)>,
+    pub(super) finding: Option<(CheckStatus, &'static str, String)>,
 }
 
-/// Driver first, then GPU code: what fails first is what the user sees.
-pub(super) fn judge(situation: &Situation<'_>, build: &Build) -> Judgement {
-    let min_driver = min_driver(situation, build);
-    if !situation.has_gpu() {
+/// The driver is checked first, then GPU code: the first failure is what the user sees.
+pub(super) fn judge(context: &CheckContext<'_>, build: &Build) -> Judgment {
+    let min_driver = min_driver(context, build);
+    if !context.has_gpu() {
         let needs = min_driver.map_or_else(String::new, |driver| format!("; needs driver {driver} or newer"));
-        let reason = format!("no GPU here to use{needs}");
-        return Judgement { verdict: Verdict::Unknown, error: None, reason, finding: None };
+        let reason = format!("no GPU available{needs}");
+        return Judgment { verdict: Verdict::Unknown, error: None, reason, finding: None };
     }
-    if let (Some(driver), Some(minimum)) = (situation.driver, min_driver)
+    if let (Some(driver), Some(minimum)) = (context.driver, min_driver)
         && driver < minimum
-        && situation.cuda.is_none_or(|cuda| build.cuda_major.is_none_or(|major| cuda.major() < major))
+        && context.cuda.is_none_or(|cuda| build.cuda_major.is_none_or(|major| cuda.major() < major))
     {
         let reason = format!("driver {driver} is too old, {minimum} is needed (error 35)");
         let finding = Some((
-            Status::Problem,
+            CheckStatus::Problem,
             codes::DRIVER_TOO_OLD,
-            build.fix_for_old_driver(situation.facts, Some(minimum), situation.driver),
+            build.fix_for_old_driver(context.facts, Some(minimum), context.driver),
         ));
-        return Judgement { verdict: Verdict::Fails, error: Some(35), reason, finding };
+        return Judgment { verdict: Verdict::Fails, error: Some(35), reason, finding };
     }
-    let judgement = code(situation, build);
-    match situation.blocked_by {
-        Some(code) if matches!(judgement.verdict, Verdict::Works | Verdict::Jit) => {
-            let reason = format!("fits the GPU, and cannot use it before {code} is solved");
-            Judgement { verdict: Verdict::Fails, error: None, reason, finding: None }
+    let judgment = code(context, build);
+    match context.blocked_by {
+        Some(code) if matches!(judgment.verdict, Verdict::Works | Verdict::Jit) => {
+            let reason = format!("fits the GPU, but cannot use it until {code} is fixed");
+            Judgment { verdict: Verdict::Fails, error: None, reason, finding: None }
         }
-        _ => judgement,
+        _ => judgment,
     }
 }
 
-fn code(situation: &Situation<'_>, build: &Build) -> Judgement {
-    let fix_for_no_code = build.fix_for_no_code(situation.facts, &situation.capabilities(), situation.driver);
+fn code(context: &CheckContext<'_>, build: &Build) -> Judgment {
+    let fix_for_no_code = build.fix_for_no_code(context.facts, &context.capabilities(), context.driver);
     let Some(sass) = build.sass.as_deref() else {
         let reason = "its GPU code is not in the tables".to_owned();
-        let fix = "run a small kernel to find out; newer tables can be laid over with --facts".to_owned();
-        return Judgement {
+        let fix = "run a small kernel to find out; newer tables can be added with --facts".to_owned();
+        return Judgment {
             verdict: Verdict::Unknown,
             error: None,
             reason,
-            finding: Some((Status::Note, codes::BUILD_UNKNOWN, fix)),
+            finding: Some((CheckStatus::Note, codes::BUILD_UNKNOWN, fix)),
         };
     };
     let ptx = build.ptx.as_deref().unwrap_or_default();
-    let language = build.ptx_isa;
-    let understood = situation.branch().map(|branch| branch.ptx_isa);
+    let ptx_version = build.ptx_isa;
+    let supported = context.branch().map(|branch| branch.ptx_isa);
     let mut compiled = None;
-    for capability in situation.capabilities() {
+    for capability in context.capabilities() {
         if let Some(code) = sass.iter().find(|code| code.runs_on(capability)) {
             compiled.get_or_insert((false, code.to_string()));
             continue;
         }
         if let Some(code) = ptx.iter().find(|code| code.compiles_for(capability)) {
-            if let (Some(language), Some(understood)) = (language, understood)
-                && language > understood
+            if let (Some(ptx_version), Some(supported)) = (ptx_version, supported)
+                && ptx_version > supported
             {
                 let reason = format!(
-                    "only PTX {language} fits capability {capability}, and the driver understands {understood} (error 222)"
+                    "only PTX {ptx_version} fits capability {capability}, but the driver supports {supported} (error 222)"
                 );
                 let finding = Some((
-                    Status::Problem,
+                    CheckStatus::Problem,
                     codes::PTX_TOO_NEW,
-                    build.fix_for_old_driver(situation.facts, min_driver(situation, build), situation.driver),
+                    build.fix_for_old_driver(context.facts, min_driver(context, build), context.driver),
                 ));
-                return Judgement { verdict: Verdict::Fails, error: Some(222), reason, finding };
+                return Judgment { verdict: Verdict::Fails, error: Some(222), reason, finding };
             }
             compiled = Some((true, code.to_string()));
             continue;
         }
         if build.ptx.is_none() {
-            let reason = format!(
-                "no machine code for capability {capability}, and whether it has PTX is not in the tables"
-            );
-            let finding = Some((Status::Warning, codes::BUILD_UNKNOWN, fix_for_no_code.clone()));
-            return Judgement { verdict: Verdict::Unknown, error: None, reason, finding };
+            let reason = format!("no SASS for capability {capability}, and the tables do not list its PTX");
+            let finding = Some((CheckStatus::Warning, codes::BUILD_UNKNOWN, fix_for_no_code.clone()));
+            return Judgment { verdict: Verdict::Unknown, error: None, reason, finding };
         }
         let list: Vec<String> = sass.iter().map(ToString::to_string).collect();
         let reason = format!("no code for capability {capability}, it has {} (error 209)", list.join(" "));
-        let finding = Some((Status::Problem, codes::NO_CODE_FOR_GPU, fix_for_no_code.clone()));
-        return Judgement { verdict: Verdict::Fails, error: Some(209), reason, finding };
+        let finding = Some((CheckStatus::Problem, codes::NO_CODE_FOR_GPU, fix_for_no_code.clone()));
+        return Judgment { verdict: Verdict::Fails, error: Some(209), reason, finding };
     }
     match compiled {
-        Some((true, code)) => Judgement {
+        Some((true, code)) => Judgment {
             verdict: Verdict::Jit,
             error: None,
             reason: format!("runs after the driver compiles its {code} PTX; the first start takes minutes"),
-            finding: Some((Status::Note, codes::JIT_ONLY, fix_for_no_code.clone())),
+            finding: Some((CheckStatus::Note, codes::JIT_ONLY, fix_for_no_code.clone())),
         },
-        Some((false, code)) => Judgement {
+        Some((false, code)) => Judgment {
             verdict: Verdict::Works,
             error: None,
             reason: format!("will use the GPU with its {code} code"),
             finding: None,
         },
-        None => Judgement {
+        None => Judgment {
             verdict: Verdict::Unknown,
             error: None,
-            reason: "the GPU's capability is not known".to_owned(),
+            reason: "the GPU's compute capability is unknown".to_owned(),
             finding: None,
         },
     }
 }
 
-/// The driver a build needs: by its own rule, or by its CUDA's, in the column of the system the driver belongs to.
-fn min_driver(situation: &Situation<'_>, build: &Build) -> Option<DriverVersion> {
-    if build.min_driver.is_some() && !situation.wsl() {
+/// The driver that a build needs: its own minimum, or that of its CUDA version, for Linux or Windows.
+fn min_driver(context: &CheckContext<'_>, build: &Build) -> Option<DriverVersion> {
+    if build.min_driver.is_some() && !context.is_wsl() {
         return build.min_driver;
     }
-    let row = situation.facts.drivers().minor_compat(build.cuda_major?)?;
-    if situation.wsl() { row.min_windows } else { Some(row.min_linux) }
+    let row = context.facts.drivers().minor_compat(build.cuda_major?)?;
+    if context.is_wsl() { row.min_windows } else { Some(row.min_linux) }
 }
 
-/// A build that cannot use a GPU matters where there is one.
+/// The judgment about a build without GPU support, which only matters if there is a GPU.
 pub(super) fn cpu_only(
-    situation: &Situation<'_>,
+    context: &CheckContext<'_>,
     reason: &str,
     code: &'static str,
-    status: Status,
+    status: CheckStatus,
     fix: String,
-) -> Judgement {
-    let finding = situation.has_gpu().then_some((status, code, fix));
-    Judgement { verdict: Verdict::Cpu, error: None, reason: reason.to_owned(), finding }
+) -> Judgment {
+    let finding = context.has_gpu().then_some((status, code, fix));
+    Judgment { verdict: Verdict::Cpu, error: None, reason: reason.to_owned(), finding }
 }

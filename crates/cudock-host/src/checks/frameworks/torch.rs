@@ -1,9 +1,9 @@
-//! What PyTorch needs beside itself: its companions and the libraries it pins.
+//! Checks the companions of PyTorch and the libraries it pins.
 
 use cudock_facts::lookup::without_local;
 use pep440_rs::Version;
 
-use crate::checks::{Area, Check, Status, codes};
+use crate::checks::{Area, Check, CheckStatus, codes};
 use crate::host::{Distribution, PythonEnvironment};
 
 pub(super) fn check(python: &PythonEnvironment, checks: &mut Vec<Check>) {
@@ -15,7 +15,7 @@ pub(super) fn check(python: &PythonEnvironment, checks: &mut Vec<Check>) {
     }
 }
 
-/// torchvision and torchaudio are compiled against one torch, and say which.
+/// torchvision and torchaudio are compiled for one version of torch, which they pin.
 fn companions(python: &PythonEnvironment, torch: &Version, checks: &mut Vec<Check>) {
     for companion in ["torchvision", "torchaudio"].iter().filter_map(|name| python.get(name)) {
         let pinned = companion.requires.iter().find(|requirement| requirement.name == "torch");
@@ -24,7 +24,7 @@ fn companions(python: &PythonEnvironment, torch: &Version, checks: &mut Vec<Chec
             continue;
         }
         let message = format!(
-            "{} {} was built for torch {wanted}, and {torch} is installed",
+            "{} {} was built for torch {wanted}, but {torch} is installed",
             companion.name, companion.version
         );
         let fix = format!(
@@ -34,13 +34,13 @@ fn companions(python: &PythonEnvironment, torch: &Version, checks: &mut Vec<Chec
             without_local(torch)
         );
         checks.push(
-            Check::bad(Area::Frameworks, Status::Warning, codes::TORCHVISION_DIFFERS, message, fix)
-                .seen(&companion.path, format!("requires torch=={wanted}")),
+            Check::new(Area::Frameworks, CheckStatus::Warning, codes::TORCHVISION_DIFFERS, message, fix)
+                .with_evidence(&companion.path, format!("requires torch=={wanted}")),
         );
     }
 }
 
-/// A library that is required and absent, or pinned and of another version.
+/// A required library that is missing or has the wrong version.
 struct Unmet {
     name: String,
     wanted: Option<Version>,
@@ -73,14 +73,20 @@ fn requirements(unmet: &[Unmet], framework: &str, checks: &mut Vec<Check>) {
                     "{framework} needs {}{wanted}, which is not installed: import fails",
                     library.name
                 );
-                Check::bad(Area::Frameworks, Status::Problem, codes::LIBRARY_NOT_INSTALLED, message, fix)
+                Check::new(Area::Frameworks, CheckStatus::Problem, codes::LIBRARY_NOT_INSTALLED, message, fix)
             }
             Some(installed) => {
                 let message = format!(
-                    "{framework} was built with {}{wanted}, and {installed} is installed",
+                    "{framework} was built with {}{wanted}, but {installed} is installed",
                     library.name
                 );
-                Check::bad(Area::Frameworks, Status::Warning, codes::LIBRARY_OF_OTHER_VERSION, message, fix)
+                Check::new(
+                    Area::Frameworks,
+                    CheckStatus::Warning,
+                    codes::LIBRARY_OF_OTHER_VERSION,
+                    message,
+                    fix,
+                )
             }
         });
     }

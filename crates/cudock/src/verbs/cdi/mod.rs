@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use cudock_host::Root;
-use cudock_host::host::NvmlAnswer;
+use cudock_host::host::NvmlResult;
 use cudock_inject::{Driver, InjectError, Places};
 
 pub(crate) use self::hook::CdiHookArgs;
@@ -129,8 +129,8 @@ fn driver(places: &Places) -> Result<Driver, Failure> {
         return Ok(driver);
     }
     Ok(match ask_nvml(None) {
-        NvmlAnswer::Answered(report) => driver.numbered_by(&cudock_inject::driver::of_nvml(&report)),
-        NvmlAnswer::NotAsked | NvmlAnswer::Failed(_) => driver,
+        NvmlResult::Report(report) => driver.numbered_by(&cudock_inject::driver::of_nvml(&report)),
+        NvmlResult::NotQueried | NvmlResult::Failed(_) => driver,
     })
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cudock_compat::Target;
 use cudock_compat::evidence::Component;
 use cudock_facts::Facts;
-use cudock_image::{Platform, Source};
+use cudock_image::{ImageSource, Platform};
 
 use super::{Answer, answer};
 use crate::cli::CheckArgs;
@@ -22,7 +22,7 @@ pub(super) struct Asked<'a> {
 
 pub(super) fn answers(
     asked: &Asked<'_>,
-    source: &Source,
+    source: &ImageSource,
     targets: Vec<Target>,
 ) -> Result<(Vec<Answer>, Vec<Component>), Failure> {
     let wish = Wish { platform: platform(asked.words)?, offline: asked.words.offline };

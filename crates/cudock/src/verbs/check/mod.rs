@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use cudock_compat::evidence::{Component, Evidence};
 use cudock_compat::{Context, GatherError, Judgement, Subject, Target, Verdict, gather, judge, subject};
 use cudock_facts::Facts;
-use cudock_image::{ImageError, Source};
+use cudock_image::{ImageError, ImageSource};
 use serde::Serialize;
 
 use crate::cli::CheckArgs;
@@ -133,6 +133,6 @@ impl From<ImageError> for Failure {
 }
 
 /// Where an image is, for words of an error.
-pub(crate) fn is_remote(source: &Source) -> bool {
-    matches!(source, Source::Registry(_) | Source::Daemon { .. })
+pub(crate) fn is_remote(source: &ImageSource) -> bool {
+    matches!(source, ImageSource::Registry(_) | ImageSource::Daemon { .. })
 }

@@ -23,8 +23,8 @@ impl From<RuntimeError> for Failure {
     }
 }
 
-impl From<cudock_netns::Error> for Failure {
-    fn from(error: cudock_netns::Error) -> Self {
+impl From<cudock_netns::NetnsError> for Failure {
+    fn from(error: cudock_netns::NetnsError) -> Self {
         Self::from(RuntimeError::from(error))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cudock_image::registry::parts::Silent;
 use cudock_image::registry::{Client, Environment, Options, Progress, daemon};
-use cudock_image::{ImageError, OpenOptions, Platform, Source, open};
+use cudock_image::{ImageError, ImageSource, OpenOptions, Platform, open};
 use cudock_runtime::engine::builtin::Open;
 
 use super::args::PullChoice;
@@ -37,7 +37,7 @@ pub(crate) fn opener(wish: Wish, fetch: Fetch) -> Open {
         let source =
             if fetch.pull == Some(PullChoice::Always) { source } else { in_daemon(source, &options) };
         let opened = open(&source, &options)?;
-        let to_fetch = opened.to_fetch();
+        let to_fetch = opened.bytes_to_fetch();
         if to_fetch > 0 && !fetch.quiet {
             anstream::eprintln!("fetching {} of {}", megabytes(to_fetch), opened.name);
         }
@@ -45,22 +45,22 @@ pub(crate) fn opener(wish: Wish, fetch: Fetch) -> Open {
     })
 }
 
-fn source(image: &str) -> Result<Source, ImageError> {
-    if let Some(source) = Source::with_transport(image) {
+fn source(image: &str) -> Result<ImageSource, ImageError> {
+    if let Some(source) = ImageSource::with_transport(image) {
         return source;
     }
-    if let Some(source) = Source::at(Path::new(image)) {
+    if let Some(source) = ImageSource::at(Path::new(image)) {
         return Ok(source);
     }
-    Source::reference(image)
+    ImageSource::reference(image)
 }
 
 /// How an image is opened where it is: registries and daemons are asked only for images that are theirs.
-pub(crate) fn open_options(source: &Source, wish: &Wish) -> Result<OpenOptions, ImageError> {
+pub(crate) fn open_options(source: &ImageSource, wish: &Wish) -> Result<OpenOptions, ImageError> {
     options(source, wish, Fetch::default())
 }
 
-fn options(source: &Source, wish: &Wish, fetch: Fetch) -> Result<OpenOptions, ImageError> {
+fn options(source: &ImageSource, wish: &Wish, fetch: Fetch) -> Result<OpenOptions, ImageError> {
     let platform = wish.platform.clone();
     let progress: Arc<dyn Progress> = if fetch.quiet { Arc::new(Silent) } else { Arc::new(Lines::default()) };
     if !crate::verbs::check::is_remote(source) {
@@ -85,12 +85,12 @@ fn options(source: &Source, wish: &Wish, fetch: Fetch) -> Result<OpenOptions, Im
 }
 
 /// A name without a transport is looked for in the daemons of this machine first, as everyone who built it there expects.
-pub(crate) fn in_daemon(source: Source, options: &OpenOptions) -> Source {
-    let Source::Registry(reference) = &source else { return source };
+pub(crate) fn in_daemon(source: ImageSource, options: &OpenOptions) -> ImageSource {
+    let ImageSource::Registry(reference) = &source else { return source };
     let name = reference.to_string();
     let here = options.sockets.iter().any(|socket| socket.exists());
     if here && daemon::has(&name, &options.sockets).unwrap_or(false) {
-        return Source::Daemon { name };
+        return ImageSource::Daemon { name };
     }
     source
 }

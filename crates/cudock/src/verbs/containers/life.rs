@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cudock_image::registry::{BlobStore, Client, Environment, KeptTag, Options};
-use cudock_image::{OpenOptions, Platform, Source, open};
+use cudock_image::{ImageSource, OpenOptions, Platform, open};
 use cudock_runtime::copy::{CopyRequest, Direction};
 use cudock_runtime::status::now;
 use serde_json::json;
@@ -180,10 +180,10 @@ fn known(store: &BlobStore, tag: KeptTag) -> Known {
         cudock_image::registry::Reference { digest: Some(tag.digest.clone()), ..tag.reference.clone() };
     let scratch = store.folder().join("scratch");
     let options = OpenOptions { platform: None, client, sockets: Vec::new(), progress: None, scratch };
-    let opened = open(&Source::Registry(reference), &options).ok();
+    let opened = open(&ImageSource::Registry(reference), &options).ok();
     Known {
         bytes: opened.as_ref().map(|image| image.layers.iter().map(|layer| layer.size).sum()),
-        complete: opened.is_some_and(|image| image.to_fetch() == 0),
+        complete: opened.is_some_and(|image| image.bytes_to_fetch() == 0),
         tag,
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use cudock_confine::{CapabilityChange, defaults};
 use cudock_inject::Capabilities;
 use cudock_netns::files::AddHost;
-use cudock_netns::outbound::Found;
+use cudock_netns::outbound::OutboundTool;
 use cudock_runtime::RuntimeError;
 use cudock_runtime::engine::{Pull, Request};
 use cudock_runtime::home::new_id;
@@ -303,7 +303,7 @@ fn network(words: &NetworkArgs) -> Result<NetworkPlan, Failure> {
         NetworkChoice::None => NetworkMode::None,
         NetworkChoice::Host => NetworkMode::Host,
         NetworkChoice::Pasta => NetworkMode::Pasta,
-        NetworkChoice::Auto => match Found::search(std::env::var_os("PATH").as_deref()) {
+        NetworkChoice::Auto => match OutboundTool::search(std::env::var_os("PATH").as_deref()) {
             Ok(_) => NetworkMode::Pasta,
             Err(_) => NetworkMode::None,
         },

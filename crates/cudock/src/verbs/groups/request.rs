@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use cudock_group::Group;
-use cudock_netns::forward::{Protocol, Publication};
-use cudock_netns::outbound::Found;
+use cudock_netns::forward::{PortMapping, Protocol};
+use cudock_netns::outbound::OutboundTool;
 use cudock_runtime::group::Settings;
 use cudock_runtime::network::publications;
 use cudock_runtime::plan::{NetworkMode, NetworkPlan};
@@ -30,7 +30,7 @@ fn network(words: &UpArgs, group: &Group) -> Result<NetworkPlan, Failure> {
         NetworkChoice::None => NetworkMode::None,
         NetworkChoice::Host => NetworkMode::Host,
         NetworkChoice::Pasta => NetworkMode::Pasta,
-        NetworkChoice::Auto => match Found::search(std::env::var_os("PATH").as_deref()) {
+        NetworkChoice::Auto => match OutboundTool::search(std::env::var_os("PATH").as_deref()) {
             Ok(_) => NetworkMode::Pasta,
             Err(_) => NetworkMode::None,
         },
@@ -49,7 +49,7 @@ fn network(words: &UpArgs, group: &Group) -> Result<NetworkPlan, Failure> {
 }
 
 /// The words of all published ports: those that were asked for, and the file's for which nothing was.
-fn published(group: &Group, words: &[String], asked: &[Publication]) -> Vec<String> {
+fn published(group: &Group, words: &[String], asked: &[PortMapping]) -> Vec<String> {
     let mut all = words.to_vec();
     for port in group.address.iter().flat_map(|address| &address.ports) {
         let protocol = match port.protocol {

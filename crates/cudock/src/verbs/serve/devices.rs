@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use cudock_host::nvml::{Gauge, Gauges};
+use cudock_host::nvml::{GpuMonitor, GpuUsage};
 use cudock_serve::{DeviceReading, ReadDevices};
 
 const EVERY: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ pub(super) fn reader(on_gpu: bool) -> ReadDevices {
     if on_gpu {
         let newest = Arc::clone(&newest);
         let asking = move || {
-            let Some(gauges) = Gauges::open() else { return };
+            let Some(gauges) = GpuMonitor::open() else { return };
             loop {
                 let readings = gauges.read().into_iter().map(reading).collect();
                 *newest.lock().unwrap_or_else(PoisonError::into_inner) = readings;
@@ -35,12 +35,12 @@ pub(super) fn reader(on_gpu: bool) -> ReadDevices {
     Arc::new(move || newest.lock().unwrap_or_else(PoisonError::into_inner).clone())
 }
 
-fn reading(gauge: Gauge) -> DeviceReading {
+fn reading(gauge: GpuUsage) -> DeviceReading {
     DeviceReading {
         name: gauge.name,
         gpu: gauge.index,
         memory_used: gauge.memory_used,
         memory_total: gauge.memory_total,
-        utilisation: gauge.utilisation_percent.map(|percent| f64::from(percent) / 100.0),
+        utilisation: gauge.utilization_percent.map(|percent| f64::from(percent) / 100.0),
     }
 }

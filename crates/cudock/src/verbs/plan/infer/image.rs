@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cudock_compat::{Target, judge};
 use cudock_facts::Facts;
-use cudock_image::{Image, Limits, Origin, Source};
+use cudock_image::{Image, ImageSource, LayerLimits, Origin};
 
 use super::{Answer, ImageSize, Inferred, table_architecture};
 use crate::failure::Failure;
@@ -17,7 +17,7 @@ const QUICKLY_READ: u64 = 2_000_000_000;
 pub(super) fn look(
     facts: &Facts,
     name: &str,
-    source: &Source,
+    source: &ImageSource,
     offline: bool,
     targets: Vec<(String, Target)>,
 ) -> Result<Inferred, Failure> {
@@ -33,7 +33,7 @@ pub(super) fn look(
         let start = one.start(&target, facts);
         let judgement = match start {
             Some(judgement) if one.costs_fetching() => Some(judgement),
-            _ if offline && one.image.to_fetch() > 0 => None,
+            _ if offline && one.image.bytes_to_fetch() > 0 => None,
             _ => opened.evidence(index, facts)?.map(|evidence| judge(evidence, &target, facts)),
         };
         answers.push((size, target, judgement));
@@ -66,7 +66,7 @@ fn size(image: &Image, name: &str) -> ImageSize {
     let mut counted = BTreeSet::new();
     let layers = image.layers.iter().filter(|layer| counted.insert(layer.digest.as_str()));
     let stored: u64 = layers.map(|layer| layer.size).sum();
-    let here = image.origin != Origin::Registry || image.to_fetch() == 0;
+    let here = image.origin != Origin::Registry || image.bytes_to_fetch() == 0;
     let unpacked = (here && stored <= QUICKLY_READ).then(|| held(image)).flatten();
     // Daemons hand out layers as they lie on disk; what a registry sends is about half.
     let is_plain = match (image.origin, unpacked) {
@@ -83,6 +83,6 @@ fn size(image: &Image, name: &str) -> ImageSize {
 
 /// Bytes of all files that a container of it would see.
 fn held(image: &Image) -> Option<u64> {
-    let tree = image.walk(Limits::default(), |_, _| Ok(None::<()>)).ok()?;
+    let tree = image.walk(LayerLimits::default(), |_, _| Ok(None::<()>)).ok()?;
     Some(tree.iter().filter_map(|(_, node)| node.size()).sum())
 }

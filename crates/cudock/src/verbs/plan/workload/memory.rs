@@ -1,6 +1,6 @@
 //! How much memory each GPU must have.
 
-use cudock_model::{Model, ModelError, NumberFormat, Question, estimate, inspect};
+use cudock_model::{EstimateOptions, Model, ModelError, NumberFormat, estimate, inspect};
 use cudock_project::ByteSize;
 
 use super::asking::{Asking, Given, either};
@@ -59,10 +59,10 @@ impl Asking<'_> {
 
     fn estimated(&mut self, model: &Model) -> u64 {
         let file = self.file();
-        let precision = file.needs.precision.as_deref().and_then(NumberFormat::named);
+        let precision = file.needs.precision.as_deref().and_then(NumberFormat::from_name);
         let rows = file.workload.batch.unwrap_or(1);
         let training = file.workload.training == Some(true);
-        let estimate = estimate(model, Question { precision, rows, training });
+        let estimate = estimate(model, EstimateOptions { precision, rows, training });
         let name = model.files.first().and_then(|path| path.file_name());
         let name = name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let more = match model.files.len() {
@@ -74,7 +74,7 @@ impl Asking<'_> {
             None => String::new(),
         };
         let source =
-            format!("inferred from {name}{more}: {}{kept}; the whole model on each GPU", estimate.words());
+            format!("inferred from {name}{more}: {}{kept}; the whole model on each GPU", estimate.summary());
         self.assume("needs.gpu_memory", megabytes(estimate.total()), source);
         estimate.total()
     }

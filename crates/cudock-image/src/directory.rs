@@ -1,4 +1,4 @@
-//! A folder as the root of a file system.
+//! Walks a directory on disk as a root file system.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,26 +9,28 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::ImageError;
-use crate::layer::{Content, EntryKind, Header};
-use crate::tree::{Node, NodeKind, Tree};
+use crate::layer::{Content, EntryHeader, EntryKind};
+use crate::tree::{NodeKind, Tree, TreeNode};
 
-/// Directories below directories.
+/// Maximum nesting of directories.
 const MAX_DEPTH: usize = 256;
 
-/// Reads a folder as if it were the root of a file system. Other file systems mounted in it are left out, as are
-/// directories and files that may not be read. Links stay links, as in an image; with `follow` they are what they lead to,
-/// wherever that is: installers link packages into environments. `look` is called from several threads.
-pub fn walk_folder<T: Send>(
+/// Reads a directory as if it were the root file system of a container. Other file systems mounted below it are skipped,
+/// as are unreadable files and directories. Symlinks stay symlinks, as in an image; with `follow` they are replaced by
+/// their targets, even outside `root`, because installers link packages into environments. `inspect` is called from
+/// several threads.
+pub fn walk_directory<T: Send>(
     root: &Path,
     follow: bool,
-    look: impl Fn(&Header, &mut Content<'_, '_>) -> io::Result<Option<T>> + Sync,
+    inspect: impl Fn(&EntryHeader, &mut Content<'_, '_>) -> io::Result<Option<T>> + Sync,
 ) -> Result<Tree<T>, ImageError> {
     let unreadable = |source| ImageError::Io { path: root.to_owned(), source };
     let device = fs::metadata(root).map_err(unreadable)?.dev();
     fs::read_dir(root).map_err(unreadable)?;
     let mut tree = Tree::default();
-    let mut files: Vec<(PathBuf, Header)> = Vec::new();
-    let mut lister = Lister { device, follow, entered: HashSet::new(), tree: &mut tree, files: &mut files };
+    let mut files: Vec<(PathBuf, EntryHeader)> = Vec::new();
+    let mut lister =
+        DirectoryLister { device, follow, entered: HashSet::new(), tree: &mut tree, files: &mut files };
     lister.list(root, "", 0);
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
@@ -37,8 +39,8 @@ pub fn walk_folder<T: Send>(
         for _ in 0..cores {
             scope.spawn(|| {
                 while let Some((path, header)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    // A file that vanished or may not be read holds nothing for a container of this user either.
-                    if let Ok(Some(kept)) = look(header, &mut Content::of_file(path, header.size))
+                    // A file that vanished or cannot be read is of no use to a container of this user either.
+                    if let Ok(Some(kept)) = inspect(header, &mut Content::from_file(path, header.size))
                         && let Ok(mut results) = results.lock()
                     {
                         results.push((header.path.clone(), header.size, header.mode, kept));
@@ -48,21 +50,21 @@ pub fn walk_folder<T: Send>(
         }
     });
     for (path, size, mode, kept) in results.into_inner().unwrap_or_default() {
-        tree.insert(&path, Node { mode, kind: NodeKind::File { size, kept: Some(kept) } });
+        tree.insert(&path, TreeNode { mode, kind: NodeKind::File { size, kept: Some(kept) } });
     }
     Ok(tree)
 }
 
-/// Lists directories, each once.
-struct Lister<'t, T> {
+/// Collects entries recursively, and enters each directory only once.
+struct DirectoryLister<'t, T> {
     device: u64,
     follow: bool,
     entered: HashSet<(u64, u64)>,
     tree: &'t mut Tree<T>,
-    files: &'t mut Vec<(PathBuf, Header)>,
+    files: &'t mut Vec<(PathBuf, EntryHeader)>,
 }
 
-impl<T> Lister<'_, T> {
+impl<T> DirectoryLister<'_, T> {
     fn list(&mut self, directory: &Path, prefix: &str, depth: usize) {
         let Ok(entries) = fs::read_dir(directory) else { return };
         for entry in entries.flatten() {
@@ -72,7 +74,7 @@ impl<T> Lister<'_, T> {
             let Ok(meta) = meta.or_else(|_| entry.metadata()) else { continue };
             let mode = meta.permissions().mode() & 0o7777;
             let kind = self.kind(&entry.path(), &path, &meta, mode, depth);
-            self.tree.insert(&path, Node { mode, kind });
+            self.tree.insert(&path, TreeNode { mode, kind });
         }
     }
 
@@ -96,7 +98,7 @@ impl<T> Lister<'_, T> {
         } else if meta.is_file() {
             if meta.len() > 0 {
                 let (path, link) = (path.to_owned(), String::new());
-                let header = Header { path, kind: EntryKind::File, size: meta.len(), mode, link };
+                let header = EntryHeader { path, kind: EntryKind::File, size: meta.len(), mode, link };
                 self.files.push((on_disk.to_owned(), header));
             }
             NodeKind::File { size: meta.len(), kept: None }

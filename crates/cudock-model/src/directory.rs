@@ -1,4 +1,4 @@
-//! A folder of model files.
+//! Finds the model files in a directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,48 +6,48 @@ use std::path::{Path, PathBuf};
 use crate::error::ModelError;
 use crate::{Model, file, has_extension, onnx, safetensors};
 
-/// Folders with more entries than this are no folders of a model.
-const MOST_ENTRIES: usize = 10_000;
+/// A directory with more entries is not a model.
+const MAX_ENTRIES: usize = 10_000;
 
-/// The model in a folder: the files an index names, else all safetensors files, else `model.onnx` or all ONNX files;
-/// and where the folder has none, those of the folders in it, as pipelines of several models have them.
-pub(crate) fn read(folder: &Path) -> Result<Model, ModelError> {
-    let (files, folders) = entries(folder)?;
-    if let Some(model) = of_files(&files)? {
+/// The model in a directory: the files of an index, else all safetensors files, else `model.onnx` or all ONNX files. If
+/// there are none, those in its subdirectories, as in pipelines of several models.
+pub(crate) fn read(directory: &Path) -> Result<Model, ModelError> {
+    let (files, directories) = entries(directory)?;
+    if let Some(model) = from_files(&files)? {
         return Ok(model);
     }
     let mut whole: Option<Model> = None;
-    for inner in folders {
-        let Some(part) = of_files(&entries(&inner)?.0)? else { continue };
+    for inner in directories {
+        let Some(part) = from_files(&entries(&inner)?.0)? else { continue };
         whole = Some(match whole {
             None => part,
-            Some(whole) => joined(whole, part),
+            Some(whole) => combine(whole, part),
         });
     }
-    whole.ok_or_else(|| ModelError::NoModel { path: folder.to_owned() })
+    whole.ok_or_else(|| ModelError::NoModel { path: directory.to_owned() })
 }
 
-/// Files and folders, in the order of their names; hidden ones are left out.
-fn entries(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), ModelError> {
-    let wrong = |source| ModelError::read(folder, source);
-    let (mut files, mut folders) = (Vec::new(), Vec::new());
-    for (number, entry) in fs::read_dir(folder).map_err(wrong)?.enumerate() {
-        if number == MOST_ENTRIES {
-            let problem = format!("it has more than {MOST_ENTRIES} entries: name the model file");
-            return Err(ModelError::broken(folder, problem));
+/// Files and directories, sorted by name and without hidden ones.
+fn entries(directory: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), ModelError> {
+    let invalid = |source| ModelError::read(directory, source);
+    let (mut files, mut directories) = (Vec::new(), Vec::new());
+    for (number, entry) in fs::read_dir(directory).map_err(invalid)?.enumerate() {
+        if number == MAX_ENTRIES {
+            let problem = format!("directory has more than {MOST_ENTRIES} entries: pass the model file");
+            return Err(ModelError::invalid(directory, problem));
         }
-        let path = entry.map_err(wrong)?.path();
+        let path = entry.map_err(invalid)?.path();
         if name(&path).starts_with('.') {
             continue;
         }
-        if path.is_dir() { folders.push(path) } else { files.push(path) }
+        if path.is_dir() { directories.push(path) } else { files.push(path) }
     }
     files.sort();
-    folders.sort();
-    Ok((files, folders))
+    directories.sort();
+    Ok((files, directories))
 }
 
-fn of_files(files: &[PathBuf]) -> Result<Option<Model>, ModelError> {
+fn from_files(files: &[PathBuf]) -> Result<Option<Model>, ModelError> {
     if let Some(index) = files.iter().find(|path| name(path).ends_with(".safetensors.index.json")) {
         return safetensors::read_index(index).map(Some);
     }
@@ -63,10 +63,10 @@ fn of_files(files: &[PathBuf]) -> Result<Option<Model>, ModelError> {
     }
     let parts: Result<Vec<Model>, ModelError> =
         graphs.into_iter().map(|path| onnx::read_file(path, &cudock_map::map(path)?)).collect();
-    Ok(parts?.into_iter().reduce(joined))
+    Ok(parts?.into_iter().reduce(combine))
 }
 
-/// `model.fp16.safetensors` beside `model.safetensors` is the same model again.
+/// `model.fp16.safetensors` next to `model.safetensors` is a variant of the same model.
 fn without_variants(files: &[PathBuf]) -> Vec<PathBuf> {
     let names: Vec<String> = files.iter().map(|path| name(path)).collect();
     let is_variant = |path: &Path| {
@@ -77,13 +77,13 @@ fn without_variants(files: &[PathBuf]) -> Vec<PathBuf> {
     files.iter().filter(|path| !is_variant(path)).cloned().collect()
 }
 
-/// Two models that are loaded together.
-fn joined(mut one: Model, other: Model) -> Model {
+/// Combines two models that are loaded together.
+fn combine(mut one: Model, other: Model) -> Model {
     one.files.extend(other.files);
     one.on_disk = one.on_disk.saturating_add(other.on_disk);
     one.tensors.merge(other.tensors);
     one.activations = match (one.activations, other.activations) {
-        (Some(one), Some(other)) => Some(one.beside(other)),
+        (Some(one), Some(other)) => Some(one.followed_by(other)),
         _ => None,
     };
     one

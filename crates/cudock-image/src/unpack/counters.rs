@@ -1,32 +1,32 @@
-//! What was left out of a layer on purpose, and how much was written.
+//! Counts what was written and what was skipped on purpose.
 
 use serde::{Deserialize, Serialize};
 
-use super::error::shown;
+use super::error::printable;
 
-/// Names that are told of each kind of thing left out.
-const TOLD: usize = 8;
+/// The number of names to report for each kind of skipped item.
+const MAX_NAMES: usize = 8;
 
-/// Counts what becomes of a layer.
+/// Counters of one layer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Tally {
+pub(super) struct UnpackCounters {
     pub(super) entries: u64,
     pub(super) bytes: u64,
-    devices: LeftOut,
-    attributes: LeftOut,
-    unknown: LeftOut,
+    devices: Skipped,
+    attributes: Skipped,
+    unknown: Skipped,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct LeftOut {
+struct Skipped {
     count: u64,
     first: Vec<String>,
 }
 
-impl LeftOut {
+impl Skipped {
     fn add(&mut self, name: impl FnOnce() -> String) {
         self.count += 1;
-        if self.first.len() < TOLD {
+        if self.first.len() < MAX_NAMES {
             let name = name();
             if !self.first.contains(&name) {
                 self.first.push(name);
@@ -36,24 +36,24 @@ impl LeftOut {
 
     fn note(&self, what: &str) -> Option<String> {
         let more = if self.count > self.first.len() as u64 { ", …" } else { "" };
-        (self.count > 0).then(|| format!("{} {what} left out: {}{more}", self.count, self.first.join(", ")))
+        (self.count > 0).then(|| format!("{} {what} skipped: {}{more}", self.count, self.first.join(", ")))
     }
 }
 
-impl Tally {
-    pub(super) fn left_out_device(&mut self, path: &[u8]) {
-        self.devices.add(|| shown(path));
+impl UnpackCounters {
+    pub(super) fn skip_device(&mut self, path: &[u8]) {
+        self.devices.add(|| printable(path));
     }
 
-    pub(super) fn left_out_attribute(&mut self, path: &[u8], name: &[u8]) {
-        self.attributes.add(|| format!("{} of {}", shown(name), shown(path)));
+    pub(super) fn skip_attribute(&mut self, path: &[u8], name: &[u8]) {
+        self.attributes.add(|| format!("{} of {}", printable(name), printable(path)));
     }
 
-    pub(super) fn left_out_unknown(&mut self, path: &[u8], letter: u8) {
-        self.unknown.add(|| format!("{} (type {})", shown(path), shown(&[letter])));
+    pub(super) fn skip_unknown(&mut self, path: &[u8], type_flag: u8) {
+        self.unknown.add(|| format!("{} (type {})", printable(path), printable(&[type_flag])));
     }
 
-    /// In words, for people.
+    /// Notes for the user.
     pub(super) fn notes(&self) -> Vec<String> {
         let notes = [
             self.devices.note("device nodes"),

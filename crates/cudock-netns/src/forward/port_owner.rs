@@ -1,4 +1,4 @@
-//! Who has a port, as far as `/proc` tells.
+//! Finds the process that uses a port, via `/proc`.
 
 use std::fmt;
 use std::fs;
@@ -6,33 +6,33 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Protocol;
 
-/// A process that holds a port.
+/// A process that uses a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
-    /// Its number.
+pub struct PortOwner {
+    /// The process id.
     pub pid: u32,
-    /// Its name, as `ps` shows it.
+    /// The name, as shown by `ps`.
     pub name: String,
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for PortOwner {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} (pid {})", self.name, self.pid)
     }
 }
 
-impl Holder {
-    /// The process that keeps us from listening there. None where we may not look, or where the socket belongs to
-    /// the kernel or to a process that we cannot see.
+impl PortOwner {
+    /// The process that prevents listening on a port. None if access is denied, or if the socket belongs to the kernel or to
+    /// an invisible process.
     pub(crate) fn find(protocol: Protocol, address: IpAddr, port: u16) -> Option<Self> {
         let mut sockets = Vec::new();
         for family in ["", "6"] {
-            // Of the thread, not the process: they may live in different namespaces.
+            // Of the thread, not of the process: they may be in different namespaces.
             let table = fs::read_to_string(format!("/proc/thread-self/net/{protocol}{family}"));
             sockets.extend(listening(&table.unwrap_or_default(), protocol, address, port));
         }
-        let wanted: Vec<String> = sockets.iter().map(|inode| format!("socket:[{inode}]")).collect();
-        if wanted.is_empty() {
+        let targets: Vec<String> = sockets.iter().map(|inode| format!("socket:[{inode}]")).collect();
+        if targets.is_empty() {
             return None;
         }
         let processes = fs::read_dir("/proc").ok()?;
@@ -40,7 +40,7 @@ impl Holder {
             let pid = process.file_name().to_str()?.parse().ok()?;
             let descriptors = fs::read_dir(process.path().join("fd")).ok()?;
             let holds = descriptors.flatten().filter_map(|it| fs::read_link(it.path()).ok()).any(|target| {
-                target.to_str().is_some_and(|target| wanted.iter().any(|wanted| wanted == target))
+                target.to_str().is_some_and(|target| targets.iter().any(|expected| expected == target))
             });
             let name = || fs::read_to_string(process.path().join("comm")).unwrap_or_default();
             holds.then(|| Self { pid, name: name().trim_end().to_owned() })
@@ -48,13 +48,13 @@ impl Holder {
     }
 }
 
-/// The inodes of the sockets in a table of `/proc/net` that collide with an address and a port.
+/// The inodes of sockets in a table of `/proc/net` that conflict with an address and port.
 fn listening(table: &str, protocol: Protocol, address: IpAddr, port: u16) -> Vec<u64> {
-    table.lines().skip(1).filter_map(|line| in_the_way(line, protocol, address, port)).collect()
+    table.lines().skip(1).filter_map(|line| conflicting_inode(line, protocol, address, port)).collect()
 }
 
-/// One line: number, local address, remote address, state, queues, timer, retransmits, user, time-out, inode.
-fn in_the_way(line: &str, protocol: Protocol, address: IpAddr, port: u16) -> Option<u64> {
+/// Parses one line: number, local address, remote address, state, queues, timer, retransmits, user, timeout, inode.
+fn conflicting_inode(line: &str, protocol: Protocol, address: IpAddr, port: u16) -> Option<u64> {
     const LISTENING: &str = "0A";
     let mut fields = line.split_ascii_whitespace();
     let (local_address, local_port) = fields.nth(1)?.split_once(':')?;
@@ -67,7 +67,7 @@ fn in_the_way(line: &str, protocol: Protocol, address: IpAddr, port: u16) -> Opt
     collides.then_some(inode)
 }
 
-/// The kernel writes an address as numbers of four bytes in the machine's order.
+/// Parses an address: 32-bit hex numbers in native byte order.
 fn read_address(hex: &str) -> Option<IpAddr> {
     let word = |at: usize| u32::from_str_radix(hex.get(at..at + 8)?, 16).ok().map(u32::to_ne_bytes);
     match hex.len() {
@@ -85,7 +85,7 @@ fn read_address(hex: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
     use super::*;
 
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn a_listener_is_in_the_way_of_its_own_address_and_of_all() {
+    fn a_listener_conflicts_with_its_own_address_and_the_wildcard() {
         let on = |address: &str, port| listening(TABLE, Protocol::Tcp, address.parse().unwrap(), port);
         assert_eq!(on("127.0.0.1", 8080), [101]);
         assert_eq!(on("0.0.0.0", 8080), [101]);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_nonsense_holds_nothing() {
+    fn invalid_tables_have_no_listeners() {
         for table in
             ["", "x\n\n", "h\n0: 1:2", "h\n0: zz:1F90 0:0 0A a b c d e 1", "h\n0: é00000:1 b 0A a b c d e 1"]
         {

@@ -1,10 +1,10 @@
-use crate::host::Surroundings;
+use crate::host::SystemInfo;
 use crate::root::Root;
 
-pub(super) fn read(root: &Root) -> Surroundings {
+pub(super) fn read(root: &Root) -> SystemInfo {
     let kernel = root.line("/proc/sys/kernel/osrelease");
     let wsl = kernel.as_deref().is_some_and(|kernel| kernel.to_ascii_lowercase().contains("microsoft"));
-    Surroundings {
+    SystemInfo {
         os: os_name(root),
         cpu_arch: cpu_arch(root),
         container: container(root),
@@ -19,7 +19,7 @@ fn os_name(root: &Root) -> Option<String> {
     Some(name.trim_matches('"').to_owned())
 }
 
-/// The program loader's name tells a tree's architecture; a live machine knows its own.
+/// The name of the program loader reveals the architecture of a tree.
 fn cpu_arch(root: &Root) -> String {
     if root.is_live() {
         return std::env::consts::ARCH.to_owned();
@@ -29,7 +29,7 @@ fn cpu_arch(root: &Root) -> String {
     if arm { "aarch64" } else { "x86_64" }.to_owned()
 }
 
-/// What gives a container away. Cgroup paths do on older hosts; marker files do where they are kept.
+/// Detects containers, by marker files or by cgroup paths of older hosts.
 fn container(root: &Root) -> Option<String> {
     for marker in ["/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io"] {
         if root.exists(marker) {
