@@ -72,7 +72,7 @@ pub enum ComputeResult {
 
 impl ComputeResult {
     /// Whether all results are correct.
-    pub fn is_yes(&self) -> bool {
+    pub(crate) fn is_yes(&self) -> bool {
         matches!(self, Self::Yes)
     }
 }

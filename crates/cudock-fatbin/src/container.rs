@@ -179,13 +179,8 @@ impl FatbinEntry {
     }
 
     /// The offset of the payload in the file.
-    pub fn payload_offset(&self) -> u64 {
+    pub(crate) fn payload_offset(&self) -> u64 {
         self.offset + u64::from(self.header_size)
-    }
-
-    /// Whether it was built with debug information.
-    pub fn is_debug(&self) -> bool {
-        self.flags & FLAG_DEBUG != 0
     }
 
     /// Whether it is intermediate code, by kind or by flag.
@@ -199,7 +194,7 @@ impl FatbinEntry {
     }
 
     /// Flag bits that are not known.
-    pub fn unknown_flags(&self) -> u64 {
+    pub(crate) fn unknown_flags(&self) -> u64 {
         self.flags & !FLAGS_KNOWN
     }
 }

@@ -78,7 +78,7 @@ impl PciDevice {
     }
 
     /// Whether it is an NVIDIA `NVSwitch`: a bridge of class "other".
-    pub fn is_nvswitch(&self) -> bool {
+    pub(crate) fn is_nvswitch(&self) -> bool {
         self.vendor == NVIDIA && self.class >> 8 == 0x0680
     }
 }

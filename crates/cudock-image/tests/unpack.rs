@@ -18,7 +18,7 @@ use std::sync::Mutex;
 
 use cudock_image::open;
 use cudock_image::registry::{Digest, Progress};
-use cudock_image::unpack::{LayerStore, Ownership, StoreOptions, UnpackError, Unpacked, WhiteoutForm};
+use cudock_image::unpack::{LayerStore, Ownership, StoreOptions, UnpackError, WhiteoutForm};
 use serde_json::json;
 use support::{BLOCK, Blobs, Tar, archive, gzip, header, index, layout, options, seal, zstd};
 use unpack_support::{
@@ -343,14 +343,6 @@ fn an_opaque_root_hides_all_layers_below() {
     let seen: Vec<Vec<String>> = unpacked.layers.iter().map(|layer| lines(layer)).collect();
     assert_eq!(seen, [vec!["c/", "c/d=3"], vec!["b=2"]]);
     assert_eq!(unpacked.root.mode, 0o755);
-}
-
-#[test]
-fn a_directory_is_its_own_layer() {
-    let directory = tempfile::tempdir().unwrap();
-    let unpacked = Unpacked::from_directory(directory.path());
-    assert_eq!(unpacked.layers, [directory.path()]);
-    assert_eq!(unpacked.lowerdir().1, directory.path().as_os_str());
 }
 
 #[test]

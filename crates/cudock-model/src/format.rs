@@ -99,12 +99,12 @@ impl NumberFormat {
     }
 
     /// Whether it is a floating point format, which can be converted to another one.
-    pub const fn is_float(self) -> bool {
+    pub(crate) const fn is_float(self) -> bool {
         matches!(self, Self::F64 | Self::F32 | Self::BF16 | Self::F16 | Self::F8 | Self::F6 | Self::F4)
     }
 
     /// Whether tensors of this format are weights, rather than shapes, indices, flags or strings.
-    pub const fn is_weight(self) -> bool {
+    pub(crate) const fn is_weight(self) -> bool {
         !matches!(self, Self::I64 | Self::Bool | Self::Text)
     }
 

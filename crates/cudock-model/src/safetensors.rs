@@ -16,7 +16,7 @@ use crate::tensor_stats::TensorStats;
 use crate::{FileKind, Model};
 
 /// The longest header, as in the reference implementation.
-pub const MAX_HEADER: u64 = 100_000_000;
+const MAX_HEADER: u64 = 100_000_000;
 
 /// The longest index of a sharded model.
 const MAX_INDEX: u64 = 100_000_000;
@@ -42,7 +42,7 @@ fn header_of(bytes: &[u8]) -> Result<(&[u8], u64), String> {
 /// Collects statistics of the tensors; the error describes the problem.
 pub fn read(bytes: &[u8]) -> Result<TensorStats, String> {
     let (header, data) = header_of(bytes)?;
-    let mut stats = HeaderStats { tally: TensorStats::default(), held: 0 };
+    let mut stats = HeaderStats { tensors: TensorStats::default(), held: 0 };
     let mut reader = serde_json::Deserializer::from_slice(header);
     reader
         .deserialize_map(HeaderVisitor { stats: &mut stats, data })
@@ -52,11 +52,11 @@ pub fn read(bytes: &[u8]) -> Result<TensorStats, String> {
     if stats.held > data {
         return Err(format!("tensors claim {} bytes, but the file has {data}", stats.held));
     }
-    Ok(stats.tally)
+    Ok(stats.tensors)
 }
 
 struct HeaderStats {
-    tally: TensorStats,
+    tensors: TensorStats,
     held: u64,
 }
 
@@ -107,7 +107,7 @@ impl HeaderStats {
             return Err(invalid("has a size that does not match its shape"));
         }
         self.held = self.held.saturating_add(bytes);
-        self.tally.add(name, format, elements, bytes);
+        self.tensors.add(name, format, elements, bytes);
         Ok(())
     }
 }

@@ -90,16 +90,16 @@ impl LayerStore {
             return Err(UnpackError::TooManyLayers(image.layers.len()));
         }
         let diffs = self.diff_ids(image)?;
-        let chain_name = chain_names(&diffs);
+        let chain_names = chain_names(&diffs);
         let mut found = Vec::with_capacity(diffs.len());
-        for (diff, chain_name) in diffs.iter().zip(&chain_name) {
+        for (diff, chain_name) in diffs.iter().zip(&chain_names) {
             found.push(find(&self.layer_dir, diff, chain_name)?.map(Arc::new));
         }
         let layers = if found.iter().all(Option::is_some) {
             found.into_iter().flatten().collect()
         } else {
             self.layer_dir.sweep()?;
-            self.unpack_missing(image, progress, &diffs, &chain_name, found)?
+            self.unpack_missing(image, progress, &diffs, &chain_names, found)?
         };
         Ok(Unpacked::new(&self.directory, &self.layer_dir, &layers, image.config.clone()))
     }
@@ -109,7 +109,7 @@ impl LayerStore {
         image: &Image,
         progress: &dyn Progress,
         diffs: &[Digest],
-        chain_name: &[String],
+        chain_names: &[String],
         found: Vec<Option<Arc<LockedLayer>>>,
     ) -> Result<Vec<Arc<LockedLayer>>, UnpackError> {
         let missing: Vec<usize> =
@@ -119,7 +119,7 @@ impl LayerStore {
         let mut first: HashMap<&Digest, usize> = HashMap::new();
         std::thread::scope(|scope| {
             for index in missing {
-                let (Some(diff), Some(chain_name)) = (diffs.get(index), chain_name.get(index)) else {
+                let (Some(diff), Some(chain_name)) = (diffs.get(index), chain_names.get(index)) else {
                     continue;
                 };
                 let duplicate_of = first.get(diff).copied();

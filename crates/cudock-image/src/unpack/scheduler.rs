@@ -71,7 +71,7 @@ impl Scheduler {
     pub(super) fn work_slot(&self, index: usize, size: u64) -> Result<WorkSlot<'_>, Stopped> {
         let mine = (Reverse(size), index);
         self.state().waiting.insert(mine);
-        let consumed = self.wait_for(|state| {
+        let acquired = self.wait_for(|state| {
             let is_next = state.slots > 0 && state.waiting.first() == Some(&mine);
             is_next.then(|| {
                 state.slots -= 1;
@@ -80,7 +80,7 @@ impl Scheduler {
         });
         // The next thread in line may also be able to start.
         self.changed.notify_all();
-        consumed.map(|()| WorkSlot { scheduler: self, index, size, is_held: true })
+        acquired.map(|()| WorkSlot { scheduler: self, index, size, is_held: true })
     }
 
     /// Runs `fetch` once fewer than [`FETCHES`] downloads are running.

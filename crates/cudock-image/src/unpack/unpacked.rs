@@ -13,7 +13,7 @@ use super::meta::FileMeta;
 use crate::manifest::ImageConfig;
 
 /// A lock on layers: they cannot be removed until it is dropped.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Hold {
     _layers: Vec<Arc<LockedLayer>>,
 }
@@ -94,24 +94,6 @@ impl Unpacked {
         let short = paths.iter().map(|path| layer_dir.short(path).unwrap_or_else(|| path.clone())).collect();
         let hold = Hold::new(seen().cloned().collect());
         Self { layers: paths, config, root, notes, short: (directory.to_owned(), short), hold }
-    }
-
-    /// A directory that already is a root file system: it is the only layer, and has no lock.
-    pub fn from_directory(directory: impl Into<PathBuf>) -> Self {
-        let directory = directory.into();
-        let meta = std::fs::metadata(&directory).ok();
-        let root = meta.map_or(RootMeta { mode: 0o755, uid: 0, gid: 0, changed: 0 }, |meta| {
-            use std::os::unix::fs::MetadataExt;
-            RootMeta { mode: meta.mode() & 0o7777, uid: meta.uid(), gid: meta.gid(), changed: meta.mtime() }
-        });
-        Self {
-            layers: vec![directory.clone()],
-            config: ImageConfig::default(),
-            root,
-            notes: Vec::new(),
-            short: (PathBuf::from("/"), vec![directory]),
-            hold: Hold::default(),
-        }
     }
 
     /// The lock on the layers, to keep it longer than this.

@@ -17,16 +17,16 @@ const MAX_PEAKS: usize = 64;
 
 /// Bytes of values: a constant part, and a part for each row of a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LiveBytes {
+struct LiveBytes {
     /// Independent of the batch size.
-    pub fixed: u64,
+    fixed: u64,
     /// For each row.
-    pub per_row: u64,
+    per_row: u64,
 }
 
 impl LiveBytes {
     /// The total for a batch size.
-    pub const fn with_rows(self, rows: u32) -> u64 {
+    const fn with_rows(self, rows: u32) -> u64 {
         self.fixed.saturating_add(self.per_row.saturating_mul(rows as u64))
     }
 

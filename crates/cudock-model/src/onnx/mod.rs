@@ -10,7 +10,7 @@ mod wire;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-pub use liveness::{Activations, LiveBytes};
+pub use liveness::Activations;
 
 use self::liveness::GraphParts;
 use self::wire::Fields;

@@ -24,11 +24,11 @@ impl AddHost {
             column: text.get(..at).unwrap_or(text).chars().count() + 1,
             reason,
         };
-        let Some(character) = text.find(['=', ':']) else {
+        let Some(separator) = text.find(['=', ':']) else {
             return Err(invalid(text.len(), "missing colon and address".to_owned()));
         };
-        let name = text.get(..character).unwrap_or_default();
-        let address = text.get(character + 1..).unwrap_or_default();
+        let name = text.get(..separator).unwrap_or_default();
+        let address = text.get(separator + 1..).unwrap_or_default();
         if let Err(NetnsError::HostName { column, reason, .. }) = hostname(name) {
             let at = name.char_indices().nth(column - 1).map_or(name.len(), |(at, _)| at);
             return Err(invalid(at, reason));
@@ -37,11 +37,11 @@ impl AddHost {
         let address = match (bare, gateway) {
             ("host-gateway", Some(gateway)) => gateway,
             ("host-gateway", None) => {
-                return Err(invalid(character + 1, "the host has no address in this network".to_owned()));
+                return Err(invalid(separator + 1, "the host has no address in this network".to_owned()));
             }
             _ => bare
                 .parse()
-                .map_err(|_| invalid(character + 1, format!("`{address}` is not an IP address")))?,
+                .map_err(|_| invalid(separator + 1, format!("`{address}` is not an IP address")))?,
         };
         Ok(Self { name: name.to_owned(), address })
     }

@@ -47,7 +47,7 @@ impl OutboundTool {
     }
 
     /// Searches only these directories.
-    pub fn search_in(directories: &[PathBuf]) -> Result<Self> {
+    fn search_in(directories: &[PathBuf]) -> Result<Self> {
         let of = |tool: Tool| {
             let candidates = directories.iter().map(|directory| directory.join(tool.to_string()));
             candidates.into_iter().find(|path| is_program(path)).map(|path| Self { tool, path })
