@@ -11,8 +11,8 @@ mod support;
 
 use std::fs;
 
+use cudock_base::{Digest, Report as _};
 use cudock_image::{ImageError, Limits, OpenOptions, Platform, open};
-use cudock_registry::Digest;
 use serde_json::{Value, json};
 use support::{
     Blobs, CONFIG, LAYER, MANIFEST, Tar, configuration, gzip, header, image_of, index, layout, lines, merge,
@@ -508,7 +508,7 @@ fn two_images_in_one_layout_have_to_be_told_apart() {
     let second = blobs.image("amd64", &[tar().file("second", "2").end()]);
     let error = unopened(&blobs, &index(&[named(second.clone(), "b"), named(first.clone(), "a")]));
     assert!(matches!(&error, ImageError::Several { names, .. } if names == &["a", "b"]), "{error}");
-    assert!(error.hint().unwrap().ends_with(":a"), "{:?}", error.hint());
+    assert!(error.hints()[0].ends_with(":a"), "{:?}", error.hints());
     // Without names and platforms nothing is left to choose by, and the words must not end in an empty list.
     let bare = |mut descriptor: Value| {
         descriptor.as_object_mut().unwrap().remove("platform");
@@ -534,7 +534,7 @@ fn a_platform_that_is_not_there_is_named_with_those_that_are() {
         let ImageError::NoPlatform { wanted, found: told, .. } = &error else { panic!("{error}") };
         assert_eq!(wanted, "linux/riscv64");
         assert_eq!(*told, found);
-        assert_eq!(error.hint().unwrap(), "choose one with --platform linux/arm64");
+        assert_eq!(error.hints(), ["choose one with --platform linux/arm64"]);
     }
 }
 

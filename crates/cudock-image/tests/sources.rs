@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use cudock_base::{Digest, Report as _};
 use cudock_image::{Image, ImageError, OpenOptions, Origin, Platform, Source, open};
-use cudock_registry::{Client, Digest, Reference, RegistryError};
+use cudock_registry::{Client, Reference};
 use serde_json::{Value, json};
 use server::{Reply, Request, Server, read_request};
 use support::{
@@ -126,7 +127,7 @@ fn a_tar_file_that_is_no_image_is_told_from_one() {
             matches!(&error, ImageError::NotAnImage { subject, .. } if subject.ends_with("/x")),
             "{error}"
         );
-        assert!(error.hint().unwrap().contains("OCI layout"));
+        assert!(error.hints()[0].contains("OCI layout"));
     }
     let (mut blobs, top) = blobs();
     let last = blobs.0.keys().next_back().unwrap().clone();
@@ -392,7 +393,10 @@ fn a_layer_with_other_bytes_than_its_digest_is_refused() {
     let server = registry(&blobs, &top);
     let image = open(&Source::Registry(server.image("app:1.0")), &asking(folder.path())).unwrap();
     let error = contents(&image).unwrap_err();
-    assert!(matches!(&error, ImageError::Registry(RegistryError::WrongDigest { .. })), "{error}");
+    assert!(
+        matches!(&error, ImageError::Registry(_)) && error.to_string().contains("digest mismatch"),
+        "{error}"
+    );
     assert!(error.to_string().contains(&digest), "{error}");
     assert!(image.to_fetch() >= layers()[1].len() as u64, "it is not kept");
 }
@@ -409,7 +413,10 @@ fn documents_of_a_registry_that_were_swapped_are_refused() {
         let server = registry(&swapped, &top);
         let options = asking(&folder.path().join(Digest::sha256_of(digest.as_bytes()).hex()));
         let error = error_of(open(&Source::Registry(server.image("app:1.0")), &options));
-        assert!(matches!(&error, ImageError::Registry(RegistryError::WrongDigest { .. })), "{error}");
+        assert!(
+            matches!(&error, ImageError::Registry(_)) && error.to_string().contains("digest mismatch"),
+            "{error}"
+        );
     }
 }
 
@@ -431,7 +438,7 @@ fn an_image_that_a_registry_does_not_have_is_no_failure_outside() {
     let folder = tempfile::tempdir().unwrap();
     let server = registry(&Blobs::default(), &json!({}));
     let error = error_of(open(&Source::Registry(server.image("app:2.0")), &asking(folder.path())));
-    assert!(matches!(&error, ImageError::Registry(RegistryError::NotFound { .. })), "{error}");
+    assert!(matches!(&error, ImageError::Registry(_)) && error.to_string().contains("not found"), "{error}");
     assert!(!error.is_outside());
 }
 
@@ -445,7 +452,7 @@ fn without_a_client_no_registry_is_asked() {
         Client::new(cudock_registry::Options { offline: true, ..server::options(folder.path()) }).unwrap();
     let offline = OpenOptions { client: Some(Arc::new(client)), ..options(folder.path()) };
     let error = error_of(open(&source, &offline));
-    assert!(matches!(&error, ImageError::Registry(RegistryError::Offline { .. })), "{error}");
+    assert!(matches!(&error, ImageError::Registry(_)) && error.to_string().contains("offline"), "{error}");
 }
 
 #[test]
@@ -477,6 +484,9 @@ fn an_image_of_a_daemon_is_read_from_what_the_daemon_streams() {
         "what the daemon gave is gone with the image"
     );
     let error = error_of(open(&Source::Daemon { name: "other".to_owned() }, &options));
-    assert!(matches!(&error, ImageError::Registry(RegistryError::NotInDaemon { .. })), "{error}");
+    assert!(
+        matches!(&error, ImageError::Registry(_)) && error.to_string().contains("not found on the daemon"),
+        "{error}"
+    );
     assert_eq!(fs::read_dir(&options.scratch).unwrap().count(), 0);
 }

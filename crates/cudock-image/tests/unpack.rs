@@ -16,8 +16,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use cudock_base::{Digest, Report as _};
+use cudock_http::Progress;
 use cudock_image::open;
-use cudock_image::registry::{Digest, Progress};
 use cudock_image::unpack::{Ownership, Store, StoreOptions, UnpackError, Unpacked, WhiteoutForm};
 use serde_json::json;
 use support::{BLOCK, Blobs, Tar, archive, gzip, header, index, layout, options, seal, zstd};
@@ -97,7 +98,7 @@ fn a_layer_that_is_not_what_the_configuration_promises_is_an_error_and_nothing_i
         let error = bench.store().unpack(&image, &silent()).unwrap_err();
         let UnpackError::WrongContents { number: 1, wanted, got, .. } = &error else { panic!("{error}") };
         assert_eq!((wanted, got), (&other, &Digest::sha256_of(&good).to_string()));
-        assert!(error.hint().unwrap().contains("damaged"));
+        assert!(error.hints()[0].contains("damaged"));
         assert_eq!(bench.layers_on_disk(), Vec::<String>::new());
     }
 }

@@ -4,6 +4,8 @@ use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use cudock_base::{ErrorKind, Report};
+
 use crate::forward::{Holder, Protocol};
 
 /// The result of whatever touches the system here.
@@ -195,16 +197,15 @@ fn by(holder: Option<&Holder>) -> String {
     holder.map(|holder| format!(" by {holder}")).unwrap_or_default()
 }
 
-impl Error {
-    /// Whether what was asked for is at fault, rather than the machine.
-    pub fn is_bad_call(&self) -> bool {
-        matches!(
-            self,
+impl Report for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
             Self::Publication { .. }
-                | Self::PublishedTwice { .. }
-                | Self::AddHost { .. }
-                | Self::HostName { .. }
-        )
+            | Self::PublishedTwice { .. }
+            | Self::AddHost { .. }
+            | Self::HostName { .. } => ErrorKind::Input,
+            _ => ErrorKind::Outside,
+        }
     }
 }
 

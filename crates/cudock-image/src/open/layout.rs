@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use cudock_registry::Digest;
+use cudock_base::Digest;
 
 use super::{Bytes, Image, Layer, OpenOptions, Origin, Place, Store, assemble};
 use crate::error::ImageError;

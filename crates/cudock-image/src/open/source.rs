@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use cudock_registry::{Reference, RegistryError};
+use cudock_registry::Reference;
 
 use crate::error::ImageError;
 
@@ -76,7 +76,7 @@ impl Source {
 }
 
 fn registry(text: &str) -> Result<Source, ImageError> {
-    Ok(Source::Registry(text.parse::<Reference>().map_err(RegistryError::from)?))
+    Ok(Source::Registry(text.parse::<Reference>().map_err(|error| ImageError::Registry(error.into()))?))
 }
 
 /// `DIR:NAME`, unless all of it is a path that exists.

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cudock_image::registry::Progress;
+use cudock_http::Progress;
 use cudock_image::unpack::{Pruned, Store, Unpacked};
 use cudock_image::{Image, ImageError, RunConfig};
 use serde_json::{Value, json};
