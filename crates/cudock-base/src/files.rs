@@ -8,6 +8,39 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use crate::report::{ErrorKind, Report};
+
+/// An operation on a file or directory that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} {}", path.display())]
+pub struct FileError {
+    /// What was tried: `read`, `write`, `create directory`.
+    pub action: &'static str,
+    /// On what.
+    pub path: PathBuf,
+    /// Why it failed.
+    pub source: io::Error,
+}
+
+impl FileError {
+    /// For `map_err`: adds what was tried, and on what.
+    pub fn at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self { action, path, source }
+    }
+
+    /// Whether the disk is full.
+    pub fn is_storage_full(&self) -> bool {
+        self.source.kind() == io::ErrorKind::StorageFull
+    }
+}
+
+impl Report for FileError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Outside
+    }
+}
+
 /// A path beside `path` that no other thread or process uses.
 pub fn temporary_path(path: &Path) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);

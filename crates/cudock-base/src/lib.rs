@@ -5,6 +5,8 @@
 
 mod arch;
 mod date;
+mod digest;
+mod environment;
 pub mod files;
 pub mod format;
 pub mod percent;
@@ -16,6 +18,9 @@ mod timestamp;
 
 pub use arch::Arch;
 pub use date::{Date, DateError};
-pub use report::{Failure, Report};
+pub use digest::{Algorithm, Digest, DigestError, Hasher};
+pub use environment::{CUDOCK_CACHE, Environment};
+pub use files::FileError;
+pub use report::{ErrorKind, Excerpt, Report, did_you_mean};
 pub use secret::Secret;
 pub use timestamp::Timestamp;

@@ -8,6 +8,19 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 /// What cannot stand in a header value such as `grpc-message`: controls, non-ASCII and the percent sign itself.
 const NOT_PRINTABLE: &AsciiSet = &CONTROLS.add(b'%');
 
+/// What cannot stand in a URL at all.
+const INVALID: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'<')
+    .add(b'>')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+
 /// Encodes a text as one part of a URL: a path segment, a query key or a query value.
 pub fn encode(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, RESERVED).to_string()
@@ -16,6 +29,11 @@ pub fn encode(text: &str) -> String {
 /// Encodes a text as printable ASCII.
 pub fn encode_printable(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, NOT_PRINTABLE).to_string()
+}
+
+/// Encodes what the author of a URL forgot to encode, and leaves everything else alone.
+pub fn repair(url: &str) -> String {
+    percent_encoding::utf8_percent_encode(url, INVALID).to_string()
 }
 
 /// Decodes a text; `None` if a percent sign is not followed by two hex digits, or the result is not UTF-8.
@@ -39,6 +57,11 @@ mod tests {
     fn slashes_and_colons_are_encoded() {
         assert_eq!(encode("nvidia/cuda:12.4 é"), "nvidia%2Fcuda%3A12.4%20%C3%A9");
         assert_eq!(encode_printable("50 % é\n"), "50 %25 %C3%A9%0A");
+    }
+
+    #[test]
+    fn a_repaired_url_keeps_its_escapes() {
+        assert_eq!(repair("/a b?$filter=x eq 'é'&y=%20#z"), "/a%20b?$filter=x%20eq%20'%C3%A9'&y=%20#z");
     }
 
     #[test]

@@ -22,6 +22,13 @@ impl<T> Secret<T> {
     }
 }
 
+impl Secret {
+    /// Whether there is nothing to hide.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl<T> fmt::Debug for Secret<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")

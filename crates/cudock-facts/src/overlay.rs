@@ -10,7 +10,7 @@ use crate::tables::{
     Components, Drivers, FindingPages, ForwardCompat, Frameworks, Gpus, Images, Messages, Meters, Packages,
     Prices, Runtimes, Services, Sizes, StorageTable, TableFile, Toolkits,
 };
-use cudock_base::suggest;
+use cudock_base::{ErrorKind, Excerpt, Report, did_you_mean, suggest};
 
 /// Files larger than this are refused: the embedded tables together are a tenth of it.
 const MAX_BYTES: u64 = 16 << 20;
@@ -50,6 +50,40 @@ pub enum OverlayError {
         /// The place in bytes.
         span: Range<usize>,
     },
+}
+
+impl Report for OverlayError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Input
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Malformed { .. } => {
+                vec![
+                    "correct the table, or leave --facts and CUDOCK_FACTS out to use the embedded ones"
+                        .to_owned(),
+                ]
+            }
+            Self::UnknownTable { suggestion, .. } => {
+                let near: Vec<&str> = suggestion.iter().map(String::as_str).collect();
+                did_you_mean(&near)
+                    .into_iter()
+                    .chain(["`cudock facts` lists the tables".to_owned()])
+                    .collect()
+            }
+            Self::Unreadable { .. } => {
+                vec!["--facts and CUDOCK_FACTS name a directory of tables that you can read".to_owned()]
+            }
+        }
+    }
+
+    fn excerpt(&self) -> Option<Excerpt<'_>> {
+        match self {
+            Self::Malformed { path, text, span, .. } => Some(Excerpt { path, text, span }),
+            _ => None,
+        }
+    }
 }
 
 /// One file of the overlay.

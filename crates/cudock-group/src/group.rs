@@ -11,7 +11,7 @@ use crate::place::Span;
 use crate::probe::Timing;
 use crate::resources::Resources;
 use crate::restart::RestartPolicy;
-use crate::secret::Secret;
+use cudock_base::Secret;
 
 /// Containers that share a network, a localhost and volumes.
 #[derive(Clone, Debug, PartialEq, Serialize)]

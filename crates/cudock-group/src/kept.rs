@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::secret::Secret;
+use cudock_base::Secret;
 
 /// A kept value.
 #[derive(Clone, Debug, PartialEq, Serialize)]

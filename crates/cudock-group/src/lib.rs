@@ -36,7 +36,6 @@ pub mod probe;
 mod read;
 mod resources;
 pub mod restart;
-mod secret;
 pub mod sequence;
 mod yaml;
 
@@ -51,5 +50,4 @@ pub use note::{Note, NoteKind};
 pub use place::Span;
 pub use read::{Reading, read};
 pub use resources::{Amounts, GPUS_ENDED, Gpu, GpuSku, Limits, Resources};
-pub use secret::Secret;
 pub use yaml::LARGEST;

@@ -21,8 +21,8 @@ use crate::hide;
 use crate::kept::{OF_CREDENTIAL, OF_GROUP, OF_PROPERTIES};
 use crate::note::{Note, NoteKind};
 use crate::restart::RestartPolicy;
-use crate::secret::Secret;
 use crate::yaml::{self, Data, Node};
+use cudock_base::Secret;
 
 use containers::Shared;
 use fields::{Fields, Keys, Reader};

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use cudock_image::{Image, ImageSource, LayerLimits, OpenOptions, open};
-use cudock_registry::Digest;
+use cudock_base::Digest;
+use cudock_image::{Image, LayerLimits, OpenOptions, ImageSource, open};
 use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;

@@ -1,6 +1,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use cudock_base::{ErrorKind, Report};
 use cudock_map::MapError;
 use cudock_registry::RegistryError;
 
@@ -77,32 +78,31 @@ pub enum ImageError {
     },
 }
 
-impl ImageError {
-    /// Whether the environment failed, rather than the input being invalid.
-    pub fn is_outside(&self) -> bool {
+impl Report for ImageError {
+    fn kind(&self) -> ErrorKind {
         match self {
-            ImageError::Registry(error) => error.is_outside(),
-            _ => false,
+            ImageError::Registry(error) => error.kind(),
+            _ => ErrorKind::Input,
         }
     }
 
-    /// The next thing to try.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            ImageError::Registry(error) => error.hint(),
+    fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            ImageError::Registry(error) => return error.hints(),
             ImageError::Several { location, names } => {
                 let transport = if std::path::Path::new(location).is_dir() { "oci" } else { "oci-archive" };
-                names.first().map(|name| format!("select one: {transport}:{location}:{name}"))
+                names.first().map(|name| format!("name one of them: {transport}:{location}:{name}"))
             }
             ImageError::NoPlatform { available, .. } => {
                 available.first().map(|platform| format!("choose one with --platform {platform}"))
             }
             ImageError::NotAnImage { .. } => Some(
                 "an image is an OCI layout (directory or tar), a docker archive, or a name such as \
-                 registry.example/team/app:1.0; `rootfs:DIR` takes a directory as a root file system"
+                 registry.example/team/app:1.0; `rootfs:DIR` takes a directory as the root of a file system"
                     .to_owned(),
             ),
             _ => None,
-        }
+        };
+        hint.into_iter().collect()
     }
 }

@@ -11,8 +11,8 @@ mod support;
 
 use std::fs;
 
+use cudock_base::{Digest, Report as _};
 use cudock_image::{ImageError, LayerLimits, OpenOptions, Platform, open};
-use cudock_registry::Digest;
 use serde_json::{Value, json};
 use support::{
     Blobs, CONFIG, LAYER, MANIFEST, Tar, configuration, gzip, header, image_of, index, layout, lines, merge,
@@ -518,8 +518,8 @@ fn one_of_two_images_in_a_layout_must_be_selected() {
     let second = blobs.image("amd64", &[tar().file("second", "2").end()]);
     let error = unopened(&blobs, &index(&[named(second.clone(), "b"), named(first.clone(), "a")]));
     assert!(matches!(&error, ImageError::Several { names, .. } if names == &["a", "b"]), "{error}");
-    assert!(error.hint().unwrap().ends_with(":a"), "{:?}", error.hint());
-    // Without names and platforms there is nothing to select by, and the message must not end in an empty list.
+    assert!(error.hints()[0].ends_with(":a"), "{:?}", error.hints());
+    // Without names and platforms nothing is left to choose by, and the words must not end in an empty list.
     let bare = |mut descriptor: Value| {
         descriptor.as_object_mut().unwrap().remove("platform");
         descriptor
@@ -544,7 +544,7 @@ fn a_missing_platform_is_reported_with_the_available_ones() {
         let ImageError::NoPlatform { requested, available, .. } = &error else { panic!("{error}") };
         assert_eq!(requested, "linux/riscv64");
         assert_eq!(*available, found);
-        assert_eq!(error.hint().unwrap(), "choose one with --platform linux/arm64");
+        assert_eq!(error.hints(), ["choose one with --platform linux/arm64"]);
     }
 }
 

@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use cudock_image::{Image, ImageError, ImageSource, OpenOptions, Origin, Platform, open};
-use cudock_registry::{Client, Digest, Reference, RegistryError};
+use cudock_base::{Digest, Report as _};
+use cudock_image::{Image, ImageError, OpenOptions, Origin, Platform, ImageSource, open};
+use cudock_registry::{Client, Reference};
 use serde_json::{Value, json};
 use server::{Reply, Request, Server, read_request};
 use support::{
@@ -127,7 +128,7 @@ fn a_tar_file_that_is_not_an_image_is_rejected() {
             matches!(&error, ImageError::NotAnImage { subject, .. } if subject.ends_with("/x")),
             "{error}"
         );
-        assert!(error.hint().unwrap().contains("OCI layout"));
+        assert!(error.hints()[0].contains("OCI layout"));
     }
     let (mut blobs, top) = blobs();
     let last = blobs.0.keys().next_back().unwrap().clone();
@@ -395,7 +396,10 @@ fn a_layer_with_a_wrong_digest_is_rejected() {
     let server = registry(&blobs, &top);
     let image = open(&ImageSource::Registry(server.image("app:1.0")), &asking(directory.path())).unwrap();
     let error = contents(&image).unwrap_err();
-    assert!(matches!(&error, ImageError::Registry(RegistryError::WrongDigest { .. })), "{error}");
+    assert!(
+        matches!(&error, ImageError::Registry(_)) && error.to_string().contains("digest mismatch"),
+        "{error}"
+    );
     assert!(error.to_string().contains(&digest), "{error}");
     assert!(image.bytes_to_fetch() >= layers()[1].len() as u64, "it is not kept");
 }
@@ -412,7 +416,10 @@ fn replaced_registry_documents_are_rejected() {
         let server = registry(&swapped, &top);
         let options = asking(&directory.path().join(Digest::sha256_of(digest.as_bytes()).hex()));
         let error = error_of(open(&ImageSource::Registry(server.image("app:1.0")), &options));
-        assert!(matches!(&error, ImageError::Registry(RegistryError::WrongDigest { .. })), "{error}");
+        assert!(
+            matches!(&error, ImageError::Registry(_)) && error.to_string().contains("digest mismatch"),
+            "{error}"
+        );
     }
 }
 
@@ -434,7 +441,7 @@ fn an_image_missing_in_a_registry_is_not_an_outside_failure() {
     let directory = tempfile::tempdir().unwrap();
     let server = registry(&Blobs::default(), &json!({}));
     let error = error_of(open(&ImageSource::Registry(server.image("app:2.0")), &asking(directory.path())));
-    assert!(matches!(&error, ImageError::Registry(RegistryError::NotFound { .. })), "{error}");
+    assert!(matches!(&error, ImageError::Registry(_)) && error.to_string().contains("not found"), "{error}");
     assert!(!error.is_outside());
 }
 
@@ -448,7 +455,7 @@ fn without_a_client_no_registry_is_contacted() {
         Client::new(cudock_registry::Options { offline: true, ..server::options(directory.path()) }).unwrap();
     let offline = OpenOptions { client: Some(Arc::new(client)), ..options(directory.path()) };
     let error = error_of(open(&source, &offline));
-    assert!(matches!(&error, ImageError::Registry(RegistryError::Offline { .. })), "{error}");
+    assert!(matches!(&error, ImageError::Registry(_)) && error.to_string().contains("offline"), "{error}");
 }
 
 #[test]
@@ -480,6 +487,9 @@ fn a_daemon_image_is_read_from_the_exported_archive() {
         "what the daemon gave is gone with the image"
     );
     let error = error_of(open(&ImageSource::Daemon { name: "other".to_owned() }, &options));
-    assert!(matches!(&error, ImageError::Registry(RegistryError::NotInDaemon { .. })), "{error}");
+    assert!(
+        matches!(&error, ImageError::Registry(_)) && error.to_string().contains("not found on the daemon"),
+        "{error}"
+    );
     assert_eq!(fs::read_dir(&options.scratch).unwrap().count(), 0);
 }

@@ -16,9 +16,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use cudock_base::{Digest, Report as _};
+use cudock_http::Progress;
 use cudock_image::open;
-use cudock_image::registry::{Digest, Progress};
-use cudock_image::unpack::{LayerStore, Ownership, StoreOptions, UnpackError, WhiteoutForm};
+use cudock_image::unpack::{Ownership, LayerStore, StoreOptions, UnpackError, Unpacked, WhiteoutForm};
 use serde_json::json;
 use support::{BLOCK, Blobs, Tar, archive, gzip, header, index, layout, options, seal, zstd};
 use unpack_support::{
@@ -97,7 +98,7 @@ fn a_diff_id_mismatch_is_an_error_and_nothing_is_kept() {
         let error = bench.store().unpack(&image, &silent()).unwrap_err();
         let UnpackError::WrongContents { number: 1, wanted, got, .. } = &error else { panic!("{error}") };
         assert_eq!((wanted, got), (&other, &Digest::sha256_of(&good).to_string()));
-        assert!(error.hint().unwrap().contains("damaged"));
+        assert!(error.hints()[0].contains("damaged"));
         assert_eq!(bench.layers_on_disk(), Vec::<String>::new());
     }
 }

@@ -1,6 +1,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use cudock_base::{ErrorKind, Report, did_you_mean};
+
 use crate::request::Capability;
 
 /// Why the GPU cannot be put into a container.
@@ -115,8 +117,7 @@ pub enum InjectError {
 }
 
 impl InjectError {
-    /// The next thing to try.
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::NoDriver { .. } => Some(
                 "install the driver, or name its root (a driver container's is often /run/nvidia/driver)".to_owned(),
@@ -136,10 +137,7 @@ impl InjectError {
                 let names: Vec<&str> = Capability::ALL.iter().map(|capability| capability.name()).collect();
                 Some(format!("there are: {}, and `all`", names.join(", ")))
             }
-            Self::UnknownCapability { near, .. } => {
-                let near: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
-                Some(format!("did you mean {}?", near.join(" or ")))
-            }
+            Self::UnknownCapability { near, .. } => did_you_mean(near),
             Self::BadRequest { hint, .. } => Some((*hint).to_owned()),
             Self::Refused { .. } => Some(
                 "update the driver, take an image of an older CUDA, or set NVIDIA_DISABLE_REQUIRE=1 where the program \
@@ -149,17 +147,22 @@ impl InjectError {
             Self::Root { .. } | Self::File { .. } | Self::Hook(_) | Self::Specification { .. } => None,
         }
     }
+}
 
-    /// Whether the machine is at fault rather than what was asked.
-    pub fn is_outside(&self) -> bool {
-        !matches!(
-            self,
+impl Report for InjectError {
+    fn kind(&self) -> ErrorKind {
+        match self {
             Self::UnknownGpu { .. }
-                | Self::TooFew { .. }
-                | Self::UnknownCapability { .. }
-                | Self::BadRequest { .. }
-                | Self::Hook(_)
-                | Self::Specification { .. }
-        )
+            | Self::TooFew { .. }
+            | Self::UnknownCapability { .. }
+            | Self::BadRequest { .. }
+            | Self::Hook(_)
+            | Self::Specification { .. } => ErrorKind::Input,
+            _ => ErrorKind::Outside,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        self.hint().into_iter().collect()
     }
 }

@@ -69,6 +69,8 @@ pub fn check(environment: &BTreeMap<String, String>, host: &GateHost) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use cudock_base::Report as _;
+
     use super::*;
 
     fn environment(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -93,7 +95,7 @@ mod tests {
             "{shown}"
         );
         assert!(shown.contains("nearest is `"), "{shown}");
-        assert!(error.hint().unwrap().contains("NVIDIA_DISABLE_REQUIRE=1"));
+        assert!(error.hints()[0].contains("NVIDIA_DISABLE_REQUIRE=1"));
     }
 
     #[test]

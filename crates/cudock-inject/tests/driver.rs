@@ -9,6 +9,7 @@
 
 mod tree;
 
+use cudock_base::Report as _;
 use cudock_host::Root;
 use cudock_inject::driver::DriverKind;
 use cudock_inject::{Driver, Gpu, InjectError, MigDevice, Places, Word, requirements};
@@ -186,7 +187,7 @@ fn stubs_compat_copies_and_empty_files_are_no_driver() {
         .file(&format!("{DEBIAN}/libcuda.so.{VERSION}"), "");
     let error = tree.find().unwrap_err();
     assert!(matches!(error, InjectError::NoDriver { .. }), "{error}");
-    assert!(error.hint().unwrap().contains("/run/nvidia/driver"));
+    assert!(error.hints()[0].contains("/run/nvidia/driver"));
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod tree;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use cudock_base::Report as _;
 use cudock_inject::{
     Capabilities, Driver, Edits, Extras, GpuRequest, InjectError, Placement, Places, Word, edits,
 };
@@ -256,7 +257,7 @@ fn a_gpu_that_is_not_here_is_refused_with_those_that_are() {
         let Ok(request) = GpuRequest::from_flag(flag) else { continue };
         let error = edits(&driver, &request, &image()).unwrap_err();
         assert!(matches!(error, InjectError::UnknownGpu { .. }), "{flag}: {error}");
-        assert!(error.hint().unwrap().starts_with("there are: 0 (GPU-aaaaaaaa"), "{:?}", error.hint());
+        assert!(error.hints()[0].starts_with("there are: 0 (GPU-aaaaaaaa"), "{:?}", error.hints());
     }
     let error = edits(&driver, &request("3"), &image()).unwrap_err();
     assert_eq!(error.to_string(), "3 GPUs were asked for, and there are 2");
@@ -447,7 +448,7 @@ fn what_makes_a_container_useless_is_an_error_with_a_way_out() {
     ] {
         let error = refused(tree, flag);
         assert_eq!(error.to_string(), message);
-        assert!(error.hint().is_some_and(|hint| !hint.is_empty()), "{message}");
+        assert!(error.hints().iter().any(|hint| !hint.is_empty()), "{message}");
     }
     let error = refused(two_gpus().libraries(DEBIAN, &UTILITY), "all");
     assert_eq!(

@@ -4,6 +4,8 @@ use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use cudock_base::{ErrorKind, Report};
+
 use crate::forward::{PortOwner, Protocol};
 
 /// The result type of this crate.
@@ -195,16 +197,15 @@ fn by(owner: Option<&PortOwner>) -> String {
     owner.map(|owner| format!(" by {owner}")).unwrap_or_default()
 }
 
-impl NetnsError {
-    /// Whether the arguments are invalid, rather than the system failing.
-    pub fn is_usage_error(&self) -> bool {
-        matches!(
-            self,
+impl Report for NetnsError {
+    fn kind(&self) -> ErrorKind {
+        match self {
             Self::PortMapping { .. }
-                | Self::PublishedTwice { .. }
-                | Self::AddHost { .. }
-                | Self::HostName { .. }
-        )
+            | Self::PublishedTwice { .. }
+            | Self::AddHost { .. }
+            | Self::HostName { .. } => ErrorKind::Input,
+            _ => ErrorKind::Outside,
+        }
     }
 }
 

@@ -1,25 +1,24 @@
-//! Where the list is asked for, and which way on is followed.
+//! The URL of the price list, and which links to a next page are followed.
 
 use std::fmt;
 use std::str::FromStr;
 
-use cudock_registry::parts::is_loopback;
-use ureq::http::Uri;
+use cudock_base::percent;
+use cudock_http::Uri;
+use cudock_http::url::{has_user, is_loopback, is_same_origin};
 
-use crate::rules::shown;
+use crate::rules::quoted;
 
 /// The version whose filters compare with case and whose rows say whether they are primary.
 const API_VERSION: &str = "2023-01-01-preview";
 
-/// The service's address.
-///
-/// `https`, or a server on this machine: a price that anybody on the way can alter is none.
+/// The service's URL: `https`, or a server on this machine, since anybody on the way can alter plain http.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
     url: Uri,
 }
 
-/// Why a text is no address of a price list.
+/// Why a text is not the URL of a price list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{address} {reason}")]
 pub struct EndpointError {
@@ -38,12 +37,12 @@ impl FromStr for Endpoint {
     type Err = EndpointError;
 
     fn from_str(text: &str) -> Result<Self, EndpointError> {
-        let wrong = |reason| EndpointError { address: shown(text), reason };
+        let wrong = |reason| EndpointError { address: quoted(text), reason };
         let url: Uri = text.trim().parse().map_err(|_| wrong("is not an address"))?;
         let Some(host) = url.host().filter(|host| !host.is_empty()) else {
             return Err(wrong("is an address without a host"));
         };
-        if url.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        if has_user(&url) {
             return Err(EndpointError { address: "the address".to_owned(), reason: "has a user in it" });
         }
         if url.query().is_some() || text.contains('#') {
@@ -60,55 +59,29 @@ impl FromStr for Endpoint {
 }
 
 impl Endpoint {
-    /// The host, and the port if it is not the usual one.
+    /// The host, and the port if it is not the default.
     pub fn host(&self) -> &str {
         self.url.authority().map_or("", |authority| authority.as_str())
     }
 
-    /// The address of the first page of what a filter leaves.
+    /// The URL of the first page of what a filter selects.
     pub(crate) fn first_page(&self, filter: &str) -> String {
-        format!("{self}?api-version={API_VERSION}&$filter={}", encoded(filter))
+        format!("{self}?api-version={API_VERSION}&$filter={}", percent::encode(filter))
     }
 
-    /// The address of the page that a page names as the next: on the same host, and no less safe.
-    ///
-    /// The service writes `:443` and blanks into it, which no address may have.
+    /// The URL of the next page, which must have the same origin. The service writes `:443` and unencoded spaces into
+    /// it.
     pub(crate) fn next_page(&self, link: &str) -> Result<String, String> {
-        let refused = |reason: &str| format!("its next page {} {reason}", shown(link));
-        let url: Uri = escaped(link.trim()).parse().map_err(|_| refused("is not an address"))?;
-        if url.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        let refused = |reason: &str| format!("the next page {} {reason}", quoted(link));
+        let url: Uri = percent::repair(link.trim()).parse().map_err(|_| refused("is not an address"))?;
+        if has_user(&url) {
             return Err(refused("has a user in it"));
         }
-        if origin(&url) != origin(&self.url) {
+        if !is_same_origin(&url, &self.url) {
             return Err(refused(&format!("is not on {}", self.host())));
         }
         Ok(url.to_string())
     }
-}
-
-fn origin(url: &Uri) -> (Option<&str>, Option<String>, u16) {
-    let by_default = if url.scheme_str() == Some("https") { 443 } else { 80 };
-    (url.scheme_str(), url.host().map(str::to_ascii_lowercase), url.port_u16().unwrap_or(by_default))
-}
-
-/// A value in a query.
-fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
-}
-
-/// An address with what the service forgets to encode encoded.
-fn escaped(link: &str) -> String {
-    let forgotten = |byte: u8| {
-        byte <= b' '
-            || byte >= 0x7f
-            || matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
-    };
-    link.bytes()
-        .map(|byte| if forgotten(byte) { format!("%{byte:02X}") } else { char::from(byte).to_string() })
-        .collect()
 }
 
 impl fmt::Display for Endpoint {

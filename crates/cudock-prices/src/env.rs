@@ -1,23 +1,17 @@
-//! The variables this crate reads, besides those of `cudock_registry::env`. Those of proxies (`HTTPS_PROXY`,
-//! `NO_PROXY`, …) are read by the HTTP library.
+//! The environment variables that this crate reads, besides `SSL_CERT_FILE` and those of proxies.
 
 use std::path::PathBuf;
 
-use cudock_registry::Environment;
-use cudock_registry::parts::trusted_certificates;
+use cudock_base::Environment;
+use cudock_http::trusted_certificates;
 
 use crate::fetch::Connection;
 
 /// The address of the price list, as `--endpoint`.
 pub const CUDOCK_PRICES_URL: &str = "CUDOCK_PRICES_URL";
 
-/// The environment of this process.
-pub fn of_process() -> Environment {
-    Environment::of_process_with(&[CUDOCK_PRICES_URL])
-}
-
-/// The user's own folder of newer tables: `cudock/facts` in the folder of configurations.
-pub fn users_folder(environment: &Environment) -> Option<PathBuf> {
+/// The user's own directory of newer tables: `cudock/facts` below the directory of configuration files.
+pub fn user_directory(environment: &Environment) -> Option<PathBuf> {
     Some(environment.config_home()?.join("cudock").join("facts"))
 }
 

@@ -1,33 +1,30 @@
 //! What can go wrong between us, the price service and the disk.
 
-use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use cudock_registry::RegistryError;
+use cudock_base::{ErrorKind, FileError, Report, did_you_mean};
+use cudock_http::{CertificateError, HttpError, HttpErrorKind};
 use thiserror::Error;
 
-/// Why prices could not be renewed. What was stored before stays as it was, whatever happens.
+/// Why prices could not be refreshed. What was stored before stays as it was.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PricesError {
-    /// The service did not answer a question as it should, after all attempts.
-    #[error("prices of {region}, page {page}: {host}: {reason}")]
+    /// The service did not send a page, after all attempts.
+    #[error("prices of {region}, page {page}: {host}: {error}")]
     Service {
-        /// The region that was asked for.
+        /// The region that was requested.
         region: String,
         /// The page, from 1.
         page: u32,
-        /// Who was asked.
+        /// The service.
         host: String,
         /// What happened.
-        reason: String,
-        /// What kind of failure that is.
-        why: Why,
-        /// How many of the regions asked for are read and kept for another run.
+        error: HttpError,
+        /// How many of the requested regions are read and kept for another run.
         kept: usize,
     },
-    /// A region's name cannot be one.
+    /// Not the name of a region.
     #[error("`{name}` is not the name of a region, such as westeurope")]
     Region {
         /// What was given.
@@ -38,13 +35,13 @@ pub enum PricesError {
     Size {
         /// What was given.
         name: String,
-        /// The nearest names there are.
+        /// The closest known names.
         near: Vec<String>,
     },
-    /// No folder to write the table into.
-    #[error("no folder for the prices: neither --facts, CUDOCK_FACTS, XDG_CONFIG_HOME nor HOME is set")]
-    NoFolder,
-    /// The table that is there cannot be read, and would be lost.
+    /// No directory to write the table into.
+    #[error("no directory for the prices: neither --facts, CUDOCK_FACTS, XDG_CONFIG_HOME nor HOME is set")]
+    NoDirectory,
+    /// The existing table cannot be read, and would be lost.
     #[error("{}: {reason}", path.display())]
     Overlay {
         /// The file.
@@ -52,8 +49,8 @@ pub enum PricesError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The table that was made does not read back as it was meant. It was not written.
-    #[error("the new {} does not hold: {reason}", path.display())]
+    /// The new table does not read back as written. It was not stored.
+    #[error("the new {} is invalid: {reason}", path.display())]
     Check {
         /// The file that would have been written.
         path: PathBuf,
@@ -61,95 +58,76 @@ pub enum PricesError {
         reason: String,
     },
     /// The disk.
-    #[error("cannot {doing} {}", path.display())]
-    Disk {
-        /// What was tried.
-        doing: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The client could not be set up: a bundle of certificates that cannot be read.
     #[error(transparent)]
-    Client(#[from] RegistryError),
+    File(#[from] FileError),
+    /// A bundle of certificates cannot be used.
+    #[error(transparent)]
+    Certificates(#[from] CertificateError),
 }
 
-/// Kinds of failures of the service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
-    /// It cannot be reached, or breaks off.
-    Unreachable,
-    /// Its certificate is not trusted.
-    Certificate,
-    /// It was asked too often.
-    TooOften(Option<Duration>),
-    /// It answers with an error.
-    Status(u16),
-    /// It answers with something that is no price list.
-    Protocol,
-}
-
-impl PricesError {
-    /// What to do next, in one or two sentences each.
-    pub fn hints(&self) -> Vec<String> {
+impl Report for PricesError {
+    fn kind(&self) -> ErrorKind {
         match self {
-            Self::Service { host, why, kept, region, .. } => {
+            Self::Service { .. } | Self::File(_) | Self::Check { .. } => ErrorKind::Outside,
+            Self::Region { .. }
+            | Self::Size { .. }
+            | Self::NoDirectory
+            | Self::Overlay { .. }
+            | Self::Certificates(_) => ErrorKind::Input,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            Self::Service { host, error, kept, region, .. } => {
                 let kept = match kept {
-                    0 => "nothing was changed; the same command tries again".to_owned(),
-                    1 => "1 region is read and kept; the same command goes on from there".to_owned(),
-                    kept => format!("{kept} regions are read and kept; the same command goes on from there"),
+                    0 => "nothing was changed; re-run the same command to try again".to_owned(),
+                    1 => "1 region is read and kept; re-run the same command to resume".to_owned(),
+                    kept => format!("{kept} regions are read and kept; re-run the same command to resume"),
                 };
-                vec![way_out(*why, host, region), kept]
+                return vec![service_hint(error, host, region), kept];
             }
-            Self::Region { .. } => vec!["`cudock prices` lists the regions that are known".to_owned()],
+            Self::Region { .. } => "`cudock prices` lists the known regions",
             Self::Size { near, .. } => {
-                let near: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
-                let near = (!near.is_empty()).then(|| format!("did you mean {}?", near.join(" or ")));
-                near.into_iter().chain(["`cudock facts size --all` lists the sizes".to_owned()]).collect()
+                let list = "`cudock facts size --all` lists the sizes".to_owned();
+                return did_you_mean(near).into_iter().chain([list]).collect();
             }
-            Self::NoFolder => vec!["name a folder with --facts DIR".to_owned()],
-            Self::Overlay { .. } => {
-                vec!["correct the table, or move it away to begin with the embedded one".to_owned()]
+            Self::NoDirectory => "name a directory with --facts DIR",
+            Self::Overlay { .. } => "correct the table, or move it away to start from the embedded one",
+            Self::Check { .. } => "the existing table is unchanged; please report this",
+            Self::File(error) if error.is_storage_full() => {
+                "free some space; the existing table is unchanged"
             }
-            Self::Check { .. } => {
-                vec!["the table that was there is untouched; please report this".to_owned()]
-            }
-            Self::Disk { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                vec!["free some space; what was there is untouched".to_owned()]
-            }
-            Self::Disk { .. } => vec!["name a folder that you can write to with --facts DIR".to_owned()],
-            Self::Client(error) => error.hint().into_iter().collect(),
-        }
-    }
-
-    /// Whether the outside failed (true), or what we were given is wrong (false).
-    pub fn is_outside(&self) -> bool {
-        match self {
-            Self::Service { .. } | Self::Disk { .. } | Self::Check { .. } => true,
-            Self::Client(error) => error.is_outside(),
-            Self::Region { .. } | Self::Size { .. } | Self::NoFolder | Self::Overlay { .. } => false,
-        }
+            Self::File(_) => "name a directory that you can write to with --facts DIR",
+            Self::Certificates(_) => return Vec::new(),
+        };
+        vec![hint.to_owned()]
     }
 }
 
-fn way_out(why: Why, host: &str, region: &str) -> String {
-    match why {
-        Why::Unreachable => format!(
+fn service_hint(error: &HttpError, host: &str, region: &str) -> String {
+    match (error.kind, error.retry_after) {
+        (HttpErrorKind::Transient | HttpErrorKind::Permanent, _) => format!(
             "check that {host} can be reached from here, set HTTPS_PROXY if a proxy is needed, or name a mirror \
              with --endpoint"
         ),
-        Why::Certificate => {
-            "if its certificate is of an authority of your own, name that one's file in SSL_CERT_FILE"
+        (HttpErrorKind::Certificate, _) => {
+            "if its certificate is from your own authority, name the authority's file in SSL_CERT_FILE"
                 .to_owned()
         }
-        Why::TooOften(Some(wait)) => format!("try again in {} s", wait.as_secs()),
-        Why::TooOften(None) => "try again in some minutes".to_owned(),
-        Why::Status(400..=499) => {
+        (HttpErrorKind::Status(429), Some(wait)) => format!("try again in {} s", wait.as_secs()),
+        (HttpErrorKind::Status(429), None) => "try again in some minutes".to_owned(),
+        (HttpErrorKind::Status(400..=499), _) => {
             format!("check that {host} is the price service, and {region} a region that it knows")
         }
-        Why::Status(_) => "try again later, or name a mirror with --endpoint".to_owned(),
-        Why::Protocol => format!(
+        (HttpErrorKind::Status(_), _) => "try again later, or name a mirror with --endpoint".to_owned(),
+        (
+            HttpErrorKind::PlainHttp
+            | HttpErrorKind::Refused
+            | HttpErrorKind::TooLarge
+            | HttpErrorKind::Malformed,
+            _,
+        ) => format!(
             "look at what {host} sends, or leave {region} out by naming the other regions with --region"
         ),
     }

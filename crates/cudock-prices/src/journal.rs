@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use cudock_base::FileError;
+use cudock_base::files::remove_optional;
 use cudock_facts::version::Date;
 use serde::{Deserialize, Serialize};
 
 use crate::endpoint::Endpoint;
 use crate::error::PricesError;
-use crate::files::{read_if_there, remove, write_whole};
+use crate::files;
 use crate::region::RegionPrices;
 use crate::rules::Sizes;
 
@@ -28,9 +30,9 @@ pub(crate) struct Run {
     form: u32,
     /// The day it began.
     day: Date,
-    /// Who was asked.
+    /// The service.
     pub(crate) endpoint: String,
-    /// What was asked for; empty if all that the tables know.
+    /// The requested sizes; empty for all that the tables know.
     pub(crate) sizes: Vec<String>,
     pub(crate) regions: Vec<RegionPrices>,
 }
@@ -51,12 +53,12 @@ impl Journal {
     /// begins anew. A run of these days that asked for something else comes back beside it: its prices are as good,
     /// and its file is about to be written over. One that cannot be read cannot be gone on from.
     pub(crate) fn open(
-        folder: &Path,
+        directory: &Path,
         endpoint: &Endpoint,
         sizes: &Sizes,
         today: Date,
     ) -> Result<(Self, Option<Run>), PricesError> {
-        let path = folder.join(FILE);
+        let path = directory.join(FILE);
         let anew = Run {
             form: FORM,
             day: today,
@@ -82,19 +84,19 @@ impl Journal {
         self.run.regions.push(region);
         let text = serde_json::to_vec(&self.run)
             .map_err(|error| PricesError::Check { path: self.path.clone(), reason: error.to_string() })?;
-        write_whole(&self.path, &text)
+        files::write(&self.path, &text)
     }
 
     /// Ends the run: what it read stands in the table.
     pub(crate) fn close(self) -> Result<Run, PricesError> {
-        remove(&self.path)?;
+        remove_optional(&self.path).map_err(FileError::at("remove", &self.path))?;
         Ok(self.run)
     }
 }
 
-/// The run that was left unfinished in a folder, if any.
-pub fn unfinished(folder: &Path, today: Date) -> Result<Option<Unfinished>, PricesError> {
-    Ok(read(&folder.join(FILE))?.map(|run| Unfinished {
+/// The run that was left unfinished in a directory, if any.
+pub fn unfinished(directory: &Path, today: Date) -> Result<Option<Unfinished>, PricesError> {
+    Ok(read(&directory.join(FILE))?.map(|run| Unfinished {
         day: run.day,
         usable: is_usable(run.day, today),
         regions: run.regions.into_iter().map(|region| region.region).collect(),
@@ -102,7 +104,7 @@ pub fn unfinished(folder: &Path, today: Date) -> Result<Option<Unfinished>, Pric
 }
 
 fn read(path: &Path) -> Result<Option<Run>, PricesError> {
-    let run: Option<Run> = read_if_there(path)?.and_then(|text| serde_json::from_str(&text).ok());
+    let run: Option<Run> = files::read(path)?.and_then(|text| serde_json::from_str(&text).ok());
     Ok(run.filter(|run| run.form == FORM))
 }
 

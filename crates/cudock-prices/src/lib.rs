@@ -19,7 +19,6 @@ mod files;
 mod journal;
 mod meters;
 mod meters_file;
-mod moment;
 mod page;
 mod query;
 mod refresh;
@@ -29,7 +28,7 @@ mod rules;
 mod table;
 
 pub use endpoint::{Endpoint, EndpointError};
-pub use error::{PricesError, Why};
+pub use error::PricesError;
 pub use fetch::Connection;
 pub use journal::{Unfinished, unfinished};
 pub use meters::MeterPrice;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use cudock_base::Timestamp;
 use cudock_facts::tables::MeterKind;
 use cudock_facts::version::Date;
 use serde::{Deserialize, Serialize};
 
 use crate::decimal::exact;
-use crate::moment::Moment;
 use crate::page::{Row, text};
 use crate::rules::{LeftOut, amount, in_force, is_consumption, is_of_region};
 
@@ -112,7 +112,7 @@ type Name = (&'static str, MeterKind, Option<&'static str>);
 /// Gathers the meters of a region.
 #[derive(Debug, Default)]
 pub(crate) struct GatheredMeters {
-    best: BTreeMap<(Name, u64), (Option<Moment>, u64)>,
+    best: BTreeMap<(Name, u64), (Option<Timestamp>, u64)>,
     left_out: u64,
 }
 
@@ -178,7 +178,7 @@ impl GatheredMeters {
     }
 }
 
-fn in_use(row: &Row<'_>, today: Date) -> Result<Option<Moment>, LeftOut> {
+fn in_use(row: &Row<'_>, today: Date) -> Result<Option<Timestamp>, LeftOut> {
     is_consumption(row)?;
     in_force(row, today)
 }

@@ -10,7 +10,7 @@ use cudock_facts::version::Date;
 use serde::Serialize;
 
 use crate::error::PricesError;
-use crate::files::{read_if_there, write_whole};
+use crate::files;
 use crate::journal::Run;
 use crate::meters::MeterPrice;
 use crate::region::RegionPrices;
@@ -32,8 +32,8 @@ pub struct MetersDone {
 }
 
 /// Writes the meters of a run over those that an earlier one wrote. A file that somebody else wrote stays as it is.
-pub(crate) fn write(folder: &Path, run: &Run, embedded: &Facts) -> Result<MetersDone, PricesError> {
-    let path = folder.join(FILE);
+pub(crate) fn write(directory: &Path, run: &Run, embedded: &Facts) -> Result<MetersDone, PricesError> {
+    let path = directory.join(FILE);
     let mut done = MetersDone {
         read: run.regions.iter().map(|region| region.meters.len()).sum(),
         ..MetersDone::default()
@@ -42,7 +42,7 @@ pub(crate) fn write(folder: &Path, run: &Run, embedded: &Facts) -> Result<Meters
         done.left = Some("the list has none of the meters that are known by name".to_owned());
         return Ok(done);
     }
-    let there = read_if_there(&path)?;
+    let there = files::read(&path)?;
     if there.as_ref().is_some_and(|text| !text.starts_with(MARK)) {
         done.left = Some(format!("{} was not written by cudock, and is left as it is", path.display()));
         return Ok(done);
@@ -59,7 +59,7 @@ pub(crate) fn write(folder: &Path, run: &Run, embedded: &Facts) -> Result<Meters
         if read.meter == rows { Ok(()) } else { Err("a meter reads back as another".to_owned()) }
     });
     checked.map_err(|reason| PricesError::Check { path: path.clone(), reason })?;
-    write_whole(&path, text.as_bytes())?;
+    files::write(&path, text.as_bytes())?;
     done.file = Some(path);
     Ok(done)
 }

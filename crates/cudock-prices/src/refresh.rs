@@ -5,17 +5,18 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cudock_base::files::lock;
+use cudock_base::{FileError, text};
 use cudock_facts::Facts;
 use cudock_facts::lookup::Found;
 use cudock_facts::tables::Prices;
 use cudock_facts::version::Date;
-use cudock_registry::Progress;
-use cudock_registry::parts::lock;
+use cudock_http::Progress;
 
 use crate::endpoint::Endpoint;
 use crate::error::PricesError;
-use crate::fetch::{Connection, Service, Stopped, Walked};
-use crate::files::{failed, read_if_there, write_whole};
+use crate::fetch::{Connection, ListSize, PageError, Service};
+use crate::files;
 use crate::journal::{Journal, Run};
 use crate::meters::{GatheredMeters, SERVICES};
 use crate::meters_file;
@@ -31,9 +32,9 @@ const LOCK: &str = "azure_prices.lock";
 /// What to renew, and where.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The folder of newer tables that the new one goes into; made if it is not there.
-    pub folder: PathBuf,
-    /// Who is asked.
+    /// The directory of newer tables that the new one goes into; made if it is not there.
+    pub directory: PathBuf,
+    /// The service.
     pub endpoint: Endpoint,
     /// The regions; all that the tables know if empty.
     pub regions: Vec<String>,
@@ -41,19 +42,19 @@ pub struct Request {
     pub sizes: Vec<String>,
     /// The day.
     pub today: Date,
-    /// How the service is asked.
+    /// How the service is contacted.
     pub connection: Connection,
 }
 
 /// Listens to a run.
 pub trait Listener: Send + Sync {
-    /// Another run works in the same folder, and we wait for its end.
+    /// Another run works in the same directory, and we wait for its end.
     fn waiting(&self) {}
     /// So many regions were read by an earlier run that did not come to its end.
     fn resumed(&self, done: usize, of: usize) {
         let _ = (done, of);
     }
-    /// A region is asked for.
+    /// A region is requested.
     fn region(&self, index: usize, of: usize, region: &str) {
         let _ = (index, of, region);
     }
@@ -72,16 +73,16 @@ impl Listener for () {}
 
 /// Renews prices.
 ///
-/// Each region is on the disk before the next is asked for, so that a run that ends early is gone on with, and the
+/// Each region is on the disk before the next is requested, so that an interrupted run can be resumed, and the
 /// table is replaced at once and only by one that reads back as it was meant.
 pub fn refresh(request: &Request, facts: &Facts, listener: &dyn Listener) -> Result<Report, PricesError> {
     let sizes = sizes(request, facts)?;
     let regions = regions(request, facts)?;
-    fs::create_dir_all(&request.folder).map_err(failed("make", &request.folder))?;
-    let _lock = locked(&request.folder, listener)?;
-    let (mut journal, left) = Journal::open(&request.folder, &request.endpoint, &sizes, request.today)?;
+    fs::create_dir_all(&request.directory).map_err(FileError::at("create directory", &request.directory))?;
+    let _lock = locked(&request.directory, listener)?;
+    let (mut journal, left) = Journal::open(&request.directory, &request.endpoint, &sizes, request.today)?;
     if let Some(run) = left {
-        write(&request.folder, &run, facts, request.today)?;
+        write(&request.directory, &run, facts, request.today)?;
     }
     let resumed: BTreeSet<String> = journal.run.regions.iter().map(|done| done.region.clone()).collect();
     let done_before = regions.iter().filter(|region| resumed.contains(*region)).count();
@@ -95,29 +96,29 @@ pub fn refresh(request: &Request, facts: &Facts, listener: &dyn Listener) -> Res
             continue;
         }
         listener.region(index + 1, regions.len(), region);
-        let read = read_region(&service, region, &sizes, request.today).map_err(|stopped| {
-            let kept = regions.iter().filter(|region| journal.has(region)).count();
-            PricesError::Service {
-                region: region.clone(),
-                page: stopped.page,
-                host: request.endpoint.host().to_owned(),
-                reason: stopped.reason,
-                why: stopped.why,
-                kept,
-            }
-        })?;
+        let read =
+            read_region(&service, region, &sizes, request.today).map_err(|PageError { page, error }| {
+                let kept = regions.iter().filter(|region| journal.has(region)).count();
+                PricesError::Service {
+                    region: region.clone(),
+                    page,
+                    host: request.endpoint.host().to_owned(),
+                    error,
+                    kept,
+                }
+            })?;
         journal.keep(read.clone())?;
         listener.done(index + 1, regions.len(), &read);
     }
-    let written = write(&request.folder, &journal.run, facts, request.today)?;
+    let written = write(&request.directory, &journal.run, facts, request.today)?;
     let run = journal.close()?;
     Ok(report(request, &run, &regions, &resumed, written))
 }
 
-/// The table that a folder holds.
-pub fn table_in(folder: &Path) -> Result<Option<(PathBuf, Prices)>, PricesError> {
-    let path = folder.join(TABLE);
-    let Some(text) = read_if_there(&path)? else { return Ok(None) };
+/// The table that a directory holds.
+pub fn table_in(directory: &Path) -> Result<Option<(PathBuf, Prices)>, PricesError> {
+    let path = directory.join(TABLE);
+    let Some(text) = files::read(&path)? else { return Ok(None) };
     let table = Prices::parse(&text)
         .map_err(|error| PricesError::Overlay { path: path.clone(), reason: error.to_string() })?;
     Ok(Some((path, table)))
@@ -150,22 +151,22 @@ fn regions(request: &Request, facts: &Facts) -> Result<Vec<String>, PricesError>
         let folded: String =
             name.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect();
         if !query::is_region(&folded) {
-            return Err(PricesError::Region { name: cudock_registry::parts::shortened(name, 60) });
+            return Err(PricesError::Region { name: text::truncate(name, 60) });
         }
         regions.insert(folded);
     }
     Ok(regions.into_iter().collect())
 }
 
-fn locked(folder: &Path, listener: &dyn Listener) -> Result<File, PricesError> {
-    let path = folder.join(LOCK);
+fn locked(directory: &Path, listener: &dyn Listener) -> Result<File, PricesError> {
+    let path = directory.join(LOCK);
     let file = File::options()
         .create(true)
         .truncate(false)
         .write(true)
         .open(&path)
-        .map_err(failed("open", &path))?;
-    lock(&file, &|| listener.waiting()).map_err(failed("lock", &path))?;
+        .map_err(FileError::at("open", &path))?;
+    lock(&file, &|| listener.waiting()).map_err(FileError::at("lock", &path))?;
     Ok(file)
 }
 
@@ -174,18 +175,18 @@ fn read_region(
     region: &str,
     sizes: &Sizes,
     today: Date,
-) -> Result<RegionPrices, Stopped> {
+) -> Result<RegionPrices, PageError> {
     let mut gathered = Gathered::default();
-    let machines = service.walk(region, &query::machines(region, sizes), |row| {
+    let machines = service.read_list(region, &query::machines(region, sizes), |row| {
         judge(row, region, sizes, today).map(|verdict| gathered.add(verdict))
     })?;
     let mut read = gathered.finish(region, today);
-    let mut others = Walked::default();
+    let mut others = ListSize::default();
     if sizes.all {
         let mut gathered = GatheredMeters::default();
         others = service
-            .walk(region, &query::meters(region, &SERVICES), |row| gathered.add(row, region, today))
-            .map_err(|stopped| Stopped { page: stopped.page.saturating_add(machines.pages), ..stopped })?;
+            .read_list(region, &query::meters(region, &SERVICES), |row| gathered.add(row, region, today))
+            .map_err(|error| PageError { page: error.page.saturating_add(machines.pages), ..error })?;
         let left_out;
         (read.meters, left_out) = gathered.finish();
         if left_out > 0 {
@@ -197,11 +198,11 @@ fn read_region(
     Ok(read)
 }
 
-fn write(folder: &Path, run: &Run, facts: &Facts, today: Date) -> Result<Written, PricesError> {
+fn write(directory: &Path, run: &Run, facts: &Facts, today: Date) -> Result<Written, PricesError> {
     let embedded = Facts::embedded();
-    let there = table_in(folder)?;
+    let there = table_in(directory)?;
     let tables = std::iter::once(embedded.prices()).chain(there.as_ref().map(|(_, table)| table));
-    let path = folder.join(TABLE);
+    let path = directory.join(TABLE);
     let mut written = Written { table: None, rows: 0, changes: Changes::default(), meters: None };
     if let Some(mut table) = Table::of(tables) {
         table.lay_over(run, today);
@@ -213,21 +214,21 @@ fn write(folder: &Path, run: &Run, facts: &Facts, today: Date) -> Result<Written
             table
                 .check(&text, is_size)
                 .map_err(|reason| PricesError::Check { path: path.clone(), reason })?;
-            write_whole(&path, text.as_bytes())?;
+            files::write(&path, text.as_bytes())?;
             written.table = Some(path);
         }
     }
     if run.sizes.is_empty() {
-        written.meters = Some(meters_file::write(folder, run, &embedded)?);
+        written.meters = Some(meters_file::write(directory, run, &embedded)?);
     }
     Ok(written)
 }
 
-/// Passes on that a request is repeated.
+/// Forwards retries to the listener.
 struct Retrying<'a>(&'a dyn Listener);
 
 impl Progress for Retrying<'_> {
-    fn retrying(&self, _what: &str, reason: &str, wait: Duration) {
-        self.0.retrying(reason, wait);
+    fn retrying(&self, what: &str, reason: &str, wait: Duration) {
+        self.0.retrying(&format!("{what}: {reason}"), wait);
     }
 }

@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
+use cudock_base::Timestamp;
 use cudock_facts::version::Date;
 use serde::{Deserialize, Serialize};
 
 use crate::meters::MeterPrice;
-use crate::moment::Moment;
 use crate::rules::{LeftOut, Price, Verdict};
 
 /// How many names of unknown sizes are kept.
@@ -65,7 +65,7 @@ pub(crate) struct Gathered {
 #[derive(Debug, Clone, Copy)]
 struct Best {
     micros: u64,
-    start: Option<Moment>,
+    start: Option<Timestamp>,
     rounded: bool,
     contested: bool,
 }
@@ -141,7 +141,12 @@ mod tests {
         let mut gathered = Gathered::default();
         for (units, start) in prices {
             let usd = Exact { units: *units, rounded: *units == 7 };
-            gathered.add(Verdict::Price(Price { size: "A", spot: false, usd, start: Moment::parse(start) }));
+            gathered.add(Verdict::Price(Price {
+                size: "A",
+                spot: false,
+                usd,
+                start: Timestamp::parse(start),
+            }));
         }
         gathered.finish("westeurope", "2026-11-15".parse().unwrap())
     }

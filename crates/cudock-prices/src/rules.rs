@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use cudock_base::Timestamp;
 use cudock_facts::version::Date;
 use serde::{Deserialize, Serialize};
 
 use crate::decimal::{Exact, exact};
-use crate::moment::Moment;
 use crate::page::{Row, text};
 
 /// The service's name for what sizes are sold as.
@@ -92,7 +92,7 @@ pub(crate) struct Price<'a> {
     pub(crate) spot: bool,
     /// In millionths of a dollar.
     pub(crate) usd: Exact,
-    pub(crate) start: Option<Moment>,
+    pub(crate) start: Option<Timestamp>,
 }
 
 /// Judges one row of a region's list. An error is one of the whole answer.
@@ -134,22 +134,22 @@ pub(crate) fn is_of_region(row: &Row<'_>, region: &str) -> Result<(), String> {
     let found = text(row.arm_region_name.as_ref());
     if !found.eq_ignore_ascii_case(region) {
         let found = if found.is_empty() { "no region" } else { found };
-        return Err(format!("it sent rows of {} where only {region} was asked for", shown(found)));
+        return Err(format!("rows of {} in the list of {region}", quoted(found)));
     }
     match row.currency_code.as_deref() {
         None | Some("USD") => Ok(()),
-        Some(other) => Err(format!("it sent prices in {}, not in USD", shown(other))),
+        Some(other) => Err(format!("prices are in {}, not in USD", quoted(other))),
     }
 }
 
 /// When a row came into force, if it is in force.
-pub(crate) fn in_force(row: &Row<'_>, today: Date) -> Result<Option<Moment>, LeftOut> {
-    let moment = |field: &Option<String>| field.as_deref().and_then(Moment::parse);
-    if moment(&row.effective_end_date).is_some_and(|end| end.had_come_on(today)) {
+pub(crate) fn in_force(row: &Row<'_>, today: Date) -> Result<Option<Timestamp>, LeftOut> {
+    let timestamp = |field: &Option<String>| field.as_deref().and_then(|text| Timestamp::parse(text.trim()));
+    if timestamp(&row.effective_end_date).is_some_and(|end| end <= Timestamp::start_of(today)) {
         return Err(LeftOut::Ended);
     }
-    let start = moment(&row.effective_start_date);
-    if start.is_some_and(|start| start.is_after(today)) {
+    let start = timestamp(&row.effective_start_date);
+    if start.is_some_and(|start| start.day() > today) {
         return Err(LeftOut::NotYet);
     }
     Ok(start)
@@ -174,18 +174,18 @@ pub(crate) fn amount(row: &Row<'_>, decimals: u8) -> Result<Exact, String> {
 
 /// The row's price as it is written, with what it is of.
 fn raw(row: &Row<'_>) -> String {
-    format!("the retailPrice {} of {}", shown(row.retail_price.map_or("", |value| value.get())), named(row))
+    format!("the retailPrice {} of {}", quoted(row.retail_price.map_or("", |value| value.get())), named(row))
 }
 
 fn named(row: &Row<'_>) -> String {
     let fields = [&row.arm_sku_name, &row.meter_name, &row.product_name];
     let name = fields.into_iter().map(|field| text(field.as_ref())).find(|name| !name.is_empty());
-    name.map_or_else(|| "something without a name".to_owned(), shown)
+    name.map_or_else(|| "something without a name".to_owned(), quoted)
 }
 
-/// Words of the service, fit for a terminal.
-pub(crate) fn shown(words: &str) -> String {
-    format!("`{}`", cudock_registry::parts::shortened(words, 60))
+/// A text of the service, safe to show.
+pub(crate) fn quoted(value: &str) -> String {
+    format!("`{}`", cudock_base::text::truncate(value, 60))
 }
 
 /// Whether it is Spot; or why it is not the price of a Linux machine by the hour.

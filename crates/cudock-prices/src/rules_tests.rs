@@ -133,9 +133,9 @@ fn a_price_counts_from_its_beginning_to_its_end() {
 #[test]
 fn an_answer_to_another_question_is_an_error() {
     let error = judged(&[("armRegionName", "\"eastus\"")]).unwrap_err();
-    assert_eq!(error, "it sent rows of `eastus` where only westeurope was asked for");
+    assert_eq!(error, "rows of `eastus` in the list of westeurope");
     assert!(judged(&[("armRegionName", "null")]).unwrap_err().contains("no region"));
-    assert_eq!(judged(&[("currencyCode", "\"EUR\"")]).unwrap_err(), "it sent prices in `EUR`, not in USD");
+    assert_eq!(judged(&[("currencyCode", "\"EUR\"")]).unwrap_err(), "prices are in `EUR`, not in USD");
     assert_judged(&[("armRegionName", "\"WestEurope\"")], "Standard_NC4as_T4_v3 658000");
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use cudock_base::{ErrorKind, Report};
+
 /// A `cudock.toml` that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
@@ -31,6 +33,21 @@ pub enum ProjectError {
         /// The known word that is nearest to the unknown one.
         suggestion: Option<String>,
     },
+}
+
+impl Report for ProjectError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Input
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Read { .. } => {
+                vec!["name a cudock.toml or its directory, or describe the workload with flags".to_owned()]
+            }
+            Self::Parse { .. } => Vec::new(),
+        }
+    }
 }
 
 impl ProjectError {

@@ -1,15 +1,13 @@
-//! Addresses of indexes and files: the sign-in cut out of them, references read against them.
+//! URLs of indexes and files, without the credentials that users write into them.
 
 use std::fmt;
 use std::path::PathBuf;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use cudock_registry::Secret;
-use ureq::http::Uri;
+use cudock_base::{Secret, percent};
+use cudock_http::{Uri, basic_authorization, url};
 
-/// An `http` or `https` address without the user that may have stood in it. It prints without its query, which may be
-/// signed.
+/// An `http` or `https` URL without the user and password that it may have held. It prints without its query, which may
+/// be signed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     url: Uri,
@@ -19,18 +17,18 @@ pub struct Address {
 /// Where something may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// On this machine: a folder or a file.
+    /// On this machine: a directory or a file.
     Local(PathBuf),
     /// On the network.
     Remote(Address),
 }
 
 impl Place {
-    /// Reads a path, a `file:` address or one on the network. `~` is the user's home.
+    /// Parses a path, a `file:` URL or an http URL. `~` is the user's home.
     pub fn parse(text: &str, home: Option<PathBuf>) -> Result<Self, &'static str> {
         if let Some(rest) = without_prefix(text, "file:") {
             let path = rest.strip_prefix("//localhost").or_else(|| rest.strip_prefix("//")).unwrap_or(rest);
-            return match percent_decoded(path) {
+            return match percent::decode(path) {
                 Some(path) if path.starts_with('/') => Ok(Self::Local(PathBuf::from(path))),
                 _ => Err("is not a file: address with a whole path"),
             };
@@ -46,7 +44,7 @@ impl Place {
 }
 
 impl Address {
-    /// Reads an address; its user and password become the authorization for its origin.
+    /// Parses a URL; its user and password become the authorization for its origin.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let text = text.split('#').next().unwrap_or_default();
         let (scheme, rest) = text.split_once("://").ok_or("is not an address with http:// or https://")?;
@@ -60,7 +58,7 @@ impl Address {
             None => (None, authority),
         };
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        let url: Uri = format!("{}://{host}{}", scheme.to_ascii_lowercase(), escaped(&path))
+        let url: Uri = format!("{}://{host}{}", scheme.to_ascii_lowercase(), percent::repair(&path))
             .parse()
             .map_err(|_| "is not an address")?;
         if url.host().is_none_or(str::is_empty) {
@@ -70,17 +68,17 @@ impl Address {
             None => None,
             Some(user) => {
                 let (user, password) = user.split_once(':').unwrap_or((user, ""));
-                let decoded = (percent_decoded(user), percent_decoded(password));
+                let decoded = (percent::decode(user), percent::decode(password));
                 let (Some(user), Some(password)) = decoded else {
                     return Err("has a user or password that is not percent-encoded as it should");
                 };
-                Some(basic(&user, &password))
+                Some(basic_authorization(&user, &password))
             }
         };
         Ok(Self { url, authorization })
     }
 
-    /// An address that an answer came from.
+    /// The URL of a response.
     pub(crate) fn of(url: Uri) -> Self {
         Self { url, authorization: None }
     }
@@ -97,59 +95,29 @@ impl Address {
         }
     }
 
-    /// What a reference on this page leads to; none if it is not an address that can be asked.
+    /// What a reference on this page leads to; none if it is not an http or https URL.
     pub fn join(&self, reference: &str) -> Option<Self> {
-        let reference = reference.split('#').next().unwrap_or_default().trim();
-        let has_scheme = reference.split(['/', '?']).next().is_some_and(|first| first.contains(':'));
-        if has_scheme {
-            return Self::parse(reference).ok();
-        }
-        let scheme = self.url.scheme_str()?;
-        if let Some(rest) = reference.strip_prefix("//") {
-            return Self::parse(&format!("{scheme}://{rest}")).ok();
-        }
-        let authority = self.url.authority()?;
-        let (path, query) = match reference.split_once('?') {
-            Some((path, query)) => (path, format!("?{query}")),
-            None => (reference, String::new()),
-        };
-        let path = match path {
-            "" => self.url.path().to_owned(),
-            path if path.starts_with('/') => without_dots(path),
-            path => {
-                let folder = self.url.path().rsplit_once('/').map_or("", |(folder, _)| folder);
-                without_dots(&format!("{folder}/{path}"))
-            }
-        };
-        Self::parse(&format!("{scheme}://{authority}{path}{query}")).ok()
+        Self::parse(&url::join(&self.url, reference)).ok()
     }
 
-    /// The whole address, for the wire.
+    /// The whole URL, for the wire.
     pub(crate) fn url(&self) -> &Uri {
         &self.url
     }
 
-    /// The host and, if it is not the usual one, the port.
+    /// The host and, if it is not the default, the port.
     pub fn host(&self) -> &str {
         self.url.authority().map_or("", |authority| authority.as_str())
     }
 
-    /// The sign-in that stood in it.
+    /// The credentials that it held.
     pub(crate) fn authorization(&self) -> Option<&Secret> {
         self.authorization.as_ref()
     }
 
-    /// Whether both are the same scheme, host and port.
+    /// Whether both have the same scheme, host and port.
     pub(crate) fn is_same_origin(&self, other: &Self) -> bool {
-        let origin = |url: &Uri| {
-            let by_default = if url.scheme_str() == Some("https") { 443 } else { 80 };
-            (
-                url.scheme_str().map(str::to_owned),
-                url.host().map(str::to_ascii_lowercase),
-                url.port_u16().unwrap_or(by_default),
-            )
-        };
-        origin(&self.url) == origin(&other.url)
+        url::is_same_origin(&self.url, &other.url)
     }
 }
 
@@ -163,52 +131,6 @@ impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Address({self})")
     }
-}
-
-/// The header of a sign-in with user and password.
-pub(crate) fn basic(user: &str, password: &str) -> Secret {
-    Secret::new(format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
-}
-
-/// The text that `%41` and the like stand for; none if it is not text then.
-pub(crate) fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte == b'%' {
-            let digits = [rest.next()?, rest.next()?];
-            bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
-        } else {
-            bytes.push(byte);
-        }
-    }
-    String::from_utf8(bytes).ok()
-}
-
-/// A path as it may stand in a request: what indexes forget to encode is encoded.
-fn escaped(path: &str) -> String {
-    path.chars()
-        .map(|c| match c {
-            ' ' | '"' | '<' | '>' | '`' | '{' | '}' => format!("%{:02X}", u32::from(c)),
-            c if c.is_ascii() => c.to_string(),
-            c => c.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect(),
-        })
-        .collect()
-}
-
-fn without_dots(path: &str) -> String {
-    let mut kept: Vec<&str> = Vec::new();
-    for part in path.split('/').skip(1) {
-        match part {
-            "." => {}
-            ".." => {
-                kept.pop();
-            }
-            part => kept.push(part),
-        }
-    }
-    let ends_in_dots = path.ends_with("/..") || path.ends_with("/.");
-    format!("/{}{}", kept.join("/"), if ends_in_dots && !kept.is_empty() { "/" } else { "" })
 }
 
 fn without_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
@@ -225,9 +147,9 @@ mod tests {
         let address = Address::parse("https://me:p%40ss@Index.example:8443/simple/?token=x").unwrap();
         assert_eq!(address.to_string(), "https://Index.example:8443/simple/");
         assert_eq!(format!("{address:?}"), "Address(https://Index.example:8443/simple/)");
-        assert_eq!(address.authorization(), Some(&basic("me", "p@ss")));
+        assert_eq!(address.authorization(), Some(&basic_authorization("me", "p@ss")));
         let token = Address::parse("https://token@index.example/simple").unwrap();
-        assert_eq!(token.authorization(), Some(&basic("token", "")));
+        assert_eq!(token.authorization(), Some(&basic_authorization("token", "")));
         assert_eq!(Address::parse("https://index.example").unwrap().authorization(), None);
     }
 

@@ -1,10 +1,10 @@
 //! What can go wrong between us, a package index and the disk.
 
 use std::fmt;
-use std::io;
 use std::path::PathBuf;
 
-use cudock_registry::RegistryError;
+use cudock_base::{DigestError, ErrorKind, FileError, Report};
+use cudock_http::{CertificateError, HttpError, HttpErrorKind};
 use thiserror::Error;
 
 /// Why a library could not be found or installed. No variant holds a password or an address that might carry one.
@@ -55,18 +55,18 @@ pub enum PypiError {
         /// The processor it is for.
         cpu: String,
     },
-    /// Settings leave no place to ask.
-    #[error("no place to get {file} from: pip is set to use no index")]
-    NoPlace {
+    /// The settings leave no source.
+    #[error("no source for {file}: pip is configured to use no index")]
+    NoSource {
         /// The wheel.
         file: String,
     },
-    /// Every place was asked, and none gave the wheel.
+    /// No source provided the wheel.
     #[error("cannot get {file}: {}", listed(.tried))]
     Unavailable {
         /// The wheel.
         file: String,
-        /// Who was asked, and what each said.
+        /// The sources, and why each failed.
         tried: Vec<Tried>,
     },
     /// The wheel is the right one by its hash, and cannot be unpacked.
@@ -80,7 +80,7 @@ pub enum PypiError {
     /// The disk is too small.
     #[error("{} has {free} bytes free, and {needed} are needed", path.display())]
     Space {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
         /// What is free.
         free: u64,
@@ -88,45 +88,44 @@ pub enum PypiError {
         needed: u64,
     },
     /// The cache cannot be read or written.
-    #[error("cannot {doing} {}", path.display())]
-    Store {
-        /// What was tried.
-        doing: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// There is no place for a cache, or it cannot be opened.
     #[error(transparent)]
-    Cache(RegistryError),
+    Store(#[from] FileError),
+    /// There is no directory for a cache.
+    #[error("no cache directory: neither CUDOCK_CACHE nor HOME is set")]
+    NoCache,
+    /// A bundle of certificates cannot be used.
+    #[error(transparent)]
+    Certificates(#[from] CertificateError),
+    /// The tables have a wheel with a hash that is not one.
+    #[error(transparent)]
+    Digest(#[from] DigestError),
 }
 
-/// A place that did not give the wheel.
+/// A source that did not provide the wheel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tried {
-    /// An address without sign-in and query, or a folder.
-    pub place: String,
+    /// A URL without credentials and query, or a directory.
+    pub source: String,
     /// What kind of failure it was.
-    pub why: Why,
+    pub kind: TriedKind,
     /// What happened.
     pub reason: String,
 }
 
-/// Kinds of failure, the most telling last.
+/// Kinds of failure, the most informative last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
+pub enum TriedKind {
     /// It does not have the file.
     NotListed,
-    /// It cannot be reached, or breaks off.
+    /// It cannot be reached, or the connection breaks.
     Unreachable,
-    /// It answers with something else than an index should.
+    /// Its response is not that of an index.
     Protocol,
     /// It speaks plain http and is not trusted.
     Insecure,
     /// Its certificate is not trusted.
     Certificate,
-    /// It wants a sign-in, or another one.
+    /// It wants credentials, or others.
     SignIn,
     /// It has a file of that name with other bytes.
     WrongBytes,
@@ -134,7 +133,7 @@ pub enum Why {
 
 impl fmt::Display for Tried {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.reason)
+        write!(f, "{}: {}", self.source, self.reason)
     }
 }
 
@@ -143,45 +142,36 @@ fn listed(tried: &[Tried]) -> String {
 }
 
 impl Tried {
-    pub(crate) fn new(place: impl Into<String>, why: Why, reason: impl Into<String>) -> Self {
-        Self { place: place.into(), why, reason: reason.into() }
+    pub(crate) fn new(source: impl Into<String>, kind: TriedKind, reason: impl Into<String>) -> Self {
+        Self { source: source.into(), kind, reason: reason.into() }
     }
 
-    /// What a failed request says of the place that was asked, in the words of package indexes.
-    pub(crate) fn from_request(place: &str, error: &RegistryError) -> Self {
-        use RegistryError as E;
-        let (why, reason) = match error {
-            E::Unauthorized { signed_in: true, .. } => {
-                (Why::SignIn, "it does not take the sign-in that was found".to_owned())
+    /// What a failed request tells about a source. `signed_in` says whether credentials were sent.
+    pub(crate) fn from_http(source: &str, error: &HttpError, signed_in: bool) -> Self {
+        let (kind, reason) = match error.kind {
+            HttpErrorKind::Status(401) if signed_in => {
+                (TriedKind::SignIn, "does not accept the credentials".to_owned())
             }
-            E::Unauthorized { .. } => (Why::SignIn, "it wants a sign-in".to_owned()),
-            E::Forbidden { .. } => (Why::SignIn, "it denies access (403)".to_owned()),
-            E::NotFound { .. } | E::NameUnknown { .. } => {
-                (Why::NotListed, "it does not have it (404)".to_owned())
+            HttpErrorKind::Status(401) => (TriedKind::SignIn, "wants a sign-in".to_owned()),
+            HttpErrorKind::Status(403) => (TriedKind::SignIn, "access denied (403)".to_owned()),
+            HttpErrorKind::Status(status @ (404 | 410)) => {
+                (TriedKind::NotListed, format!("not found ({status})"))
             }
-            E::TooManyRequests { .. } => {
-                (Why::Unreachable, "it says that it was asked too often (429)".to_owned())
+            HttpErrorKind::Status(_) | HttpErrorKind::Transient | HttpErrorKind::Permanent => {
+                (TriedKind::Unreachable, error.reason.clone())
             }
-            E::Status { status, .. } => (Why::Unreachable, format!("it answered {status}")),
-            E::Unreachable { reason, .. } if reason.contains("certificate") => {
-                (Why::Certificate, reason.clone())
+            HttpErrorKind::Certificate => (TriedKind::Certificate, error.reason.clone()),
+            HttpErrorKind::PlainHttp => (TriedKind::Insecure, error.reason.clone()),
+            HttpErrorKind::Refused | HttpErrorKind::TooLarge | HttpErrorKind::Malformed => {
+                (TriedKind::Protocol, error.reason.clone())
             }
-            E::Unreachable { reason, .. } => (Why::Unreachable, reason.clone()),
-            E::Protocol { reason, .. } if reason.contains("plain http") => (Why::Insecure, reason.clone()),
-            E::Protocol { reason, .. } => (Why::Protocol, reason.clone()),
-            E::WrongDigest { wanted, got, .. } => {
-                (Why::WrongBytes, format!("the bytes have {got}, not {wanted}"))
-            }
-            E::WrongSize { reason, .. } => (Why::WrongBytes, reason.clone()),
-            other => (Why::Protocol, other.to_string()),
         };
-        Self::new(place, why, reason)
+        Self::new(source, kind, reason)
     }
 }
 
 impl PypiError {
-    /// What to do next, where that can be said.
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Named { variable, .. } => {
                 Some(format!("set {variable} to the path of libonnxruntime.so, or leave it out"))
@@ -195,71 +185,70 @@ impl PypiError {
                  and name DIR in PIP_FIND_LINKS; or name the library in CUDOCK_ONNXRUNTIME",
                 platform_of(self, cpu),
             )),
-            Self::NoPlace { .. } => {
-                Some("name a folder of wheels in PIP_FIND_LINKS, or leave PIP_NO_INDEX out".to_owned())
+            Self::NoSource { .. } => {
+                Some("name a directory of wheels in PIP_FIND_LINKS, or leave PIP_NO_INDEX out".to_owned())
             }
-            Self::Unavailable { tried, .. } => match tried.iter().map(|tried| tried.why).max()? {
-                Why::NotListed => Some(
-                    "name an index that has it in PIP_INDEX_URL, or a folder with the wheel in PIP_FIND_LINKS"
+            Self::Unavailable { tried, .. } => match tried.iter().map(|tried| tried.kind).max()? {
+                TriedKind::NotListed => Some(
+                    "name an index that has it in PIP_INDEX_URL, or a directory with the wheel in PIP_FIND_LINKS"
                         .to_owned(),
                 ),
-                Why::Unreachable => Some(
-                    "check PIP_INDEX_URL, pip.conf and HTTPS_PROXY, and try again; what has come is kept"
+                TriedKind::Unreachable => Some(
+                    "check PIP_INDEX_URL, pip.conf and HTTPS_PROXY, and try again; the downloaded part is kept"
                         .to_owned(),
                 ),
-                Why::Protocol => {
+                TriedKind::Protocol => {
                     Some("check that PIP_INDEX_URL names an index: its pages are at URL/onnxruntime/".to_owned())
                 }
-                Why::Insecure => Some(
+                TriedKind::Insecure => Some(
                     "use https, or name the host in PIP_TRUSTED_HOST: the wheel is verified by its hash"
                         .to_owned(),
                 ),
-                Why::Certificate => Some(
-                    "if its certificate is of an authority of your own, name that one's file in PIP_CERT"
+                TriedKind::Certificate => Some(
+                    "if its certificate is from your own authority, name the authority's file in PIP_CERT"
                         .to_owned(),
                 ),
-                Why::SignIn => Some(
-                    "put user and password into the index's address, or into ~/.netrc".to_owned(),
+                TriedKind::SignIn => Some(
+                    "put user and password into the index's URL, or into ~/.netrc".to_owned(),
                 ),
-                Why::WrongBytes => Some(
-                    "a mirror or proxy on the way may alter what it passes on, or have a build of its own; name \
+                TriedKind::WrongBytes => Some(
+                    "a mirror or proxy on the way may alter the content, or have a build of its own; name \
                      another index in PIP_INDEX_URL"
                         .to_owned(),
                 ),
             },
             Self::Space { .. } => Some(FULL.to_owned()),
-            Self::Store { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(FULL.to_owned()),
-            Self::Cache(error) => error.hint(),
-            Self::Config { .. } | Self::Setting { .. } | Self::Archive { .. } | Self::Store { .. } => None,
-        }
-    }
-
-    /// Whether the outside failed (true), or what we were given is wrong: a bad setting, a processor nobody builds for.
-    pub fn is_outside(&self) -> bool {
-        match self {
-            Self::Config { .. } | Self::Setting { .. } | Self::Named { .. } | Self::NoWheel { .. } => false,
-            Self::Cache(error) => error.is_outside(),
-            _ => true,
+            Self::Store(error) if error.is_storage_full() => Some(FULL.to_owned()),
+            Self::NoCache => Some("set CUDOCK_CACHE to a directory".to_owned()),
+            _ => None,
         }
     }
 }
 
-const FULL: &str = "free some space, or set CUDOCK_CACHE to a folder on a larger disk";
+impl Report for PypiError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Config { .. }
+            | Self::Setting { .. }
+            | Self::Named { .. }
+            | Self::NoWheel { .. }
+            | Self::NoCache
+            | Self::Certificates(_)
+            | Self::Digest(_) => ErrorKind::Input,
+            _ => ErrorKind::Outside,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        self.hint().into_iter().collect()
+    }
+}
+
+const FULL: &str = "free some space, or set CUDOCK_CACHE to a directory on a larger disk";
 
 /// The platform tag in a wheel's name, which is what pip wants to hear.
 fn platform_of(error: &PypiError, cpu: &str) -> String {
     let PypiError::Offline { file, .. } = error else { return format!("manylinux_2_28_{cpu}") };
     let tag = file.strip_suffix(".whl").and_then(|stem| stem.rsplit('-').next()).unwrap_or_default();
     tag.split('.').next().unwrap_or_default().to_owned()
-}
-
-impl From<RegistryError> for PypiError {
-    /// Errors of the cache and of configuration files; those of requests go through [`Tried`].
-    fn from(error: RegistryError) -> Self {
-        match error {
-            RegistryError::Config { file, reason } => Self::Config { file, reason },
-            RegistryError::Store { doing, path, source } => Self::Store { doing, path, source },
-            other => Self::Cache(other),
-        }
-    }
 }

@@ -17,7 +17,7 @@ pub mod runtime;
 pub mod settings;
 mod wheel;
 
-pub use error::{PypiError, Tried, Why};
+pub use error::{PypiError, Tried, TriedKind};
 pub use netrc::Netrc;
 pub use runtime::{Found, FoundBy, Package};
 pub use settings::Settings;

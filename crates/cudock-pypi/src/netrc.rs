@@ -1,12 +1,11 @@
-//! Sign-ins by host, as `~/.netrc` holds them for pip, curl and git.
+//! Credentials by host, as `~/.netrc` holds them for pip, curl and git.
 
-use cudock_registry::parts::read_if_there;
-use cudock_registry::{Environment, Secret};
+use cudock_base::{Environment, Secret, files};
+use cudock_http::basic_authorization;
 
-use crate::address::basic;
-use crate::env::NETRC;
+use crate::env::{MAX_CONFIG, NETRC};
 
-/// The sign-ins of a netrc file. Their passwords do not print.
+/// The credentials of a netrc file. Their passwords do not print.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Netrc {
     entries: Vec<Entry>,
@@ -32,7 +31,7 @@ impl Netrc {
         };
         files
             .iter()
-            .find_map(|file| read_if_there(file).ok().flatten())
+            .find_map(|file| files::read_optional(file, MAX_CONFIG).ok().flatten())
             .map_or_else(Self::default, |text| Self::parse(&text))
     }
 
@@ -69,7 +68,7 @@ impl Netrc {
             .iter()
             .find(|entry| entry.host.as_deref().is_some_and(|named| named.eq_ignore_ascii_case(host)));
         let entry = named.or_else(|| self.entries.iter().find(|entry| entry.host.is_none()))?;
-        Some(basic(&entry.user, entry.password.as_ref()?.expose()))
+        Some(basic_authorization(&entry.user, entry.password.as_ref()?.expose()))
     }
 }
 
@@ -135,11 +134,11 @@ mod tests {
              default login any password three\\\"",
         );
         for (host, header) in [
-            ("a.com", Some(basic("me", "one"))),
-            ("A.COM", Some(basic("me", "one"))),
-            ("b.com", Some(basic("you", "two words"))),
+            ("a.com", Some(basic_authorization("me", "one"))),
+            ("A.COM", Some(basic_authorization("me", "one"))),
+            ("b.com", Some(basic_authorization("you", "two words"))),
             ("c.com", None),
-            ("x.com", Some(basic("any", "three\""))),
+            ("x.com", Some(basic_authorization("any", "three\""))),
         ] {
             assert_eq!(netrc.authorization(host), header, "{host}");
         }
@@ -156,7 +155,7 @@ mod tests {
         assert_eq!(Netrc::parse("machine"), Netrc::default());
         assert_eq!(Netrc::parse("nonsense machine a login b password c"), Netrc::default());
         let cut = Netrc::parse("machine a login b password c\nmachine d login");
-        assert_eq!(cut.authorization("a"), Some(basic("b", "c")));
+        assert_eq!(cut.authorization("a"), Some(basic_authorization("b", "c")));
         assert!(Netrc::parse("machine a login b password \"c").authorization("a").is_some());
     }
 }

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use cudock_base::FileError;
 use cudock_facts::tables::{RuntimeWheel, WheelMember};
 use zip::ZipArchive;
 use zip::result::ZipError;
@@ -14,13 +15,13 @@ use crate::error::PypiError;
 const MOST_MEMBERS: usize = 100_000;
 const CHUNK: usize = 256 * 1024;
 
-/// Unpacks the members that the table names into `folder`, which must be there, under their names without folders. Names
+/// Unpacks the members that the table names into `directory`, which must be there, under their names without directories. Names
 /// in the archive decide nothing about where bytes go, and not a byte more is written than the table allows.
-pub(crate) fn unpack(archive: &Path, wheel: &RuntimeWheel, folder: &Path) -> Result<(), PypiError> {
+pub(crate) fn unpack(archive: &Path, wheel: &RuntimeWheel, directory: &Path) -> Result<(), PypiError> {
     let wrong = |reason: String| PypiError::Archive { file: wheel.file.clone(), reason };
-    let file = File::open(archive).map_err(failed("read", archive))?;
+    let file = File::open(archive).map_err(FileError::at("read", archive))?;
     let mut zip = ZipArchive::new(io::BufReader::new(file))
-        .map_err(|error| wrong(format!("is no zip file: {error}")))?;
+        .map_err(|error| wrong(format!("is not a zip file: {error}")))?;
     if zip.len() > MOST_MEMBERS {
         return Err(wrong(format!("has {} members", zip.len())));
     }
@@ -31,15 +32,15 @@ pub(crate) fn unpack(archive: &Path, wheel: &RuntimeWheel, folder: &Path) -> Res
             Err(error) => return Err(wrong(format!("{}: {error}", member.path))),
         };
         if !content.is_file() || content.is_symlink() {
-            return Err(wrong(format!("{} is no plain file", member.path)));
+            return Err(wrong(format!("{} is not a regular file", member.path)));
         }
         if content.size() != member.size {
             let reason = format!("{} has {} bytes, not {}", member.path, content.size(), member.size);
             return Err(wrong(reason));
         }
-        write(&mut content, member, folder).map_err(|error| match error {
+        write(&mut content, member, directory).map_err(|error| match error {
             Written::Archive(reason) => wrong(format!("{}: {reason}", member.path)),
-            Written::Disk(source) => failed("write", &folder.join(member.name()))(source),
+            Written::Disk(source) => FileError::at("write", &directory.join(member.name()))(source).into(),
         })?;
     }
     Ok(())
@@ -51,11 +52,11 @@ enum Written {
 }
 
 /// Writes one member. What its header claims is not believed: it ends at the table's size, and must not fall short.
-fn write(content: &mut impl Read, member: &WheelMember, folder: &Path) -> Result<(), Written> {
+fn write(content: &mut impl Read, member: &WheelMember, directory: &Path) -> Result<(), Written> {
     let mut file = fs::OpenOptions::new()
         .write(true)
         .create_new(true)
-        .open(folder.join(member.name()))
+        .open(directory.join(member.name()))
         .map_err(Written::Disk)?;
     let mut buffer = vec![0; CHUNK];
     let mut written = 0_u64;
@@ -77,9 +78,4 @@ fn write(content: &mut impl Read, member: &WheelMember, folder: &Path) -> Result
         return Err(Written::Archive(format!("unpacks to {written} bytes, not {}", member.size)));
     }
     file.sync_all().map_err(Written::Disk)
-}
-
-pub(crate) fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PypiError + use<> {
-    let path = path.to_owned();
-    move |source| PypiError::Store { doing, path, source }
 }

@@ -7,23 +7,24 @@
     reason = "a test may fail loudly"
 )]
 
-#[path = "../../cudock-registry/tests/support/mod.rs"]
-mod support;
+#[path = "../../cudock-http/tests/http/server.rs"]
+mod server;
 
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
+use cudock_base::{Digest, Environment, Report as _};
 use cudock_facts::Facts;
 use cudock_facts::tables::{RuntimeWheel, WheelMember};
+use cudock_http::{BlobStore, NoProgress, RetryPolicy};
 use cudock_pypi::address::Place;
 use cudock_pypi::runtime::{FoundBy, Installer, Machine, Package, ensure, wheel_for};
-use cudock_pypi::{Netrc, PypiError, Settings, Why};
-use cudock_registry::parts::Silent;
-use cudock_registry::{BlobStore, Digest, Environment};
-use support::{QUICK, Reply, Request, Server, noise, secret};
+use cudock_pypi::{Netrc, PypiError, Settings, TriedKind};
+use server::{Reply, Request, Server, noise, secret};
 use zip::write::SimpleFileOptions;
 
 const FILE: &str = "onnxruntime-1.31.1-cp312-cp312-manylinux_2_28_x86_64.whl";
@@ -62,14 +63,19 @@ fn honest() -> (Vec<u8>, RuntimeWheel) {
     (bytes, row)
 }
 
+fn quick() -> RetryPolicy {
+    let (initial_delay, max_delay) = (Duration::from_millis(2), Duration::from_millis(20));
+    RetryPolicy { max_retries: 3, initial_delay, max_delay }
+}
+
 fn installer(folder: &Path, indexes: &[&str]) -> Installer {
     let indexes = indexes.iter().map(|index| Place::parse(index, None).unwrap()).collect();
     Installer {
         settings: Settings { indexes, ..Settings::public() },
         store: BlobStore::open(folder.join("cache")).unwrap(),
         offline: false,
-        progress: Arc::new(Silent),
-        retries: QUICK,
+        progress: Arc::new(NoProgress),
+        retries: quick(),
     }
 }
 
@@ -102,9 +108,9 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-fn tried(error: &PypiError) -> Vec<(Why, String)> {
+fn tried(error: &PypiError) -> Vec<(TriedKind, String)> {
     let PypiError::Unavailable { tried, .. } = error else { panic!("{error:?}") };
-    tried.iter().map(|tried| (tried.why, tried.reason.clone())).collect()
+    tried.iter().map(|tried| (tried.kind, tried.reason.clone())).collect()
 }
 
 #[test]
@@ -162,10 +168,10 @@ fn a_cut_connection_is_taken_up_where_it_ended() {
         _ => Reply::blob(request, &bytes),
     });
     let mut installer = installer(folder.path(), &[&index_of(&server)]);
-    installer.retries.most = 0;
+    installer.retries.max_retries = 0;
     let error = installer.install(&row).unwrap_err();
-    assert_eq!(tried(&error)[0].0, Why::Unreachable, "{error}");
-    assert!(error.hint().unwrap().contains("what has come is kept"));
+    assert_eq!(tried(&error)[0].0, TriedKind::Unreachable, "{error}");
+    assert!(error.hints()[0].contains("the downloaded part is kept"));
     // Another run, as after a kill.
     assert!(installer.install(&row).unwrap().fresh);
     let ranges: Vec<usize> = server.requests().iter().filter_map(Request::first_byte).collect();
@@ -180,12 +186,12 @@ fn bytes_with_another_hash_are_never_installed() {
     let lying = server_with(bytes.clone(), row.sha256.clone());
     let error = installer(folder.path(), &[&index_of(&lying)]).install(&row).unwrap_err();
     let (why, reason) = tried(&error).remove(0);
-    assert_eq!(why, Why::WrongBytes, "{error}");
-    assert!(reason.contains(&row.sha256) && error.hint().unwrap().contains("another index"), "{error}");
+    assert_eq!(why, TriedKind::WrongBytes, "{error}");
+    assert!(reason.contains(&row.sha256) && error.hints()[0].contains("another index"), "{error}");
     // One that says openly that its file is another is not asked for it.
     let open = server_with(bytes.clone(), Digest::sha256_of(&bytes).hex().to_owned());
     let error = installer(folder.path(), &[&index_of(&open)]).install(&row).unwrap_err();
-    assert_eq!((tried(&error)[0].0, open.count("/files/")), (Why::WrongBytes, 0));
+    assert_eq!((tried(&error)[0].0, open.count("/files/")), (TriedKind::WrongBytes, 0));
     let runtimes = folder.path().join("cache/runtimes");
     assert!(names(&runtimes).iter().all(|name| name.starts_with('.')), "{:?}", names(&runtimes));
 }
@@ -208,8 +214,12 @@ fn every_index_that_fails_is_told_with_what_it_said() {
     let bad = [index_of(&empty), index_of(&other), index_of(&broken), dead];
     let bad: Vec<&str> = bad.iter().map(String::as_str).collect();
     let error = installer(folder.path(), &bad).install(&row).unwrap_err();
-    let whys: Vec<Why> = tried(&error).into_iter().map(|(why, _)| why).collect();
-    assert_eq!(whys, [Why::NotListed, Why::NotListed, Why::Protocol, Why::Unreachable], "{error}");
+    let whys: Vec<TriedKind> = tried(&error).into_iter().map(|(why, _)| why).collect();
+    assert_eq!(
+        whys,
+        [TriedKind::NotListed, TriedKind::NotListed, TriedKind::Protocol, TriedKind::Unreachable],
+        "{error}"
+    );
     assert!(error.is_outside());
 }
 
@@ -256,8 +266,8 @@ fn a_sign_in_goes_to_its_own_origin_and_into_no_error() {
         None => Reply::new(401, "").with("WWW-Authenticate", "Basic realm=\"x\""),
     });
     let error = installer(folder.path(), &[&index_of(&server)]).install(&row).unwrap_err();
-    assert_eq!(tried(&error)[0], (Why::SignIn, "it wants a sign-in".to_owned()));
-    assert!(error.hint().unwrap().contains("~/.netrc"));
+    assert_eq!(tried(&error)[0], (TriedKind::SignIn, "wants a sign-in".to_owned()));
+    assert!(error.hints()[0].contains("~/.netrc"));
 
     let password = secret();
     let with_user = index_of(&server).replace("http://", &format!("http://me:{password}@"));
@@ -269,8 +279,8 @@ fn a_sign_in_goes_to_its_own_origin_and_into_no_error() {
     let with_user = index_of(&refusing).replace("http://", &format!("http://me:{password}@"));
     let other = tempfile::tempdir().unwrap();
     let error = installer(other.path(), &[&with_user]).install(&row).unwrap_err();
-    assert!(!format!("{error} {error:?} {:?}", error.hint()).contains(&password));
-    assert_eq!(tried(&error)[0].1, "it does not take the sign-in that was found");
+    assert!(!format!("{error} {error:?} {:?}", error.hints()).contains(&password));
+    assert_eq!(tried(&error)[0].1, "does not accept the credentials");
 }
 
 #[test]
@@ -290,7 +300,7 @@ fn netrc_signs_in_where_the_address_does_not() {
     });
     let mut installer = installer(folder.path(), &[&index_of(&server)]);
     let error = installer.install(&row).unwrap_err();
-    assert_eq!(tried(&error)[0].0, Why::SignIn);
+    assert_eq!(tried(&error)[0].0, TriedKind::SignIn);
     installer.settings.netrc = Netrc::parse("machine 127.0.0.1 login me password word");
     assert!(installer.install(&row).unwrap().fresh);
 }
@@ -300,8 +310,8 @@ fn plain_http_to_another_machine_is_refused_before_anything_is_sent() {
     let folder = tempfile::tempdir().unwrap();
     let (_, row) = honest();
     let error = installer(folder.path(), &["http://index.invalid/simple"]).install(&row).unwrap_err();
-    assert_eq!(tried(&error)[0].0, Why::Insecure, "{error}");
-    assert!(error.hint().unwrap().contains("PIP_TRUSTED_HOST"));
+    assert_eq!(tried(&error)[0].0, TriedKind::Insecure, "{error}");
+    assert!(error.hints()[0].contains("PIP_TRUSTED_HOST"));
 }
 
 #[test]
@@ -313,7 +323,7 @@ fn offline_uses_folders_and_says_what_to_do_where_there_is_none() {
     installer.offline = true;
     let error = installer.install(&row).unwrap_err();
     assert_eq!(error.to_string(), format!("{FILE} is not in the cache, and offline"));
-    let hint = error.hint().unwrap();
+    let hint = error.hints().remove(0);
     for part in [
         "`pip install onnxruntime==1.31.1`",
         "--platform manylinux_2_28_x86_64 onnxruntime==1.31.1 -d DIR",
@@ -339,13 +349,13 @@ fn a_folder_s_file_is_held_to_the_hash_too() {
     fs::create_dir(&wheels).unwrap();
     let mut installer = installer(folder.path(), &[]);
     installer.settings.find_links = vec![Place::Local(wheels.clone())];
-    assert_eq!(tried(&installer.install(&row).unwrap_err())[0].0, Why::NotListed);
+    assert_eq!(tried(&installer.install(&row).unwrap_err())[0].0, TriedKind::NotListed);
     for damaged in [&bytes[..bytes.len() - 1], &[&bytes[..], b"x"].concat(), b""] {
         fs::write(wheels.join(FILE), damaged).unwrap();
-        assert_eq!(tried(&installer.install(&row).unwrap_err())[0].0, Why::WrongBytes);
+        assert_eq!(tried(&installer.install(&row).unwrap_err())[0].0, TriedKind::WrongBytes);
     }
     installer.settings.find_links.clear();
-    assert!(matches!(installer.install(&row).unwrap_err(), PypiError::NoPlace { .. }));
+    assert!(matches!(installer.install(&row).unwrap_err(), PypiError::NoSource { .. }));
 }
 
 #[test]
@@ -377,7 +387,7 @@ fn refused(bytes: &[u8], library: &[u8]) -> String {
 #[test]
 fn a_hostile_archive_is_refused_and_leaves_nothing() {
     let library = noise(1000);
-    assert!(refused(b"no zip at all", &library).starts_with("is no zip file"));
+    assert!(refused(b"no zip at all", &library).starts_with("is not a zip file"));
     assert_eq!(refused(&packed(&[(LICENCE, b"free")]), &library), format!("has no {LIBRARY}"));
     // More than the row allows, packed small.
     let bomb = packed(&[(LIBRARY, &vec![0; 5_000_000]), (LICENCE, b"free")]);
@@ -392,7 +402,7 @@ fn a_hostile_archive_is_refused_and_leaves_nothing() {
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     zip.add_symlink(LIBRARY, "/etc/passwd", SimpleFileOptions::default()).unwrap();
     let link = zip.finish().unwrap().into_inner();
-    assert_eq!(refused(&link, b"/etc/passwd"), format!("{LIBRARY} is no plain file"));
+    assert_eq!(refused(&link, b"/etc/passwd"), format!("{LIBRARY} is not a regular file"));
     // Damaged inside: the checksum tells.
     let mut damaged = packed(&[(LIBRARY, &library), (LICENCE, b"free")]);
     let at = damaged.windows(4).position(|window| library.starts_with(window)).unwrap_or(200);
@@ -442,7 +452,7 @@ fn an_installation_that_lost_a_part_is_made_anew() {
     let library = installer.install(&row).unwrap().found.library;
     fs::write(&library, "short").unwrap();
     // What a killed run leaves.
-    let unfinished = installer.folder().join(".onnxruntime-1.31.1-x86_64.new");
+    let unfinished = installer.directory().join(".onnxruntime-1.31.1-x86_64.new");
     fs::create_dir_all(unfinished.join("below")).unwrap();
     assert!(installer.install(&row).unwrap().fresh);
     assert_eq!(fs::read(&library).unwrap(), noise(300_000));
@@ -457,7 +467,7 @@ fn a_wheel_larger_than_the_disk_is_told_beforehand() {
     row.members[0].size = 1 << 60;
     let error = installer(folder.path(), &[&index_of(&server)]).install(&row).unwrap_err();
     assert!(matches!(error, PypiError::Space { .. }), "{error:?}");
-    assert!(error.hint().unwrap().contains("CUDOCK_CACHE"));
+    assert!(error.hints()[0].contains("CUDOCK_CACHE"));
     assert_eq!(server.requests().len(), 0);
 }
 
@@ -479,7 +489,7 @@ fn the_real_index_has_what_the_tables_pin() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let environment = cudock_pypi::env::of_process();
+    let environment = Environment::of_process();
     let installer = Installer {
         store: BlobStore::open(folder.path()).unwrap(),
         ..Installer::from_environment(&environment).unwrap()

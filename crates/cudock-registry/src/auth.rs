@@ -1,56 +1,40 @@
 //! Signing in: from a challenge and a credential to the header that answers it.
 
 use std::collections::HashMap;
-use std::io::Read;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use cudock_base::{Secret, percent};
+use cudock_http::url::{self, is_loopback};
+use cudock_http::{Client, HttpError, HttpErrorKind, Method, Request, Response, basic_authorization};
 use serde::Deserialize;
-use ureq::Body;
-use ureq::http::{Response, Uri};
 
 use crate::challenge::Challenge;
-use crate::credentials::{Credential, Credentials, Found};
-use crate::error::{Asked, RegistryError};
-use crate::http::{Get, Http, Trouble, header, may_be_asked};
-use crate::mirrors::Place;
-use crate::reference::is_loopback;
-use crate::retry::{Again, Failure, retry_after};
-use crate::secret::Secret;
-use crate::text::percent_encoded;
+use crate::credentials::{Credential, Credentials, Lookup};
+use crate::error::{RegistryError, Resource};
+use crate::mirrors::Source;
 
-const LARGEST_TOKEN_ANSWER: u64 = 1 << 20;
-/// How long a token lives that does not say so; the distribution specification's number.
-const SHORTEST_LIFE: u64 = 60;
+const MAX_TOKEN_RESPONSE: u64 = 1 << 20;
+/// The lifetime of a token that does not say so, in seconds; the distribution specification's number.
+const DEFAULT_LIFETIME: u64 = 60;
 
 /// The header that answers a registry's challenge, and what must not be shown of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Pass {
+pub(crate) struct Authorization {
     pub(crate) header: Option<Secret>,
-    /// Whether a sign-in stands behind it, rather than nobody.
+    /// Whether there is a credential behind it, rather than an anonymous token.
     pub(crate) signed_in: bool,
-    /// Why a configured sign-in could not be had.
-    pub(crate) trouble: Option<String>,
-    secrets: Vec<Secret>,
-    until: Option<Instant>,
+    /// Why a configured credential could not be used.
+    pub(crate) problem: Option<String>,
+    /// What a registry's messages must not show.
+    pub(crate) secrets: Vec<Secret>,
+    expires: Option<Instant>,
 }
 
-impl Pass {
-    /// A registry's words without our secrets, should it have echoed them.
-    pub(crate) fn redacted(&self, said: &str) -> String {
-        self.secrets
-            .iter()
-            .filter(|secret| !secret.is_empty())
-            .fold(said.to_owned(), |said, secret| said.replace(secret.expose(), "…"))
-    }
-}
-
-/// Passes by registry and repository, renewed when they run out or are refused.
-pub(crate) struct Passes {
+/// Authorizations by registry and repository, renewed when they expire or are refused.
+pub(crate) struct Authorizations {
     credentials: Credentials,
-    held: Mutex<HashMap<(String, String), Pass>>,
+    cache: Mutex<HashMap<(String, String), Authorization>>,
 }
 
 #[derive(Deserialize)]
@@ -60,179 +44,157 @@ struct TokenForm {
     expires_in: Option<u64>,
 }
 
-impl Passes {
+impl Authorizations {
     pub(crate) fn new(credentials: Credentials) -> Self {
-        Self { credentials, held: Mutex::default() }
+        Self { credentials, cache: Mutex::default() }
     }
 
-    /// The pass of an earlier request, if it still holds.
-    pub(crate) fn held(&self, place: &Place) -> Option<Pass> {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.get(&key(place)).filter(|pass| pass.until.is_none_or(|until| Instant::now() < until)).cloned()
+    /// The authorization of an earlier request, if it has not expired.
+    pub(crate) fn cached(&self, source: &Source) -> Option<Authorization> {
+        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache
+            .get(&key(source))
+            .filter(|authorization| authorization.expires.is_none_or(|expires| Instant::now() < expires))
+            .cloned()
     }
 
-    /// Answers a challenge. Without a credential, Bearer gives a token for nobody, and Basic gives nothing.
+    /// Answers a challenge. Without a credential, Bearer gives an anonymous token, and Basic gives nothing.
     pub(crate) fn answer(
         &self,
-        http: &Http,
-        place: &Place,
+        http: &Client,
+        source: &Source,
         challenge: &Challenge,
-        asked: &Asked,
-    ) -> Result<Pass, Failure> {
-        let Found { credential, trouble } = self.credentials.find(&place.registry, &place.repository)?;
-        let mut pass = Pass {
+        resource: &Resource,
+    ) -> Result<Authorization, RegistryError> {
+        let Lookup { credential, problem } = self.credentials.find(&source.registry, &source.repository)?;
+        let mut authorization = Authorization {
             header: None,
             signed_in: credential.is_some(),
-            trouble,
+            problem,
             secrets: credential.iter().flat_map(secrets_of).collect(),
-            until: None,
+            expires: None,
         };
         match challenge {
             Challenge::Basic => match &credential {
-                Some(Credential::Password { user, password }) => pass.header = Some(basic(user, password)),
+                Some(Credential::Password { user, password }) => {
+                    authorization.header = Some(basic_authorization(user, password.expose()));
+                }
                 Some(Credential::IdentityToken(_)) => {
-                    pass.trouble = Some(
-                        "the sign-in is an identity token, and the registry wants a password".to_owned(),
+                    authorization.problem = Some(
+                        "the credential is an identity token, and the registry wants a password".to_owned(),
                     );
                 }
                 None => {}
             },
             Challenge::Bearer { realm, service, scope } => {
-                let by_default = format!("repository:{}:pull", place.repository);
-                let wish = Wish {
+                let default_scope = format!("repository:{}:pull", source.repository);
+                let request = TokenRequest {
                     realm,
                     service: service.as_deref(),
-                    scope: scope.as_deref().filter(|scope| !scope.is_empty()).unwrap_or(&by_default),
-                    at_home: is_loopback(&place.registry),
+                    scope: scope.as_deref().filter(|scope| !scope.is_empty()).unwrap_or(&default_scope),
+                    from_loopback: is_loopback(&source.registry),
                 };
-                let (token, life) = wish.fetch(http, credential.as_ref(), &pass, asked)?;
-                pass.header = Some(Secret::new(format!("Bearer {}", token.expose())));
-                pass.secrets.push(token);
-                pass.until = Some(Instant::now() + life);
+                let (token, lifetime) = request.send(http, credential.as_ref(), &authorization, resource)?;
+                authorization.header = Some(Secret::new(format!("Bearer {}", token.expose())));
+                authorization.secrets.push(token);
+                authorization.expires = Some(Instant::now() + lifetime);
             }
         }
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(key(place), pass.clone());
-        Ok(pass)
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.insert(key(source), authorization.clone());
+        Ok(authorization)
     }
 }
 
-/// A pass is for pulling from one repository, whatever scope a challenge spells it with.
-fn key(place: &Place) -> (String, String) {
-    (place.registry.clone(), place.repository.clone())
-}
-
-fn basic(user: &str, password: &Secret) -> Secret {
-    Secret::new(format!("Basic {}", STANDARD.encode(format!("{user}:{}", password.expose()))))
+/// An authorization is for pulling from one repository, whatever scope a challenge spells it with.
+fn key(source: &Source) -> (String, String) {
+    (source.registry.clone(), source.repository.clone())
 }
 
 fn secrets_of(credential: &Credential) -> Vec<Secret> {
     match credential {
         Credential::Password { user, password } => {
-            let encoded = basic(user, password).expose().trim_start_matches("Basic ").to_owned();
-            vec![Secret::new(encoded), password.clone()]
+            let header = basic_authorization(user, password.expose());
+            vec![Secret::new(header.expose().trim_start_matches("Basic ")), password.clone()]
         }
         Credential::IdentityToken(token) => vec![token.clone()],
     }
 }
 
 /// What a token service is asked for.
-struct Wish<'a> {
+struct TokenRequest<'a> {
     realm: &'a str,
     service: Option<&'a str>,
     scope: &'a str,
-    at_home: bool,
+    from_loopback: bool,
 }
 
-impl Wish<'_> {
-    fn fetch(
+impl TokenRequest<'_> {
+    fn send(
         &self,
-        http: &Http,
+        http: &Client,
         credential: Option<&Credential>,
-        pass: &Pass,
-        asked: &Asked,
-    ) -> Result<(Secret, Duration), Failure> {
-        let realm: Uri =
-            self.realm.parse().map_err(|_| protocol(asked, "its token service has no address"))?;
-        may_be_asked(&realm, self.at_home).map_err(|trouble| failure(trouble, asked))?;
-        let answer = match credential {
-            Some(Credential::IdentityToken(token)) => {
-                let form = [
-                    ("grant_type", "refresh_token"),
-                    ("service", self.service.unwrap_or_default()),
-                    ("client_id", "cudock"),
-                    ("scope", self.scope),
-                    ("refresh_token", token.expose()),
-                ];
-                http.post_form(self.realm, &form, self.at_home)
-            }
-            Some(Credential::Password { user, password }) => http
-                .get(&self.url(), &Get { authorization: Some(&basic(user, password)), ..Get::default() })
-                .map(|answer| answer.response),
-            None => http.get(&self.url(), &Get::default()).map(|answer| answer.response),
+        authorization: &Authorization,
+        resource: &Resource,
+    ) -> Result<(Secret, Duration), RegistryError> {
+        let failed = |error: HttpError| {
+            let reason = format!("token service: {}", error.reason);
+            RegistryError::http(resource, HttpError { reason, ..error })
         };
-        read_token(answer.map_err(|trouble| failure(trouble, asked))?, pass, asked)
+        let realm = self.realm.parse().map_err(|_| malformed("the URL is invalid")).map_err(failed)?;
+        url::check(&realm, self.from_loopback).map_err(failed)?;
+        let request = match credential {
+            Some(Credential::IdentityToken(token)) => Request::new(Method::POST, self.realm).form(&[
+                ("grant_type", "refresh_token"),
+                ("service", self.service.unwrap_or_default()),
+                ("client_id", "cudock"),
+                ("scope", self.scope),
+                ("refresh_token", token.expose()),
+            ]),
+            Some(Credential::Password { user, password }) => {
+                Request::get(self.url()).authorization(Some(basic_authorization(user, password.expose())))
+            }
+            None => Request::get(self.url()),
+        };
+        let response = http.send(&request).map_err(failed)?;
+        // Some token services answer 400 to a refresh token that they no longer know.
+        if matches!(response.status(), 400 | 401 | 403) {
+            return Err(RegistryError::Unauthorized {
+                resource: Box::new(resource.clone()),
+                signed_in: authorization.signed_in,
+                problem: authorization.problem.clone(),
+            });
+        }
+        read_token(response).map_err(failed)
     }
 
     fn url(&self) -> String {
-        let joint = if self.realm.contains('?') { '&' } else { '?' };
-        let service = self.service.map(|service| format!("service={}&", percent_encoded(service)));
-        // Several scopes stand in one challenge with spaces between them, and in a URL one by one.
+        let separator = if self.realm.contains('?') { '&' } else { '?' };
+        let service = self.service.map(|service| format!("service={}&", percent::encode(service)));
+        // A challenge has several scopes in one text with spaces between them, a URL has them one by one.
         let scopes: Vec<_> =
-            self.scope.split_whitespace().map(|scope| format!("scope={}", percent_encoded(scope))).collect();
-        format!("{}{joint}{}{}", self.realm, service.unwrap_or_default(), scopes.join("&"))
+            self.scope.split_whitespace().map(|scope| format!("scope={}", percent::encode(scope))).collect();
+        format!("{}{separator}{}{}", self.realm, service.unwrap_or_default(), scopes.join("&"))
     }
 }
 
-fn read_token(mut answer: Response<Body>, pass: &Pass, asked: &Asked) -> Result<(Secret, Duration), Failure> {
-    let asked_box = || Box::new(asked.clone());
-    match answer.status().as_u16() {
-        200 => {}
-        // Some token services answer 400 to a refresh token that they no longer know.
-        400 | 401 | 403 => {
-            let (signed_in, trouble) = (pass.signed_in, pass.trouble.clone());
-            return Err(RegistryError::Unauthorized { asked: asked_box(), signed_in, trouble }.into());
-        }
-        429 => {
-            let after = retry_after(header(&answer, "retry-after"));
-            let error = RegistryError::TooManyRequests { asked: asked_box(), retry_after: after };
-            return Err(Failure { error, again: Again::After(after) });
-        }
-        status => {
-            let said = Some("from its token service".to_owned());
-            let error = RegistryError::Status { asked: asked_box(), status, said };
-            return Err(Failure {
-                error,
-                again: if status >= 500 { Again::After(None) } else { Again::Never },
-            });
-        }
+fn read_token(mut response: Response) -> Result<(Secret, Duration), HttpError> {
+    if response.status() != 200 {
+        // Its message may echo what was sent.
+        return Err(HttpError::status(response.status(), None, response.retry_after()));
     }
-    let mut bytes = Vec::new();
-    answer.body_mut().as_reader().take(LARGEST_TOKEN_ANSWER).read_to_end(&mut bytes).map_err(|error| {
-        failure(Trouble::Network(format!("its token service: {}", crate::http::broken(&error))), asked)
-    })?;
-    let form: TokenForm = serde_json::from_slice(&bytes)
-        .map_err(|_| protocol(asked, "its token service does not answer with a token"))?;
+    let no_token = || malformed("the response has no token");
+    let form: TokenForm =
+        serde_json::from_slice(&response.bytes(MAX_TOKEN_RESPONSE)?).map_err(|_| no_token())?;
     let token = form.token.filter(|token| !token.is_empty()).or(form.access_token);
     let token = token
-        .filter(|token| !token.is_empty() && token.expose().bytes().all(|b| b.is_ascii_graphic()))
-        .ok_or_else(|| protocol(asked, "its token service does not answer with a token"))?;
-    let life = form.expires_in.unwrap_or(SHORTEST_LIFE).clamp(SHORTEST_LIFE, 24 * 3600);
+        .filter(|token| !token.is_empty() && token.expose().bytes().all(|byte| byte.is_ascii_graphic()))
+        .ok_or_else(no_token)?;
+    let lifetime = form.expires_in.unwrap_or(DEFAULT_LIFETIME).clamp(DEFAULT_LIFETIME, 24 * 3600);
     // A few seconds less: the token has to arrive, too.
-    Ok((token, Duration::from_secs(life - 5)))
+    Ok((token, Duration::from_secs(lifetime - 5)))
 }
 
-fn protocol(asked: &Asked, reason: &str) -> Failure {
-    RegistryError::Protocol { asked: Box::new(asked.clone()), reason: reason.to_owned() }.into()
-}
-
-/// A request that got no answer, as an error about what was asked.
-pub fn failure(trouble: Trouble, asked: &Asked) -> Failure {
-    let asked = Box::new(asked.clone());
-    match trouble {
-        Trouble::Network(reason) => {
-            Failure { error: RegistryError::Unreachable { asked, reason }, again: Again::After(None) }
-        }
-        Trouble::Final(reason) => RegistryError::Unreachable { asked, reason }.into(),
-        Trouble::Refused(reason) => RegistryError::Protocol { asked, reason }.into(),
-    }
+fn malformed(reason: &str) -> HttpError {
+    HttpError::new(HttpErrorKind::Malformed, reason)
 }

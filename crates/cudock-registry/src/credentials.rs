@@ -1,4 +1,4 @@
-//! Sign-ins where podman, skopeo and docker keep them. We read them and never write any.
+//! Credentials where podman, skopeo and docker store them. They are read and never written.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,18 +6,19 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cudock_base::{Environment, Secret, files};
 use serde::Deserialize;
 
-use crate::env::{DOCKER_CONFIG, Environment, REGISTRY_AUTH_FILE};
+use crate::env::{DOCKER_CONFIG, REGISTRY_AUTH_FILE};
 use crate::error::RegistryError;
-use crate::files::read_if_there;
 use crate::helper::{self, Helpers};
-use crate::secret::Secret;
 
-/// What `docker login` without a host signs in to, and files its answer under.
+/// A configuration file of another program is not larger.
+pub(crate) const MAX_CONFIG: u64 = 1 << 20;
+/// What `docker login` without a host signs in to, and stores its credential under.
 const DOCKER_HUB_KEY: &str = "https://index.docker.io/v1/";
 
-/// A sign-in for one registry.
+/// A credential for one registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Credential {
     /// User and password.
@@ -26,15 +27,15 @@ pub(crate) enum Credential {
     IdentityToken(Secret),
 }
 
-/// What was found for a registry. A helper that fails is no reason to fail: most images are public. It is said when
-/// the registry then wants a sign-in.
+/// What was found for a registry. A helper that fails is not an error: most images are public. It is reported if the
+/// registry then wants a sign-in.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct Lookup {
     pub(crate) credential: Option<Credential>,
-    pub(crate) trouble: Option<String>,
+    pub(crate) problem: Option<String>,
 }
 
-/// The files that may hold sign-ins, in the order in which they are asked.
+/// The files that may hold credentials, in the order in which they are read.
 #[derive(Debug, Clone, Default)]
 pub struct Credentials {
     files: Vec<PathBuf>,
@@ -66,52 +67,55 @@ impl Credentials {
         let docker = environment
             .path(DOCKER_CONFIG)
             .or_else(|| Some(environment.home()?.join(".docker")))
-            .map(|folder| folder.join("config.json"));
+            .map(|directory| directory.join("config.json"));
         let files = [
             environment.path(REGISTRY_AUTH_FILE),
-            environment.runtime_dir().map(|folder| folder.join("containers/auth.json")),
-            environment.config_home().map(|folder| folder.join("containers/auth.json")),
+            environment.runtime_dir().map(|directory| directory.join("containers/auth.json")),
+            environment.config_home().map(|directory| directory.join("containers/auth.json")),
             docker,
         ];
         Self {
             files: files.into_iter().flatten().collect(),
-            helpers: Helpers { folders: environment.program_folders(), patience: Duration::from_secs(30) },
+            helpers: Helpers {
+                directories: environment.program_directories(),
+                timeout: Duration::from_secs(30),
+            },
         }
     }
 
-    /// How long a credential helper may take, 30 seconds unless said. Some ask the user.
+    /// How long a credential helper may take, 30 seconds by default. Some ask the user.
     #[must_use]
-    pub fn with_helper_patience(mut self, patience: Duration) -> Self {
-        self.helpers.patience = patience;
+    pub fn with_helper_timeout(mut self, timeout: Duration) -> Self {
+        self.helpers.timeout = timeout;
         self
     }
 
-    /// The first sign-in that any file has for this repository.
-    pub(crate) fn find(&self, registry: &str, repository: &str) -> Result<Found, RegistryError> {
+    /// The first credential that any file has for this repository.
+    pub(crate) fn find(&self, registry: &str, repository: &str) -> Result<Lookup, RegistryError> {
         let registry = host_of_key(registry);
-        let mut trouble = None;
+        let mut problem = None;
         for file in &self.files {
             let Some(form) = read(file)? else { continue };
             let helper = helper_of(&form, registry);
             if let Some(name) = helper {
                 match self.helpers.ask(name, helper_key(registry)) {
-                    Ok(Some(credential)) => return Ok(Found { credential: Some(credential), trouble }),
+                    Ok(Some(credential)) => return Ok(Lookup { credential: Some(credential), problem }),
                     Ok(None) => {}
                     Err(reason) => {
-                        let said = format!(
+                        let reason = format!(
                             "{} names {}{name}, which failed: {reason}",
                             file.display(),
                             helper::PREFIX
                         );
-                        trouble.get_or_insert(said);
+                        problem.get_or_insert(reason);
                     }
                 }
             }
             if let Some(credential) = entry_of(&form, registry, repository, file)? {
-                return Ok(Found { credential: Some(credential), trouble });
+                return Ok(Lookup { credential: Some(credential), problem });
             }
         }
-        Ok(Found { credential: None, trouble })
+        Ok(Lookup { credential: None, problem })
     }
 }
 
@@ -195,13 +199,15 @@ impl Entry {
 
 fn read(file: &Path) -> Result<Option<FileForm>, RegistryError> {
     let wrong = |reason: String| RegistryError::Config { file: file.to_owned(), reason };
-    let Some(text) = read_if_there(file)? else { return Ok(None) };
+    let text =
+        files::read_optional(file, MAX_CONFIG).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    let Some(text) = text else { return Ok(None) };
     if text.trim().is_empty() {
         return Ok(None);
     }
-    // serde_json quotes the value that does not fit, which may be a password: only its place is told.
+    // serde_json quotes the value that does not fit, which may be a password: only its position is shown.
     let form = serde_json::from_str(&text).map_err(|error| {
-        wrong(format!("not a file of sign-ins: line {}, column {}", error.line(), error.column()))
+        wrong(format!("not a credentials file: line {}, column {}", error.line(), error.column()))
     })?;
     Ok(Some(form))
 }

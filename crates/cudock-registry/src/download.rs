@@ -1,13 +1,13 @@
-//! One blob of an image: from the first of its places that has it.
+//! One blob of an image, from the first source that has it.
 
 use std::path::PathBuf;
 
+use cudock_base::{Digest, FileError};
+use cudock_http::{Blob, Download, DownloadError};
+
 use crate::client::Client;
-use crate::digest::Digest;
-use crate::error::{Asked, RegistryError};
+use crate::error::{RegistryError, Resource};
 use crate::reference::Reference;
-use crate::store::Begun;
-use crate::transfer::Transfer;
 
 /// See [`Client::blob`].
 pub(crate) fn blob(
@@ -16,39 +16,38 @@ pub(crate) fn blob(
     digest: &Digest,
     size: u64,
 ) -> Result<PathBuf, RegistryError> {
-    let what = format!("blob {digest}");
-    let asked = || {
-        let Reference { registry, repository, .. } = reference;
-        Box::new(Asked { registry: registry.clone(), repository: repository.clone(), what: what.clone() })
-    };
-    let of_right_size = |path: PathBuf| {
-        let there = path
-            .metadata()
-            .map_err(|source| RegistryError::Store { doing: "read", path: path.clone(), source })?
-            .len();
-        if there == size {
+    let item = format!("blob {digest}");
+    let check_size = |path: PathBuf| {
+        let actual = path.metadata().map_err(FileError::at("read", &path))?.len();
+        if actual == size {
             return Ok(path);
         }
-        let reason = format!("it has {there} bytes, and {size} were announced");
-        Err(RegistryError::WrongSize { asked: asked(), reason })
+        let resource = Box::new(Resource::new(&reference.registry, &reference.repository, &item));
+        let reason = format!("it has {actual} bytes, expected {size}");
+        Err(RegistryError::WrongSize { resource, reason })
     };
     if let Some(path) = client.store.path_of(digest) {
-        return of_right_size(path);
+        return check_size(path);
     }
-    client.at_some_place(reference, true, &what, |place, retries, asked| {
-        let mut partial =
-            match client.store.begin(digest, size, &|| client.progress.waiting(&digest.to_string()))? {
-                Begun::Complete(path) => return of_right_size(path),
-                Begun::Partial(partial) => partial,
-            };
-        let below = format!("blobs/{digest}");
-        let transfer = Transfer {
-            get: &|from_byte| client.session.get(place, &below, None, from_byte, asked),
-            name: &digest.to_string(),
-            asked,
-            progress: &*client.progress,
-            retries,
+    client.from_any_source(reference, true, &item, |source, retries, resource| {
+        let name = digest.to_string();
+        let mut partial = match client.store.begin(digest, size, &|| client.progress.waiting(&name))? {
+            Blob::Complete(path) => return check_size(path),
+            Blob::Partial(partial) => partial,
         };
-        transfer.run(&mut partial)
+        let path = format!("blobs/{digest}");
+        let download = Download { name: &name, progress: &*client.progress, retries };
+        let request = |from_byte| client.session.get(source, &path, None, from_byte, resource);
+        download.run(&mut partial, request).map_err(|error| match error {
+            DownloadError::Request(error) => error,
+            DownloadError::Body(error) => RegistryError::http(resource, error),
+            DownloadError::WrongSize(reason) => {
+                RegistryError::WrongSize { resource: Box::new(resource.clone()), reason }
+            }
+            DownloadError::WrongDigest { expected, actual } => {
+                RegistryError::WrongDigest { resource: Box::new(resource.clone()), expected, actual }
+            }
+            DownloadError::File(error) => error.into(),
+        })
     })
 }

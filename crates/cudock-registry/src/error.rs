@@ -1,134 +1,114 @@
 //! What can go wrong between us, a registry and the cache.
 
 use std::fmt;
-use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
 
+use cudock_base::{Digest, DigestError, ErrorKind, FileError, Report};
+use cudock_http::{CertificateError, HttpError, HttpErrorKind, Retry, Retryable};
 use thiserror::Error;
 
-use crate::digest::{Digest, DigestError};
 use crate::reference::ReferenceError;
 
 /// What a registry was asked for; every error about a registry says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct Resource {
     /// The registry, as the image's name or a registries.conf names it.
     pub registry: String,
     /// The repository in it.
     pub repository: String,
-    /// `manifest 12.4`, `blob sha256:…`, `token`.
-    pub what: String,
+    /// `manifest 12.4` or `blob sha256:…`.
+    pub item: String,
 }
 
-impl fmt::Display for Asked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {} on {}", self.what, self.repository, self.registry)
+impl Resource {
+    pub(crate) fn new(registry: &str, repository: &str, item: &str) -> Self {
+        let (registry, repository, item) = (registry.to_owned(), repository.to_owned(), item.to_owned());
+        Self { registry, repository, item }
     }
 }
 
-/// Why an image, or a part of it, could not be had. No variant holds a password, a token or a URL that might carry
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} on {}", self.item, self.repository, self.registry)
+    }
+}
+
+/// Why an image, or a part of it, is not available. No variant holds a password, a token or a URL that might carry
 /// one.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// The image's name is not one.
+    /// Not an image name.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
-    /// A digest is not one.
+    /// Not a digest.
     #[error(transparent)]
     Digest(#[from] DigestError),
-    /// 401: the registry wants a sign-in, or does not take the one we have.
-    #[error("{asked}: the registry wants a sign-in{}", if *.signed_in { " other than the one found" } else { "" })]
+    /// 401: the registry wants credentials, or does not accept ours.
+    #[error("{resource}: {}", if *.signed_in { "the registry does not accept the credentials" } else { "the registry wants a sign-in" })]
     Unauthorized {
-        /// What was asked.
-        asked: Box<Asked>,
-        /// Whether a sign-in was found and sent.
+        /// What was requested.
+        resource: Box<Resource>,
+        /// Whether credentials were found and sent.
         signed_in: bool,
-        /// Why a sign-in could not be had, where one was configured.
-        trouble: Option<String>,
+        /// Why configured credentials could not be used.
+        problem: Option<String>,
     },
-    /// 403: the sign-in, or nobody, may have this.
-    #[error("{asked}: the registry denies access{}", told(.said.as_deref()))]
+    /// 403: the user, or nobody, may have this.
+    #[error("{resource}: access denied{}", suffix(.message.as_deref()))]
     Forbidden {
-        /// What was asked.
-        asked: Box<Asked>,
-        /// The registry's words.
-        said: Option<String>,
+        /// What was requested.
+        resource: Box<Resource>,
+        /// The registry's message.
+        message: Option<String>,
     },
-    /// 404, and the registry knows no such repository.
-    #[error("{asked}: the registry knows no such repository")]
+    /// 404, and the registry has no such repository.
+    #[error("{resource}: repository not found")]
     NameUnknown {
-        /// What was asked.
-        asked: Box<Asked>,
+        /// What was requested.
+        resource: Box<Resource>,
     },
     /// 404, and the repository has no such tag, manifest or blob.
-    #[error("{asked}: not found{}", told(.said.as_deref()))]
+    #[error("{resource}: not found{}", suffix(.message.as_deref()))]
     NotFound {
-        /// What was asked.
-        asked: Box<Asked>,
-        /// The registry's words.
-        said: Option<String>,
+        /// What was requested.
+        resource: Box<Resource>,
+        /// The registry's message.
+        message: Option<String>,
     },
-    /// 429, and waiting did not help.
-    #[error("{asked}: the registry says that it was asked too often")]
-    TooManyRequests {
-        /// What was asked.
-        asked: Box<Asked>,
-        /// How long the registry wants us to wait.
-        retry_after: Option<Duration>,
-    },
-    /// Another status that is no success, after all attempts.
-    #[error("{asked}: the registry answered {status}{}", told(.said.as_deref()))]
-    Status {
-        /// What was asked.
-        asked: Box<Asked>,
-        /// The HTTP status.
-        status: u16,
-        /// The registry's words.
-        said: Option<String>,
-    },
-    /// No connection, or it broke, after all attempts.
-    #[error("{asked}: {reason}")]
-    Unreachable {
-        /// What was asked.
-        asked: Box<Asked>,
+    /// Any other failure of a request, after all attempts.
+    #[error("{resource}: {error}")]
+    Http {
+        /// What was requested.
+        resource: Box<Resource>,
         /// What happened.
-        reason: String,
+        error: Box<HttpError>,
     },
-    /// The registry does not speak as it should.
-    #[error("{asked}: {reason}")]
-    Protocol {
-        /// What was asked.
-        asked: Box<Asked>,
-        /// What it did.
-        reason: String,
-    },
-    /// The bytes are not those that were asked for.
-    #[error("{asked}: the bytes have digest {got}, not {wanted}")]
+    /// The bytes are not those that were requested.
+    #[error("{resource}: digest mismatch: expected {expected}, got {actual}")]
     WrongDigest {
-        /// What was asked.
-        asked: Box<Asked>,
-        /// The digest asked for.
-        wanted: Box<Digest>,
+        /// What was requested.
+        resource: Box<Resource>,
+        /// The digest that was requested.
+        expected: Box<Digest>,
         /// The digest of what came.
-        got: Box<Digest>,
+        actual: Box<Digest>,
     },
-    /// The bytes are more or fewer than the manifest says, or than is sane.
-    #[error("{asked}: {reason}")]
+    /// There are more or fewer bytes than the manifest says.
+    #[error("{resource}: {reason}")]
     WrongSize {
-        /// What was asked.
-        asked: Box<Asked>,
+        /// What was requested.
+        resource: Box<Resource>,
         /// Which size, against which.
         reason: String,
     },
     /// It is not in the cache and the network may not be used.
-    #[error("{asked}: not in the cache, and offline")]
+    #[error("{resource}: not in the cache, and offline")]
     Offline {
-        /// What was asked.
-        asked: Box<Asked>,
+        /// What was requested.
+        resource: Box<Resource>,
     },
-    /// Plain HTTP to another machine.
+    /// Plain http to another machine.
     #[error(
         "registry {registry} is marked insecure in {file}, and images are not fetched over connections that anybody can alter"
     )]
@@ -146,7 +126,7 @@ pub enum RegistryError {
         /// The file that blocks it.
         file: PathBuf,
     },
-    /// A file of registries or sign-ins cannot be read.
+    /// A file of registries or credentials cannot be used.
     #[error("{}: {reason}", file.display())]
     Config {
         /// The file.
@@ -154,18 +134,14 @@ pub enum RegistryError {
         /// What is wrong, without the file's content.
         reason: String,
     },
+    /// A bundle of certificates cannot be used.
+    #[error(transparent)]
+    Certificates(#[from] CertificateError),
     /// The cache cannot be read or written.
-    #[error("cannot {doing} {}", path.display())]
-    Store {
-        /// What was tried.
-        doing: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// There is no place for a cache.
-    #[error("no place for the cache: neither CUDOCK_CACHE nor HOME is set")]
+    #[error(transparent)]
+    Store(#[from] FileError),
+    /// There is no directory for a cache.
+    #[error("no cache directory: neither CUDOCK_CACHE nor HOME is set")]
     NoCache,
     /// No daemon's socket is there.
     #[error("image {name}: no docker or podman daemon listens on {}", listed(.sockets))]
@@ -176,11 +152,11 @@ pub enum RegistryError {
         sockets: Vec<PathBuf>,
     },
     /// A daemon is there and has no such image.
-    #[error("image {name}: the daemon at {} does not have it", socket.display())]
+    #[error("image {name}: not found on the daemon at {}", socket.display())]
     NotInDaemon {
         /// The image.
         name: String,
-        /// The socket asked.
+        /// The daemon's socket.
         socket: PathBuf,
     },
     /// A daemon failed.
@@ -188,15 +164,15 @@ pub enum RegistryError {
     Daemon {
         /// The image.
         name: String,
-        /// The socket asked.
+        /// The daemon's socket.
         socket: PathBuf,
         /// What happened.
         reason: String,
     },
 }
 
-fn told(said: Option<&str>) -> String {
-    said.map(|said| format!(": {said}")).unwrap_or_default()
+fn suffix(message: Option<&str>) -> String {
+    message.map(|message| format!(": {message}")).unwrap_or_default()
 }
 
 fn listed(sockets: &[PathBuf]) -> String {
@@ -207,82 +183,100 @@ fn listed(sockets: &[PathBuf]) -> String {
 }
 
 impl RegistryError {
-    /// What to do next, where that can be said.
-    pub fn hint(&self) -> Option<String> {
+    pub(crate) fn http(resource: &Resource, error: HttpError) -> Self {
+        Self::Http { resource: Box::new(resource.clone()), error: Box::new(error) }
+    }
+
+    fn hint(&self) -> Option<String> {
         match self {
-            Self::Unauthorized { asked, signed_in, trouble } => {
-                let mut hint = if *signed_in {
-                    format!("sign in anew with `docker login {}`, and check the name", asked.registry)
+            Self::Unauthorized { resource, signed_in, problem } => {
+                let hint = if *signed_in {
+                    format!("sign in again with `docker login {}`, and check the name", resource.registry)
                 } else {
-                    format!("check the name, or sign in with `docker login {}`", asked.registry)
+                    format!("check the name, or sign in with `docker login {}`", resource.registry)
                 };
-                if let Some(trouble) = trouble {
-                    hint = format!("{hint}; {trouble}");
-                }
-                Some(hint)
+                Some(problem.as_ref().map_or(hint.clone(), |problem| format!("{hint}; {problem}")))
             }
-            Self::Forbidden { asked, .. } => Some(format!(
-                "ask for the right to pull {}, or sign in as somebody who has it",
-                asked.repository
+            Self::Forbidden { resource, .. } => Some(format!(
+                "ask for permission to pull {}, or sign in as a user who has it",
+                resource.repository
             )),
-            Self::NameUnknown { asked } => {
-                Some(format!("check the name {}; private repositories may need a sign-in", asked.repository))
-            }
+            Self::NameUnknown { resource } => Some(format!(
+                "check the name {}; private repositories may need a sign-in",
+                resource.repository
+            )),
             Self::NotFound { .. } => Some("check the tag or digest; tags are moved and removed".to_owned()),
-            Self::TooManyRequests { asked, retry_after } => {
-                let wait =
-                    retry_after.map_or_else(|| "later".to_owned(), |wait| format!("in {} s", wait.as_secs()));
-                Some(format!(
-                    "try again {wait}, sign in with `docker login {}`, or name a mirror in registries.conf",
-                    asked.registry
-                ))
-            }
-            Self::Status { .. } => Some("try again later, or name a mirror in registries.conf".to_owned()),
-            Self::Unreachable { reason, .. } if reason.contains("certificate") => Some(
-                "if its certificate is of an authority of your own, name that one's file in SSL_CERT_FILE"
-                    .to_owned(),
-            ),
-            Self::Unreachable { asked, .. } => Some(format!(
-                "check that {} can be reached from here, or name a mirror in registries.conf{}",
-                asked.registry,
-                if asked.what.starts_with("blob") { "; what has come is kept" } else { "" }
-            )),
-            Self::WrongDigest { .. } | Self::WrongSize { .. } => {
-                Some("a mirror or proxy on the way may alter what it passes on".to_owned())
-            }
+            Self::Http { resource, error } => http_hint(resource, error),
+            Self::WrongDigest { .. } | Self::WrongSize { .. } => Some(ALTERED.to_owned()),
             Self::Offline { .. } => Some("fetch it once with the network: `cudock pull IMAGE`".to_owned()),
             Self::Insecure { registry, .. } => {
                 Some(format!("give {registry} a certificate, or reach it through a tunnel on localhost"))
             }
-            Self::NoCache => Some("set CUDOCK_CACHE to a folder".to_owned()),
+            Self::NoCache => Some("set CUDOCK_CACHE to a directory".to_owned()),
             Self::NoDaemon { .. } => Some("start the daemon, or set DOCKER_HOST=unix://…".to_owned()),
             Self::NotInDaemon { name, .. } => Some(format!("pull it first: `docker pull {name}`")),
-            Self::Store { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Some("free some space, or set CUDOCK_CACHE to a folder on a larger disk".to_owned())
+            Self::Store(error) if error.is_storage_full() => {
+                Some("free some space, or set CUDOCK_CACHE to a directory on a larger disk".to_owned())
             }
+            _ => None,
+        }
+    }
+}
+
+const ALTERED: &str = "a mirror or proxy on the way may alter the content";
+
+fn http_hint(resource: &Resource, error: &HttpError) -> Option<String> {
+    match error.kind {
+        HttpErrorKind::Status(429) => {
+            let wait =
+                error.retry_after.map_or("later".to_owned(), |wait| format!("in {} s", wait.as_secs()));
+            Some(format!(
+                "try again {wait}, sign in with `docker login {}`, or name a mirror in registries.conf",
+                resource.registry
+            ))
+        }
+        HttpErrorKind::Status(_) => Some("try again later, or name a mirror in registries.conf".to_owned()),
+        HttpErrorKind::Certificate => Some(
+            "if its certificate is from your own authority, name the authority's file in SSL_CERT_FILE"
+                .to_owned(),
+        ),
+        HttpErrorKind::Transient | HttpErrorKind::Permanent => Some(format!(
+            "check that {} can be reached from here, or name a mirror in registries.conf{}",
+            resource.registry,
+            if resource.item.starts_with("blob") { "; the downloaded part is kept" } else { "" }
+        )),
+        HttpErrorKind::TooLarge => Some(ALTERED.to_owned()),
+        HttpErrorKind::PlainHttp | HttpErrorKind::Refused | HttpErrorKind::Malformed => None,
+    }
+}
+
+impl Report for RegistryError {
+    fn kind(&self) -> ErrorKind {
+        match self {
             Self::Reference(_)
             | Self::Digest(_)
-            | Self::Protocol { .. }
+            | Self::NameUnknown { .. }
+            | Self::NotFound { .. }
+            | Self::NotInDaemon { .. }
+            | Self::Insecure { .. }
             | Self::Blocked { .. }
             | Self::Config { .. }
-            | Self::Store { .. }
-            | Self::Daemon { .. } => None,
+            | Self::Certificates(_)
+            | Self::NoCache => ErrorKind::Input,
+            _ => ErrorKind::Outside,
         }
     }
 
-    /// Whether the outside failed (true), or what we were given is wrong: a name nobody has, a bad file (false).
-    pub fn is_outside(&self) -> bool {
-        !matches!(
-            self,
-            Self::Reference(_)
-                | Self::Digest(_)
-                | Self::NameUnknown { .. }
-                | Self::NotFound { .. }
-                | Self::NotInDaemon { .. }
-                | Self::Insecure { .. }
-                | Self::Blocked { .. }
-                | Self::Config { .. }
-                | Self::NoCache
-        )
+    fn hints(&self) -> Vec<String> {
+        self.hint().into_iter().collect()
+    }
+}
+
+impl Retryable for RegistryError {
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Http { error, .. } => error.retry(),
+            _ => Retry::Never,
+        }
     }
 }

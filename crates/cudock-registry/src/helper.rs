@@ -8,10 +8,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cudock_base::Secret;
 use serde::Deserialize;
 
 use crate::credentials::Credential;
-use crate::secret::Secret;
 
 pub(crate) const PREFIX: &str = "docker-credential-";
 const LARGEST_ANSWER: u64 = 64 * 1024;
@@ -21,8 +21,8 @@ const TOKEN_USER: &str = "<token>";
 /// Where helpers are looked for and how long they may take.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Helpers {
-    pub(crate) folders: Vec<PathBuf>,
-    pub(crate) patience: Duration,
+    pub(crate) directories: Vec<PathBuf>,
+    pub(crate) timeout: Duration,
 }
 
 #[derive(Deserialize)]
@@ -68,7 +68,7 @@ impl Helpers {
     }
 
     fn program(&self, name: &str) -> Option<PathBuf> {
-        self.folders.iter().map(|folder| folder.join(format!("{PREFIX}{name}"))).find(|path| {
+        self.directories.iter().map(|directory| directory.join(format!("{PREFIX}{name}"))).find(|path| {
             path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
         })
     }
@@ -88,11 +88,11 @@ impl Helpers {
             // A helper that answers without reading has closed the pipe, and that is its affair.
             let _ = stdin.write_all(host.as_bytes());
         }
-        let deadline = Instant::now() + self.patience;
-        let answer = match receiver.recv_timeout(self.patience) {
+        let deadline = Instant::now() + self.timeout;
+        let answer = match receiver.recv_timeout(self.timeout) {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return ended(child, format!("its answer cannot be read: {error}")),
-            Err(_) => return ended(child, format!("it did not answer in {} s", self.patience.as_secs_f32())),
+            Err(_) => return ended(child, format!("it did not answer in {} s", self.timeout.as_secs_f32())),
         };
         if u64::try_from(answer.len()).is_ok_and(|length| length > LARGEST_ANSWER) {
             return ended(child, "its answer is too long".to_owned());

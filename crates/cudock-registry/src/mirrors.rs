@@ -1,19 +1,21 @@
-//! Where an image is really fetched from: registries.conf, in the format of containers/image.
+//! Where images are fetched from: registries.conf, in the format of containers/image.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use cudock_base::{Environment, files};
+use cudock_http::url::is_loopback;
 use serde::Deserialize;
 
-use crate::env::{CONTAINERS_REGISTRIES_CONF, Environment};
+use crate::credentials::MAX_CONFIG;
+use crate::env::CONTAINERS_REGISTRIES_CONF;
 use crate::error::RegistryError;
-use crate::files::read_if_there;
-use crate::reference::{Reference, check_registry, check_repository, is_loopback};
+use crate::reference::{Reference, check_registry, check_repository};
 
-/// The `[[registry]]` tables of registries.conf: by prefix, which mirrors to ask first and where the origin is.
+/// The `[[registry]]` tables of registries.conf: by prefix, which mirrors to try first and where the origin is.
 ///
-/// Keys that say nothing about where an image lies (`unqualified-search-registries`, `aliases`, …) are passed over.
+/// Keys that do not say where an image is (`unqualified-search-registries`, `aliases`, …) are ignored.
 #[derive(Debug, Clone, Default)]
 pub struct Mirrors {
     rules: BTreeMap<String, Rule>,
@@ -74,9 +76,9 @@ struct MirrorForm {
     pull_from_mirror: Option<Pulls>,
 }
 
-/// One place to ask for an image.
+/// Where an image can be fetched from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Source {
     pub(crate) registry: String,
     pub(crate) repository: String,
     pub(crate) is_mirror: bool,
@@ -84,26 +86,26 @@ pub(crate) struct Place {
 
 impl Mirrors {
     /// Reads the file that `$CONTAINERS_REGISTRIES_CONF` names; else the user's, else the system's, and over it the
-    /// `registries.conf.d` folders of both. Files that are not there are passed over, but for the one named.
+    /// `registries.conf.d` directories of both. Missing files are skipped, except for the one named.
     pub fn from_environment(environment: &Environment) -> Result<Self, RegistryError> {
         let mut mirrors = Self::default();
         if let Some(named) = environment.path(CONTAINERS_REGISTRIES_CONF) {
-            if mirrors.add_if_there(&named)? {
+            if mirrors.add_optional(&named)? {
                 return Ok(mirrors);
             }
-            let reason = format!("is not there, and {CONTAINERS_REGISTRIES_CONF} names it");
+            let reason = format!("does not exist, and {CONTAINERS_REGISTRIES_CONF} names it");
             return Err(RegistryError::Config { file: named, reason });
         }
         let system = environment.system("etc/containers");
         let user = environment.config_home().map(|config| config.join("containers"));
-        for folder in user.iter().chain([&system]) {
-            if mirrors.add_if_there(&folder.join("registries.conf"))? {
+        for directory in user.iter().chain([&system]) {
+            if mirrors.add_optional(&directory.join("registries.conf"))? {
                 break;
             }
         }
-        for folder in [Some(&system), user.as_ref()].into_iter().flatten() {
-            for file in drop_ins(&folder.join("registries.conf.d")) {
-                mirrors.add_if_there(&file)?;
+        for directory in [Some(&system), user.as_ref()].into_iter().flatten() {
+            for file in drop_ins(&directory.join("registries.conf.d")) {
+                mirrors.add_optional(&file)?;
             }
         }
         Ok(mirrors)
@@ -116,8 +118,12 @@ impl Mirrors {
         Ok(mirrors)
     }
 
-    fn add_if_there(&mut self, file: &Path) -> Result<bool, RegistryError> {
-        match read_if_there(file)? {
+    fn add_optional(&mut self, file: &Path) -> Result<bool, RegistryError> {
+        let unreadable = |error| RegistryError::Config {
+            file: file.to_owned(),
+            reason: format!("cannot be read: {error}"),
+        };
+        match files::read_optional(file, MAX_CONFIG).map_err(unreadable)? {
             Some(text) => self.add(file, &text).map(|()| true),
             None => Ok(false),
         }
@@ -158,10 +164,14 @@ impl Mirrors {
         Ok(())
     }
 
-    /// Where to ask for this image, in order; the origin is last.
-    pub(crate) fn places(&self, reference: &Reference, by_digest: bool) -> Result<Vec<Place>, RegistryError> {
+    /// Where to fetch this image from, in order; the origin is last.
+    pub(crate) fn sources(
+        &self,
+        reference: &Reference,
+        by_digest: bool,
+    ) -> Result<Vec<Source>, RegistryError> {
         let name = format!("{}/{}", reference.registry, reference.repository);
-        let origin = Place {
+        let origin = Source {
             registry: reference.registry.clone(),
             repository: reference.repository.clone(),
             is_mirror: false,
@@ -176,7 +186,7 @@ impl Mirrors {
             return Err(RegistryError::Blocked { name, file: rule.file.clone() });
         }
         let below = name.get(length..).unwrap_or_default();
-        let mut places = Vec::new();
+        let mut sources = Vec::new();
         for mirror in &rule.mirrors {
             let asked = match mirror.pulls {
                 Pulls::All => true,
@@ -184,28 +194,28 @@ impl Mirrors {
                 Pulls::TagOnly => !by_digest,
             };
             if asked {
-                places.push(rule.place(&format!("{}{below}", mirror.location), mirror.insecure, true)?);
+                sources.push(rule.source(&format!("{}{below}", mirror.location), mirror.insecure, true)?);
             }
         }
-        places.push(match &rule.location {
-            Some(location) => rule.place(&format!("{location}{below}"), rule.insecure, false)?,
-            None => rule.place(&name, rule.insecure, false)?,
+        sources.push(match &rule.location {
+            Some(location) => rule.source(&format!("{location}{below}"), rule.insecure, false)?,
+            None => rule.source(&name, rule.insecure, false)?,
         });
-        Ok(places)
+        Ok(sources)
     }
 }
 
 impl Rule {
-    fn place(&self, location: &str, insecure: bool, is_mirror: bool) -> Result<Place, RegistryError> {
+    fn source(&self, location: &str, insecure: bool, is_mirror: bool) -> Result<Source, RegistryError> {
         let (registry, repository) = location.split_once('/').unwrap_or((location, ""));
         if insecure && !is_loopback(registry) {
             return Err(RegistryError::Insecure { registry: registry.to_owned(), file: self.file.clone() });
         }
         if let Err((part, reason)) = check_repository(repository) {
-            let reason = format!("`{location}` cannot be asked for: `{part}`: {reason}");
+            let reason = format!("`{location}` cannot be requested: `{part}`: {reason}");
             return Err(RegistryError::Config { file: self.file.clone(), reason });
         }
-        Ok(Place { registry: registry.to_owned(), repository: repository.to_owned(), is_mirror })
+        Ok(Source { registry: registry.to_owned(), repository: repository.to_owned(), is_mirror })
     }
 }
 
@@ -229,8 +239,8 @@ fn check_location(location: &str) -> Result<(), &'static str> {
     if path.is_empty() { Ok(()) } else { check_repository(path).map_err(|(_, reason)| reason) }
 }
 
-fn drop_ins(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+fn drop_ins(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let mut files: Vec<_> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "conf"))

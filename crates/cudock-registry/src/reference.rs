@@ -1,12 +1,11 @@
-//! The name of an image, as people type it and as registries are asked for it.
+//! The name of an image, as people type it and as registries take it.
 
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 
+use cudock_base::{Digest, DigestError, text};
 use thiserror::Error;
-
-use crate::digest::{Digest, DigestError};
 
 const DOCKER_HUB: &str = "docker.io";
 const DOCKER_HUB_HOST: &str = "registry-1.docker.io";
@@ -86,7 +85,7 @@ impl Reference {
         self.tag.as_deref().unwrap_or("latest")
     }
 
-    /// The same image by this digest, as the entries of an index are asked for.
+    /// The same image by this digest, as the entries of an index are requested.
     #[must_use]
     pub fn at(&self, digest: Digest) -> Self {
         Self { tag: None, digest: Some(digest), ..self.clone() }
@@ -100,17 +99,6 @@ impl Reference {
 
 pub(crate) fn host_of(registry: &str) -> &str {
     if registry == DOCKER_HUB { DOCKER_HUB_HOST } else { registry }
-}
-
-/// Whether a host, with or without a port, is this machine by its very name. No resolver is asked.
-pub fn is_loopback(host_and_port: &str) -> bool {
-    let host = match host_and_port.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host_and_port.split(':').next().unwrap_or_default(),
-    };
-    host.eq_ignore_ascii_case("localhost")
-        || host.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback())
-        || host.parse::<Ipv6Addr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 impl fmt::Display for Reference {
@@ -133,7 +121,7 @@ impl FromStr for Reference {
         if name.is_empty() {
             return Err(ReferenceError::Empty);
         }
-        let shown = crate::text::shortened(name, 300);
+        let shown = text::truncate(name, 300);
         let (rest, digest) = match name.split_once('@') {
             Some((rest, digest)) => {
                 let digest = digest
@@ -147,7 +135,7 @@ impl FromStr for Reference {
             Some((first, below)) if is_host_like(first) => (first, below),
             _ => (DOCKER_HUB, rest),
         };
-        let wrong = |part: &str| (shown.clone(), crate::text::shortened(part, 100));
+        let wrong = |part: &str| (shown.clone(), text::truncate(part, 100));
         check_registry(registry).map_err(|reason| {
             let (name, part) = wrong(registry);
             ReferenceError::Registry { name, part, reason }

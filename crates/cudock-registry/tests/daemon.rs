@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use cudock_registry::{Environment, Progress, RegistryError, daemon};
+use cudock_base::{Environment, Report as _};
+use cudock_http::Progress;
+use cudock_registry::{RegistryError, daemon};
 use support::{Reply, Request, noise, read_request};
 use tempfile::tempdir;
 
@@ -105,7 +107,10 @@ fn the_first_daemon_that_has_the_image_is_taken() {
     assert!(!has(&["missing"]).unwrap());
     assert!(!has(&[]).unwrap());
     let error = has(&["without", "broken"]).unwrap_err();
-    assert!(error.to_string().contains("broken: it answered 500: no space left"), "{error}");
+    assert!(
+        error.to_string().contains("broken: server returned 500 Internal Server Error: no space left"),
+        "{error}"
+    );
     assert!(matches!(has(&["file"]), Err(RegistryError::Daemon { .. })));
 }
 
@@ -119,7 +124,7 @@ fn an_image_that_no_daemon_has_is_told_apart_from_no_daemon() {
     start(&socket, |_| refusal(404, "no such image: a"));
     let missing = daemon::export("a", &[socket], &to, None).unwrap_err();
     assert!(matches!(missing, RegistryError::NotInDaemon { .. }), "{missing:?}");
-    assert!(!missing.is_outside() && missing.hint().unwrap().contains("docker pull a"));
+    assert!(!missing.is_outside() && missing.hints()[0].contains("docker pull a"));
     assert!(!to.exists());
 }
 

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use cudock_base::{ErrorKind, Report};
+
 /// Why a container could not be made, watched or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
@@ -126,8 +128,7 @@ impl RuntimeError {
         Self::Reported { code: 3, text: text.into(), hint: None }
     }
 
-    /// The next thing to try.
-    pub fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown(_) => Some("`cudock ps --all` lists them".to_owned()),
             Self::UnknownGroup(_) => Some("`cudock groups` lists them".to_owned()),
@@ -138,10 +139,26 @@ impl RuntimeError {
             }
             Self::Host { hint, .. } => Some(hint.clone()),
             Self::Reported { hint, .. } => hint.clone(),
-            Self::Inject(error) => error.hint(),
-            Self::Unpack(error) => error.hint(),
+            Self::Image(error) => error.hints().pop(),
+            Self::Inject(error) => error.hints().pop(),
+            Self::Unpack(error) => error.hints().pop(),
             _ => None,
         }
+    }
+}
+
+impl Report for RuntimeError {
+    fn kind(&self) -> ErrorKind {
+        match crate::exit_code(self) {
+            2 => ErrorKind::Input,
+            126 => ErrorKind::NotExecutable,
+            127 => ErrorKind::ProgramNotFound,
+            _ => ErrorKind::Outside,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        self.hint().into_iter().collect()
     }
 }
 

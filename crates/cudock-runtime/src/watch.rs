@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use cudock_base::Report as _;
 use nix::mount::{MsFlags, mount};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
@@ -104,7 +105,7 @@ pub fn exit_code(error: &RuntimeError) -> i32 {
         | RuntimeError::Ambiguous(_)
         | RuntimeError::NameTaken { .. }
         | RuntimeError::State { .. } => 2,
-        RuntimeError::Network(error) if error.is_usage_error() => 2,
+        RuntimeError::Network(error) if !error.is_outside() => 2,
         RuntimeError::Image(error) if !error.is_outside() => 2,
         RuntimeError::Unpack(error) if !error.is_outside() => 2,
         RuntimeError::Inject(error) if !error.is_outside() => 2,

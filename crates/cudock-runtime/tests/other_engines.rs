@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use cudock_base::Report as _;
 use cudock_runtime::copy::{CopyRequest, Direction};
 use cudock_runtime::engine::other::{find, holding};
 use cudock_runtime::engine::{LogRequest, Request};
@@ -49,7 +50,7 @@ fn perform(act: &Value) -> Value {
     }
     let engine = match find(word("engine")) {
         Ok(engine) => engine,
-        Err(error) => return json!({"error": error.to_string(), "hint": error.hint()}),
+        Err(error) => return json!({"error": error.to_string(), "hint": error.hints().pop()}),
     };
     let name = word("name");
     let done = match word("verb") {
@@ -98,7 +99,7 @@ fn perform(act: &Value) -> Value {
         Ok(value) => json!({"ok": value}),
         Err(error) => {
             let behind = std::error::Error::source(&error).map(ToString::to_string);
-            json!({"error": error.to_string(), "hint": error.hint(), "behind": behind})
+            json!({"error": error.to_string(), "hint": error.hints().pop(), "behind": behind})
         }
     }
 }

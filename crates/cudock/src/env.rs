@@ -1,6 +1,7 @@
 //! Every environment variable that cudock itself reads. (`doctor` also reports those that steer CUDA: see
-//! `cudock_host::probe::VARIABLES`; where fetched layers are kept, and how registries are signed in to, is in
-//! `cudock_image::registry::env`; where a user's own tables are, in `cudock_prices::env`.)
+//! `cudock_host::probe::VARIABLES`; the cache is in
+//! `cudock_base::Environment`, the credentials of registries in `cudock_image::registry::env`, a user's own tables in
+//! `cudock_prices::env`.)
 
 /// A directory of newer fact tables, as `--facts`.
 pub(crate) const FACTS: &str = "CUDOCK_FACTS";

@@ -1,12 +1,13 @@
 //! Errors as the user sees them: what and where, then a hint with the next thing to type.
 
-use std::error::Error;
 use std::process::ExitCode;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use cudock_facts::OverlayError;
+use cudock_base::{ErrorKind, Report, did_you_mean};
 
 use crate::output::{BLUE, RED, styled};
+
+pub(crate) use cudock_base::text::error_chain as chain;
 
 /// How a verb that ran to its end came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,16 +50,16 @@ struct Place {
 impl Failure {
     /// The call or the input is bad: exit code 2.
     pub(crate) fn input(message: impl Into<String>) -> Self {
-        Self { message: message.into(), place: None, hints: Vec::new(), code: 2 }
+        Self { message: message.into(), place: None, hints: Vec::new(), code: ErrorKind::Input.exit_code() }
     }
 
     /// The outside failed: exit code 3.
     pub(crate) fn outside(message: impl Into<String>) -> Self {
-        Self { code: 3, ..Self::input(message) }
+        Self { code: ErrorKind::Outside.exit_code(), ..Self::input(message) }
     }
 
-    /// A program could not be started in a container: the exit code that shells have for it.
-    pub(crate) fn program(message: impl Into<String>, code: u8) -> Self {
+    /// With an exit code of its own.
+    pub(crate) fn with_code(message: impl Into<String>, code: u8) -> Self {
         Self { code, ..Self::input(message) }
     }
 
@@ -67,6 +68,7 @@ impl Failure {
         &self.message
     }
 
+    /// Adds what to do next.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
@@ -74,12 +76,9 @@ impl Failure {
 
     /// "did you mean", if anything is near.
     pub(crate) fn near(self, names: &[impl AsRef<str>]) -> Self {
-        match names {
-            [] => self,
-            names => {
-                let names: Vec<String> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
-                self.hint(format!("did you mean {}?", names.join(" or ")))
-            }
+        match did_you_mean(names) {
+            Some(hint) => self.hint(hint),
+            None => self,
         }
     }
 
@@ -105,36 +104,19 @@ impl Failure {
     }
 }
 
-/// An error and what is behind it, in one line.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
-}
-
-impl From<OverlayError> for Failure {
-    fn from(error: OverlayError) -> Self {
-        let whole = chain(&error);
-        match error {
-            OverlayError::Malformed { path, line, column, message, text, span } => {
-                // Only the first line of a long message fits a title; the place shows the rest.
-                let message = message.lines().next().unwrap_or_default().to_owned();
-                let path = path.display().to_string();
-                let mut failure = Self::input(format!("{path}:{line}:{column}: {message}"));
-                failure.place = Some(Place { path, text, span });
-                failure
-                    .hint("correct the table, or leave --facts and CUDOCK_FACTS out to use the embedded ones")
-            }
-            OverlayError::UnknownTable { suggestion, .. } => {
-                let names: Vec<String> = suggestion.into_iter().collect();
-                Self::input(whole).near(&names).hint("`cudock facts` lists the tables")
-            }
-            OverlayError::Unreadable { .. } => Self::input(whole)
-                .hint("--facts and CUDOCK_FACTS name a directory of tables that you can read"),
+/// What a library's error says, as the user sees it.
+impl<E: Report> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let mut message = chain(&error);
+        let place = error.excerpt().map(|excerpt| Place {
+            path: excerpt.path.display().to_string(),
+            text: excerpt.text.to_owned(),
+            span: excerpt.span.clone(),
+        });
+        if place.is_some() {
+            // Only the first line of a long message fits a title; the excerpt shows the rest.
+            message = message.lines().next().unwrap_or_default().to_owned();
         }
+        Self { message, place, hints: error.hints(), code: error.kind().exit_code() }
     }
 }

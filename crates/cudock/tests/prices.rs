@@ -225,7 +225,7 @@ fn asked_too_often_it_says_so_waits_and_goes_on() {
     let output = refresh(config.path(), &service, &["--region", "eastus"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert!(
-        shown(&output).contains("it says that it was asked too often; trying again in 0.0 s"),
+        shown(&output).contains("server returned 429 Too Many Requests; trying again in 0.0 s"),
         "{}",
         shown(&output)
     );
@@ -249,7 +249,7 @@ fn a_broken_region_ends_with_3_and_the_same_command_goes_on() {
     let told = shown(&output);
     assert!(told.contains("error: prices of northeurope, page 1: 127.0.0.1:"), "{told}");
     assert!(told.contains("its answer is no price list"), "{told}");
-    assert!(told.contains("hint: 1 region is read and kept; the same command goes on from there"), "{told}");
+    assert!(told.contains("hint: 1 region is read and kept; re-run the same command to resume"), "{told}");
     let status = shown(&run(config.path(), &["prices"]));
     assert!(status.contains("unfinished  a run of 2026-11-15 that read 1 region;"), "{status}");
     broken.store(false, Ordering::SeqCst);
@@ -348,7 +348,7 @@ fn a_list_that_is_not_there_ends_with_3_and_a_way_out() {
     let output = refresh(config.path(), &service, &["--region", "eastus"]);
     let told = shown(&output);
     assert_eq!(code(&output), 3, "{told}");
-    assert!(told.contains("it answered 404: no such list"), "{told}");
+    assert!(told.contains("server returned 404 Not Found: no such list"), "{told}");
     assert!(told.contains("hint: check that 127.0.0.1:"), "{told}");
-    assert!(told.contains("hint: nothing was changed; the same command tries again"), "{told}");
+    assert!(told.contains("hint: nothing was changed; re-run the same command to try again"), "{told}");
 }

@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use cudock_base::{ErrorKind, Report};
 use cudock_facts::Facts;
 use cudock_image::{ImageError, walk_directory};
 
@@ -78,6 +79,28 @@ pub enum GatherError {
         /// What is wrong with it.
         message: String,
     },
+}
+
+impl Report for GatherError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Image(error) => error.kind(),
+            _ => ErrorKind::Input,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Image(error) => error.hints(),
+            Self::NotFound { .. } => vec!["an image is named without a path: team/app:1.0".to_owned()],
+            Self::NotASubject { .. } => vec![
+                "give an image, a program, a library, a wheel, a directory, a Dockerfile, requirements.txt, \
+                 pyproject.toml, uv.lock or environment.yml"
+                    .to_owned(),
+            ],
+            Self::Io { .. } | Self::Declared { .. } | Self::Broken { .. } => Vec::new(),
+        }
+    }
 }
 
 /// What to look at besides the subject itself.

@@ -4,6 +4,7 @@ mod azure;
 mod card;
 mod host;
 
+use cudock_base::{ErrorKind, Report, did_you_mean};
 use cudock_facts::finding::Finding;
 use cudock_facts::tables::{ForwardCompatClass, KernelModule, Vendor};
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion, PtxIsa};
@@ -106,6 +107,17 @@ pub struct TargetError {
     pub message: String,
     /// Names that are near.
     pub near: Vec<String>,
+}
+
+impl Report for TargetError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Input
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let list = "`cudock facts gpu` and `cudock facts size` list what is known".to_owned();
+        did_you_mean(&self.near).into_iter().chain([list]).collect()
+    }
 }
 
 impl Target {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::fault::Problem;
 use crate::kept::{Kept, Shape, Value};
 use crate::note::NoteKind;
-use crate::secret::Secret;
 use crate::yaml::{Data, Entry, Kind, Node, Scalar};
+use cudock_base::Secret;
 use cudock_base::suggest::closest;
 
 use super::fields::{Reader, below};

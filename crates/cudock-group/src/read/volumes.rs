@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use crate::fault::Problem;
 use crate::group::{Mount, Os, Volume, VolumeKind};
 use crate::note::NoteKind;
-use crate::secret::Secret;
 use crate::yaml::Node;
+use cudock_base::Secret;
 use cudock_base::suggest::closest;
 
 use super::fields::{Fields, Keys, Reader};

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use cudock_registry::Digest;
+use cudock_base::Digest;
 
 use super::{BlobSource, Bytes, Image, Layer, LayerData, OpenOptions, Origin, assemble};
 use crate::error::ImageError;

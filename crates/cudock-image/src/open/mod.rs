@@ -9,8 +9,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use cudock_base::Digest;
+use cudock_http::Progress;
 use cudock_map::Mmap;
-use cudock_registry::{Client, Digest, Progress, Reference};
+use cudock_registry::{Client, Reference};
 
 pub use source::ImageSource;
 

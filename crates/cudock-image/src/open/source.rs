@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use cudock_registry::{Reference, RegistryError};
+use cudock_registry::Reference;
 
 use crate::error::ImageError;
 
@@ -76,7 +76,7 @@ impl ImageSource {
 }
 
 fn registry(text: &str) -> Result<ImageSource, ImageError> {
-    Ok(ImageSource::Registry(text.parse::<Reference>().map_err(RegistryError::from)?))
+    Ok(ImageSource::Registry(text.parse::<Reference>().map_err(|error| ImageError::Registry(error.into()))?))
 }
 
 /// Splits `DIR:NAME`, unless the whole text is an existing path.

@@ -1,6 +1,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use cudock_base::{ErrorKind, Report};
+
 use crate::error::ImageError;
 use crate::layer::TarError;
 
@@ -49,37 +51,40 @@ pub enum UnpackError {
     Gone(PathBuf),
 }
 
-impl UnpackError {
-    /// Whether the environment failed, rather than the input being invalid.
-    pub fn is_outside(&self) -> bool {
+impl Report for UnpackError {
+    fn kind(&self) -> ErrorKind {
         match self {
-            UnpackError::Image(error) => error.is_outside(),
-            UnpackError::Store { .. } | UnpackError::Entry { .. } | UnpackError::Gone(_) => true,
-            UnpackError::WrongContents { .. } | UnpackError::TooManyLayers(_) => false,
+            UnpackError::Image(error) => error.kind(),
+            UnpackError::Store { .. } | UnpackError::Entry { .. } | UnpackError::Gone(_) => {
+                ErrorKind::Outside
+            }
+            UnpackError::WrongContents { .. } | UnpackError::TooManyLayers(_) => ErrorKind::Input,
         }
     }
 
-    /// The next thing to try.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            UnpackError::Image(error) => error.hint(),
+    fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            UnpackError::Image(error) => return error.hints(),
             UnpackError::Store { source, .. } | UnpackError::Entry { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull => {
-                    Some("the disk is full: remove unused layers, or choose another directory".into())
+                    "the disk is full: remove layers that no container uses, or choose another directory"
                 }
                 io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-                    Some("choose a writable directory".into())
+                    "choose a directory that you can write to"
                 }
-                _ => None,
+                _ => return Vec::new(),
             },
             UnpackError::WrongContents { .. } => {
-                Some("the image is damaged or was tampered with: download or build it again".into())
+                "the image is damaged or was tampered with: fetch or build it again"
             }
-            UnpackError::TooManyLayers(_) => Some("build the image with fewer layers, or squash it".into()),
-            UnpackError::Gone(_) => Some("unpack the image again".into()),
-        }
+            UnpackError::TooManyLayers(_) => "build the image with fewer layers, or squash it",
+            UnpackError::Gone(_) => "unpack the image again",
+        };
+        vec![hint.to_owned()]
     }
+}
 
+impl UnpackError {
     pub(super) fn store(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| UnpackError::Store { doing, path, source }

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cudock_registry::{Digest, Progress};
+use cudock_base::Digest;
+use cudock_http::Progress;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::entries::{path_of, removal};

@@ -32,7 +32,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use cudock_registry::{Digest, Progress};
+use cudock_base::Digest;
+use cudock_http::Progress;
 
 pub use error::UnpackError;
 #[doc(hidden)]

@@ -5,7 +5,8 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use cudock_image::registry::{Digest, Progress};
+use cudock_base::Digest;
+use cudock_http::Progress;
 use cudock_image::unpack::{LayerStore, UnpackError, Unpacked};
 use cudock_image::{Image, open};
 use rustix::fs::lgetxattr;

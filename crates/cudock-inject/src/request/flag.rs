@@ -117,6 +117,8 @@ fn fields(text: &str) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use cudock_base::Report as _;
+
     use super::*;
     use crate::request::Capability;
 
@@ -159,7 +161,7 @@ mod tests {
         {
             let error = parse(text).unwrap_err();
             assert!(matches!(error, InjectError::BadRequest { .. }), "{text}: {error}");
-            assert!(error.hint().is_some(), "{text}");
+            assert!(!error.hints().is_empty(), "{text}");
         }
     }
 
@@ -167,8 +169,8 @@ mod tests {
     fn an_unknown_capability_suggests_the_one_that_was_meant() {
         let error = parse("all,capabilities=grafics").unwrap_err();
         assert_eq!(error.to_string(), "--gpus: no driver capability `grafics`");
-        assert_eq!(error.hint().unwrap(), "did you mean `graphics`?");
+        assert_eq!(error.hints(), ["did you mean `graphics`?"]);
         let error = parse("all,capabilities=zzz").unwrap_err();
-        assert!(error.hint().unwrap().starts_with("there are: compute, "));
+        assert!(error.hints()[0].starts_with("there are: compute, "));
     }
 }

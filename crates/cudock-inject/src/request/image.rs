@@ -107,6 +107,8 @@ fn channels_of(environment: &BTreeMap<String, String>) -> Result<Vec<u32>, Injec
 
 #[cfg(test)]
 mod tests {
+    use cudock_base::Report as _;
+
     use super::*;
     use crate::request::Capability;
 
@@ -162,7 +164,7 @@ mod tests {
         let environment = environment(&[(DEVICES, "all"), (CAPABILITIES, "computer")]);
         let error = GpuRequest::resolve(None, &environment, true).unwrap_err();
         assert_eq!(error.to_string(), "NVIDIA_DRIVER_CAPABILITIES: no driver capability `computer`");
-        assert_eq!(error.hint().unwrap(), "did you mean `compute`?");
+        assert_eq!(error.hints(), ["did you mean `compute`?"]);
     }
 
     #[test]

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use cudock_base::Report as _;
 use cudock_facts::Facts;
-use cudock_prices::{PricesError, Why, refresh};
-use cudock_registry::Retries;
+use cudock_http::{HttpErrorKind, RetryPolicy};
+use cudock_prices::{PricesError, refresh};
 
-use crate::list::{Heard, Question, Row, answer, names, price, request, run, service, well};
-use crate::support::{QUICK, Reply, Request, Server};
+use crate::list::{Heard, QUICK, Question, Row, answer, names, price, request, run, service, well};
+use crate::server::{Reply, Request, Server};
 
 const T4: &str = "Standard_NC4as_T4_v3";
 
@@ -32,16 +33,18 @@ fn stumbling(first: Vec<Reply>) -> (Server, Arc<AtomicUsize>) {
 }
 
 /// How a service fails that always answers so.
-fn failure(reply: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (String, Why, Vec<String>) {
+fn failure(
+    reply: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+) -> (String, HttpErrorKind, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(reply);
     let error = run(&request(folder.path(), &server, &["westeurope"])).unwrap_err();
     assert!(error.is_outside(), "{error}");
     assert_eq!(names(folder.path()), ["azure_prices.lock"], "nothing is written");
-    let PricesError::Service { region, reason, why, .. } = &error else { panic!("{error:?}") };
+    let PricesError::Service { region, error: http, .. } = &error else { panic!("{error:?}") };
     assert_eq!(region, "westeurope");
     assert!(error.to_string().starts_with("prices of westeurope, page 1: 127.0.0.1:"), "{error}");
-    (reason.clone(), *why, error.hints())
+    (http.reason.clone(), http.kind, error.hints())
 }
 
 #[test]
@@ -55,7 +58,7 @@ fn asked_too_often_it_waits_and_asks_again() {
     assert_eq!(lines.len(), 3, "{lines:?}");
     let said = "page 1 of westeurope on";
     assert!(
-        lines[0].starts_with(said) && lines[0].ends_with("it says that it was asked too often"),
+        lines[0].starts_with(said) && lines[0].ends_with("server returned 429 Too Many Requests: slow down"),
         "{lines:?}"
     );
     assert_eq!(price(folder.path(), T4, "westeurope").0, "0.658 2026-11-15");
@@ -66,7 +69,7 @@ fn a_wish_to_wait_is_granted() {
     let folder = tempfile::tempdir().unwrap();
     let (server, _) = stumbling(vec![Reply::new(429, "").with("Retry-After", "1")]);
     let mut request = request(folder.path(), &server, &["westeurope"]);
-    request.connection.retries = Retries { longest_wait: Duration::from_secs(5), ..QUICK };
+    request.connection.retries = RetryPolicy { max_delay: Duration::from_secs(5), ..QUICK };
     let begun = std::time::Instant::now();
     run(&request).unwrap();
     assert!(begun.elapsed() >= Duration::from_secs(1));
@@ -95,18 +98,21 @@ fn a_service_that_stumbles_is_asked_again() {
 
 #[test]
 fn a_service_that_keeps_failing_is_given_up_with_a_way_out() {
-    let (reason, why, hints) = failure(|_| Reply::new(429, "").with("Retry-After", "0"));
+    let (reason, kind, hints) = failure(|_| Reply::new(429, "").with("Retry-After", "0"));
     assert_eq!(
-        (reason.as_str(), why),
-        ("it says that it was asked too often", Why::TooOften(Some(Duration::ZERO)))
+        (reason.as_str(), kind),
+        ("server returned 429 Too Many Requests", HttpErrorKind::Status(429))
     );
-    assert_eq!(hints[1], "nothing was changed; the same command tries again");
-    let (reason, why, _) = failure(|_| Reply::new(503, ""));
-    assert_eq!((reason.as_str(), why), ("it answered 503", Why::Status(503)));
-    let (reason, why, _) = failure(|_| Reply::new(200, "{\"Items\":["));
-    assert_eq!((reason.as_str(), why), ("its answer breaks off", Why::Protocol));
-    let (_, why, hints) = failure(|_| answer(&rows(), "null").cut_after(50));
-    assert_eq!(why, Why::Unreachable);
+    assert_eq!(hints, ["try again in 0 s", "nothing was changed; re-run the same command to try again"]);
+    let (reason, kind, _) = failure(|_| Reply::new(503, ""));
+    assert_eq!(
+        (reason.as_str(), kind),
+        ("server returned 503 Service Unavailable", HttpErrorKind::Status(503))
+    );
+    let (reason, kind, _) = failure(|_| Reply::new(200, "{\"Items\":["));
+    assert_eq!((reason.as_str(), kind), ("the response ends early", HttpErrorKind::Transient));
+    let (_, kind, hints) = failure(|_| answer(&rows(), "null").cut_after(50));
+    assert_eq!(kind, HttpErrorKind::Transient);
     assert!(hints[0].contains("HTTPS_PROXY") && hints[0].contains("--endpoint"), "{hints:?}");
 }
 
@@ -118,15 +124,15 @@ fn a_service_that_is_not_there_is_given_up() {
     request.endpoint = format!("http://{gone}/api/retail/prices").parse().unwrap();
     let error = run(&request).unwrap_err();
     assert!(error.to_string().ends_with("connection refused"), "{error}");
-    assert!(matches!(error, PricesError::Service { why: Why::Unreachable, kept: 0, .. }), "{error:?}");
+    assert!(matches!(error, PricesError::Service { kept: 0, .. }), "{error:?}");
 }
 
 #[test]
 fn a_service_that_says_nothing_is_given_up() {
     let mut silent = answer(&rows(), "null").cut_after(10);
     silent.then_stall = true;
-    let (reason, why, _) = failure(move |_| silent.clone());
-    assert_eq!((reason.as_str(), why), ("no answer in time", Why::Unreachable));
+    let (reason, kind, _) = failure(move |_| silent.clone());
+    assert_eq!((reason.as_str(), kind), ("timed out waiting for a response", HttpErrorKind::Transient));
 }
 
 #[test]
@@ -139,7 +145,7 @@ fn a_refusal_is_told_in_the_service_s_own_words_and_not_repeated() {
         )
     });
     let error = run(&request(folder.path(), &server, &["westeurope"])).unwrap_err();
-    assert!(error.to_string().contains("it answered 400: {\"Error\""), "{error}");
+    assert!(error.to_string().contains("server returned 400 Bad Request: {\"Error\""), "{error}");
     assert!(!error.to_string().contains('\x1b'));
     assert_eq!(server.requests().len(), 1);
 }
@@ -147,20 +153,20 @@ fn a_refusal_is_told_in_the_service_s_own_words_and_not_repeated() {
 #[test]
 fn an_answer_that_is_no_price_list_is_refused() {
     for (body, words) in [
-        ("[1, 2]", "its answer is no price list"),
-        ("{\"Items\": 7}", "its answer is no price list"),
-        ("{\"Items\":[], \"NextPageLink\": null} and more", "its answer is no price list"),
-        ("not json", "its answer is no price list"),
-        ("{\"BillingCurrency\":\"EUR\",\"Items\":[]}", "it sent prices in `EUR`, not in USD"),
+        ("[1, 2]", "not a price list"),
+        ("{\"Items\": 7}", "not a price list"),
+        ("{\"Items\":[], \"NextPageLink\": null} and more", "not a price list"),
+        ("not json", "not a price list"),
+        ("{\"BillingCurrency\":\"EUR\",\"Items\":[]}", "prices are in `EUR`, not in USD"),
     ] {
-        let (reason, why, hints) = failure(move |_| Reply::new(200, body));
+        let (reason, kind, hints) = failure(move |_| Reply::new(200, body));
         assert!(reason.starts_with(words), "{body}: {reason}");
-        assert_eq!(why, Why::Protocol);
+        assert_eq!(kind, HttpErrorKind::Malformed);
         assert!(hints[0].contains("--region"), "{hints:?}");
     }
     let (reason, ..) =
         failure(|_| Reply::new(200, "<html>sign in</html>").with("Content-Type", "text/html; charset=utf-8"));
-    assert_eq!(reason, "it answers with a web page, as proxies do that want a sign-in");
+    assert_eq!(reason, "got a web page, as from a proxy that wants a sign-in");
 }
 
 #[test]
@@ -169,7 +175,7 @@ fn an_answer_without_end_is_refused() {
     body.resize(34 << 20, b' ');
     let reply = Reply::new(200, body);
     let (reason, ..) = failure(move |_| reply.clone());
-    assert_eq!(reason, "its page has more than 33554432 bytes");
+    assert_eq!(reason, "the response is larger than 33554432 bytes");
 }
 
 #[test]
@@ -180,10 +186,7 @@ fn a_service_that_ignores_the_filter_is_noticed_on_the_first_page() {
         answer(&[Row::new("eastus", T4, "0.526")], &format!("\"http://{host}/api/retail/prices?$skip=1000\""))
     });
     let error = run(&request(folder.path(), &server, &["westeurope"])).unwrap_err();
-    assert!(
-        error.to_string().contains("it sent rows of `eastus` where only westeurope was asked for"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("rows of `eastus` in the list of westeurope"), "{error}");
     assert_eq!(server.requests().len(), 1);
 }
 
@@ -200,13 +203,16 @@ fn a_price_that_is_none_ends_the_run_and_is_named() {
 fn a_redirect_to_another_host_is_refused() {
     let elsewhere = service(rows());
     let location = format!("http://{}/api/retail/prices", elsewhere.host());
-    let (reason, why, _) = failure(move |request| {
+    let (reason, kind, _) = failure(move |request| {
         let query = request.path.split_once('?').unwrap().1;
         Reply::new(302, "").with("Location", format!("{location}?{query}"))
     });
-    assert_eq!((reason.as_str(), why), ("it sends us to another host, `127.0.0.1`", Why::Protocol));
+    assert_eq!(
+        (reason.as_str(), kind),
+        ("refused a redirect to another host, `127.0.0.1`", HttpErrorKind::Refused)
+    );
     let (reason, ..) = failure(|_| Reply::new(302, "").with("Location", "ftp://elsewhere.example/"));
-    assert_eq!(reason, "it sends us to an address that is not http");
+    assert_eq!(reason, "refused a URL that is not http");
 }
 
 #[test]
@@ -215,7 +221,7 @@ fn a_next_page_on_another_host_is_not_asked_for() {
     let link = format!("\"http://{}/api/retail/prices?$skip=1000\"", elsewhere.host());
     let (reason, ..) = failure(move |_| answer(&rows(), &link));
     assert!(
-        reason.starts_with("its next page `http://127.0.0.1:") && reason.contains("is not on 127.0.0.1:"),
+        reason.starts_with("the next page `http://127.0.0.1:") && reason.contains("is not on 127.0.0.1:"),
         "{reason}"
     );
     assert!(elsewhere.requests().is_empty());
@@ -223,7 +229,7 @@ fn a_next_page_on_another_host_is_not_asked_for() {
         ["https://prices.azure.com:443/api/retail/prices?$skip=1000", "//elsewhere.example/x", "nonsense"]
     {
         let (reason, ..) = failure(move |_| answer(&rows(), &format!("\"{link}\"")));
-        assert!(reason.starts_with("its next page"), "{reason}");
+        assert!(reason.starts_with("the next page"), "{reason}");
     }
 }
 
@@ -241,7 +247,7 @@ fn pages_that_go_in_circles_are_noticed() {
     });
     let error = run(&request(folder.path(), &server, &["westeurope"])).unwrap_err();
     assert!(
-        error.to_string().contains("page 3") && error.to_string().contains("its pages go in circles"),
+        error.to_string().contains("page 3") && error.to_string().contains("the pages go in circles"),
         "{error}"
     );
 }

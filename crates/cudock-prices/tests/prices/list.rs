@@ -6,11 +6,18 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use cudock_facts::Facts;
+use cudock_http::RetryPolicy;
 use cudock_prices::{Connection, Listener, PricesError, RegionPrices, Report, Request, refresh};
 
-use crate::support::{self, QUICK, Reply, Server};
+use crate::server::{self, Reply, Server};
 
 pub(crate) const PAGE: usize = 1000;
+
+pub(crate) const QUICK: RetryPolicy = RetryPolicy {
+    max_retries: 3,
+    initial_delay: Duration::from_millis(2),
+    max_delay: Duration::from_millis(20),
+};
 
 /// A row of the list. The fields that differ are set by [`Row::with`].
 #[derive(Debug, Clone)]
@@ -96,7 +103,7 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    pub(crate) fn of(request: &support::Request) -> Self {
+    pub(crate) fn of(request: &server::Request) -> Self {
         assert_eq!(request.method, "GET");
         let (path, query) = request.path.split_once('?').expect("a query");
         assert_eq!(path, "/api/retail/prices");
@@ -127,7 +134,7 @@ fn decoded(text: &str) -> String {
 }
 
 /// A page, with the link to the next written as the service writes it.
-pub(crate) fn page(request: &support::Request, question: &Question, rows: &[Row]) -> Reply {
+pub(crate) fn page(request: &server::Request, question: &Question, rows: &[Row]) -> Reply {
     let (from, to) = (question.skip.min(rows.len()), (question.skip + PAGE).min(rows.len()));
     let next = if to < rows.len() {
         let host = request.header("host").unwrap();
@@ -156,7 +163,7 @@ pub(crate) fn service(rows: Vec<Row>) -> Server {
 }
 
 /// The answer of a service that has these rows.
-pub(crate) fn well(request: &support::Request, rows: &[Row]) -> Reply {
+pub(crate) fn well(request: &server::Request, rows: &[Row]) -> Reply {
     let question = Question::of(request);
     let wanted = |row: &&Row| {
         row.0["armRegionName"] == format!("\"{}\"", question.region) && row.is_machine() == question.machines
@@ -180,20 +187,20 @@ pub(crate) fn asked(server: &Server) -> Vec<String> {
 
 pub(crate) const TODAY: &str = "2026-11-15";
 
-pub(crate) fn request(folder: &Path, server: &Server, regions: &[&str]) -> Request {
+pub(crate) fn request(directory: &Path, server: &Server, regions: &[&str]) -> Request {
     Request {
-        folder: folder.to_owned(),
+        directory: directory.to_owned(),
         endpoint: format!("http://{}/api/retail/prices", server.host()).parse().unwrap(),
         regions: regions.iter().map(|region| (*region).to_owned()).collect(),
         sizes: Vec::new(),
         today: TODAY.parse().unwrap(),
-        connection: Connection { retries: QUICK, patience: Duration::from_millis(700), certificates: None },
+        connection: Connection { retries: QUICK, timeout: Duration::from_millis(700), certificates: None },
     }
 }
 
 /// A run with the tables as they are with the folder's.
 pub(crate) fn run(request: &Request) -> Result<Report, PricesError> {
-    refresh(request, &facts(&request.folder), &())
+    refresh(request, &facts(&request.directory), &())
 }
 
 /// The tables with those of a folder laid over them, all rules applied.

@@ -7,8 +7,8 @@
     reason = "a test may fail loudly"
 )]
 
-#[path = "../../../cudock-registry/tests/support/mod.rs"]
-mod support;
+#[path = "../../../cudock-http/tests/http/server.rs"]
+mod server;
 
 mod failing;
 mod list;

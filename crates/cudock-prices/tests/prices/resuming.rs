@@ -6,11 +6,12 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use cudock_base::Report as _;
 use cudock_facts::Facts;
 use cudock_prices::{PricesError, refresh, unfinished};
 
 use crate::list::{Heard, Question, Row, TODAY, asked, names, price, request, run, service, well};
-use crate::support::{Reply, Server};
+use crate::server::{Reply, Server};
 
 const T4: &str = "Standard_NC4as_T4_v3";
 const REGIONS: [&str; 3] = ["eastus", "northeurope", "westeurope"];
@@ -45,7 +46,7 @@ fn a_broken_page_names_region_and_page_and_the_next_run_goes_on() {
     let request = request(folder.path(), &server, &REGIONS);
     let error = run(&request).unwrap_err();
     assert!(error.to_string().starts_with("prices of northeurope, page 2: "), "{error}");
-    assert_eq!(error.hints()[1], "1 region is read and kept; the same command goes on from there");
+    assert_eq!(error.hints()[1], "1 region is read and kept; re-run the same command to resume");
     assert_eq!(names(folder.path()), ["azure_prices.lock", "azure_prices.unfinished"]);
     let left = unfinished(folder.path(), TODAY.parse().unwrap()).unwrap().unwrap();
     assert_eq!((left.regions.as_slice(), left.usable), (["eastus".to_owned()].as_slice(), true));
@@ -148,7 +149,7 @@ fn two_runs_in_one_folder_come_one_after_the_other() {
         well(request, &rows())
     });
     let mut patient = request(folder.path(), &server, &["eastus"]);
-    patient.connection.patience = std::time::Duration::from_secs(60);
+    patient.connection.timeout = std::time::Duration::from_secs(60);
     let (first, second) = (patient.clone(), patient);
     let heard = Arc::new(Heard::default());
     let one = thread::spawn(move || run(&first).map(|_| ()));
@@ -175,6 +176,6 @@ fn a_folder_that_cannot_be_written_is_named() {
     let server = service(rows());
     let error =
         refresh(&request(&file.join("below"), &server, &["eastus"]), &Facts::embedded(), &()).unwrap_err();
-    assert!(matches!(error, PricesError::Disk { .. }) && error.to_string().contains("below"), "{error}");
+    assert!(matches!(error, PricesError::File(_)) && error.to_string().contains("below"), "{error}");
     assert!(server.requests().is_empty());
 }

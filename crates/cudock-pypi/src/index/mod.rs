@@ -3,14 +3,16 @@
 mod html;
 mod json;
 
-use crate::address::{Address, percent_decoded};
+use cudock_base::percent;
+
+use crate::address::Address;
 
 /// The media types we understand, the best first.
 pub(crate) const ACCEPT: &str =
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
 
 /// No page is read further. The largest of the public index, of packages with thousands of files, have a tenth of it.
-pub(crate) const LARGEST_PAGE: u64 = 64 << 20;
+pub(crate) const MAX_PAGE: u64 = 64 << 20;
 
 /// A file on a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +66,7 @@ fn is_json(bytes: &[u8], media_type: Option<&str>) -> bool {
 /// The name of the file that a link leads to.
 fn file_of(link: &str) -> Option<String> {
     let path = link.split(['#', '?']).next()?;
-    percent_decoded(path.rsplit('/').next()?).filter(|name| !name.is_empty())
+    percent::decode(path.rsplit('/').next()?).filter(|name| !name.is_empty())
 }
 
 fn lower_hex(text: &str) -> Option<String> {

@@ -1,8 +1,8 @@
 use std::fs;
 use std::path::Path;
 
+use cudock_base::Environment;
 use cudock_host::Root;
-use cudock_registry::Environment;
 
 use super::*;
 use crate::runtime::{FoundBy, Package};

@@ -44,7 +44,7 @@ fn named(machine: &Machine) -> Result<Option<Found>, PypiError> {
         let files: &dyn Files = &machine.root;
         let by = FoundBy::Variable { name: variable };
         return match files.is_dir(&text) {
-            true => match in_folder(files, &text, &by) {
+            true => match in_directory(files, &text, &by) {
                 Some(found) => Ok(Some(found)),
                 None => wrong("which has no libonnxruntime.so in it"),
             },
@@ -64,20 +64,20 @@ fn elsewhere(machine: &Machine) -> Vec<Found> {
             .into_iter()
             // Names with a dot in front are installations that are not finished.
             .filter(|name| !name.starts_with('.'))
-            .filter_map(|name| in_folder(files, &format!("{cache}/{name}"), &FoundBy::Cache))
+            .filter_map(|name| in_directory(files, &format!("{cache}/{name}"), &FoundBy::Cache))
             .collect();
         ours.sort_by_key(|found| std::cmp::Reverse((found.version.as_deref().map(numbers), found.package)));
         all.extend(ours);
     }
     for place in machine.python_places() {
         let by = FoundBy::Environment { prefix: place.prefix.clone(), by: place.by };
-        let folders = place.site_packages.iter().map(|folder| format!("{folder}/onnxruntime/capi"));
+        let directories = place.site_packages.iter().map(|directory| format!("{directory}/onnxruntime/capi"));
         // conda has the library apart from the Python package.
         let of_conda = (place.by == CONDA_PREFIX).then(|| format!("{}/lib", place.prefix));
-        all.extend(folders.chain(of_conda).filter_map(|folder| in_folder(files, &folder, &by)));
+        all.extend(directories.chain(of_conda).filter_map(|directory| in_directory(files, &directory, &by)));
     }
     for directory in loader::directories(files, &machine.variables(), &machine.cpu) {
-        all.extend(in_folder(files, &directory.path, &FoundBy::System));
+        all.extend(in_directory(files, &directory.path, &FoundBy::System));
     }
     let mut seen: Vec<Option<String>> = Vec::new();
     all.retain(|found| {
@@ -89,17 +89,20 @@ fn elsewhere(machine: &Machine) -> Vec<Found> {
     all
 }
 
-/// The library in a folder; the one with the longest version where links lead to it.
-fn in_folder(files: &dyn Files, folder: &str, by: &FoundBy) -> Option<Found> {
+/// The library in a directory; the one with the longest version where links lead to it.
+fn in_directory(files: &dyn Files, directory: &str, by: &FoundBy) -> Option<Found> {
     let is_library = |name: &String| {
         name.strip_prefix(LIBRARY).is_some_and(|rest| {
             rest.is_empty()
                 || rest.starts_with('.') && rest.split('.').skip(1).all(|part| part.parse::<u32>().is_ok())
         })
     };
-    let name =
-        files.names(folder).into_iter().filter(is_library).max_by_key(|name| (name.len(), name.clone()))?;
-    let path = format!("{folder}/{name}");
+    let name = files
+        .names(directory)
+        .into_iter()
+        .filter(is_library)
+        .max_by_key(|name| (name.len(), name.clone()))?;
+    let path = format!("{directory}/{name}");
     files.exists(&path).then(|| at(files, &path, by))
 }
 
@@ -107,9 +110,9 @@ fn in_folder(files: &dyn Files, folder: &str, by: &FoundBy) -> Option<Found> {
 pub(super) fn at(files: &dyn Files, path: &str, by: &FoundBy) -> Found {
     // Providers lie beside the file itself, not beside links to it.
     let real = files.real(path).unwrap_or_else(|| path.to_owned());
-    let (folder, name) = real.rsplit_once('/').unwrap_or(("", &real));
+    let (directory, name) = real.rsplit_once('/').unwrap_or(("", &real));
     let providers: Vec<String> = files
-        .names(folder)
+        .names(directory)
         .iter()
         .filter_map(|name| name.strip_prefix("libonnxruntime_providers_")?.strip_suffix(".so"))
         .filter(|provider| *provider != "shared")
@@ -119,7 +122,7 @@ pub(super) fn at(files: &dyn Files, path: &str, by: &FoundBy) -> Found {
         .strip_prefix("libonnxruntime.so.")
         .filter(|version| version.contains('.'))
         .map(str::to_owned)
-        .or_else(|| of_metadata(files, folder));
+        .or_else(|| of_metadata(files, directory));
     let package = if providers.iter().any(|provider| provider == "cuda") {
         Package::OnnxruntimeGpu
     } else {
@@ -133,9 +136,9 @@ pub(super) fn at(files: &dyn Files, path: &str, by: &FoundBy) -> Found {
     Found { package, version, library: PathBuf::from(path), providers, found_by: by.clone(), usable }
 }
 
-/// The version of the Python package that a folder `onnxruntime/capi` belongs to.
-fn of_metadata(files: &dyn Files, folder: &str) -> Option<String> {
-    let site_packages = folder.strip_suffix("/onnxruntime/capi")?;
+/// The version of the Python package that a directory `onnxruntime/capi` belongs to.
+fn of_metadata(files: &dyn Files, directory: &str) -> Option<String> {
+    let site_packages = directory.strip_suffix("/onnxruntime/capi")?;
     files.names(site_packages).iter().find_map(|name| {
         let stem = name.strip_suffix(".dist-info")?;
         let (package, version) = stem.split_once('-')?;

@@ -2,8 +2,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use cudock_base::Environment;
 use cudock_host::Root;
-use cudock_registry::Environment;
 
 use super::*;
 

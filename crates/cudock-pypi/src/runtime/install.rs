@@ -1,15 +1,16 @@
-//! Installing: the wheel is fetched, its libraries are taken out, and the folder appears whole.
+//! Installing: the wheel is fetched, its libraries are taken out, and the directory appears whole.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cudock_base::files::lock;
+use cudock_base::{Environment, FileError};
 use cudock_facts::Facts;
 use cudock_facts::tables::RuntimeWheel;
 use cudock_host::Root;
-use cudock_registry::parts::{Silent, lock};
-use cudock_registry::{BlobStore, Environment, Progress, Retries};
+use cudock_http::{BlobStore, NoProgress, Progress, RetryPolicy};
 
 use super::find::{at, find};
 use super::places::{Machine, text_of};
@@ -17,7 +18,7 @@ use super::{Found, FoundBy, Package};
 use crate::error::PypiError;
 use crate::fetch::Fetcher;
 use crate::settings::Settings;
-use crate::wheel::{failed, unpack};
+use crate::wheel::unpack;
 
 /// Left free on the disk besides what an installation takes.
 const SPARE: u64 = 16 << 20;
@@ -28,12 +29,12 @@ pub struct Installer {
     pub settings: Settings,
     /// The cache.
     pub store: BlobStore,
-    /// Never ask the network.
+    /// Never use the network.
     pub offline: bool,
-    /// Who wants to know how far transfers are.
+    /// Who observes transfers.
     pub progress: Arc<dyn Progress>,
     /// How failures are repeated.
-    pub retries: Retries,
+    pub retries: RetryPolicy,
 }
 
 /// What [`Installer::install`] did.
@@ -50,35 +51,35 @@ impl Installer {
     pub fn from_environment(environment: &Environment) -> Result<Self, PypiError> {
         Ok(Self {
             settings: Settings::from_environment(environment)?,
-            store: BlobStore::user_cache_in(environment)?,
+            store: BlobStore::open(environment.cache_directory().ok_or(PypiError::NoCache)?)?,
             offline: false,
-            progress: Arc::new(Silent),
-            retries: Retries::default(),
+            progress: Arc::new(NoProgress),
+            retries: RetryPolicy::default(),
         })
     }
 
-    /// Where installations lie.
-    pub fn folder(&self) -> PathBuf {
-        self.store.folder().join(RUNTIMES)
+    /// The directory of installations.
+    pub fn directory(&self) -> PathBuf {
+        self.store.directory().join(RUNTIMES)
     }
 
-    /// Where installations lie in an environment, if it has a place for them; nothing is made.
+    /// The directory of installations in an environment; it is not created.
     pub fn directory_in(environment: &Environment) -> Option<PathBuf> {
-        Some(BlobStore::user_cache_path(environment)?.join(RUNTIMES))
+        Some(environment.cache_directory()?.join(RUNTIMES))
     }
 
     /// Installs this wheel, if it is not there whole.
     pub fn install(&self, wheel: &RuntimeWheel) -> Result<Installed, PypiError> {
         let name = format!("{}-{}-{}", wheel.package, wheel.version, wheel.cpu);
-        let folder = self.folder().join(&name);
-        if let Some(found) = whole(&folder, wheel) {
+        let directory = self.directory().join(&name);
+        if let Some(found) = whole(&directory, wheel) {
             return Ok(Installed { found, fresh: false });
         }
-        fs::create_dir_all(self.folder()).map_err(failed("make folder", &self.folder()))?;
-        let lock_path = self.folder().join(format!(".{name}.lock"));
-        let locked = File::create(&lock_path).map_err(failed("write", &lock_path))?;
-        lock(&locked, &|| self.progress.waiting(&wheel.file)).map_err(failed("lock", &lock_path))?;
-        if let Some(found) = whole(&folder, wheel) {
+        fs::create_dir_all(self.directory()).map_err(FileError::at("create directory", &self.directory()))?;
+        let lock_path = self.directory().join(format!(".{name}.lock"));
+        let locked = File::create(&lock_path).map_err(FileError::at("write", &lock_path))?;
+        lock(&locked, &|| self.progress.waiting(&wheel.file)).map_err(FileError::at("lock", &lock_path))?;
+        if let Some(found) = whole(&directory, wheel) {
             return Ok(Installed { found, fresh: false });
         }
         self.check_space(wheel)?;
@@ -90,8 +91,8 @@ impl Installer {
             offline: self.offline,
         };
         let archive = fetcher.wheel(wheel)?;
-        let unfinished = self.folder().join(format!(".{name}.new"));
-        let result = put(&archive, wheel, &unfinished, &folder);
+        let unfinished = self.directory().join(format!(".{name}.new"));
+        let result = put(&archive, wheel, &unfinished, &directory);
         if result.is_err() {
             // The next run removes what stays.
             let _ = fs::remove_dir_all(&unfinished);
@@ -99,13 +100,14 @@ impl Installer {
         result?;
         // All that is needed of it is out, and it is as large as that. One that stays does no harm.
         let _ = fs::remove_file(&archive);
-        let lost = || failed("read", &folder)(io::Error::other("what was just written there is not there"));
-        Ok(Installed { found: whole(&folder, wheel).ok_or_else(lost)?, fresh: true })
+        let lost =
+            || FileError::at("read", &directory)(io::Error::other("the files just written are missing"));
+        Ok(Installed { found: whole(&directory, wheel).ok_or_else(lost)?, fresh: true })
     }
 
     /// Says beforehand that the disk is too small; one that cannot be asked is tried.
     fn check_space(&self, wheel: &RuntimeWheel) -> Result<(), PypiError> {
-        let path = self.folder();
+        let path = self.directory();
         let Ok(stat) = rustix::fs::statvfs(&path) else { return Ok(()) };
         let free = stat.f_bavail.saturating_mul(stat.f_frsize);
         let needed = wheel.size.saturating_add(wheel.unpacked()).saturating_add(SPARE);
@@ -139,32 +141,34 @@ pub fn wheel_for<'a>(package: Package, cpu: &str, facts: &'a Facts) -> Result<&'
 }
 
 /// The installation, if every file is there with its size.
-fn whole(folder: &Path, wheel: &RuntimeWheel) -> Option<Found> {
+fn whole(directory: &Path, wheel: &RuntimeWheel) -> Option<Found> {
     let is_there = |name: &str, size: u64| {
-        fs::symlink_metadata(folder.join(name)).is_ok_and(|file| file.is_file() && file.len() == size)
+        fs::symlink_metadata(directory.join(name)).is_ok_and(|file| file.is_file() && file.len() == size)
     };
     if !wheel.members.iter().all(|member| is_there(member.name(), member.size)) {
         return None;
     }
     let library = wheel.members.iter().find(|member| member.path == wheel.library)?;
-    let path = text_of(&std::path::absolute(folder.join(library.name())).ok()?)?;
+    let path = text_of(&std::path::absolute(directory.join(library.name())).ok()?)?;
     Some(at(&Root::live(), &path, &FoundBy::Cache))
 }
 
 /// Unpacks beside the place and moves into it, so that nobody sees half an installation.
-fn put(archive: &Path, wheel: &RuntimeWheel, unfinished: &Path, folder: &Path) -> Result<(), PypiError> {
+fn put(archive: &Path, wheel: &RuntimeWheel, unfinished: &Path, directory: &Path) -> Result<(), PypiError> {
     remove(unfinished)?;
-    fs::create_dir(unfinished).map_err(failed("make folder", unfinished))?;
+    fs::create_dir(unfinished).map_err(FileError::at("create directory", unfinished))?;
     unpack(archive, wheel, unfinished)?;
-    File::open(unfinished).and_then(|opened| opened.sync_all()).map_err(failed("sync", unfinished))?;
+    File::open(unfinished).and_then(|opened| opened.sync_all()).map_err(FileError::at("sync", unfinished))?;
     // What is in the way was not whole, or we would not be here.
-    remove(folder)?;
-    fs::rename(unfinished, folder).map_err(failed("write", folder))
+    remove(directory)?;
+    Ok(fs::rename(unfinished, directory).map_err(FileError::at("write", directory))?)
 }
 
-fn remove(folder: &Path) -> Result<(), PypiError> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", folder)(error)),
+fn remove(directory: &Path) -> Result<(), PypiError> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(FileError::at("remove", directory)(error).into())
+        }
         _ => Ok(()),
     }
 }

@@ -1,10 +1,10 @@
-//! The machine that is searched, and the folders on it that may hold libraries.
+//! The machine that is searched, and the directories on it that may hold libraries.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use cudock_base::Environment;
 use cudock_host::{Files, Root, python};
-use cudock_registry::Environment;
 
 use crate::env::{CONDA_PREFIX, LD_LIBRARY_PATH, PATH, PYENV_ROOT, VIRTUAL_ENV};
 
@@ -15,9 +15,9 @@ pub struct Machine {
     pub environment: Environment,
     /// Its file system.
     pub root: Root,
-    /// The folder of the project, whose `.venv` is looked into.
+    /// The directory of the project, whose `.venv` is looked into.
     pub project: Option<PathBuf>,
-    /// Where our own installations lie; see [`Installer::folder`](super::Installer::folder).
+    /// Where our own installations are; see [`Installer::directory`](super::Installer::directory).
     pub cache: Option<PathBuf>,
     /// The processor, as [`std::env::consts::ARCH`] names it.
     pub cpu: String,
@@ -33,7 +33,7 @@ pub(super) struct PythonPlace {
 impl Machine {
     /// The one this process runs on.
     pub fn this(environment: Environment, project: Option<PathBuf>, cache: Option<PathBuf>) -> Self {
-        let project = project.map(|folder| std::path::absolute(&folder).unwrap_or(folder));
+        let project = project.map(|directory| std::path::absolute(&directory).unwrap_or(directory));
         Self { environment, root: Root::live(), project, cache, cpu: std::env::consts::ARCH.to_owned() }
     }
 

@@ -8,12 +8,13 @@ mod ini;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cudock_registry::parts::{read_if_there, trusted_certificates};
-use cudock_registry::{Environment, Secret};
+use cudock_base::{Environment, Secret, files};
+use cudock_http::trusted_certificates;
 
 use crate::address::{Address, Place};
 use crate::env::{
-    CONDA_PREFIX, CURL_CA_BUNDLE, PIP_CONFIG_FILE, REQUESTS_CA_BUNDLE, VIRTUAL_ENV, XDG_CONFIG_DIRS,
+    CONDA_PREFIX, CURL_CA_BUNDLE, MAX_CONFIG, PIP_CONFIG_FILE, REQUESTS_CA_BUNDLE, VIRTUAL_ENV,
+    XDG_CONFIG_DIRS,
 };
 use crate::error::PypiError;
 use crate::netrc::Netrc;
@@ -22,18 +23,18 @@ use ini::Ini;
 /// The public index, for those who have set up no other.
 pub const DEFAULT_INDEX: &str = "https://pypi.org/simple/";
 
-/// The file's name in every folder.
+/// The file's name in every directory.
 const FILE: &str = "pip.conf";
 /// What we do is both: the first that has a setting is heard.
 const SECTIONS: [&str; 3] = ["install", "download", "global"];
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// All that pip's settings say about where packages come from.
+/// What pip's settings say about where packages come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Indexes in the order in which they are asked; none if `no-index` is set.
+    /// Indexes in the order in which they are tried; none if `no-index` is set.
     pub indexes: Vec<Place>,
-    /// Folders of wheels, and pages with links to some.
+    /// Directories of wheels, and pages with links to some.
     pub find_links: Vec<Place>,
     /// The bundle of certificates to trust; Mozilla's are trusted where there is none.
     pub certificates: Option<PathBuf>,
@@ -41,9 +42,9 @@ pub struct Settings {
     pub trusted_hosts: Vec<String>,
     /// The proxy, where it is not left to the usual variables.
     pub proxy: Option<Secret>,
-    /// How long a server may say nothing.
-    pub patience: Duration,
-    /// Sign-ins by host.
+    /// How long a server may be silent.
+    pub timeout: Duration,
+    /// Credentials by host.
     pub netrc: Netrc,
 }
 
@@ -56,14 +57,14 @@ impl Settings {
             certificates: None,
             trusted_hosts: Vec::new(),
             proxy: None,
-            patience: PATIENCE,
+            timeout: TIMEOUT,
             netrc: Netrc::default(),
         }
     }
 
     /// As they are set up in this environment.
     pub fn from_environment(environment: &Environment) -> Result<Self, PypiError> {
-        let given = Given { environment, files: files(environment)? };
+        let given = Given { environment, files: config_files(environment)? };
         let mut indexes = Vec::new();
         if !given.flag("no-index")? {
             match given.places("index-url")?.into_iter().next() {
@@ -82,14 +83,14 @@ impl Settings {
             certificates: certificates.or(of_python).or_else(|| trusted_certificates(environment)),
             trusted_hosts: given.words("trusted-host"),
             proxy: given.value("proxy").map(|value| Secret::new(value.text.trim())),
-            patience: given.seconds("timeout")?.or(given.seconds("default-timeout")?).unwrap_or(PATIENCE),
+            timeout: given.seconds("timeout")?.or(given.seconds("default-timeout")?).unwrap_or(TIMEOUT),
             netrc: Netrc::from_environment(environment),
         })
     }
 }
 
 /// Every file that pip would read, the strongest first.
-fn files(environment: &Environment) -> Result<Vec<(PathBuf, Ini)>, PypiError> {
+fn config_files(environment: &Environment) -> Result<Vec<(PathBuf, Ini)>, PypiError> {
     let named = environment.path(PIP_CONFIG_FILE);
     if named.as_deref().is_some_and(|file| file == "/dev/null") {
         return Ok(Vec::new());
@@ -100,18 +101,20 @@ fn files(environment: &Environment) -> Result<Vec<(PathBuf, Ini)>, PypiError> {
     let active = environment.path(VIRTUAL_ENV).or_else(|| environment.path(CONDA_PREFIX));
     paths.extend(active.map(|prefix| prefix.join(FILE)));
     if !replaces_the_users {
-        paths.extend(environment.config_home().map(|folder| folder.join("pip").join(FILE)));
+        paths.extend(environment.config_home().map(|directory| directory.join("pip").join(FILE)));
         paths.extend(environment.home().map(|home| home.join(".pip").join(FILE)));
     }
     paths.push(environment.system("etc").join(FILE));
-    let folders = environment
+    let directorys = environment
         .get(XDG_CONFIG_DIRS)
         .map_or_else(|| vec![environment.system("etc/xdg")], |value| std::env::split_paths(value).collect());
-    paths.extend(folders.into_iter().rev().map(|folder| folder.join("pip").join(FILE)));
+    paths.extend(directorys.into_iter().rev().map(|directory| directory.join("pip").join(FILE)));
     let mut read = Vec::new();
     for path in paths {
-        if let Some(text) = read_if_there(&path)? {
-            let ini = Ini::parse(&text).map_err(|reason| PypiError::Config { file: path.clone(), reason })?;
+        let unusable = |reason| PypiError::Config { file: path.clone(), reason };
+        let text = files::read_optional(&path, MAX_CONFIG);
+        if let Some(text) = text.map_err(|error| unusable(format!("cannot be read: {error}")))? {
+            let ini = Ini::parse(&text).map_err(unusable)?;
             read.push((path, ini));
         }
     }
@@ -174,7 +177,7 @@ impl Given<'_> {
         let seconds = text.trim().parse().ok().filter(|seconds: &f64| *seconds > 0.0);
         match seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
             Some(seconds) => Ok(Some(seconds)),
-            None => Err(PypiError::Setting { name: origin, reason: "is no number of seconds".to_owned() }),
+            None => Err(PypiError::Setting { name: origin, reason: "is not a number of seconds".to_owned() }),
         }
     }
 }

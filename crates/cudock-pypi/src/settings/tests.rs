@@ -1,6 +1,8 @@
 use std::fs;
 use std::path::Path;
 
+use cudock_base::Report as _;
+
 use super::*;
 
 /// A machine with these files, home at `/her`, and these variables. Paths in variables that begin with `@` are below
@@ -121,7 +123,7 @@ fn a_setting_that_cannot_be_one_is_named_without_its_value() {
     for (files, variables, error) in [
         (&[][..], &[("PIP_NO_INDEX", "perhaps")][..], "PIP_NO_INDEX: is neither yes nor no"),
         (&[], &[("PIP_INDEX_URL", "ftp://me:secret@x/")], "PIP_INDEX_URL: is neither http:// nor https://"),
-        (&[], &[("PIP_TIMEOUT", "-1")], "PIP_TIMEOUT: is no number of seconds"),
+        (&[], &[("PIP_TIMEOUT", "-1")], "PIP_TIMEOUT: is not a number of seconds"),
         (&[("etc/pip.conf", "[global]\nsecret")], &[], "/etc/pip.conf: line 2: has no ="),
     ] {
         let error_seen = Settings::from_environment(&machine(folder.path(), files, variables)).unwrap_err();

@@ -8,8 +8,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cudock_image::registry::Progress;
-use cudock_image::unpack::{LayerStore, Pruned, Unpacked};
+use cudock_http::Progress;
+use cudock_image::unpack::{Pruned, LayerStore, Unpacked};
 use cudock_image::{Image, ImageError, RunConfig};
 use serde_json::{Value, json};
 

@@ -67,7 +67,7 @@ impl Asker {
             timeout: probe.timing.timeout,
             prober: Prober::new(purpose, probe.timing, started),
             open: None,
-            complaint: "no answer in time".to_owned(),
+            complaint: "timed out waiting for a response".to_owned(),
         }
     }
 
@@ -124,7 +124,7 @@ impl Asker {
             _ if late && !*killed => {
                 let _ = child.kill();
                 *killed = true;
-                "no answer in time".clone_into(&mut self.complaint);
+                "timed out waiting for a response".clone_into(&mut self.complaint);
             }
             _ => {}
         }
@@ -163,6 +163,9 @@ fn command_inside(about: &About, command: &[String]) -> Result<Child, RuntimeErr
     exec::joiner(&about.dir, &request)?.apart().spawn(Stdio::null(), Stdio::null(), Stdio::null())
 }
 
+/// Of a thread that sends an HTTP probe. TLS in a debug build needs the most.
+pub(super) const STACK_SIZE: usize = 512 << 10;
+
 fn request_inside(
     about: &About,
     get: &HttpGet,
@@ -171,9 +174,9 @@ fn request_inside(
     limit: Duration,
 ) -> std::io::Result<()> {
     let (about, get) = (about.clone(), get.clone());
-    let thread = thread::Builder::new().name(format!("probe of {}", about.name)).stack_size(256 << 10);
+    let thread = thread::Builder::new().name(format!("probe of {}", about.name)).stack_size(STACK_SIZE);
     thread.spawn(move || {
-        let outcome = http::ask(&get, about.network.as_deref(), limit);
+        let outcome = http::probe(&get, about.network.as_deref(), limit);
         let About { name, run, answers, .. } = about;
         // Nobody listens any more where the group has ended.
         let _ = answers.send(Message::Answered { name, run, probe, question, outcome });

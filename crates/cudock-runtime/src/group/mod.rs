@@ -21,7 +21,6 @@ mod output;
 mod start;
 mod state;
 mod supervise;
-mod tls;
 mod volumes;
 mod watching;
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cudock_base::percent;
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
 
@@ -52,7 +53,7 @@ impl Status {
         headers.insert(STATUS, HeaderValue::from(self.code as u16));
         if !self.message.is_empty() {
             // Percent-encoded text is visible ASCII, which a header can always carry.
-            if let Ok(value) = HeaderValue::from_str(&percent_encoded(&self.message)) {
+            if let Ok(value) = HeaderValue::from_str(&percent::encode_printable(&self.message)) {
                 headers.insert(MESSAGE, value);
             }
         }
@@ -99,23 +100,6 @@ impl From<super::wire::WireError> for Status {
     fn from(error: super::wire::WireError) -> Self {
         Self::invalid(format!("the message is not protobuf: {error}"))
     }
-}
-
-/// Text as `grpc-message` carries it: all but visible ASCII and space, and the percent sign, as `%` and two digits.
-fn percent_encoded(text: &str) -> String {
-    const DIGITS: [char; 16] =
-        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if (0x20..=0x7e).contains(&byte) && byte != b'%' {
-            encoded.push(char::from(byte));
-        } else {
-            let digits = [byte >> 4, byte & 15].map(|digit| DIGITS.get(usize::from(digit)));
-            encoded.push('%');
-            encoded.extend(digits.into_iter().flatten());
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]

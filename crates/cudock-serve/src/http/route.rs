@@ -1,5 +1,6 @@
 //! Which path means what.
 
+use cudock_base::percent;
 use hyper::Method;
 
 use crate::ServeError;
@@ -118,21 +119,8 @@ fn named(name: &str, version: Option<&&str>) -> Result<ModelName, ServeError> {
 }
 
 fn decoded(text: &str) -> Result<String, ServeError> {
-    if !text.contains('%') {
-        return Ok(text.to_owned());
-    }
-    let wrong = || ServeError::BadRequest(format!("`{text}` has a percent sign that encodes nothing"));
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            out.push(byte);
-            continue;
-        }
-        let mut digit = || bytes.next().and_then(|byte| char::from(byte).to_digit(16)).ok_or_else(wrong);
-        out.push(u8::try_from(digit()? * 16 + digit()?).map_err(|_| wrong())?);
-    }
-    String::from_utf8(out).map_err(|_| wrong())
+    percent::decode(text)
+        .ok_or_else(|| ServeError::BadRequest(format!("`{text}` has a percent sign that encodes nothing")))
 }
 
 #[cfg(test)]

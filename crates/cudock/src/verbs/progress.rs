@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use cudock_image::registry::Progress;
+use cudock_http::Progress;
 
 use crate::output::megabytes;
 

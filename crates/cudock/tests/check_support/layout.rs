@@ -1,6 +1,6 @@
 //! Images as OCI layouts, and what is in them.
 
-use cudock_image::registry::Digest;
+use cudock_base::Digest;
 use serde_json::{Value, json};
 
 use super::Folder;

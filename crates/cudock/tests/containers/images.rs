@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use cudock_image::registry::Digest;
+use cudock_base::Digest;
 use serde_json::{Value, json};
 
 use super::machine::Machine;

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::process::Stdio;
 
-use cudock_image::registry::Digest;
+use cudock_base::Digest;
 
 use super::machine::{machine, run_words};
 use crate::support::{code, shown};

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use cudock_image::registry::Digest;
+use cudock_base::Digest;
 
 use super::run;
 use crate::containers::machine::{Machine, machine, run_words};

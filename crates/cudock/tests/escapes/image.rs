@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use cudock_image::registry::Digest;
+use cudock_base::Digest;
 use serde_json::{Value, json};
 
 use crate::containers::machine::Machine;

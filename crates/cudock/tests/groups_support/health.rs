@@ -46,7 +46,7 @@ fn a_command_that_does_not_answer_in_time_is_killed_and_counts_as_no() {
     assert!(output.status.success(), "{}", crate::support::shown(&output));
     until("it was killed", || machine.group("slow")["state"] == "failed");
     let container = machine.container("slow", "a");
-    assert_eq!(container["why"], "not alive: no answer in time", "{container}");
+    assert_eq!(container["why"], "not alive: timed out waiting for a response", "{container}");
     let commands = std::fs::read_dir("/proc").unwrap().flatten();
     let asleep = commands.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
     assert_eq!(

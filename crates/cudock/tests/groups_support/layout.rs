@@ -6,7 +6,7 @@ mod tar;
 use std::fs;
 use std::path::Path;
 
-use cudock_image::registry::Digest;
+use cudock_base::Digest;
 use serde_json::{Value, json};
 
 use self::tar::Tar;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use cudock_host::Root;
 use cudock_host::host::NvmlResult;
-use cudock_inject::{Driver, InjectError, Places};
+use cudock_inject::{Driver, Places};
 
 pub(crate) use self::hook::CdiHookArgs;
 use crate::failure::{Failure, Outcome, chain};
@@ -132,15 +132,4 @@ fn driver(places: &Places) -> Result<Driver, Failure> {
         NvmlResult::Report(report) => driver.numbered_by(&cudock_inject::driver::of_nvml(&report)),
         NvmlResult::NotQueried | NvmlResult::Failed(_) => driver,
     })
-}
-
-impl From<InjectError> for Failure {
-    fn from(error: InjectError) -> Self {
-        let message = chain(&error);
-        let failure = if error.is_outside() { Self::outside(message) } else { Self::input(message) };
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    }
 }

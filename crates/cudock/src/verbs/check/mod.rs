@@ -8,10 +8,11 @@ mod text;
 
 use std::collections::BTreeMap;
 
+use cudock_base::Report as _;
 use cudock_compat::evidence::{Component, Evidence};
 use cudock_compat::{Context, GatherError, Judgement, Subject, Target, Verdict, gather, judge, subject};
 use cudock_facts::Facts;
-use cudock_image::{ImageError, ImageSource};
+use cudock_image::ImageSource;
 use serde::Serialize;
 
 use crate::cli::CheckArgs;
@@ -46,14 +47,14 @@ pub(super) fn run(facts: &Facts, words: &CheckArgs, format: Format) -> Result<Ou
     let environment = variables(&words.env)?;
     images::platform(words)?;
     let targets = targets::chosen(facts, words)?;
-    let (answers, components) = match subject(&words.subject)? {
+    let (answers, components) = match subject(&words.subject).map_err(gather_failure)? {
         Subject::Image(source) => {
             let asked = images::Asked { facts, words, environment: &environment };
             images::answers(&asked, &source, targets)?
         }
         other => {
             let context = Context { facts, environment: &environment, on_this_machine: words.host };
-            let evidence = gather(&other, &words.subject, &context)?;
+            let evidence = gather(&other, &words.subject, &context).map_err(gather_failure)?;
             let answers = targets.into_iter().map(|target| answer(facts, &evidence, target)).collect();
             (answers, evidence.components)
         }
@@ -106,29 +107,15 @@ fn variables(words: &[String]) -> Result<BTreeMap<String, String>, Failure> {
     words.iter().map(pair).collect()
 }
 
-impl From<GatherError> for Failure {
-    fn from(error: GatherError) -> Self {
-        let message = chain(&error);
-        match error {
-            GatherError::Image(error) => error.into(),
-            GatherError::NotFound { .. } => Failure::input(message).hint("an image is named without a path: team/app:1.0"),
-            GatherError::NotASubject { path } => Failure::input(message).hint(other_verb(&path)).hint(
-                "give an image, a program, a library, a wheel, a folder, a Dockerfile, requirements.txt, pyproject.toml, \
-                 uv.lock or environment.yml",
-            ),
-            GatherError::Io { .. } | GatherError::Declared { .. } | GatherError::Broken { .. } => Failure::input(message),
+/// An error of gathering evidence; of a file that cannot be checked, it also says which verb reads it.
+pub(crate) fn gather_failure(error: GatherError) -> Failure {
+    match &error {
+        GatherError::NotASubject { path } => {
+            let pointer = other_verb(path);
+            let failure = Failure::input(chain(&error)).hint(pointer);
+            error.hints().into_iter().fold(failure, Failure::hint)
         }
-    }
-}
-
-impl From<ImageError> for Failure {
-    fn from(error: ImageError) -> Self {
-        let message = chain(&error);
-        let failure = if error.is_outside() { Failure::outside(message) } else { Failure::input(message) };
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+        _ => error.into(),
     }
 }
 

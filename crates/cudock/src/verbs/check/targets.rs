@@ -1,6 +1,6 @@
 //! Which places were asked about.
 
-use cudock_compat::{StartPath, Target, TargetError};
+use cudock_compat::{StartPath, Target};
 use cudock_facts::Facts;
 use cudock_host::{Root, examine, probe};
 
@@ -39,12 +39,4 @@ pub(super) fn chosen(facts: &Facts, words: &CheckArgs) -> Result<Vec<Target>, Fa
         target.traits.start = start;
     }
     Ok(targets)
-}
-
-impl From<TargetError> for Failure {
-    fn from(error: TargetError) -> Self {
-        Failure::input(error.message.clone())
-            .near(&error.near)
-            .hint("`cudock facts gpu` and `cudock facts size` list what is known")
-    }
 }

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cudock_image::registry::parts::Silent;
-use cudock_image::registry::{Client, Environment, Options, Progress, daemon};
-use cudock_image::{ImageError, ImageSource, OpenOptions, Platform, open};
+use cudock_base::Environment;
+use cudock_http::{NoProgress, Progress};
+use cudock_image::registry::{Client, Options, daemon};
+use cudock_image::{ImageError, OpenOptions, Platform, ImageSource, open};
 use cudock_runtime::engine::builtin::Open;
 
 use super::args::PullChoice;
@@ -62,7 +63,8 @@ pub(crate) fn open_options(source: &ImageSource, wish: &Wish) -> Result<OpenOpti
 
 fn options(source: &ImageSource, wish: &Wish, fetch: Fetch) -> Result<OpenOptions, ImageError> {
     let platform = wish.platform.clone();
-    let progress: Arc<dyn Progress> = if fetch.quiet { Arc::new(Silent) } else { Arc::new(Lines::default()) };
+    let progress: Arc<dyn Progress> =
+        if fetch.quiet { Arc::new(NoProgress) } else { Arc::new(Lines::default()) };
     if !crate::verbs::check::is_remote(source) {
         let scratch = std::env::temp_dir();
         return Ok(OpenOptions {
@@ -78,7 +80,7 @@ fn options(source: &ImageSource, wish: &Wish, fetch: Fetch) -> Result<OpenOption
     settings.offline = wish.offline || fetch.pull == Some(PullChoice::Never);
     settings.prefer_kept_tags = fetch.pull == Some(PullChoice::Missing);
     settings.progress = Some(progress.clone());
-    let scratch = settings.store.folder().join("scratch");
+    let scratch = settings.store.directory().join("scratch");
     let client = Client::new(settings).map_err(ImageError::from)?;
     let sockets = daemon::sockets(&environment);
     Ok(OpenOptions { platform, client: Some(Arc::new(client)), sockets, progress: Some(progress), scratch })

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use cudock_image::registry::{BlobStore, Client, Environment, KeptTag, Options};
-use cudock_image::{ImageSource, OpenOptions, Platform, open};
+use cudock_base::Environment;
+use cudock_http::BlobStore;
+use cudock_image::registry::tags::{self, KeptTag};
+use cudock_image::registry::{Client, Options, user_store};
+use cudock_image::{OpenOptions, Platform, ImageSource, open};
 use cudock_runtime::copy::{CopyRequest, Direction};
 use cudock_runtime::status::now;
 use serde_json::json;
@@ -127,8 +130,8 @@ pub(crate) fn top(args: &TopArgs, format: Format) -> Result<Outcome, Failure> {
 /// `cudock images`.
 pub(crate) fn images(args: &ImagesArgs, format: Format) -> Result<Outcome, Failure> {
     let environment = Environment::of_process();
-    let store = BlobStore::user_cache_in(&environment).map_err(cudock_image::ImageError::from)?;
-    let images: Vec<Known> = store.tags().into_iter().map(|tag| known(&store, tag)).collect();
+    let store = user_store(&environment)?;
+    let images: Vec<Known> = tags::list(&store).into_iter().map(|tag| known(&store, tag)).collect();
     match format {
         Format::Text if args.quiet => images.iter().for_each(|image| line(image.tag.digest.to_string())),
         Format::Text => {
@@ -178,7 +181,7 @@ fn known(store: &BlobStore, tag: KeptTag) -> Known {
     let client = Client::new(settings).ok().map(Arc::new);
     let reference =
         cudock_image::registry::Reference { digest: Some(tag.digest.clone()), ..tag.reference.clone() };
-    let scratch = store.folder().join("scratch");
+    let scratch = store.directory().join("scratch");
     let options = OpenOptions { platform: None, client, sockets: Vec::new(), progress: None, scratch };
     let opened = open(&ImageSource::Registry(reference), &options).ok();
     Known {

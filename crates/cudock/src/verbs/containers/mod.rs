@@ -4,7 +4,6 @@
 mod args;
 mod devices;
 mod docker_flags;
-mod failure;
 mod group_names;
 mod hidden;
 mod home;
@@ -19,9 +18,8 @@ mod times;
 mod volume;
 mod words;
 
+use cudock_http::{NoProgress, Progress};
 use cudock_image::Platform;
-use cudock_image::registry::Progress;
-use cudock_image::registry::parts::Silent;
 use cudock_runtime::RuntimeError;
 use cudock_runtime::engine::builtin::Builtin;
 use cudock_runtime::engine::{Engine, LogRequest, other};
@@ -72,7 +70,8 @@ pub(crate) fn engine(choice: EngineChoice, wish: Wish, fetch: Fetch) -> Result<B
 
 fn builtin(wish: Wish, fetch: Fetch) -> Result<Builtin, Failure> {
     rootless::become_root()?;
-    let progress: Box<dyn Progress> = if fetch.quiet { Box::new(Silent) } else { Box::new(Lines::default()) };
+    let progress: Box<dyn Progress> =
+        if fetch.quiet { Box::new(NoProgress) } else { Box::new(Lines::default()) };
     Ok(Builtin { home: home()?, open: opener(wish, fetch), progress })
 }
 

@@ -104,7 +104,7 @@ fn timed_out(words: &UpArgs, home: &Home, dir: &GroupDir, group: &Group) -> Resu
         waits && (container.init || !container.ready)
     });
     let why = waiting.map_or_else(|| "it is not ready".to_owned(), |container| unready(group, container));
-    let failure = Failure::program(format!("group {name} is not ready after {}: {why}", words.timeout), 1);
+    let failure = Failure::with_code(format!("group {name} is not ready after {}: {why}", words.timeout), 1);
     if words.keep {
         return Err(failure
             .hint(format!("`cudock groups {name}` shows its containers; `cudock down {name}` ends it")));
@@ -139,7 +139,7 @@ fn unready(group: &Group, status: &MemberStatus) -> String {
 }
 
 fn not_ready(home: &Home, name: &str, why: &str) -> Failure {
-    let failure = Failure::program(format!("group {name} is not ready: {why}"), 1);
+    let failure = Failure::with_code(format!("group {name} is not ready: {why}"), 1);
     let container =
         why.split(':').next().filter(|container| home.find(&group::container_name(name, container)).is_ok());
     let failure = match container {

@@ -97,7 +97,7 @@ fn named(facts: &Facts, name: &str, offline: bool, today: Date) -> Result<Inferr
         Subject::Image(source) => image::look(facts, name, &source, offline, targets(facts, today)),
         other => {
             let context = Context { facts, environment: &environment, on_this_machine: false };
-            let evidence = gather(&other, name, &context)?;
+            let evidence = gather(&other, name, &context).map_err(crate::verbs::check::gather_failure)?;
             let answers = targets(facts, today).into_iter().map(|(size, target)| {
                 let judgement = judge(&evidence, &target, facts);
                 (size, target, Some(judgement))

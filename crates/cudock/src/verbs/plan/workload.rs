@@ -21,12 +21,12 @@ mod work;
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
 use cudock_plan::{Verdicts, Workload};
-use cudock_project::{Project, ProjectError};
+use cudock_project::Project;
 
 use self::asking::{Asking, either};
 pub(crate) use self::flags::PlanFlags;
 use super::infer::{self, Inferred};
-use crate::failure::{Failure, chain};
+use crate::failure::Failure;
 
 /// A question to the planner.
 pub(super) struct Asked {
@@ -77,17 +77,6 @@ impl Asking<'_> {
                 Err(self.wrong(given, problem, None).hint("leave it out to begin today, or name a later day"))
             }
             other => Ok(other.map_or(self.today, |(day, _)| day)),
-        }
-    }
-}
-
-impl From<ProjectError> for Failure {
-    fn from(error: ProjectError) -> Self {
-        let message = chain(&error);
-        match error {
-            ProjectError::Read { .. } => Failure::input(message)
-                .hint("name a cudock.toml or its folder, or say what is to be done with flags"),
-            ProjectError::Parse { .. } => Failure::input(message),
         }
     }
 }

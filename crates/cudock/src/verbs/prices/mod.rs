@@ -6,16 +6,17 @@ mod status;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use cudock_base::Environment;
 use cudock_facts::Facts;
 use cudock_prices::{PricesError, env};
 
-use crate::failure::{Failure, Outcome, chain};
+use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 
 /// Tell how old the prices of Azure's sizes are, or renew them
 ///
 /// Newer prices come from Azure's public price list, which needs no sign-in, and go into a table that is laid over the
-/// embedded one: in --facts DIR, else in cudock/facts in the folder of your configuration. See docs/prices.md.
+/// embedded one: in --facts DIR, else in cudock/facts in your configuration directory. See docs/prices.md.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cudock prices
@@ -33,7 +34,7 @@ pub(crate) struct PricesArgs {
 pub(crate) enum PricesVerb {
     /// Read the public price list and write what it says over the embedded prices
     ///
-    /// A run that was ended early is gone on with by the same command, today or tomorrow.
+    /// Re-run the same command to resume an interrupted run, today or tomorrow.
     Refresh(RefreshArgs),
 }
 
@@ -70,7 +71,7 @@ pub(super) fn tables(given: Option<&Path>) -> Result<Facts, Failure> {
     if let Some(folder) = given {
         return Ok(Facts::with_overlay(folder)?);
     }
-    match users_folder().filter(|folder| has_tables(folder)) {
+    match user_directory().filter(|folder| has_tables(folder)) {
         None => Ok(Facts::embedded()),
         Some(folder) => Facts::with_overlay(&folder).map_err(|error| {
             let hint = format!("tables in {} are used wherever --facts names no others", folder.display());
@@ -85,23 +86,15 @@ fn has_tables(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(|entry| is_table(entry.path())))
 }
 
-fn users_folder() -> Option<PathBuf> {
-    env::users_folder(&env::of_process())
+fn user_directory() -> Option<PathBuf> {
+    env::user_directory(&Environment::of_process())
 }
 
 /// Where newer tables are, or would be.
 fn folder(given: Option<&Path>) -> Result<PathBuf, Failure> {
-    Ok(given.map(Path::to_owned).or_else(users_folder).ok_or(PricesError::NoFolder)?)
+    Ok(given.map(Path::to_owned).or_else(user_directory).ok_or(PricesError::NoDirectory)?)
 }
 
 fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
-impl From<PricesError> for Failure {
-    fn from(error: PricesError) -> Self {
-        let message = chain(&error);
-        let failure = if error.is_outside() { Failure::outside(message) } else { Failure::input(message) };
-        error.hints().into_iter().fold(failure, Failure::hint)
-    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cudock_base::suggest;
 use cudock_facts::Facts;
-use cudock_prices::{Connection, Endpoint, Listener, RegionLine, RegionPrices, Report, Request, env};
+use cudock_prices::{Connection, Endpoint, Listener, RegionLine, RegionPrices, Report, Request};
 use serde::Serialize;
 
 use super::{RefreshArgs, counted, folder, tables};
@@ -27,12 +27,12 @@ pub(super) fn run(given: Option<&Path>, words: &RefreshArgs, format: Format) -> 
         })?,
     };
     let request = Request {
-        folder,
+        directory: folder,
         endpoint,
         regions: words.region.clone(),
         sizes: words.size.clone(),
         today: output::today(),
-        connection: Connection::from_environment(&env::of_process()),
+        connection: Connection::from_environment(&cudock_base::Environment::of_process()),
     };
     let lines = Lines::default();
     let done = cudock_prices::refresh(&request, &facts, &lines);

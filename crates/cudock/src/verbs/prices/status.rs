@@ -152,7 +152,7 @@ fn print(report: &Report) {
         (None, None) => line("overlay   none; `cudock --facts DIR prices refresh` writes one"),
     }
     if let Some(run) = &report.unfinished {
-        let next = if run.usable { "the same command goes on with it" } else { "too old to go on with" };
+        let next = if run.usable { "re-run the same command to resume" } else { "too old to resume" };
         line(format!(
             "unfinished  a run of {} that read {}; {next}",
             run.day,

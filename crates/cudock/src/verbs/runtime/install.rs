@@ -23,10 +23,10 @@ struct Report<'a> {
 
 pub(super) fn run(facts: &Facts, words: &InstallArgs, format: Format) -> Result<Outcome, Failure> {
     let package = Package::from(words.package);
-    let mut installer = Installer::from_environment(&cudock_pypi::env::of_process())?;
+    let mut installer = Installer::from_environment(&cudock_base::Environment::of_process())?;
     installer.offline = words.offline;
     installer.progress = Arc::new(Lines::default());
-    let machine = machine(Some(installer.folder()));
+    let machine = machine(Some(installer.directory()));
     let done = installer.install(wheel_for(package, &machine.cpu, facts)?)?;
     let found = &done.found;
     let cuda = (package == Package::OnnxruntimeGpu).then(|| cuda_libraries(&machine, found, facts));

@@ -38,7 +38,7 @@ struct Installable<'a> {
 }
 
 pub(super) fn run(facts: &Facts, format: Format) -> Result<Outcome, Failure> {
-    let cache = Installer::from_environment(&cudock_pypi::env::of_process())?.folder();
+    let cache = Installer::from_environment(&cudock_base::Environment::of_process())?.directory();
     let machine = machine(Some(cache));
     let all = find_all(&machine)?;
     let rows = all.iter().map(|found| {

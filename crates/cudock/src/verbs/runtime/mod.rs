@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use cudock_facts::Facts;
 use cudock_pypi::runtime::{CudaLibraries, Machine};
-use cudock_pypi::{Found, Package, PypiError};
+use cudock_pypi::{Found, Package};
 
-use crate::failure::{Failure, Outcome, chain};
+use crate::failure::{Failure, Outcome};
 use crate::output::{BLUE, Format, YELLOW, line, styled, wrapped};
 
 /// Find or install ONNX Runtime, which `serve` runs models with
@@ -74,7 +74,7 @@ pub(super) fn run(facts: &Facts, words: &RuntimeArgs, format: Format) -> Result<
 
 /// This machine, with the project in the working directory.
 fn machine(cache: Option<PathBuf>) -> Machine {
-    Machine::this(cudock_pypi::env::of_process(), std::env::current_dir().ok(), cache)
+    Machine::this(cudock_base::Environment::of_process(), std::env::current_dir().ok(), cache)
 }
 
 /// What a GPU build needs beside it.
@@ -90,16 +90,5 @@ fn print_cuda(found: &Found, cuda: &CudaLibraries) {
     }
     if let Some(hint) = cuda.hint(found) {
         line(format!("{}: {hint}", styled(BLUE, "hint")));
-    }
-}
-
-impl From<PypiError> for Failure {
-    fn from(error: PypiError) -> Self {
-        let message = chain(&error);
-        let failure = if error.is_outside() { Failure::outside(message) } else { Failure::input(message) };
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
     }
 }

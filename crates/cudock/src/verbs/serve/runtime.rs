@@ -21,7 +21,7 @@ pub(crate) struct EngineLibrary {
 pub(crate) fn provide(on_gpu: bool, offline: bool) -> Result<EngineLibrary, Failure> {
     let facts = Facts::embedded();
     let package = if on_gpu { Package::OnnxruntimeGpu } else { Package::Onnxruntime };
-    let environment = cudock_pypi::env::of_process();
+    let environment = cudock_base::Environment::of_process();
     let cache = Installer::directory_in(&environment);
     let machine = Machine::this(environment.clone(), std::env::current_dir().ok(), cache);
     // A server that finds its library needs no home and writes nothing.

@@ -9,8 +9,8 @@
 use std::fs;
 use std::path::Path;
 
+use cudock_base::{Algorithm, Digest};
 use cudock_facts::Facts;
-use cudock_image::registry::{Algorithm, Digest};
 use cudock_project::Project;
 
 use cudock_compat::Target;

@@ -1,4 +1,4 @@
-//! The name of bytes by their hash, as the OCI specification writes it.
+//! Content by its hash, as the OCI image specification writes it.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256, Sha512};
 use thiserror::Error;
 
-/// The hash functions that registries use. Others are refused by name.
+/// The hash functions that registries and package indexes use. Others are refused by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
-    /// SHA-256, which nearly every image is named by.
+    /// SHA-256, which nearly every image and wheel uses.
     Sha256,
-    /// SHA-512, registered by OCI and rarely met.
+    /// SHA-512, registered by OCI and rarely used.
     Sha512,
 }
 
@@ -50,9 +50,9 @@ pub enum DigestError {
     #[error("digest `{0}` has no algorithm before its digits, as in `sha256:…`")]
     NoAlgorithm(String),
     /// The algorithm is none of those that can be verified here.
-    #[error("digest algorithm `{0}` is not known, only sha256 and sha512 are")]
+    #[error("digest algorithm `{0}` is not supported, only sha256 and sha512 are")]
     UnknownAlgorithm(String),
-    /// The digits are too few, too many, or not lower-case hexadecimal.
+    /// There are too few or too many digits, or they are not lower-case hexadecimal.
     #[error("digest `{text}` does not have {wanted} lower-case hexadecimal digits after its colon")]
     Digits {
         /// The digest as it was given.
@@ -96,12 +96,12 @@ impl FromStr for Digest {
     type Err = DigestError;
 
     fn from_str(text: &str) -> Result<Self, DigestError> {
-        let shown = || crate::text::shortened(text, 160);
+        let shown = || crate::text::truncate(text, 160);
         let (name, hex) = text.split_once(':').ok_or_else(|| DigestError::NoAlgorithm(shown()))?;
         let algorithm = match name {
             "sha256" => Algorithm::Sha256,
             "sha512" => Algorithm::Sha512,
-            other => return Err(DigestError::UnknownAlgorithm(crate::text::shortened(other, 40))),
+            other => return Err(DigestError::UnknownAlgorithm(crate::text::truncate(other, 40))),
         };
         let wanted = algorithm.hex_length();
         if hex.len() != wanted || !hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
@@ -125,22 +125,26 @@ impl From<Digest> for String {
     }
 }
 
-/// A hash in the making, so that bytes are verified as they pass and never read twice.
+/// An incremental hash, so that bytes are verified as they pass and never read twice.
 #[derive(Clone)]
-pub(crate) enum Hasher {
+pub enum Hasher {
+    /// SHA-256.
     Sha256(Sha256),
+    /// SHA-512.
     Sha512(Sha512),
 }
 
 impl Hasher {
-    pub(crate) fn new(algorithm: Algorithm) -> Self {
+    /// A hash of no bytes yet.
+    pub fn new(algorithm: Algorithm) -> Self {
         match algorithm {
             Algorithm::Sha256 => Self::Sha256(Sha256::new()),
             Algorithm::Sha512 => Self::Sha512(Sha512::new()),
         }
     }
 
-    pub(crate) fn update(&mut self, bytes: &[u8]) {
+    /// Adds the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
         match self {
             Self::Sha256(hash) => hash.update(bytes),
             Self::Sha512(hash) => hash.update(bytes),
@@ -148,7 +152,7 @@ impl Hasher {
     }
 
     /// The digest of what has passed so far; more may follow.
-    pub(crate) fn digest(&self) -> Digest {
+    pub fn digest(&self) -> Digest {
         let (algorithm, bytes): (_, Vec<u8>) = match self {
             Self::Sha256(hash) => (Algorithm::Sha256, hash.clone().finalize().to_vec()),
             Self::Sha512(hash) => (Algorithm::Sha512, hash.clone().finalize().to_vec()),

@@ -1,33 +1,51 @@
-//! HTTP over a unix socket: a connector for `ureq`, so that bodies are framed by the same code as everywhere else.
+//! Connections other than to a host of the network: unix sockets, and this machine's loopback addresses.
 //!
-//! `ureq` keeps its transport traits outside of its promise of stability; a change shows when this file is compiled.
+//! They are connectors and resolvers of `ureq`, so that requests and bodies are framed by the same code as everywhere
+//! else. `ureq` excludes these traits from its promise of stability; a change shows when this file is compiled.
 
 use std::fmt;
 use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
-use ureq::config::Config;
+use ureq::config::{Config, ConfigBuilder};
 use ureq::http::Uri;
+use ureq::tls::TlsConfig;
+use ureq::typestate::AgentScope;
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{
-    Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport,
+    Buffers, ConnectionDetails, Connector, DefaultConnector, LazyBuffers, NextTimeout, Transport,
 };
 use ureq::{Agent, Error};
 
 /// An agent whose every connection goes to this socket, whatever host a URL names.
-pub(crate) fn agent(socket: PathBuf, patience: Duration) -> Agent {
-    let config = Agent::config_builder()
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .proxy(None)
-        .timeout_per_read(Some(patience))
-        .timeout_per_write(Some(patience))
-        .user_agent(concat!("cudock/", env!("CARGO_PKG_VERSION")))
-        .build();
-    Agent::with_parts(config, UnixConnector { socket }, NoResolver)
+pub(crate) fn unix_agent(config: ConfigBuilder<AgentScope>, socket: &Path) -> Agent {
+    Agent::with_parts(config.proxy(None).build(), UnixConnector { socket: socket.to_owned() }, NoResolver)
+}
+
+/// An agent that connects to this machine only and accepts any certificate.
+pub(crate) fn probe_agent(config: ConfigBuilder<AgentScope>) -> Agent {
+    let tls = TlsConfig::builder().disable_verification(true).build();
+    // A probe is one request; the connection must not outlive it.
+    let config = config.proxy(None).tls_config(tls).max_idle_connections(0).build();
+    Agent::with_parts(config, DefaultConnector::new(), LoopbackResolver)
+}
+
+/// Resolves every host to the loopback addresses, IPv4 first: most servers listen there. The library's resolver would
+/// ask the system's, whose answer for `localhost` differs between machines.
+#[derive(Debug)]
+struct LoopbackResolver;
+
+impl Resolver for LoopbackResolver {
+    fn resolve(&self, url: &Uri, _: &Config, _: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
+        let port = url.port_u16().unwrap_or(if url.scheme_str() == Some("https") { 443 } else { 80 });
+        let mut addresses = self.empty();
+        for ip in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+            addresses.push(SocketAddr::new(ip, port));
+        }
+        Ok(addresses)
+    }
 }
 
 #[derive(Debug)]
@@ -50,7 +68,7 @@ impl<In: Transport> Connector<In> for UnixConnector {
     }
 }
 
-/// There is nothing to look up.
+/// A unix socket has nothing to look up.
 #[derive(Debug)]
 struct NoResolver;
 
@@ -96,7 +114,7 @@ impl Transport for UnixTransport {
         Ok(count > 0)
     }
 
-    /// A connection serves one request: a daemon is asked twice or three times in all.
+    /// A connection serves one request: a daemon gets two or three in all.
     fn is_open(&mut self) -> bool {
         false
     }
