@@ -32,7 +32,7 @@ fn rank_on(code: GpuCode, gpu: u32) -> Option<u32> {
 }
 
 fn planned(bytes: &[u8], gpus: &[u32]) -> SlimPlan {
-    let rank = |target: usize, code: Code| rank_on(code, gpus[target]);
+    let rank = |target: usize, code: GpuCode| rank_on(code, gpus[target]);
     plan(&read(bytes).unwrap(), bytes, gpus.len(), &rank)
 }
 
@@ -115,7 +115,7 @@ fn kept_payloads_are_unchanged() {
     let payload = |bytes: &[u8], number: u32| -> Vec<u8> {
         let binary = read(bytes).unwrap();
         let mut entries = binary.modules.iter().flat_map(|module| &module.entries);
-        let is_cubin = |entry: &&cudock_fatbin::Entry| entry.kind == cudock_fatbin::EntryKind::Cubin;
+        let is_cubin = |entry: &&cudock_fatbin::FatbinEntry| entry.kind == cudock_fatbin::EntryKind::Cubin;
         let entry = entries
             .find(|entry| is_cubin(entry) && entry.arch.is_some_and(|arch| arch.number == number))
             .unwrap();

@@ -186,13 +186,13 @@ pub fn normalized(name: &str) -> String {
 }
 
 /// Reads a distribution from its metadata directory, if the name is relevant.
-fn distribution(files: &dyn Files, directory: &str, directory: &str) -> Option<Distribution> {
-    let stem = directory.strip_suffix(".dist-info")?;
+fn distribution(files: &dyn Files, directory: &str, dist_info: &str) -> Option<Distribution> {
+    let stem = dist_info.strip_suffix(".dist-info")?;
     let name = normalized(stem.rsplit_once('-')?.0);
     if !is_watched(&name) {
         return None;
     }
-    let path = format!("{directory}/{directory}");
+    let path = format!("{directory}/{dist_info}");
     let metadata = files.text(&format!("{path}/METADATA"))?;
     let headers: Vec<(&str, &str)> = metadata
         .lines()

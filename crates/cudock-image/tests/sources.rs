@@ -336,7 +336,7 @@ fn answer(blobs: &Blobs, top: &str, request: &Request) -> Reply {
             Reply::new(200, bytes.as_slice()).with("Content-Type", MANIFEST)
         }
         Some(bytes) => Reply::blob(request, bytes),
-        None => Reply::rejection(404, "BLOB_UNKNOWN", "not here"),
+        None => Reply::refusal(404, "BLOB_UNKNOWN", "not here"),
     }
 }
 

@@ -33,7 +33,7 @@ fn entries(directory: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), ModelError>
     let (mut files, mut directories) = (Vec::new(), Vec::new());
     for (number, entry) in fs::read_dir(directory).map_err(invalid)?.enumerate() {
         if number == MAX_ENTRIES {
-            let problem = format!("directory has more than {MOST_ENTRIES} entries: pass the model file");
+            let problem = format!("directory has more than {MAX_ENTRIES} entries: pass the model file");
             return Err(ModelError::invalid(directory, problem));
         }
         let path = entry.map_err(invalid)?.path();

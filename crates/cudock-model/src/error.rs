@@ -12,8 +12,8 @@ pub enum ModelError {
     #[error("cannot read {}", path.display())]
     Read {
         /// The file.
+        path: PathBuf,
         /// The error.
-        /// Why not.
         source: io::Error,
     },
     /// A file is invalid.

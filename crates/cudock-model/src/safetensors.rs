@@ -31,7 +31,7 @@ fn header_of(bytes: &[u8]) -> Result<(&[u8], u64), String> {
     let (length, rest) = bytes.split_first_chunk::<8>().ok_or("file is too short for a header")?;
     let length = u64::from_le_bytes(*length);
     if length > MAX_HEADER {
-        return Err(format!("header claims {length} bytes, the limit is {LONGEST_HEADER}"));
+        return Err(format!("header claims {length} bytes, the limit is {MAX_HEADER}"));
     }
     let cut = || format!("header claims {length} bytes, but the file is shorter");
     let length = usize::try_from(length).map_err(|_| cut())?;
@@ -74,7 +74,7 @@ struct TensorEntry<'a> {
 }
 
 impl<'de> Visitor<'de> for HeaderVisitor<'_> {
-    type FieldValue = ();
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a map of tensors")
@@ -161,7 +161,7 @@ pub(crate) fn read_index(path: &Path) -> Result<Model, ModelError> {
     let file = File::open(path).map_err(|source| ModelError::read(path, source))?;
     file.take(MAX_INDEX + 1).read_to_end(&mut text).map_err(|source| ModelError::read(path, source))?;
     if text.len() as u64 > MAX_INDEX {
-        return Err(ModelError::invalid(path, format!("index is longer than {LONGEST_INDEX} bytes")));
+        return Err(ModelError::invalid(path, format!("index is longer than {MAX_INDEX} bytes")));
     }
     let index: Index = serde_json::from_slice(&text)
         .map_err(|error| ModelError::invalid(path, format!("not a model index: {error}")))?;

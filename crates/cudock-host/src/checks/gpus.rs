@@ -162,7 +162,7 @@ fn bound_to_another_driver(context: &CheckContext<'_>, checks: &mut Vec<Check>) 
     }
 }
 
-/// Checks MIG, persistence, compute mode and NVSwitches.
+/// Checks MIG, persistence, compute mode and `NVSwitches`.
 fn system(context: &CheckContext<'_>, checks: &mut Vec<Check>) {
     let host = context.host;
     let switches = host.pci.iter().filter(|device| device.is_nvswitch()).count();

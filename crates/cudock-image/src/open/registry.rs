@@ -49,7 +49,7 @@ impl BlobSource for Registry {
 
     fn layer(&self, descriptor: &Descriptor) -> Result<Layer, ImageError> {
         let digest = parse_digest(&self.location(), descriptor)?;
-        let location =
+        let data =
             LayerData::Remote { client: self.client.clone(), reference: self.reference.clone(), digest };
         Ok(Layer { digest: descriptor.digest.clone(), size: descriptor.size, data })
     }

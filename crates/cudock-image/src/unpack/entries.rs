@@ -162,11 +162,11 @@ impl UpperLayer<'_> {
         make: impl Fn(&[u8]) -> Result<T, Errno>,
     ) -> Result<T, LayerError> {
         if !self.skipped.is_empty() {
-            self.skipped.remove(&dir.entry_path(&name));
+            self.skipped.remove(&dir.entry_path(name));
         }
         let result = match make(name) {
             Err(Errno::EXIST) => {
-                self.clear(&dir.entry_path(&name))?;
+                self.clear(&dir.entry_path(name))?;
                 make(name)
             }
             other => other,

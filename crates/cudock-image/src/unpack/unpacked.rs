@@ -29,6 +29,7 @@ impl Hold {
 pub struct Unpacked {
     /// The directories of the layers, uppermost first, as in overlayfs's `lowerdir`.
     pub layers: Vec<PathBuf>,
+    /// The configuration of the image.
     pub config: ImageConfig,
     /// Metadata of the image's root. overlayfs takes it from the uppermost directory, which is the container's own: see
     /// [`RootMeta::apply`].
@@ -45,7 +46,9 @@ pub struct Unpacked {
 pub struct RootMeta {
     /// Permission bits.
     pub mode: u32,
+    /// The owner.
     pub uid: u32,
+    /// The group.
     pub gid: u32,
     /// The modification time, in seconds since the epoch.
     pub changed: i64,

@@ -101,7 +101,7 @@ struct GraphWalker<'a> {
 impl<'a> GraphWalker<'a> {
     fn graph(&mut self, message: &'a [u8], depth: u32) -> Result<(), String> {
         if depth > MAX_DEPTH {
-            return Err(format!("graphs are nested more than {DEEPEST} levels deep"));
+            return Err(format!("graphs are nested more than {MAX_DEPTH} levels deep"));
         }
         for field in Fields::new(message) {
             let (number, value) = field?;

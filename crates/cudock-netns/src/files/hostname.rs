@@ -26,7 +26,7 @@ fn find_error(name: &str) -> Option<(usize, String)> {
         return Some((at, format!("character `{}` is not allowed", character.escape_debug())));
     }
     if name.len() > MAX_LENGTH {
-        return Some((MAX_LENGTH, format!("name is longer than {LONGEST} characters")));
+        return Some((MAX_LENGTH, format!("name is longer than {MAX_LENGTH} characters")));
     }
     let mut from = 0;
     for label in name.split('.') {
@@ -34,7 +34,7 @@ fn find_error(name: &str) -> Option<(usize, String)> {
             return Some((from, "empty label".to_owned()));
         }
         if label.len() > MAX_LABEL_LENGTH {
-            return Some((from, format!("label is longer than {LONGEST_LABEL} characters")));
+            return Some((from, format!("label is longer than {MAX_LABEL_LENGTH} characters")));
         }
         if label.starts_with('-') {
             return Some((from, "label starts with a hyphen".to_owned()));

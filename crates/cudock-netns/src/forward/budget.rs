@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn without_a_limit_the_budget_is_large() {
-        assert!(DescriptorBudget::new(None, 1).take(100_000).is_some());
-        assert!(DescriptorBudget::new(Some(u64::MAX), usize::MAX).take(2).is_some());
+        assert!(DescriptorBudget::new(None, 1).try_acquire(100_000).is_some());
+        assert!(DescriptorBudget::new(Some(u64::MAX), usize::MAX).try_acquire(2).is_some());
     }
 }

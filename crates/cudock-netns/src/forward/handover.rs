@@ -67,7 +67,7 @@ impl Handover {
     pub fn encode(&self) -> String {
         let ForwardOptions { udp_idle, relay_mode } = self.options;
         let mut text = format!(
-            "{FORM},parent={},namespace={},idle={},carriage={relay_mode}",
+            "{VERSION},parent={},namespace={},idle={},carriage={relay_mode}",
             self.parent,
             self.namespace,
             udp_idle.as_millis(),
@@ -116,7 +116,7 @@ impl Handover {
 fn read(text: &str) -> std::result::Result<Handover, String> {
     let mut fields = text.split(',');
     if fields.next() != Some(VERSION) {
-        return Err(format!("expected version {FORM}"));
+        return Err(format!("expected version {VERSION}"));
     }
     let (mut parent, mut namespace, mut idle, mut relay_mode) = (None, None, None, None);
     let mut listeners = Vec::new();

@@ -28,7 +28,7 @@ const TUN: &str = "/dev/net/tun";
 /// The amount of error output to keep.
 const MAX_OUTPUT: u64 = 4096;
 
-/// OutboundOptions for outbound connections.
+/// Options for outbound connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutboundOptions {
     /// Makes services on the host's loopback device reachable, at the address of the gateway.
