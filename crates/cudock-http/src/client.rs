@@ -58,7 +58,7 @@ pub enum Conditional {
     /// 304: the resource still has the version that the caller knows.
     NotModified,
     /// Any other response.
-    Modified(Response),
+    Modified(Box<Response>),
 }
 
 impl Client {
@@ -94,7 +94,7 @@ impl Client {
         Self::with_agent(connect::unix_agent(base_config(timeout), socket))
     }
 
-    /// A client for probes of servers on this machine: it connects to 127.0.0.1 and then to ::1, whatever `localhost`
+    /// A client for probes of servers on this machine: it connects to `127.0.0.1` and then to `::1`, whatever `localhost`
     /// resolves to, and accepts any certificate. Every connection is made by the calling thread, so that it may
     /// first enter a network namespace.
     pub fn for_probes() -> Self {
@@ -184,7 +184,10 @@ impl Client {
             Some(etag) => self.send(&request.clone().header("If-None-Match", etag))?,
             None => self.send(request)?,
         };
-        Ok(if response.status() == 304 { Conditional::NotModified } else { Conditional::Modified(response) })
+        Ok(match response.status() {
+            304 => Conditional::NotModified,
+            _ => Conditional::Modified(Box::new(response)),
+        })
     }
 
     fn exchange(

@@ -80,9 +80,10 @@ impl From<&ureq::Error> for HttpError {
     fn from(error: &ureq::Error) -> Self {
         use ureq::Error as E;
         let transient = |reason: &str| Self::new(HttpErrorKind::Transient, reason);
-        let permanent = |reason: String| match reason.contains("certificate") {
-            true => Self::new(HttpErrorKind::Certificate, reason),
-            false => Self::new(HttpErrorKind::Permanent, reason),
+        let permanent = |reason: String| {
+            let is_certificate = reason.contains("certificate");
+            let kind = if is_certificate { HttpErrorKind::Certificate } else { HttpErrorKind::Permanent };
+            Self::new(kind, reason)
         };
         match error {
             E::Io(error) => match error.kind() {

@@ -133,13 +133,13 @@ impl Response {
     /// on its way.
     pub fn json<T: DeserializeOwned>(&mut self, limit: u64) -> Result<T, HttpError> {
         let bytes = self.bytes(limit)?;
-        serde_json::from_slice(&bytes).map_err(|error| match error.is_eof() {
-            true => HttpError::new(HttpErrorKind::Transient, "the response ends early"),
+        serde_json::from_slice(&bytes).map_err(|error| {
+            if error.is_eof() {
+                return HttpError::new(HttpErrorKind::Transient, "the response ends early");
+            }
             // Not the value that does not fit: it may be a token.
-            false => HttpError::new(
-                HttpErrorKind::Malformed,
-                format!("unexpected JSON at line {}, column {}", error.line(), error.column()),
-            ),
+            let reason = format!("unexpected JSON at line {}, column {}", error.line(), error.column());
+            HttpError::new(HttpErrorKind::Malformed, reason)
         })
     }
 

@@ -138,7 +138,7 @@ impl Client {
         }
         let item = format!("manifest {}", reference.manifest_name());
         let by_digest = reference.digest.is_some();
-        let document = self.from_any_source(reference, by_digest, &item, |source, retries, resource| {
+        let document = self.try_sources(reference, by_digest, &item, |source, retries, resource| {
             retries.run(&*self.progress, &item, || self.fetch_document(source, reference, resource))
         })?;
         let kept = documents::write(&self.store, &document);
@@ -158,7 +158,7 @@ impl Client {
     }
 
     /// Tries the sources of an image in turn and returns the origin's error if all fail.
-    pub(crate) fn from_any_source<T>(
+    pub(crate) fn try_sources<T>(
         &self,
         reference: &Reference,
         by_digest: bool,

@@ -53,9 +53,9 @@ pub fn export(
     let temporary = files::temporary_path(to);
     progress.started(name, None, 0);
     let written = File::create_new(&temporary)
-        .map_err(|error| Copy::Write(error))
+        .map_err(CopyError::Write)
         .and_then(|mut file| copy(response, &mut file, |bytes| progress.at(name, bytes)));
-    match written.and_then(|()| fs::rename(&temporary, to).map_err(Copy::Write)) {
+    match written.and_then(|()| fs::rename(&temporary, to).map_err(CopyError::Write)) {
         Ok(()) => {
             progress.finished(name);
             Ok(())
@@ -64,33 +64,33 @@ pub fn export(
             // The first error is the one to report.
             let _ = fs::remove_file(&temporary);
             Err(match error {
-                Copy::Read(error) => {
+                CopyError::Read(error) => {
                     failed(name, socket, format!("the image broke off: {}", describe_read_error(&error)))
                 }
-                Copy::Write(error) => FileError::at("write", to)(error).into(),
+                CopyError::Write(error) => FileError::at("write", to)(error).into(),
             })
         }
     }
 }
 
 /// Which side of a copy failed.
-enum Copy {
+enum CopyError {
     Read(io::Error),
     Write(io::Error),
 }
 
-fn copy(response: Response, file: &mut File, mut at: impl FnMut(u64)) -> Result<(), Copy> {
+fn copy(response: Response, file: &mut File, mut at: impl FnMut(u64)) -> Result<(), CopyError> {
     let mut body = response.into_reader();
     let mut buffer = vec![0; 128 * 1024];
     let mut total = 0;
     loop {
         let count = match body.read(&mut buffer) {
-            Ok(0) => return file.sync_all().map_err(Copy::Write),
+            Ok(0) => return file.sync_all().map_err(CopyError::Write),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Copy::Read(error)),
+            Err(error) => return Err(CopyError::Read(error)),
         };
-        file.write_all(buffer.get(..count).unwrap_or_default()).map_err(Copy::Write)?;
+        file.write_all(buffer.get(..count).unwrap_or_default()).map_err(CopyError::Write)?;
         total += u64::try_from(count).unwrap_or_default();
         at(total);
     }

@@ -29,7 +29,7 @@ pub(crate) fn blob(
     if let Some(path) = client.store.path_of(digest) {
         return check_size(path);
     }
-    client.from_any_source(reference, true, &item, |source, retries, resource| {
+    client.try_sources(reference, true, &item, |source, retries, resource| {
         let name = digest.to_string();
         let mut partial = match client.store.begin(digest, size, &|| client.progress.waiting(&name))? {
             Blob::Complete(path) => return check_size(path),

@@ -107,16 +107,17 @@ impl Failure {
 /// What a library's error says, as the user sees it.
 impl<E: Report> From<E> for Failure {
     fn from(error: E) -> Self {
-        let mut message = chain(&error);
         let place = error.excerpt().map(|excerpt| Place {
             path: excerpt.path.display().to_string(),
             text: excerpt.text.to_owned(),
             span: excerpt.span.clone(),
         });
-        if place.is_some() {
+        let message = chain(&error);
+        let message = match place {
             // Only the first line of a long message fits a title; the excerpt shows the rest.
-            message = message.lines().next().unwrap_or_default().to_owned();
-        }
+            Some(_) => message.lines().next().unwrap_or_default().to_owned(),
+            None => message,
+        };
         Self { message, place, hints: error.hints(), code: error.kind().exit_code() }
     }
 }

@@ -2,7 +2,7 @@
 #![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
 
 #[path = "../../../cudock-http/tests/http/server.rs"]
-mod server;
+mod stub;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use cudock_base::Environment;
 use cudock_http::{BlobStore, RetryPolicy};
 use cudock_registry::{Client, Credentials, Mirrors, Options, Reference};
 
-pub(crate) use server::{Reply, Request, Server, noise, read_request, secret};
+pub(crate) use stub::{Reply, Request, Server, noise, read_request, secret};
 
 impl Server {
     /// An image on this server.
