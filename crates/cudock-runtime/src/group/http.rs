@@ -144,7 +144,7 @@ mod tests {
             .stderr(Stdio::null())
             .status();
         if !made.is_ok_and(|status| status.success()) {
-            eprintln!("skipped: openssl is needed to make a certificate");
+            cudock_testkit::missing("openssl", "openssl is needed to make a certificate");
             return;
         }
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
