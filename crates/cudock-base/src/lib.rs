@@ -13,9 +13,11 @@ mod secret;
 pub mod suggest;
 pub mod text;
 mod timestamp;
+mod usage;
 
 pub use arch::Arch;
 pub use date::{Date, DateError};
 pub use report::{Failure, Report};
 pub use secret::Secret;
 pub use timestamp::Timestamp;
+pub use usage::{UsageError, did_you_mean};

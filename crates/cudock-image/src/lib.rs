@@ -24,5 +24,5 @@ pub use folder::walk_folder;
 pub use layer::fuzz;
 pub use layer::{Content, EntryKind, Header, Limits};
 pub use manifest::{Config, Platform, RunConfig};
-pub use open::{Image, Layer, OpenOptions, Origin, Source, open};
+pub use open::{Access, Image, Layer, OpenOptions, Origin, Pull, Source, open};
 pub use tree::{Node, NodeKind, Tree};

@@ -1,9 +1,10 @@
 //! Errors as the user sees them: what and where, then a hint with the next thing to type.
 
-use std::error::Error;
 use std::process::ExitCode;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+pub(crate) use cudock_base::text::error_chain as chain;
+use cudock_base::{UsageError, did_you_mean};
 use cudock_facts::OverlayError;
 
 use crate::output::{BLUE, RED, styled};
@@ -74,12 +75,9 @@ impl Failure {
 
     /// "did you mean", if anything is near.
     pub(crate) fn near(self, names: &[impl AsRef<str>]) -> Self {
-        match names {
-            [] => self,
-            names => {
-                let names: Vec<String> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
-                self.hint(format!("did you mean {}?", names.join(" or ")))
-            }
+        match did_you_mean(names) {
+            Some(hint) => self.hint(hint),
+            None => self,
         }
     }
 
@@ -105,15 +103,10 @@ impl Failure {
     }
 }
 
-/// An error and what is behind it, in one line.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
+impl From<UsageError> for Failure {
+    fn from(error: UsageError) -> Self {
+        error.hints().iter().fold(Self::input(error.to_string()), |failure, hint| failure.hint(hint))
     }
-    text
 }
 
 impl From<OverlayError> for Failure {

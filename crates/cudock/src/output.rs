@@ -123,15 +123,3 @@ pub(crate) fn warn_if_stale(tables: &[TableUsed]) {
         );
     }
 }
-
-/// A size for people.
-pub(crate) fn megabytes(bytes: u64) -> String {
-    #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
-    let bytes = bytes as f64;
-    match bytes {
-        0.0..1e3 => format!("{bytes:.0} B"),
-        1e3..1e6 => format!("{:.1} kB", bytes / 1e3),
-        1e6..1e9 => format!("{:.1} MB", bytes / 1e6),
-        _ => format!("{:.2} GB", bytes / 1e9),
-    }
-}

@@ -1,5 +1,6 @@
 //! An image, found where it is.
 
+mod access;
 mod archive;
 mod layout;
 mod registry;
@@ -12,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use cudock_map::Mmap;
 use cudock_registry::{Client, Digest, Progress, Reference};
 
+pub use access::{Access, Pull};
 pub use source::Source;
 
 use crate::error::ImageError;

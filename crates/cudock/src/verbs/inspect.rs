@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use crate::cli::InspectArgs;
 use crate::failure::{Failure, Outcome, chain};
-use crate::output::{self, BOLD, DIM, Format, RED, YELLOW, line, megabytes, styled};
+use crate::output::{self, BOLD, DIM, Format, RED, YELLOW, line, styled};
+use cudock_base::format::fixed_bytes;
 
 #[derive(Serialize)]
 struct Report {
@@ -221,7 +222,7 @@ fn print(report: &Report) {
         if index > 0 {
             line("");
         }
-        let mut about = vec![megabytes(file.size)];
+        let mut about = vec![fixed_bytes(file.size)];
         about.extend(file.soname.as_ref().map(|soname| format!("SONAME {soname}")));
         about.extend(file.glibc.as_ref().map(|glibc| format!("needs glibc {glibc}")));
         line(format!("{}  {}", styled(BOLD, &file.path), styled(DIM, &about.join(", "))));
@@ -234,7 +235,7 @@ fn print(report: &Report) {
         for code in &file.lines {
             let isa =
                 code.ptx_isa.map_or_else(String::new, |(major, minor)| format!("  ISA {major}.{minor}"));
-            let (stored, opened) = (megabytes(code.stored), megabytes(code.bytes));
+            let (stored, opened) = (fixed_bytes(code.stored), fixed_bytes(code.bytes));
             line(format!("  {:14} {:>8} {stored:>12} {opened:>12}{isa}", code.target(), code.count));
         }
         if !file.gpu_code.device_link_ptx.is_empty() {

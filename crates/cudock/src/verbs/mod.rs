@@ -11,7 +11,6 @@ mod groups;
 mod inspect;
 mod migrate;
 mod nvml;
-mod opened;
 mod plan;
 mod pointer;
 mod prices;

@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use crate::cli::SlimArgs;
 use crate::failure::{Failure, Outcome, chain};
-use crate::output::{self, BOLD, DIM, Format, TableUsed, YELLOW, line, megabytes, styled};
+use crate::output::{self, BOLD, DIM, Format, TableUsed, YELLOW, line, styled};
+use cudock_base::format::fixed_bytes;
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -234,14 +235,14 @@ fn print(report: &Report<'_>) {
         line(format!(
             "{}  {} to {}, {} on disk; GPU code {} to {}",
             styled(BOLD, &file.path),
-            megabytes(sizes.bytes_before),
-            megabytes(sizes.bytes_after),
-            megabytes(sizes.written_after),
-            megabytes(sizes.gpu_code_before),
-            megabytes(sizes.gpu_code_after),
+            fixed_bytes(sizes.bytes_before),
+            fixed_bytes(sizes.bytes_after),
+            fixed_bytes(sizes.written_after),
+            fixed_bytes(sizes.gpu_code_before),
+            fixed_bytes(sizes.gpu_code_after),
         ));
         let removed: Vec<String> =
-            file.removed.iter().map(|(target, bytes)| format!("{target} {}", megabytes(*bytes))).collect();
+            file.removed.iter().map(|(target, bytes)| format!("{target} {}", fixed_bytes(*bytes))).collect();
         if !removed.is_empty() {
             line(styled(DIM, &output::wrapped("  removed ", &removed.join(", "))));
         }
@@ -261,10 +262,10 @@ fn print(report: &Report<'_>) {
     let word = if report.dry_run { "would keep" } else { "kept" };
     line(format!(
         "\n{word} {} of {} of GPU code; {} on disk, {} before",
-        megabytes(total.gpu_code_after),
-        megabytes(total.gpu_code_before),
-        megabytes(total.written_after),
-        megabytes(total.bytes_before),
+        fixed_bytes(total.gpu_code_after),
+        fixed_bytes(total.gpu_code_before),
+        fixed_bytes(total.written_after),
+        fixed_bytes(total.bytes_before),
     ));
     let lost: Vec<String> = report
         .no_longer_runs_on

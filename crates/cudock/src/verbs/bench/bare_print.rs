@@ -2,7 +2,8 @@
 
 use super::bare::Bare;
 use super::print::{count, milliseconds};
-use crate::output::{BOLD, DIM, line, megabytes, styled};
+use crate::output::{BOLD, DIM, line, styled};
+use cudock_base::format::fixed_bytes;
 
 pub(super) fn print(measured: &Bare) {
     let sessions =
@@ -33,7 +34,7 @@ pub(super) fn print(measured: &Bare) {
                 json.write_us,
                 json.rows,
                 if json.rows == 1 { "row" } else { "rows" },
-                megabytes(json.body_bytes as u64),
+                fixed_bytes(json.body_bytes as u64),
             ),
         )),
         None => line(styled(DIM, "the model's tensors do not go through JSON")),

@@ -10,6 +10,7 @@ use super::requests::{Plan, prepare};
 use super::{failure, print};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, DIM, Format, styled};
+use cudock_base::format::fixed_bytes;
 
 /// The share of the offered requests that must be answered for a rate to count.
 const GOODPUT: f64 = 0.99;
@@ -60,7 +61,7 @@ pub(super) fn run(words: &BenchArgs, format: Format) -> Result<Outcome, Failure>
         target.place(),
         plan.path,
         plan.holds,
-        output::megabytes(bytes as u64),
+        fixed_bytes(bytes as u64),
         plan.requests.len(),
     ));
     let mut measured = Measured {

@@ -11,12 +11,13 @@ use std::collections::BTreeMap;
 use cudock_compat::evidence::{Component, Evidence};
 use cudock_compat::{Context, GatherError, Judgement, Subject, Target, Verdict, gather, judge, subject};
 use cudock_facts::Facts;
-use cudock_image::{ImageError, Source};
+use cudock_image::ImageError;
 use serde::Serialize;
 
 use crate::cli::CheckArgs;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, Format, TableUsed};
+use crate::verbs::containers::platform;
 use crate::verbs::other_verb;
 
 const TABLES: [&str; 8] =
@@ -44,13 +45,10 @@ struct Answer {
 
 pub(super) fn run(facts: &Facts, words: &CheckArgs, format: Format) -> Result<Outcome, Failure> {
     let environment = variables(&words.env)?;
-    images::platform(words)?;
+    let platform = platform(words.platform.as_deref())?;
     let targets = targets::chosen(facts, words)?;
     let (answers, components) = match subject(&words.subject)? {
-        Subject::Image(source) => {
-            let asked = images::Asked { facts, words, environment: &environment };
-            images::answers(&asked, &source, targets)?
-        }
+        Subject::Image(source) => images::answers(facts, words, platform, &environment, &source, targets)?,
         other => {
             let context = Context { facts, environment: &environment, on_this_machine: words.host };
             let evidence = gather(&other, &words.subject, &context)?;
@@ -130,9 +128,4 @@ impl From<ImageError> for Failure {
             None => failure,
         }
     }
-}
-
-/// Where an image is, for words of an error.
-pub(crate) fn is_remote(source: &Source) -> bool {
-    matches!(source, Source::Registry(_) | Source::Daemon { .. })
 }

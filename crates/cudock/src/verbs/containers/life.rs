@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use cudock_image::registry::{BlobStore, Client, Environment, KeptTag, Options};
-use cudock_image::{OpenOptions, Platform, Source, open};
+use cudock_image::{Access, OpenOptions, Pull, Source, open};
 use cudock_runtime::copy::{CopyRequest, Direction};
 use cudock_runtime::status::now;
 use serde_json::json;
 
-use super::image::{Fetch, Wish};
+use super::image::{platform, progress};
 use super::life_args::{CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs};
 use super::print::{ago, table};
 use super::words::variables;
 use super::{Report, builtin, engine_of};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, json as print_json, line, megabytes};
+use crate::output::{Format, json as print_json, line};
+use cudock_base::format::fixed_bytes;
 
 /// `cudock kill`.
 pub(crate) fn kill(args: &KillArgs) -> Result<Outcome, Failure> {
@@ -86,7 +87,7 @@ pub(crate) fn cp(args: &CpArgs) -> Result<Outcome, Failure> {
         anstream::eprintln!("warning: left out {} devices, pipes or sockets", copied.skipped);
     }
     if !args.quiet && copied.entries > 0 {
-        anstream::eprintln!("copied {} entries, {}", copied.entries, megabytes(copied.bytes));
+        anstream::eprintln!("copied {} entries, {}", copied.entries, fixed_bytes(copied.bytes));
     }
     Ok(Outcome::Yes)
 }
@@ -133,7 +134,7 @@ pub(crate) fn images(args: &ImagesArgs, format: Format) -> Result<Outcome, Failu
         Format::Text if args.quiet => images.iter().for_each(|image| line(image.tag.digest.to_string())),
         Format::Text => {
             let rows = images.iter().map(|image| {
-                let size = image.bytes.map_or_else(|| "-".to_owned(), megabytes);
+                let size = image.bytes.map_or_else(|| "-".to_owned(), fixed_bytes);
                 let digest: String = image.tag.digest.hex().chars().take(12).collect();
                 let state = if image.complete { "complete" } else { "partial" };
                 let fetched = ago(now().saturating_sub(image.tag.fetched.saturating_mul(1000)));
@@ -190,10 +191,10 @@ fn known(store: &BlobStore, tag: KeptTag) -> Known {
 
 /// `cudock pull`.
 pub(crate) fn pull(args: &PullArgs, format: Format) -> Result<Outcome, Failure> {
-    let platform = args.platform.as_deref().map(str::parse::<Platform>).transpose();
-    let platform = platform.map_err(|error| Failure::input(error).hint("--platform linux/amd64"))?;
-    let fetch = Fetch { pull: Some(PullArgs::WHEN), quiet: args.quiet };
-    let engine = builtin(Wish { platform, offline: false }, fetch)?;
+    let platform = platform(args.platform.as_deref())?;
+    let access =
+        Access { platform, offline: false, pull: Some(Pull::Always), progress: progress(args.quiet) };
+    let engine = builtin(access, args.quiet)?;
     let mut pulled = Vec::new();
     for image in &args.images {
         let opened = engine.pull(image)?;

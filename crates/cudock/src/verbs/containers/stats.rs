@@ -17,7 +17,8 @@ use super::life_args::StatsArgs;
 use super::print::table;
 use super::{Report, home};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, json as print_json, line, megabytes};
+use crate::output::{Format, json as print_json, line};
+use cudock_base::format::fixed_bytes;
 
 /// Between two samples; processor percentages are of this time.
 const BETWEEN: Duration = Duration::from_secs(1);
@@ -104,8 +105,8 @@ fn print(used: &[Usage], once: bool, format: Format) {
     }
     let rows = used.iter().map(|one| {
         let memory = match (one.memory_bytes, one.memory_limit_bytes) {
-            (Some(bytes), Some(limit)) => format!("{} / {}", megabytes(bytes), megabytes(limit)),
-            (Some(bytes), None) => megabytes(bytes),
+            (Some(bytes), Some(limit)) => format!("{} / {}", fixed_bytes(bytes), fixed_bytes(limit)),
+            (Some(bytes), None) => fixed_bytes(bytes),
             (None, _) => "-".to_owned(),
         };
         let percent =
@@ -116,7 +117,7 @@ fn print(used: &[Usage], once: bool, format: Format) {
             memory,
             one.pids.to_string(),
             percent(one.gpu_percent.map(|value| value.to_string())),
-            one.gpu_memory_bytes.map_or_else(|| "-".to_owned(), megabytes),
+            one.gpu_memory_bytes.map_or_else(|| "-".to_owned(), fixed_bytes),
         ]
     });
     table(&["NAME", "CPU", "MEMORY / LIMIT", "PIDS", "GPU", "GPU MEMORY"], &rows.collect::<Vec<_>>());

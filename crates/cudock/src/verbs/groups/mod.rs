@@ -23,7 +23,7 @@ use self::read::Source;
 use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Outcome};
 use crate::output::{BOLD, Format, json, line, styled};
-use crate::verbs::containers::{Fetch, Wish, duration, home, opener};
+use crate::verbs::containers::{access, duration, home, opener, progress};
 use crate::verbs::serve;
 
 /// So many lines of each container are shown of a group that did not become ready.
@@ -72,11 +72,8 @@ fn up_group(words: &UpArgs, file: &Path) -> Result<Outcome, Failure> {
     let home = home()?;
     read::print_notes(file, &reading, &settings);
     request::stand_beside(file)?;
-    let engine = Builtin {
-        home,
-        open: opener(Wish { platform: None, offline: words.offline }, Fetch::default()),
-        progress: Box::new(crate::verbs::progress::Lines::default()),
-    };
+    let engine =
+        Builtin { home, open: opener(access(None, words.offline), false), progress: progress(false) };
     let limit = Some(duration(&words.timeout)?).filter(|limit| !limit.is_zero());
     let (dir, lock) = group::make(&engine, &reading.group, &settings)?;
     let name = reading.group.name.clone();

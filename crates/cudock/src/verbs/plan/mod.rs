@@ -5,7 +5,6 @@ mod chart;
 mod compare;
 mod csv;
 mod grid;
-mod infer;
 mod json;
 mod reigns;
 mod relax;
@@ -15,21 +14,21 @@ mod understood;
 mod view;
 mod why;
 mod words;
-mod workload;
 
 use std::path::Path;
 
 use cudock_facts::Facts;
 use cudock_plan::{Catalog, plan};
 use cudock_project::Project;
+use cudock_workload::{Notify, Resolved, WorkloadError};
 
 pub(crate) use self::args::PlanArgs;
 use self::json::Beside;
 use self::view::View;
-use self::workload::Asked;
 use crate::cli::FormatWord;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output;
+use crate::verbs::containers::{announce_read, progress};
 use crate::verbs::other_verb;
 
 /// The tables an answer rests on.
@@ -45,7 +44,9 @@ const UNLISTED: usize = 3;
 pub(super) fn run(facts: &Facts, words: &PlanArgs, format: FormatWord) -> Result<Outcome, Failure> {
     let project = project(words.path.as_deref())?;
     let today = output::today();
-    let Asked { workload, verdicts } = workload::understand(facts, &project, &words.flags(), today)?;
+    let notify = Notify { progress: progress(false), on_read: &announce_read };
+    let Resolved { workload, verdicts } =
+        cudock_workload::resolve(facts, &project, &words.workload, today, &notify)?;
     let catalog = Catalog::of(facts);
     let plan = plan(&catalog, facts, &workload, &verdicts);
     let title = if project.places.has("workload") { project.name() } else { "this workload".to_owned() };
@@ -135,4 +136,13 @@ fn report(view: &View<'_>, words: &PlanArgs, format: FormatWord) -> Result<Outco
         }
     }
     Ok(if fits { Outcome::Yes } else { Outcome::No })
+}
+
+impl From<WorkloadError> for Failure {
+    fn from(error: WorkloadError) -> Self {
+        match error {
+            WorkloadError::Usage(error) => error.into(),
+            WorkloadError::Subject(error) => error.into(),
+        }
+    }
 }

@@ -10,15 +10,17 @@
 use std::path::Path;
 use std::time::Duration;
 
+use cudock_base::UsageError;
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
 use cudock_plan::{Access, Management, Money, PerSecond, Priority, Work, Workload};
 use cudock_project::Project;
 use tempfile::TempDir;
 
-use super::asking::Asking;
-use super::{PlanFlags, bench, understand};
-use crate::verbs::plan::infer::Inferred;
+use super::builder::Builder;
+use super::inputs::Inputs;
+use super::subject::Inspection;
+use super::{WorkloadFlags, bench_report};
 
 const DAY: &str = "2026-11-15";
 
@@ -28,22 +30,26 @@ fn today() -> Date {
 
 /// A project with a file.
 fn project(text: &str) -> (TempDir, Project) {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("cudock.toml"), text).unwrap();
-    let project = Project::open(folder.path()).unwrap();
-    (folder, project)
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("cudock.toml"), text).unwrap();
+    let project = Project::open(directory.path()).unwrap();
+    (directory, project)
 }
 
 /// The workload of a file and flags, without looking at images.
-fn planned(text: &str, flags: &PlanFlags) -> Result<Workload, String> {
-    let (_folder, project) = project(text);
+fn planned(text: &str, flags: &WorkloadFlags) -> Result<Workload, String> {
+    let (_directory, project) = project(text);
     let facts = Facts::embedded();
-    let asking = Asking::new(&facts, &project, flags, today());
-    asking.workload(&Inferred::default()).map_err(|failure| format!("{failure:?}"))
+    build(&facts, &project, flags).map_err(|error| format!("{error:?}"))
+}
+
+fn build(facts: &Facts, project: &Project, flags: &WorkloadFlags) -> Result<Workload, UsageError> {
+    let inputs = Inputs::read(project, flags);
+    Builder::new(facts, project, flags, &inputs, today()).workload(&Inspection::default())
 }
 
 fn from_file(text: &str) -> Workload {
-    planned(text, &PlanFlags::default()).unwrap()
+    planned(text, &WorkloadFlags::default()).unwrap()
 }
 
 fn assumed<'a>(workload: &'a Workload, about: &str) -> Option<&'a str> {
@@ -81,12 +87,12 @@ fn a_rate_keeps_its_shape_over_the_day() {
 fn a_flag_stands_over_the_key_of_the_same_meaning() {
     let text =
         "[workload]\nitems = 10\nitem_time = \"5s\"\n[needs]\ngpus = 2\n[deploy]\nregions = \"westeurope\"\n";
-    let flags = PlanFlags {
+    let flags = WorkloadFlags {
         items: Some(99),
         gpus: Some(4),
         region: vec!["East US".to_owned()],
         gpu_memory: Some("40GB".parse().unwrap()),
-        ..PlanFlags::default()
+        ..WorkloadFlags::default()
     };
     let workload = planned(text, &flags).unwrap();
     assert_eq!(workload.work, Work::Items { items: 99, each: Duration::from_secs(5), at_once: None });
@@ -97,9 +103,9 @@ fn a_flag_stands_over_the_key_of_the_same_meaning() {
 #[test]
 fn flags_of_another_kind_of_work_leave_nothing_of_the_files() {
     let text = "[workload]\nrate = 5\nreplica_rate = 20\n";
-    let flags = PlanFlags { duration: Some("2h".parse().unwrap()), ..PlanFlags::default() };
+    let flags = WorkloadFlags { duration: Some("2h".parse().unwrap()), ..WorkloadFlags::default() };
     assert_eq!(planned(text, &flags).unwrap().work, Work::Job { duration: minutes(120) });
-    let flags = PlanFlags { rate: Some("5".to_owned()), ..flags };
+    let flags = WorkloadFlags { rate: Some("5".to_owned()), ..flags };
     let wrong = planned("", &flags).unwrap_err();
     assert!(wrong.contains("--duration is for a job and --rate for a service"), "{wrong}");
 }
@@ -151,7 +157,7 @@ fn what_is_given_is_not_told_as_assumed() {
 
 #[test]
 fn nothing_at_all_is_asked_for() {
-    let wrong = planned("", &PlanFlags::default()).unwrap_err();
+    let wrong = planned("", &WorkloadFlags::default()).unwrap_err();
     assert!(wrong.contains("nothing says what is to be done") && wrong.contains("--duration 3h"), "{wrong}");
 }
 
@@ -200,21 +206,21 @@ fn names_that_no_table_knows_are_refused_with_their_place_and_the_nearest() {
         ("[workload]\nrate = 5\nbench = \"gone.json\"\n", "cudock.toml:3:9: "),
         ("[workload]\nrate = 0\n", "cudock.toml:2:8: no requests come at any hour"),
     ] {
-        let wrong = planned(text, &PlanFlags::default()).expect_err(text);
+        let wrong = planned(text, &WorkloadFlags::default()).expect_err(text);
         assert!(wrong.contains(expected), "{text}{wrong}\nexpected {expected}");
     }
 }
 
 /// Flags with one thing changed.
-fn with(edit: impl FnOnce(&mut PlanFlags)) -> PlanFlags {
-    let mut flags = PlanFlags { duration: Some("1h".parse().unwrap()), ..PlanFlags::default() };
+fn with(edit: impl FnOnce(&mut WorkloadFlags)) -> WorkloadFlags {
+    let mut flags = WorkloadFlags { duration: Some("1h".parse().unwrap()), ..WorkloadFlags::default() };
     edit(&mut flags);
     flags
 }
 
 #[test]
 fn flags_that_cannot_be_are_named() {
-    let cases: Vec<(PlanFlags, &str)> = vec![
+    let cases: Vec<(WorkloadFlags, &str)> = vec![
         (with(|flags| flags.duration = Some("0s".parse().unwrap())), "--duration: that is no time at all"),
         (with(|flags| flags.gpus = Some(0)), "--gpus: it is at least 1"),
         (with(|flags| flags.gpu = vec!["T5".to_owned()]), "--gpu: no GPU is called `T5`"),
@@ -226,7 +232,7 @@ fn flags_that_cannot_be_are_named() {
         (with(|flags| flags.budget = Some("1e300".to_owned())), "--budget: this is more money than there is"),
         (with(|flags| flags.evictions = Some("inf".to_owned())), "--evictions: `inf` is no rate"),
         (
-            with(|flags| (flags.spot, flags.evictions) = (Some(false), Some("1".to_owned()))),
+            with(|flags| (flags.no_spot, flags.evictions) = (true, Some("1".to_owned()))),
             "--evictions: it is for Spot machines, and --no-spot rules them out",
         ),
         (
@@ -243,11 +249,17 @@ fn flags_that_cannot_be_are_named() {
         ),
         (with(|flags| flags.items = Some(3)), "--duration is for one run and --items for many items"),
         (
-            PlanFlags { rate_night: Some("0".to_owned()), ..PlanFlags::default() },
+            WorkloadFlags { rate_night: Some("0".to_owned()), ..WorkloadFlags::default() },
             "--rate-night needs the rate by day",
         ),
-        (PlanFlags { rate: Some("-5".to_owned()), ..PlanFlags::default() }, "--rate: `-5` is negative"),
-        (PlanFlags { rate: Some("nan".to_owned()), ..PlanFlags::default() }, "--rate: `nan` is no rate"),
+        (
+            WorkloadFlags { rate: Some("-5".to_owned()), ..WorkloadFlags::default() },
+            "--rate: `-5` is negative",
+        ),
+        (
+            WorkloadFlags { rate: Some("nan".to_owned()), ..WorkloadFlags::default() },
+            "--rate: `nan` is no rate",
+        ),
     ];
     for (flags, expected) in cases {
         let wrong = planned("", &flags).expect_err(expected);
@@ -257,11 +269,11 @@ fn flags_that_cannot_be_are_named() {
 
 #[test]
 fn day_and_night_may_be_given_apart() {
-    let flags = PlanFlags {
+    let flags = WorkloadFlags {
         rate: Some("5".to_owned()),
         rate_night: Some("0.5".to_owned()),
         replica_rate: Some("20".to_owned()),
-        ..PlanFlags::default()
+        ..WorkloadFlags::default()
     };
     let workload = planned("", &flags).unwrap();
     let Work::Serve { load, .. } = &workload.work else { panic!("not served") };
@@ -324,18 +336,18 @@ fn trials_without_a_number_at_a_time_are_as_few_as_meet_the_deadline() {
 
 #[test]
 fn a_model_gives_the_memory_and_the_weights_to_fetch() {
-    let (folder, _) = project("");
+    let (directory, _) = project("");
     let header = r#"{"w":{"dtype":"F32","shape":[1000000],"data_offsets":[0,4000000]}}"#;
     let mut file = (header.len() as u64).to_le_bytes().to_vec();
     file.extend_from_slice(header.as_bytes());
     file.resize(file.len() + 4_000_000, 0);
-    std::fs::write(folder.path().join("m.safetensors"), &file).unwrap();
+    std::fs::write(directory.path().join("m.safetensors"), &file).unwrap();
     let text = "[workload]\nrate = 1\nmodel = \"m.safetensors\"\n[needs]\nprecision = \"fp16\"\n";
-    std::fs::write(folder.path().join("cudock.toml"), text).unwrap();
-    let project = Project::open(folder.path()).unwrap();
+    std::fs::write(directory.path().join("cudock.toml"), text).unwrap();
+    let project = Project::open(directory.path()).unwrap();
     let facts = Facts::embedded();
-    let flags = PlanFlags::default();
-    let workload = Asking::new(&facts, &project, &flags, today()).workload(&Inferred::default()).unwrap();
+    let flags = WorkloadFlags::default();
+    let workload = build(&facts, &project, &flags).unwrap();
     // Half the bytes of the file, a fifth of that, and the process.
     assert_eq!(workload.gpu.memory, 2_000_000 + 400_000 + cudock_model::figures::PROCESS.value);
     assert_eq!(workload.start.weights, file.len() as u64);
@@ -349,14 +361,12 @@ fn a_model_gives_the_memory_and_the_weights_to_fetch() {
 
 #[test]
 fn a_model_of_another_kind_is_no_reason_not_to_plan() {
-    let (folder, _) = project("");
-    std::fs::write(folder.path().join("m.engine"), [0; 64]).unwrap();
-    std::fs::write(folder.path().join("cudock.toml"), "[workload]\nmodel = \"m.engine\"\n").unwrap();
-    let project = Project::open(folder.path()).unwrap();
+    let (directory, _) = project("");
+    std::fs::write(directory.path().join("m.engine"), [0; 64]).unwrap();
+    std::fs::write(directory.path().join("cudock.toml"), "[workload]\nmodel = \"m.engine\"\n").unwrap();
+    let project = Project::open(directory.path()).unwrap();
     let facts = Facts::embedded();
-    let workload = understand(&facts, &project, &PlanFlags::default(), today())
-        .map_err(|failure| format!("{failure:?}"));
-    let workload = workload.unwrap().workload;
+    let workload = build(&facts, &project, &WorkloadFlags::default()).unwrap();
     let memory = workload.assumptions.iter().find(|one| one.about == "needs.gpu_memory").unwrap();
     assert!(memory.source.contains("is neither an ONNX nor a safetensors file"), "{memory:?}");
 }
@@ -365,12 +375,12 @@ fn a_model_of_another_kind_is_no_reason_not_to_plan() {
 fn a_report_of_bench_gives_what_one_instance_answers() {
     let search = br#"{"schema":1,"url":"http://h","runs":[{"load":{"kind":"closed","clients":8},"goodput_per_second":900.0,
         "rows_per_second":900.0}],"search":{"target_p99_ms":50.0,"rate":640.5,"steps":[]}}"#;
-    assert_eq!(bench::read(search).unwrap().rate, 640.5);
+    assert_eq!(bench_report::parse(search).unwrap().rate, 640.5);
     let runs = br#"{"schema":1,"runs":[{"goodput_per_second":10.5,"rows_per_second":99.0},{"goodput_per_second":80.0}]}"#;
-    assert_eq!(bench::read(runs).unwrap().rate, 80.0);
+    assert_eq!(bench_report::parse(runs).unwrap().rate, 80.0);
     let bare = br#"{"schema":1,"model":"m.onnx","device":{"provider":"cuda","name":"Tesla T4"},"runs":[
         {"batch":8,"rows_per_second":5000.0,"with_json_rows_per_second":1200.0}],"best_batch":8}"#;
-    let measured = bench::read(bare).unwrap();
+    let measured = bench_report::parse(bare).unwrap();
     assert_eq!((measured.rate, measured.device.as_deref()), (1200.0, Some("Tesla T4")));
 }
 
@@ -386,20 +396,21 @@ fn a_report_that_says_nothing_is_refused() {
         ("{}", "it is no report of `cudock bench`"),
         ("nonsense", "it is no report of `cudock bench`"),
     ] {
-        let wrong = bench::read(text.as_bytes()).unwrap_err();
+        let wrong = bench_report::parse(text.as_bytes()).unwrap_err();
         assert!(wrong.contains(expected), "{wrong}");
     }
 }
 
 #[test]
 fn the_device_of_a_report_is_the_gpu_that_was_measured() {
-    let (folder, _) = project("");
+    let (directory, _) = project("");
     let bare = r#"{"device":{"name":"Tesla T4"},"runs":[{"rows_per_second":500.0}]}"#;
-    std::fs::write(folder.path().join("b.json"), bare).unwrap();
-    std::fs::write(folder.path().join("cudock.toml"), "[workload]\nrate = 5\nbench = \"b.json\"\n").unwrap();
-    let project = Project::open(folder.path()).unwrap();
-    let (facts, flags) = (Facts::embedded(), PlanFlags::default());
-    let workload = Asking::new(&facts, &project, &flags, today()).workload(&Inferred::default()).unwrap();
+    std::fs::write(directory.path().join("b.json"), bare).unwrap();
+    std::fs::write(directory.path().join("cudock.toml"), "[workload]\nrate = 5\nbench = \"b.json\"\n")
+        .unwrap();
+    let project = Project::open(directory.path()).unwrap();
+    let (facts, flags) = (Facts::embedded(), WorkloadFlags::default());
+    let workload = build(&facts, &project, &flags).unwrap();
     assert_eq!(workload.gpu.measured_on.as_deref(), Some("T4"));
     let Work::Serve { replica_rate, .. } = workload.work else { panic!("not served") };
     assert_eq!(replica_rate.millis, 500_000);
@@ -407,16 +418,16 @@ fn the_device_of_a_report_is_the_gpu_that_was_measured() {
 
 #[test]
 fn every_example_is_understood() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan");
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan");
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
     let facts = Facts::embedded();
     for path in entries
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|it| it == "toml"))
     {
         let project = Project::read(&path).unwrap_or_else(|error| panic!("{error}"));
-        let flags = PlanFlags::default();
-        let asked = Asking::new(&facts, &project, &flags, today()).workload(&Inferred::default());
+        let flags = WorkloadFlags::default();
+        let asked = build(&facts, &project, &flags);
         assert!(asked.is_ok(), "{}: {asked:?}", path.display());
     }
 }

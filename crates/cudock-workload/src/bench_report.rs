@@ -1,20 +1,14 @@
-//! What one instance answers, from a report of `cudock bench --format json`.
+//! What one replica answers, from a report of `cudock bench --format json`.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
-
+use cudock_base::UsageError;
 use cudock_project::RequestRate;
 use serde::Deserialize;
 
-use super::asking::{Asking, Given};
-use crate::failure::Failure;
+use crate::builder::Builder;
+use crate::inputs::Input;
 
-/// Reports are some kilobytes.
-const LONGEST: u64 = 64 << 20;
-
-/// The parts of a report that say how much was answered. Runs against a server count requests; runs of an engine alone
-/// count rows.
+/// The parts of a report that say how much was answered. Runs against a server count requests; runs of an engine without
+/// a server count rows.
 #[derive(Deserialize)]
 struct Report {
     runs: Vec<Run>,
@@ -42,16 +36,16 @@ struct Device {
 
 /// A measured rate.
 #[derive(Debug, PartialEq)]
-pub(super) struct Measured {
-    pub(super) rate: f64,
+pub(crate) struct Measured {
+    pub(crate) rate: f64,
     /// How it was measured.
-    pub(super) how: String,
+    pub(crate) how: String,
     /// The GPU it was measured on, as the driver names it.
-    pub(super) device: Option<String>,
+    pub(crate) device: Option<String>,
 }
 
 /// The rate that a report gives.
-pub(super) fn read(text: &[u8]) -> Result<Measured, String> {
+pub(crate) fn parse(text: &[u8]) -> Result<Measured, String> {
     let report: Report = serde_json::from_slice(text)
         .map_err(|error| format!("it is no report of `cudock bench`: {error}"))?;
     let device = report.device.map(|device| device.name);
@@ -80,22 +74,21 @@ fn best(runs: &[Run]) -> (f64, String) {
     (rows.fold(0.0, f64::max), "the most rows a second, without a server".to_owned())
 }
 
-impl Asking<'_> {
-    /// Reads a report, and notes where the rate and the GPU are from.
-    pub(super) fn measured_rate(&mut self, path: &Path, given: Given) -> Result<RequestRate, Failure> {
-        let wrong = |problem: String| self.wrong(given, format!("{}: {problem}", path.display()), None);
-        let mut text = Vec::new();
-        let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
-        file.take(LONGEST).read_to_end(&mut text).map_err(|error| wrong(error.to_string()))?;
-        let measured = read(&text).map_err(wrong)?;
+impl Builder<'_> {
+    /// The rate in the report that is named, if one is; records where the rate and the GPU are from.
+    pub(crate) fn measured_rate(&mut self) -> Result<Option<RequestRate>, UsageError> {
+        let Some(Input { path, origin, content }) = &self.inputs.bench_report else { return Ok(None) };
+        let wrong = |problem: String| self.invalid(*origin, format!("{}: {problem}", path.display()), None);
+        let text = content.as_ref().map_err(|error| wrong(error.to_string()))?;
+        let measured = parse(text).map_err(wrong)?;
         let source = format!("measured: {} ({})", measured.how, path.display());
         self.assume("workload.replica_rate", format!("{:.1}/s", measured.rate), source);
-        let unsaid = self.flags.measured_on.is_none() && self.file().workload.measured_on.is_none();
-        if unsaid && let Some(gpu) = measured.device.and_then(|name| self.gpu_of_device(&name)) {
+        let unknown = self.flags.measured_on.is_none() && self.file().workload.measured_on.is_none();
+        if unknown && let Some(gpu) = measured.device.and_then(|name| self.gpu_of_device(&name)) {
             self.measured_on = Some(gpu.clone());
             self.assume("workload.measured_on", gpu, format!("the device in {}", path.display()));
         }
-        Ok(RequestRate(measured.rate))
+        Ok(Some(RequestRate(measured.rate)))
     }
 
     fn gpu_of_device(&self, name: &str) -> Option<String> {

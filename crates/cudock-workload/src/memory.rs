@@ -1,38 +1,36 @@
 //! How much memory each GPU must have.
 
-use cudock_model::{Model, ModelError, NumberFormat, Question, estimate, inspect};
+use cudock_base::UsageError;
+use cudock_base::format::fixed_bytes;
+use cudock_base::text::error_chain;
+use cudock_model::{Model, ModelError, NumberFormat, Question, estimate};
 use cudock_project::ByteSize;
 
-use super::asking::{Asking, Given, either};
-use crate::failure::{Failure, chain};
-use crate::output::megabytes;
+use crate::builder::{Builder, Origin, flag_or_key};
+use crate::inputs::Input;
 
 const GB: f64 = 1e9;
 
-impl Asking<'_> {
+impl<'a> Builder<'a> {
     /// The model, if one is named that can be read.
-    pub(super) fn model(&mut self) -> Result<Option<Model>, Failure> {
-        let (path, given) = match (&self.flags.model, &self.file().workload.model) {
-            (Some(path), _) => (path.clone(), Given::Flag("--model")),
-            (None, Some(path)) => (self.beside(path), Given::Key("workload.model")),
-            (None, None) => return Ok(None),
-        };
-        match inspect(&path) {
+    pub(crate) fn model(&mut self) -> Result<Option<&'a Model>, UsageError> {
+        let Some(Input { origin, content, .. }) = &self.inputs.model else { return Ok(None) };
+        match content {
             Ok(model) => Ok(Some(model)),
             Err(error @ (ModelError::Unknown { .. } | ModelError::NoModel { .. })) => {
                 self.unread_model = Some(error.to_string());
                 Ok(None)
             }
-            Err(error) => Err(self.wrong(given, chain(&error), None)),
+            Err(error) => Err(self.invalid(*origin, error_chain(error), None)),
         }
     }
 
-    pub(super) fn gpu_memory(&mut self, model: Option<&Model>, models: &[String]) -> Result<u64, Failure> {
+    pub(crate) fn gpu_memory(&mut self, model: Option<&Model>, models: &[String]) -> Result<u64, UsageError> {
         let needs = &self.file().needs;
-        let given = either(self.flags.gpu_memory, "--gpu-memory", needs.gpu_memory, "needs.gpu_memory");
+        let given = flag_or_key(self.flags.gpu_memory, "--gpu-memory", needs.gpu_memory, "needs.gpu_memory");
         if let Some((ByteSize(bytes), given)) = given {
             return if bytes == 0 {
-                Err(self.wrong(given, "that is nothing; leave it out if it does not matter", None))
+                Err(self.invalid(given, "that is nothing; leave it out if it does not matter", None))
             } else {
                 Ok(bytes)
             };
@@ -53,7 +51,7 @@ impl Asking<'_> {
             return Ok(0);
         };
         let bytes = bytes(gigabytes);
-        self.assume("needs.gpu_memory", megabytes(bytes), format!("assumed: {whose}; {give}"));
+        self.assume("needs.gpu_memory", fixed_bytes(bytes), format!("assumed: {whose}; {give}"));
         Ok(bytes)
     }
 
@@ -70,12 +68,12 @@ impl Asking<'_> {
             count => format!(" and {} more", count - 1),
         };
         let kept = match precision {
-            Some(precision) => format!(" ({precision}: {})", self.source(Given::Key("needs.precision"))),
+            Some(precision) => format!(" ({precision}: {})", self.describe(Origin::Key("needs.precision"))),
             None => String::new(),
         };
         let source =
             format!("inferred from {name}{more}: {}{kept}; the whole model on each GPU", estimate.words());
-        self.assume("needs.gpu_memory", megabytes(estimate.total()), source);
+        self.assume("needs.gpu_memory", fixed_bytes(estimate.total()), source);
         estimate.total()
     }
 
@@ -96,8 +94,8 @@ impl Asking<'_> {
             .min_by(f64::total_cmp)
     }
 
-    /// The least memory that one of these GPUs has in any form, whether a size with it is on sale or not: a V100 is one
-    /// with 16 GB and one with 32 GB, and which of them fits is for the plan to find.
+    /// The least memory of any variant of these GPUs, whether a size with it is on sale or not: there are V100s with 16 GB
+    /// and with 32 GB, and the plan finds out which of them fit.
     fn least_memory(&self, models: &[String]) -> Option<f64> {
         let wanted = |gpu: &str| models.iter().any(|model| model == gpu);
         let rows = self.facts.gpus().gpu.iter().filter(|row| wanted(&row.id));

@@ -1,17 +1,16 @@
-//! Names that only the tables know.
+//! Names that are checked against the fact tables.
 
 use std::collections::BTreeSet;
 
-use cudock_base::suggest;
+use cudock_base::{UsageError, suggest};
 use cudock_facts::lookup::Found;
 use cudock_plan::ServiceKind;
 
-use super::asking::{Asking, Given};
-use crate::failure::Failure;
+use crate::builder::{Builder, Origin};
 
-impl Asking<'_> {
+impl Builder<'_> {
     /// Regions as the tables spell them.
-    pub(super) fn regions(&self, names: &[String], given: Given) -> Result<Vec<String>, Failure> {
+    pub(crate) fn regions(&self, names: &[String], given: Origin) -> Result<Vec<String>, UsageError> {
         let known: BTreeSet<&str> = self.known_regions();
         let region = |(number, name): (usize, &String)| {
             let folded = suggest::normalize(name);
@@ -20,7 +19,7 @@ impl Asking<'_> {
             }
             let near = suggest::nearest(&folded, known.iter().copied());
             let problem = format!("no region is called `{name}`");
-            Err(self.wrong_part(given, Some(&number.to_string()), problem, near.first().copied()))
+            Err(self.invalid_entry(given, Some(&number.to_string()), problem, near.first().copied()))
         };
         names.iter().enumerate().map(region).collect()
     }
@@ -32,13 +31,13 @@ impl Asking<'_> {
     }
 
     /// The ids of the cards that names stand for: `A100` is two of them.
-    pub(super) fn gpus(&self, names: &[String], given: Given) -> Result<Vec<String>, Failure> {
+    pub(crate) fn gpus(&self, names: &[String], given: Origin) -> Result<Vec<String>, UsageError> {
         let mut ids: Vec<String> = Vec::new();
         for (number, name) in names.iter().enumerate() {
             let rows = match self.facts.gpus().find(name) {
                 Found::Nothing(near) => {
                     let problem = format!("no GPU is called `{name}`");
-                    return Err(self.wrong_part(
+                    return Err(self.invalid_entry(
                         given,
                         Some(&number.to_string()),
                         problem,
@@ -57,35 +56,40 @@ impl Asking<'_> {
     }
 
     /// The id of one card.
-    pub(super) fn one_gpu(&self, name: &str, given: Given, part: Option<&str>) -> Result<String, Failure> {
+    pub(crate) fn one_gpu(
+        &self,
+        name: &str,
+        given: Origin,
+        part: Option<&str>,
+    ) -> Result<String, UsageError> {
         match self.facts.gpus().find(name) {
             Found::One(row) => Ok(row.id.clone()),
             Found::Several(rows) => {
                 let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
                 let problem = format!("`{name}` stands for several GPUs: {}", ids.join(", "));
-                Err(self.wrong_part(given, part, problem, None))
+                Err(self.invalid_entry(given, part, problem, None))
             }
             Found::Nothing(near) => {
                 let problem = format!("no GPU is called `{name}`");
-                Err(self.wrong_part(given, part, problem, near.first().copied()))
+                Err(self.invalid_entry(given, part, problem, near.first().copied()))
             }
         }
     }
 
     /// The id of a kind of storage.
-    pub(super) fn storage(&self, name: &str, given: Given) -> Result<String, Failure> {
+    pub(crate) fn storage(&self, name: &str, given: Origin) -> Result<String, UsageError> {
         let known = || self.facts.storage().storage.iter().map(|row| row.id.as_str());
         if let Some(id) = known().find(|id| id.eq_ignore_ascii_case(name)) {
             Ok(id.to_owned())
         } else {
             let near = suggest::nearest(name, known());
             let problem = format!("no storage is called `{name}`");
-            Err(self.wrong(given, problem, near.first().copied()))
+            Err(self.invalid(given, problem, near.first().copied()))
         }
     }
 
     /// Ids of services: `ml` is three of them.
-    pub(super) fn services(&self, names: &[String], given: Given) -> Result<Vec<String>, Failure> {
+    pub(crate) fn services(&self, names: &[String], given: Origin) -> Result<Vec<String>, UsageError> {
         let mut ids: Vec<String> = Vec::new();
         for (number, name) in names.iter().enumerate() {
             let kinds = ServiceKind::named(&name.to_ascii_lowercase());
@@ -93,7 +97,7 @@ impl Asking<'_> {
                 let known = ServiceKind::ALL.iter().flat_map(|kind| [kind.id(), kind.table_id()]);
                 let near = suggest::nearest(name, known);
                 let problem = format!("no service is called `{name}`");
-                return Err(self.wrong_part(
+                return Err(self.invalid_entry(
                     given,
                     Some(&number.to_string()),
                     problem,
@@ -110,7 +114,7 @@ impl Asking<'_> {
     }
 
     /// Sizes and profiles as the tables spell them.
-    pub(super) fn sizes(&self, names: &[String], given: Given) -> Result<Vec<String>, Failure> {
+    pub(crate) fn sizes(&self, names: &[String], given: Origin) -> Result<Vec<String>, UsageError> {
         let size = |(number, name): (usize, &String)| {
             let profiles = &self.facts.services().profile;
             if let Some(profile) = profiles.iter().find(|profile| profile.name.eq_ignore_ascii_case(name)) {
@@ -123,7 +127,7 @@ impl Asking<'_> {
                     let known = all.chain(profiles.iter().map(|profile| profile.name.as_str()));
                     let near = suggest::nearest(name, known);
                     let problem = format!("no size or profile is called `{name}`");
-                    Err(self.wrong_part(given, Some(&number.to_string()), problem, near.first().copied()))
+                    Err(self.invalid_entry(given, Some(&number.to_string()), problem, near.first().copied()))
                 }
             }
         };
