@@ -171,6 +171,12 @@ pub struct GpuProcess {
 /// How far back the driver's samples of utilization count.
 const RECENT: Duration = Duration::from_secs(2);
 
+/// The running program, for a child that asks NVML. It can be executed even where its file cannot be found by name, as in
+/// another mount namespace.
+pub fn this_program() -> &'static Path {
+    Path::new("/proc/self/exe")
+}
+
 /// The processes on all GPUs, asked for in a child: `program` with `arguments` must print what [`processes_here`]
 /// answers, as JSON.
 pub fn processes_in_child(program: &Path, arguments: &[&OsStr]) -> Result<Vec<GpuProcess>, String> {

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use cudock_base::UsageError;
+
 /// Why a container could not be made, watched or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
@@ -65,6 +67,9 @@ pub enum RuntimeError {
     /// The user or group does not exist in the image.
     #[error("{0}")]
     User(String),
+    /// A flag or its value cannot be used.
+    #[error(transparent)]
+    Usage(#[from] UsageError),
     /// A word of the request means nothing.
     #[error("{0}")]
     Request(String),
@@ -136,6 +141,7 @@ impl RuntimeError {
             Self::State { name, needed: "stopped", .. } => {
                 Some(format!("cudock stop {name}, or cudock rm --force {name}"))
             }
+            Self::Usage(error) => error.hints().first().cloned(),
             Self::Host { hint, .. } => Some(hint.clone()),
             Self::Reported { hint, .. } => hint.clone(),
             Self::Inject(error) => error.hint(),

@@ -12,6 +12,7 @@
 mod ask;
 mod dir;
 mod down;
+pub mod flags;
 mod gpus;
 mod http;
 mod make;
