@@ -17,8 +17,28 @@ pub(crate) enum Format {
     Text,
     /// For programs: one object.
     Json,
-    /// For code scanners, where a verb finds things: SARIF 2.1.0.
+}
+
+/// How findings are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FindingFormat {
+    /// For people.
+    Text,
+    /// For programs: one object.
+    Json,
+    /// For code scanners: SARIF 2.1.0.
     Sarif,
+}
+
+/// How plans are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlanFormat {
+    /// For people.
+    Text,
+    /// For programs: one object.
+    Json,
+    /// For spreadsheets: the placements.
+    Csv,
 }
 
 pub(crate) const BOLD: Style = Style::new().bold();

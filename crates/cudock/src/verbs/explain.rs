@@ -91,7 +91,7 @@ pub(super) fn run(facts: &Facts, words: &ExplainArgs, format: Format) -> Result<
     }
     let tables = output::tables_used(facts, &["messages"]);
     match format {
-        Format::Json | Format::Sarif => print_json(facts, &subject, &report, &tables),
+        Format::Json => print_json(facts, &subject, &report, &tables),
         Format::Text => print_text(facts, &subject, &report, words.all),
     }
     output::warn_if_stale(&tables);
@@ -158,7 +158,7 @@ fn finding(facts: &Facts, code: &str, format: Format) -> Result<Outcome, Failure
         Failure::input(format!("there is no finding {}", code.to_ascii_uppercase())).near(&near)
     })?;
     match format {
-        Format::Json | Format::Sarif => output::json(&JsonPage { schema: 1, finding: page }),
+        Format::Json => output::json(&JsonPage { schema: 1, finding: page }),
         Format::Text => {
             line(styled(BOLD, &format!("{}: {}", page.code, page.title)));
             line(output::wrapped("  ", &page.why));

@@ -108,7 +108,7 @@ pub(super) fn run(words: &InspectArgs, format: Format) -> Result<Outcome, Failur
     }
     let report = Report { schema: 1, summary: all.sentence(), files, errors };
     match format {
-        Format::Json | Format::Sarif => output::json(&report),
+        Format::Json => output::json(&report),
         Format::Text => print(&report),
     }
     for problem in &report.errors {

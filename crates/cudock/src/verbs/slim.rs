@@ -119,7 +119,7 @@ pub(super) fn run(facts: &Facts, words: &SlimArgs, format: Format) -> Result<Out
         tables: &tables,
     };
     match format {
-        Format::Json | Format::Sarif => output::json(&report),
+        Format::Json => output::json(&report),
         Format::Text => print(&report),
     }
     output::warn_if_stale(&tables);

@@ -1,11 +1,11 @@
 //! A model without a server, as people read it.
 
-use super::bare::Bare;
+use super::bare::Report;
 use super::print::{count, milliseconds};
 use crate::output::{BOLD, DIM, line, styled};
 use cudock_base::format::fixed_bytes;
 
-pub(super) fn print(measured: &Bare) {
+pub(super) fn print(measured: &Report) {
     let sessions =
         if measured.sessions > 1 { format!(", {} sessions", measured.sessions) } else { String::new() };
     line(format!(

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::cli::CheckArgs;
 use crate::failure::{Failure, Outcome, chain};
-use crate::output::{self, Format, TableUsed};
+use crate::output::{self, FindingFormat, TableUsed};
 use crate::verbs::containers::platform;
 use crate::verbs::other_verb;
 
@@ -43,7 +43,7 @@ struct Answer {
     rules: Vec<cudock_compat::RuleUse>,
 }
 
-pub(super) fn run(facts: &Facts, words: &CheckArgs, format: Format) -> Result<Outcome, Failure> {
+pub(super) fn run(facts: &Facts, words: &CheckArgs, format: FindingFormat) -> Result<Outcome, Failure> {
     let environment = variables(&words.env)?;
     let platform = platform(words.platform.as_deref())?;
     let targets = targets::chosen(facts, words)?;
@@ -59,7 +59,7 @@ pub(super) fn run(facts: &Facts, words: &CheckArgs, format: Format) -> Result<Ou
     let tables = output::tables_used(facts, &TABLES);
     let subject = words.subject.as_str();
     match format {
-        Format::Json => {
+        FindingFormat::Json => {
             let mut answers = answers;
             if words.explain {
                 for answer in &mut answers {
@@ -76,9 +76,9 @@ pub(super) fn run(facts: &Facts, words: &CheckArgs, format: Format) -> Result<Ou
             output::warn_if_stale(&tables);
             return Ok(outcome(words, &answers));
         }
-        Format::Sarif => output::json(&sarif::report(facts, subject, &answers)),
-        Format::Text if words.all_sizes => text::matrix(subject, &answers),
-        Format::Text => text::print(subject, &answers, words.explain),
+        FindingFormat::Sarif => output::json(&sarif::report(facts, subject, &answers)),
+        FindingFormat::Text if words.all_sizes => text::matrix(subject, &answers),
+        FindingFormat::Text => text::print(subject, &answers, words.explain),
     }
     output::warn_if_stale(&tables);
     Ok(outcome(words, &answers))

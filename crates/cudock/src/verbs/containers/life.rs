@@ -5,16 +5,17 @@ use std::sync::Arc;
 use cudock_image::registry::{BlobStore, Client, Environment, KeptTag, Options};
 use cudock_image::{Access, OpenOptions, Pull, Source, open};
 use cudock_runtime::copy::{CopyRequest, Direction};
+use cudock_runtime::flags;
 use cudock_runtime::status::now;
 use serde_json::json;
 
 use super::image::{platform, progress};
 use super::life_args::{CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs};
-use super::print::{ago, table};
-use super::words::variables;
+use super::print::ago;
 use super::{Report, builtin, engine_of};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, json as print_json, line};
+use crate::table::Table;
 use cudock_base::format::fixed_bytes;
 
 /// `cudock kill`.
@@ -29,7 +30,7 @@ pub(crate) fn kill(args: &KillArgs) -> Result<Outcome, Failure> {
 
 /// `cudock start`.
 pub(crate) fn start(args: &StartArgs) -> Result<Outcome, Failure> {
-    let given = variables(&args.env, &args.env_file)?;
+    let given = flags::variables(&args.env, &args.env_file)?;
     if args.attach && args.containers.len() > 1 {
         return Err(Failure::input("--attach is for one container").hint("cudock start -a NAME"));
     }
@@ -121,7 +122,7 @@ pub(crate) fn top(args: &TopArgs, format: Format) -> Result<Outcome, Failure> {
             process.command.clone(),
         ]
     });
-    table(&["PID", "INSIDE", "PPID", "UID", "TIME", "COMMAND"], &rows.collect::<Vec<_>>());
+    Table::list(&["PID", "INSIDE", "PPID", "UID", "TIME", "COMMAND"], rows.collect()).print();
     Ok(Outcome::Yes)
 }
 
@@ -146,7 +147,7 @@ pub(crate) fn images(args: &ImagesArgs, format: Format) -> Result<Outcome, Failu
                     format!("{fetched} ago"),
                 ]
             });
-            table(&["IMAGE", "DIGEST", "SIZE", "LAYERS", "FETCHED"], &rows.collect::<Vec<_>>());
+            Table::list(&["IMAGE", "DIGEST", "SIZE", "LAYERS", "FETCHED"], rows.collect()).print();
         }
         _ => {
             let rows = images.iter().map(|image| {

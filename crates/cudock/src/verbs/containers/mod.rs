@@ -2,7 +2,6 @@
 //! `stats` and `volume`; and the hidden ones beside them.
 
 mod args;
-mod devices;
 mod docker_flags;
 mod failure;
 mod group_names;
@@ -11,19 +10,17 @@ mod home;
 mod image;
 mod life;
 mod life_args;
-mod mounts;
 mod print;
 mod request;
 mod stats;
-mod times;
 mod volume;
-mod words;
 
 use cudock_image::{Access, Pull};
 use cudock_runtime::RuntimeError;
 use cudock_runtime::engine::builtin::Builtin;
 use cudock_runtime::engine::{Engine, LogRequest, other};
 use cudock_runtime::exec::ExecRequest;
+use cudock_runtime::flags;
 use cudock_runtime::{headstart, rootless};
 
 pub(crate) use self::args::{
@@ -39,7 +36,6 @@ pub(crate) use self::life_args::{
 };
 pub(crate) use self::print::ago;
 pub(crate) use self::stats::stats;
-pub(crate) use self::times::duration;
 pub(crate) use self::volume::volume;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, json, line};
@@ -133,7 +129,9 @@ pub(crate) fn logs(words: &LogsArgs) -> Result<Outcome, Failure> {
         })?),
     };
     let moment = |flag, text: &Option<String>| {
-        text.as_deref().map(|text| times::moment(flag, text, cudock_runtime::status::now())).transpose()
+        text.as_deref()
+            .map(|text| flags::point_in_time(flag, text, cudock_runtime::status::now()))
+            .transpose()
     };
     let request = LogRequest {
         follow: words.follow,
@@ -154,7 +152,7 @@ pub(crate) fn logs(words: &LogsArgs) -> Result<Outcome, Failure> {
 pub(crate) fn exec(words: &ExecArgs) -> Result<Outcome, Failure> {
     let request = ExecRequest {
         args: words.command.clone(),
-        environment: words::variables(&words.env, &[])?,
+        environment: flags::variables(&words.env, &[])?,
         user: words.user.clone(),
         cwd: words.workdir.clone(),
         tty: words.tty,

@@ -7,11 +7,11 @@ mod request;
 
 use std::path::Path;
 
-use clap::Parser;
 use cudock_group::restart::GroupState;
 use cudock_group::{Group, ProbeAction};
 use cudock_runtime::engine::LogRequest;
 use cudock_runtime::engine::builtin::Builtin;
+use cudock_runtime::flags;
 use cudock_runtime::group::{
     self, Connection, GroupDir, GroupLock, Handover, MemberPhase, MemberStatus, Started,
 };
@@ -20,11 +20,10 @@ use cudock_runtime::{reexec, rootless};
 
 pub(crate) use self::args::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
 use self::read::Source;
-use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Outcome};
 use crate::output::{BOLD, Format, json, line, styled};
-use crate::verbs::containers::{access, duration, home, opener, progress};
-use crate::verbs::serve;
+use crate::verbs::containers::{access, home, opener, progress};
+use crate::verbs::serve::{self, ServeArgs};
 
 /// So many lines of each container are shown of a group that did not become ready.
 const LAST_LINES: usize = 5;
@@ -43,17 +42,7 @@ fn serve_project(folder: &Path, words: &UpArgs) -> Result<Outcome, Failure> {
         return Err(Failure::input(format!("{} is a project to serve, not a group", folder.display()))
             .hint("`cudock serve` has the options for it; -f FILE runs a group"));
     }
-    let mut again = vec!["cudock".into(), "serve".into(), folder.as_os_str().to_owned()];
-    if let Some(port) = words.port {
-        again.extend(["--port".into(), port.to_string().into()]);
-    }
-    if words.offline {
-        again.push("--offline".into());
-    }
-    match Cli::parse_from(again).verb {
-        Verb::Serve(words) => serve::run(&words),
-        _ => Err(Failure::input("nothing to serve")),
-    }
+    serve::run(&ServeArgs::of_project(folder, words.port, words.offline))
 }
 
 fn up_group(words: &UpArgs, file: &Path) -> Result<Outcome, Failure> {
@@ -61,20 +50,21 @@ fn up_group(words: &UpArgs, file: &Path) -> Result<Outcome, Failure> {
         return Err(Failure::input(format!("--port is for projects, and {} is a group", file.display()))
             .hint("-p HOST:CONTAINER publishes a port of a group"));
     }
-    let (text, mut reading) = read::group(file)?;
+    let (text, mut reading) = read::read(file)?;
     if let Some(name) = &words.name {
-        reading.group.name = request::checked_name(name)?;
+        group::flags::check_name(name)?;
+        reading.group.name.clone_from(name);
     }
     let settings = request::settings(words, &reading.group)?;
-    read::check_volumes(file, &reading.group, &settings)?;
+    group::flags::check_volumes(file, &reading.group, &settings)?;
     // Who is not root goes on as root of a namespace: the words are said again there, so notes come after.
     rootless::become_root()?;
     let home = home()?;
     read::print_notes(file, &reading, &settings);
-    request::stand_beside(file)?;
+    request::enter_directory_of(file)?;
     let engine =
         Builtin { home, open: opener(access(None, words.offline), false), progress: progress(false) };
-    let limit = Some(duration(&words.timeout)?).filter(|limit| !limit.is_zero());
+    let limit = Some(flags::duration(&words.timeout)?).filter(|limit| !limit.is_zero());
     let (dir, lock) = group::make(&engine, &reading.group, &settings)?;
     let name = reading.group.name.clone();
     let handover = Handover::new(text, name.clone(), engine.home.root().to_owned(), &settings);
@@ -149,8 +139,11 @@ fn not_ready(home: &Home, name: &str, why: &str) -> Failure {
 /// `cudock down`.
 pub(crate) fn down(words: &DownArgs) -> Result<Outcome, Failure> {
     let name = match (&words.name, &words.file) {
-        (Some(name), _) => request::checked_name(name)?,
-        (None, Some(file)) => read::group(file)?.1.group.name,
+        (Some(name), _) => {
+            group::flags::check_name(name)?;
+            name.clone()
+        }
+        (None, Some(file)) => read::read(file)?.1.group.name,
         (None, None) => return Err(Failure::input("no group").hint("cudock down NAME, or -f FILE")),
     };
     rootless::become_root()?;

@@ -106,7 +106,7 @@ pub(super) fn run(given: Option<&Path>, format: Format) -> Result<Outcome, Failu
         folder,
     };
     match format {
-        Format::Json | Format::Sarif => output::json(&report),
+        Format::Json => output::json(&report),
         Format::Text => print(&report),
     }
     Ok(Outcome::Yes)

@@ -56,7 +56,7 @@ pub(super) fn run(facts: &Facts, format: Format) -> Result<Outcome, Failure> {
         tables: &tables,
     };
     match format {
-        Format::Json | Format::Sarif => output::json(&report),
+        Format::Json => output::json(&report),
         Format::Text => print(&report),
     }
     output::warn_if_stale(&tables);

@@ -101,7 +101,7 @@ fn device(words: &ServeArgs, file: &Serve) -> DeviceChoice {
         None => file.device.unwrap_or_default(),
     };
     match chosen {
-        DeviceChoice::Auto if devices::has_gpu() => DeviceChoice::Cuda,
+        DeviceChoice::Auto if cudock_host::has_gpu() => DeviceChoice::Cuda,
         DeviceChoice::Auto => DeviceChoice::Cpu,
         chosen => chosen,
     }
