@@ -12,6 +12,7 @@ mod error;
 mod estimate;
 pub mod figures;
 mod folder;
+mod foreign;
 mod format;
 pub mod onnx;
 pub mod safetensors;
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 pub use error::ModelError;
 pub use estimate::{Estimate, Question, Term, TermKind, estimate};
+pub use foreign::{ForeignFormat, foreign_format};
 pub use format::NumberFormat;
 pub use tally::{Share, Tally, Tensor};
 

@@ -1,7 +1,7 @@
 //! The variables this crate reads, besides those of `cudock_registry::env`. Those of proxies (`HTTPS_PROXY`,
 //! `NO_PROXY`, …) are read by the HTTP library.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cudock_registry::Environment;
 use cudock_registry::parts::trusted_certificates;
@@ -19,6 +19,20 @@ pub fn of_process() -> Environment {
 /// The user's own folder of newer tables: `cudock/facts` in the folder of configurations.
 pub fn users_folder(environment: &Environment) -> Option<PathBuf> {
     Some(environment.config_home()?.join("cudock").join("facts"))
+}
+
+/// The directory of tables that are laid over the embedded ones: the one that was given, or the user's own if it has any.
+pub fn tables_directory(given: Option<&Path>) -> Option<PathBuf> {
+    match given {
+        Some(directory) => Some(directory.to_owned()),
+        None => users_folder(&of_process()).filter(|directory| has_tables(directory)),
+    }
+}
+
+/// Whether a directory has a file that would be read as a table. One in which a refresh failed has none.
+fn has_tables(directory: &Path) -> bool {
+    let is_table = |path: PathBuf| path.extension().is_some_and(|end| end == "toml" || end == "csv");
+    std::fs::read_dir(directory).is_ok_and(|entries| entries.flatten().any(|entry| is_table(entry.path())))
 }
 
 impl Connection {

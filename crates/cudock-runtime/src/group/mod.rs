@@ -19,6 +19,7 @@ mod make;
 mod member;
 mod message;
 mod output;
+mod readiness;
 mod start;
 mod state;
 mod supervise;

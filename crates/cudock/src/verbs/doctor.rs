@@ -1,6 +1,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use cudock_base::format::count as count_of;
 use cudock_facts::Facts;
 use cudock_host::host::NvmlAnswer;
 use cudock_host::{Area, Check, Diagnosis, Host, Root, Status, examine, nvml, probe};
@@ -80,10 +81,10 @@ fn print(host: &Host, diagnosis: &Diagnosis, verbose: bool) {
     let (problems, warnings) = (count(Status::Problem), count(Status::Warning));
     let verdict = match (problems, warnings) {
         (0, 0) => styled(GREEN, "no problem found"),
-        (0, warnings) => styled(YELLOW, &format!("no problem, {}", counted(warnings, "warning"))),
-        (problems, 0) => styled(RED, &counted(problems, "problem")),
+        (0, warnings) => styled(YELLOW, &format!("no problem, {}", count_of(warnings, "warning"))),
+        (problems, 0) => styled(RED, &count_of(problems, "problem")),
         (problems, warnings) => {
-            styled(RED, &format!("{}, {}", counted(problems, "problem"), counted(warnings, "warning")))
+            styled(RED, &format!("{}, {}", count_of(problems, "problem"), count_of(warnings, "warning")))
         }
     };
     line(format!("\n{verdict}"));
@@ -110,10 +111,6 @@ fn print_check(check: &Check, verbose: bool) {
             ));
         }
     }
-}
-
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn name(area: Area) -> &'static str {

@@ -2,7 +2,9 @@ use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::Path;
 
-use cudock_explain::{Catalogue, Hit, Report, ScanError, SmiTable};
+use cudock_explain::{
+    Catalogue, Hit, Report, ScanError, SmiTable, is_finding_code, is_like_a_path, xid_message,
+};
 use cudock_facts::Facts;
 use cudock_facts::tables::{CudaError, FindingPage, Message};
 use serde::Serialize;
@@ -54,7 +56,7 @@ struct JsonCudaError<'a> {
 pub(super) fn run(facts: &Facts, words: &ExplainArgs, format: Format) -> Result<Outcome, Failure> {
     let what = words.what.join(" ");
     let what = what.trim();
-    if looks_like_a_code(what) {
+    if is_finding_code(what) {
         return finding(facts, what, format);
     }
     if let Some(error) = facts.messages().cuda_error(what).filter(|_| !words.text) {
@@ -73,9 +75,8 @@ pub(super) fn run(facts: &Facts, words: &ExplainArgs, format: Format) -> Result<
     } else if let Some(path) = file(words, what)? {
         let log = File::open(path).map_err(|error| Failure::input(format!("cannot read {what}: {error}")))?;
         (what.to_owned(), scan(&catalogue, log, what)?)
-    } else if let Some(number) = xid(what) {
-        // People quote the number alone; the kernel's line has more around it.
-        (what.to_owned(), catalogue.explain(&format!("NVRM: Xid (PCI:0000:00:00): {number}, ")))
+    } else if let Some(message) = xid_message(what) {
+        (what.to_owned(), catalogue.explain(&message))
     } else {
         ("that text".to_owned(), catalogue.explain(what))
     };
@@ -98,17 +99,6 @@ pub(super) fn run(facts: &Facts, words: &ExplainArgs, format: Format) -> Result<
     Ok(if report.hits.is_empty() && report.smi.is_none() { Outcome::No } else { Outcome::Yes })
 }
 
-/// 79 of `Xid 79` and `xid: 79`.
-fn xid(what: &str) -> Option<u16> {
-    let rest = what.get(..3).filter(|start| start.eq_ignore_ascii_case("xid")).and_then(|_| what.get(3..))?;
-    rest.trim_start_matches([':', ' ', '-', '=']).parse().ok()
-}
-
-fn looks_like_a_code(what: &str) -> bool {
-    let digits = what.get(..2).filter(|start| start.eq_ignore_ascii_case("CD")).and_then(|_| what.get(2..));
-    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
 /// Whether the words name a file: one that is there, or one that plainly should be.
 fn file<'a>(words: &ExplainArgs, what: &'a str) -> Result<Option<&'a Path>, Failure> {
     if words.text || words.what.len() != 1 {
@@ -121,10 +111,7 @@ fn file<'a>(words: &ExplainArgs, what: &'a str) -> Result<Option<&'a Path>, Fail
     if path.exists() {
         return Ok(Some(path));
     }
-    let like_a_path = !what.contains(char::is_whitespace)
-        && (what.contains('/')
-            || [".log", ".txt", ".out", ".err"].iter().any(|ending| what.ends_with(ending)));
-    if like_a_path {
+    if is_like_a_path(what) {
         return Err(Failure::input(format!("there is no file {what}")).hint("pass --text if it is a message"));
     }
     Ok(None)

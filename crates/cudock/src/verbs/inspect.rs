@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use cudock_fatbin::{Binary, CodeKind, Coverage, Cubin, EntryKind, FileError, Inspected, Line, Linkage};
+use cudock_fatbin::{Binary, CodeKind, Coverage, FileError, Inspected, Kernel, Line, Linkage};
 use serde::Serialize;
 
 use crate::cli::InspectArgs;
@@ -150,20 +150,11 @@ fn report(file: Inspected, kernels: Vec<KernelReport>, modules_without_kernels: 
         sections: sections.collect(),
         modules_without_kernels,
         covers: coverage.sentence(),
-        device_link_ptx: linked_ptx(&binary),
+        device_link_ptx: binary.device_link_targets(),
         unknown: binary.unknown(),
         damage: binary.damage.iter().map(ToString::to_string).collect(),
     };
     FileReport { path, size, soname, needed, glibc, gpu_code, kernels, lines, coverage }
-}
-
-/// `compute_75`, where a module of the file was device-linked.
-fn linked_ptx(binary: &Binary) -> Vec<String> {
-    let linked = binary.modules.iter().any(|module| module.device_linked);
-    let mut targets: Vec<String> =
-        binary.linked_ptx().iter().filter(|_| linked).map(|(arch, _)| format!("compute_{arch}")).collect();
-    targets.dedup();
-    targets
 }
 
 fn code_lines(lines: &[Line]) -> Vec<CodeLine> {
@@ -183,38 +174,16 @@ fn code_lines(lines: &[Line]) -> Vec<CodeLine> {
     lines.iter().map(line).collect()
 }
 
-/// Every kernel of every cubin, by opening all of them.
 fn kernels(binary: &Binary, bytes: &[u8]) -> Vec<KernelReport> {
-    let mut reports = Vec::new();
-    let mut add = |arch: String, cubin: &[u8]| {
-        let Some(cubin) = Cubin::parse(cubin) else { return };
-        reports.extend(cubin.kernels.into_iter().map(|kernel| KernelReport {
-            arch: arch.clone(),
-            name: kernel.name,
-            registers: kernel.registers,
-            shared_bytes: kernel.shared,
-            constant_bytes: kernel.constant,
-            code_bytes: kernel.code,
-        }));
+    let report = |(arch, kernel): (String, Kernel)| KernelReport {
+        arch,
+        name: kernel.name,
+        registers: kernel.registers,
+        shared_bytes: kernel.shared,
+        constant_bytes: kernel.constant,
+        code_bytes: kernel.code,
     };
-    if let Some(cubin) = &binary.cubin {
-        add(format!("sm_{}", cubin.arch), bytes);
-    }
-    for entry in binary.modules.iter().flat_map(|module| &module.entries) {
-        if !matches!(entry.kind, EntryKind::Cubin | EntryKind::Group) || entry.is_lto() {
-            continue;
-        }
-        let Ok(payload) = entry.payload(bytes) else { continue };
-        if let Some(arch) = entry.arch {
-            add(format!("sm_{arch}"), &payload);
-        }
-        for member in &entry.members {
-            let range = usize::try_from(member.start).ok().zip(usize::try_from(member.bytes).ok());
-            let cubin = range.and_then(|(start, size)| payload.get(start..start.checked_add(size)?));
-            add(format!("sm_{}", member.arch), cubin.unwrap_or_default());
-        }
-    }
-    reports
+    binary.kernels(bytes).into_iter().map(report).collect()
 }
 
 fn print(report: &Report) {

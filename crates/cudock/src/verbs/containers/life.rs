@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cudock_image::registry::{BlobStore, Client, Environment, KeptTag, Options};
 use cudock_image::{Access, OpenOptions, Pull, Source, open};
 use cudock_runtime::copy::{CopyRequest, Direction};
-use cudock_runtime::flags;
+use cudock_runtime::flags::{self, path_in_container};
 use cudock_runtime::status::now;
 use serde_json::json;
 
@@ -57,7 +57,7 @@ pub(crate) fn restart(args: &RestartArgs) -> Result<Outcome, Failure> {
 
 /// `cudock cp`.
 pub(crate) fn cp(args: &CpArgs) -> Result<Outcome, Failure> {
-    let (source, target) = (side(&args.source), side(&args.target));
+    let (source, target) = (path_in_container(&args.source), path_in_container(&args.target));
     let (name, direction, inside, outside) = match (source, target) {
         (Some((name, path)), None) => (name, Direction::Out, path, &args.target),
         (None, Some((name, path))) => (name, Direction::In, path, &args.source),
@@ -91,17 +91,6 @@ pub(crate) fn cp(args: &CpArgs) -> Result<Outcome, Failure> {
         anstream::eprintln!("copied {} entries, {}", copied.entries, fixed_bytes(copied.bytes));
     }
     Ok(Outcome::Yes)
-}
-
-/// CONTAINER:PATH; a path here begins with a slash or a dot, or has no colon before its first slash.
-fn side(text: &str) -> Option<(&str, &str)> {
-    if text.starts_with(['/', '.']) {
-        return None;
-    }
-    let (name, path) = text.split_once(':')?;
-    // A group's container has a slash in its name.
-    (!name.is_empty() && name.matches('/').count() <= 1)
-        .then_some((name, if path.is_empty() { "/" } else { path }))
 }
 
 /// `cudock top`.
@@ -209,20 +198,4 @@ pub(crate) fn pull(args: &PullArgs, format: Format) -> Result<Outcome, Failure> 
         print_json(&Report::of(json!({ "images": pulled })));
     }
     Ok(Outcome::Yes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::side;
-
-    #[test]
-    fn a_path_in_a_container_is_told_from_one_here() {
-        assert_eq!(side("api:/srv/x"), Some(("api", "/srv/x")));
-        assert_eq!(side("group/api:/srv"), Some(("group/api", "/srv")));
-        assert_eq!(side("api:"), Some(("api", "/")));
-        assert_eq!(side("api:relative"), Some(("api", "relative")));
-        for here in ["./api:/x", "/api:/x", "data", "../a:b", ".", "a/b/c:d"] {
-            assert_eq!(side(here), None, "{here}");
-        }
-    }
 }

@@ -7,14 +7,12 @@ mod request;
 
 use std::path::Path;
 
+use cudock_group::Group;
 use cudock_group::restart::GroupState;
-use cudock_group::{Group, ProbeAction};
 use cudock_runtime::engine::LogRequest;
 use cudock_runtime::engine::builtin::Builtin;
 use cudock_runtime::flags;
-use cudock_runtime::group::{
-    self, Connection, GroupDir, GroupLock, Handover, MemberPhase, MemberStatus, Started,
-};
+use cudock_runtime::group::{self, Connection, GroupDir, GroupLock, GroupStatus, Handover, Started};
 use cudock_runtime::home::Home;
 use cudock_runtime::{reexec, rootless};
 
@@ -86,11 +84,8 @@ fn up_group(words: &UpArgs, file: &Path) -> Result<Outcome, Failure> {
 fn timed_out(words: &UpArgs, home: &Home, dir: &GroupDir, group: &Group) -> Result<Outcome, Failure> {
     let name = &group.name;
     let status = dir.status()?;
-    let waiting = status.iter().flat_map(|status| &status.containers).find(|container| {
-        let waits = container.phase != MemberPhase::Succeeded;
-        waits && (container.init || !container.ready)
-    });
-    let why = waiting.map_or_else(|| "it is not ready".to_owned(), |container| unready(group, container));
+    let waiting = status.as_ref().and_then(GroupStatus::unready);
+    let why = waiting.map_or_else(|| "it is not ready".to_owned(), |container| container.why_unready(group));
     let failure = Failure::program(format!("group {name} is not ready after {}: {why}", words.timeout), 1);
     if words.keep {
         return Err(failure
@@ -103,26 +98,6 @@ fn timed_out(words: &UpArgs, home: &Home, dir: &GroupDir, group: &Group) -> Resu
     }
     group::down(home, name, None)?;
     Err(failure.hint("the group was removed; --keep leaves it running, --timeout TIME waits longer"))
-}
-
-/// Why a container is not ready, by its probe.
-fn unready(group: &Group, status: &MemberStatus) -> String {
-    let name = &status.name;
-    if status.init {
-        return format!("init container {name} is {}", status.phase.word());
-    }
-    let last = status.why.as_deref().unwrap_or("no answer yet");
-    let last = last.strip_prefix("not ready: ").unwrap_or(last);
-    let container = group.containers.iter().find(|container| container.name == *name);
-    match container.and_then(|container| container.readiness.as_ref()).map(|probe| &probe.action) {
-        None => format!("container {name} is {}: {last}", status.phase.word()),
-        Some(ProbeAction::Exec(command)) => {
-            format!("container {name}: readiness probe `{}`: {last}", command.join(" "))
-        }
-        Some(ProbeAction::HttpGet(get)) => {
-            format!("container {name}: readiness probe GET {} on port {}: {last}", get.path, get.port)
-        }
-    }
 }
 
 fn not_ready(home: &Home, name: &str, why: &str) -> Failure {
