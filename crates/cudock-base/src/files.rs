@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use crate::UsageError;
 use crate::report::{ErrorKind, Report};
 
 /// An operation on a file or directory that failed.
@@ -39,6 +40,28 @@ impl Report for FileError {
     fn kind(&self) -> ErrorKind {
         ErrorKind::Outside
     }
+}
+
+/// The largest text file that a user may name on the command line.
+const MAX_TEXT: u64 = 16 << 20;
+
+/// Reads a text file that a user named. Pipes are read, too (`-f <(command)`), but devices are not, and nothing is read
+/// without a limit.
+pub fn read_text(path: &Path) -> Result<String, UsageError> {
+    use std::os::unix::fs::FileTypeExt;
+    let wrong =
+        |why: &dyn std::fmt::Display| UsageError::new(format!("cannot read {}: {why}", path.display()));
+    let kind = path.metadata().map_err(|error| wrong(&error))?.file_type();
+    if kind.is_char_device() || kind.is_block_device() || kind.is_dir() {
+        return Err(wrong(&"not a regular file"));
+    }
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| wrong(&error))?;
+    file.take(MAX_TEXT + 1).read_to_string(&mut text).map_err(|error| wrong(&error))?;
+    if text.len() as u64 > MAX_TEXT {
+        return Err(wrong(&format!("larger than {} MiB", MAX_TEXT >> 20)));
+    }
+    Ok(text)
 }
 
 /// A path beside `path` that no other thread or process uses.
@@ -158,5 +181,17 @@ mod tests {
         waited.recv().unwrap();
         drop(first);
         other.join().unwrap();
+    }
+
+    #[test]
+    fn devices_and_directories_are_not_read_as_text() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.txt");
+        std::fs::write(&file, "text").unwrap();
+        assert_eq!(read_text(&file).unwrap(), "text");
+        for wrong in [Path::new("/dev/zero"), directory.path(), Path::new("/nowhere/a.txt")] {
+            let error = read_text(wrong).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("cannot read {}: ", wrong.display())), "{error}");
+        }
     }
 }

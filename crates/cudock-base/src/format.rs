@@ -12,6 +12,18 @@ pub fn binary_bytes(count: u64) -> String {
     scaled(count, &[(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")])
 }
 
+/// A size with a fixed number of decimals for each unit, so that sizes line up in a column: `512 B`, `28.3 MB`, `4.00 GB`.
+pub fn fixed_bytes(count: u64) -> String {
+    #[allow(clippy::cast_precision_loss, reason = "shown with two decimals at most")]
+    let bytes = count as f64;
+    match bytes {
+        0.0..1e3 => format!("{bytes:.0} B"),
+        1e3..1e6 => format!("{:.1} kB", bytes / 1e3),
+        1e6..1e9 => format!("{:.1} MB", bytes / 1e6),
+        _ => format!("{:.2} GB", bytes / 1e9),
+    }
+}
+
 /// A size with one decimal, or none if that is zero.
 fn scaled(count: u64, units: &[(u64, &str)]) -> String {
     for &(unit, name) in units {
@@ -103,6 +115,9 @@ mod tests {
         assert_eq!(bytes(80_000_000_000), "80 GB");
         assert_eq!(bytes(28_340_000), "28.3 MB");
         assert_eq!(bytes(u64::MAX), "18446744.1 TB");
+        assert_eq!(fixed_bytes(512), "512 B");
+        assert_eq!(fixed_bytes(28_340_000), "28.3 MB");
+        assert_eq!(fixed_bytes(4_000_000_000), "4.00 GB");
     }
 
     #[test]

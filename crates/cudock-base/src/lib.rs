@@ -15,6 +15,7 @@ mod secret;
 pub mod suggest;
 pub mod text;
 mod timestamp;
+mod usage;
 
 pub use arch::Arch;
 pub use date::{Date, DateError};
@@ -24,3 +25,4 @@ pub use files::FileError;
 pub use report::{ErrorKind, Excerpt, Report, did_you_mean};
 pub use secret::Secret;
 pub use timestamp::Timestamp;
+pub use usage::UsageError;

@@ -4,16 +4,19 @@
 //! function of the two and the tables: will it see and use the card under that driver, and if not, with which error,
 //! because of which file, and what to change.
 
+pub mod code_targets;
 pub mod codes;
 pub mod declared;
 pub mod evidence;
 pub mod gate;
 mod gather;
+mod image_set;
 mod judge;
 pub mod target;
 
 pub use cudock_host::Verdict;
 pub use evidence::Evidence;
 pub use gather::{Context, GatherError, Subject, compute, gather, image, image_start, sm, subject};
+pub use image_set::{ImageSet, OnRead};
 pub use judge::{Failure, Judgement, RULES, Rule, RuleUse, UnitJudgement, judge, judge_start};
 pub use target::{Machine, StartPath, Target, TargetError};

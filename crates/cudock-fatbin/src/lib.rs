@@ -15,6 +15,7 @@ mod cubin;
 mod elf;
 mod files;
 mod find;
+mod kernels;
 mod payload;
 mod read;
 mod slim;

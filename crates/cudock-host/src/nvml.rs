@@ -170,6 +170,12 @@ pub struct GpuProcess {
 /// The age limit of utilization samples.
 const RECENT: Duration = Duration::from_secs(2);
 
+/// The running program, for a child that asks NVML. It can be executed even where its file cannot be found by name, as in
+/// another mount namespace.
+pub fn this_program() -> &'static Path {
+    Path::new("/proc/self/exe")
+}
+
 /// The processes on all GPUs, queried in a child process: `program` with `arguments` must print the result of
 /// [`processes_here`] as JSON.
 pub fn processes_in_child(program: &Path, arguments: &[&OsStr]) -> Result<Vec<GpuProcess>, String> {

@@ -2,11 +2,16 @@
 
 use std::io;
 
+use cudock_base::UsageError;
+
 use crate::response::BadResponse;
 
 /// Why no load could be put on a server.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
+    /// The user's arguments cannot be used.
+    #[error(transparent)]
+    Usage(#[from] UsageError),
     /// An address that is not `http://host:port/path`.
     #[error("`{url}` is no address of a server: {reason}")]
     Url {

@@ -9,12 +9,14 @@
 //! request was meant to be sent, whether or not a connection was free then.
 
 mod connection;
+pub mod engine_bench;
 mod error;
 mod exchange;
 mod metadata;
 pub mod payload;
 pub mod plot;
 mod poll;
+mod prepare;
 mod report;
 mod request;
 mod response;
@@ -30,6 +32,7 @@ mod worker;
 pub use error::LoadError;
 pub use exchange::{Dialogue, Response, learn_answers};
 pub use metadata::{ModelMetadata, model_metadata, model_names};
+pub use prepare::{Prepared, RequestOptions, prepare};
 pub use report::{Latency, Report, Timeline};
 pub use request::Request;
 pub use response::BadResponse;

@@ -94,7 +94,7 @@ pub fn run(settings: &Settings, requests: &[Request]) -> Result<Report, LoadErro
         for worker in workers {
             total.add(&worker.join().map_err(|_| LoadError::Thread)??);
         }
-        Ok(())
+        Ok::<(), LoadError>(())
     })?;
     #[allow(clippy::cast_precision_loss, reason = "a ratio for people")]
     let busy = matches!(settings.load, Load::Closed { .. }).then(|| total.busy / threads as f64);

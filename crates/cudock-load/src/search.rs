@@ -15,6 +15,22 @@ pub struct Search {
     pub attempts: usize,
 }
 
+impl Search {
+    /// The share of the offered requests that must be answered for a rate to count.
+    pub const GOODPUT: f64 = 0.99;
+
+    /// A search that begins below the rate that a closed loop reached.
+    pub fn around(estimate: f64) -> Self {
+        Self {
+            start: (estimate / 2.0).max(1.0),
+            ceiling: (estimate * 8.0).max(100.0),
+            floor: 1.0,
+            tolerance: 0.03,
+            attempts: 2,
+        }
+    }
+}
+
 /// One step of the search.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Step {

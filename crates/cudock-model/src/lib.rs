@@ -11,6 +11,7 @@ mod directory;
 mod error;
 mod estimate;
 pub mod figures;
+mod foreign;
 mod format;
 pub mod onnx;
 pub mod safetensors;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 pub use error::ModelError;
 pub use estimate::{Estimate, EstimateOptions, EstimateTerm, TermKind, estimate};
+pub use foreign::{ForeignFormat, foreign_format};
 pub use format::NumberFormat;
 pub use tensor_stats::{FormatStats, TensorInfo, TensorStats};
 

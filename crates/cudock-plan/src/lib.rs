@@ -48,10 +48,14 @@
 
 mod availability;
 mod catalog;
+mod chart;
 pub mod codes;
+pub mod compare;
 mod cost;
 mod curve;
 mod feasible;
+pub mod format;
+mod listing;
 mod machine;
 mod money;
 mod offer;
@@ -62,8 +66,11 @@ mod rank;
 mod ratio;
 mod refusal;
 mod relax;
+mod scan;
+mod segments;
 mod service;
 mod sift;
+mod size_answers;
 mod tell;
 #[cfg(test)]
 mod testing;
@@ -73,14 +80,18 @@ mod workload;
 
 pub use availability::Proof;
 pub use catalog::Catalog;
+pub use chart::{Chart, Series};
 pub use curve::{PerMille, crossover, curve};
+pub use listing::Listed;
 pub use money::{Money, Rate};
 pub use offer::{Offer, RegionId, SizeId, SourceId};
 pub use placement::{Cost, Part, PartKind, Placement, Rejection, Times};
 pub use plan::{Plan, RuleLine, plan};
 pub use rank::{Choices, Ranked};
 pub use relax::{Concession, Relaxed, relaxed};
+pub use scan::{Breakpoint, CostLine, Scan};
 pub use service::ServiceKind;
+pub use size_answers::{SizeAnswer, shared_rules};
 pub use verdict::{Verdict, Verdicts};
 pub use workload::{
     Access, Assumption, Data, DayLoad, GpuNeeds, Image, MachineNeeds, Management, PerSecond, Priority, Spot,

@@ -118,6 +118,21 @@ pub enum PartKind {
 }
 
 impl PartKind {
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::ColdStart => "cold-start",
+            Self::Idle => "idle",
+            Self::Evictions => "evictions",
+            Self::Rounding => "rounding",
+            Self::Fee => "fee",
+            Self::Disk => "disk",
+            Self::Storage => "storage",
+            Self::Egress => "egress",
+        }
+    }
+
     /// All of them, in the order reports list them.
     pub const ALL: [Self; 9] = [
         Self::Compute,

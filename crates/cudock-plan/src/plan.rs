@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 
 use cudock_facts::Facts;
+use serde::Serialize;
 
 use crate::catalog::Catalog;
 use crate::feasible::{SERVICE_RULES, SIZE_RULES};
@@ -10,6 +11,7 @@ use crate::placement::{Placement, Rejection};
 use crate::question::{Case, Question};
 use crate::rank::{self, Choices, Ranked};
 use crate::refusal::Refusal;
+use crate::relax::{Relaxed, relaxed};
 use crate::service::ServiceKind;
 use crate::sift::Sorter;
 use crate::tell;
@@ -18,7 +20,7 @@ use crate::workload::{Priority, Workload};
 
 /// Placements in order, and rejections. Words are made for what is looked at.
 pub struct Plan<'a> {
-    question: Question<'a>,
+    pub(crate) question: Question<'a>,
     ranked: Vec<Ranked>,
     /// How many of them some source proves.
     proven: usize,
@@ -27,7 +29,7 @@ pub struct Plan<'a> {
 }
 
 /// A rule, and whether a size on a service meets it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RuleLine {
     /// The code of a rejection for it.
     pub code: &'static str,
@@ -54,7 +56,33 @@ pub fn plan<'a>(
     Plan { question, ranked, proven, refusals, told: OnceCell::new() }
 }
 
-impl Plan<'_> {
+impl<'a> Plan<'a> {
+    /// The workload that is planned for.
+    pub fn workload(&self) -> &'a Workload {
+        self.question.workload
+    }
+
+    /// The tables it is planned with.
+    pub fn facts(&self) -> &'a Facts {
+        self.question.facts
+    }
+
+    /// What was on offer.
+    pub fn catalog(&self) -> &'a Catalog {
+        self.question.catalog
+    }
+
+    /// Whether the workload is a service, whose cost is by the month.
+    pub fn serves(&self) -> bool {
+        self.question.serves()
+    }
+
+    /// What would fit if something gave way.
+    pub fn relaxed(&self) -> Vec<Relaxed> {
+        let question = &self.question;
+        relaxed(question.catalog, question.facts, question.workload, question.verdicts)
+    }
+
     /// Every offer that holds the workload and that the tables prove to exist, cheapest first. Costs that differ by less
     /// than what is assumed are equal, and equals are ordered by evidence, management and time.
     pub fn ranked(&self) -> &[Ranked] {

@@ -1,8 +1,10 @@
 //! When nothing fits: which needs and wishes stand in the way, and what could be had without them.
 
+use cudock_base::format::{bytes, duration};
 use cudock_facts::Facts;
 
 use crate::catalog::Catalog;
+use crate::format;
 use crate::placement::Placement;
 use crate::plan::plan;
 use crate::verdict::Verdicts;
@@ -45,6 +47,41 @@ pub enum Concession {
     FewerGpus(u32),
     /// An image that runs there.
     OtherImage,
+}
+
+impl Concession {
+    /// What gives way, as a report says it.
+    pub fn describe(self, workload: &Workload) -> String {
+        let (gpu, wishes) = (&workload.gpu, &workload.wishes);
+        match self {
+            Concession::AnyGpu => format!("any GPU, not only {}", gpu.models.join(", ")),
+            Concession::AnyCapability => "code that runs on any compute capability".to_owned(),
+            Concession::NoNvlink => "GPUs without NVLink".to_owned(),
+            Concession::NoInfiniband => "machines without InfiniBand".to_owned(),
+            Concession::SmallerMachine => "fewer processors or less main memory".to_owned(),
+            Concession::OtherArchitecture => "an image for the other processor".to_owned(),
+            Concession::OtherRegions => format!("other regions than {}", wishes.regions.join(", ")),
+            Concession::OtherServices => format!("other services than {}", wishes.services.join(", ")),
+            Concession::OtherSizes => format!("other sizes than {}", wishes.sizes.join(", ")),
+            Concession::OtherPriority => "the other priority".to_owned(),
+            Concession::LessManagement => {
+                format!("less management than {}", wishes.management.name())
+            }
+            Concession::MoreMoney => {
+                format!("more money than {}", wishes.budget.map(format::dollars).unwrap_or_default())
+            }
+            Concession::MoreTime => {
+                format!("more time than {}", wishes.deadline.map(duration).unwrap_or_default())
+            }
+            Concession::LessMemory(gigabytes) => {
+                format!("{gigabytes} GB on each GPU instead of {}", bytes(gpu.memory))
+            }
+            Concession::FewerGpus(gpus) => {
+                format!("{gpus} GPUs in a machine instead of {}", gpu.per_instance)
+            }
+            Concession::OtherImage => "an image that runs there".to_owned(),
+        }
+    }
 }
 
 /// What fits if something gives way.

@@ -222,6 +222,17 @@ pub enum Management {
     Serverless,
 }
 
+impl Management {
+    /// Its name in flags and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Managed => "managed",
+            Self::Serverless => "serverless",
+        }
+    }
+}
+
 /// What a machine may be taken away for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -230,6 +241,16 @@ pub enum Priority {
     Regular,
     /// Somebody who pays more.
     Spot,
+}
+
+impl Priority {
+    /// Its name in flags and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Regular => "regular",
+            Self::Spot => "spot",
+        }
+    }
 }
 
 /// Something that was not given.

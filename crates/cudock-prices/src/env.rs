@@ -1,6 +1,6 @@
 //! The environment variables that this crate reads, besides `SSL_CERT_FILE` and those of proxies.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cudock_base::Environment;
 use cudock_http::trusted_certificates;
@@ -13,6 +13,20 @@ pub const CUDOCK_PRICES_URL: &str = "CUDOCK_PRICES_URL";
 /// The user's own directory of newer tables: `cudock/facts` below the directory of configuration files.
 pub fn user_directory(environment: &Environment) -> Option<PathBuf> {
     Some(environment.config_home()?.join("cudock").join("facts"))
+}
+
+/// The directory of tables that are laid over the embedded ones: the one that was given, or the user's own if it has any.
+pub fn tables_directory(given: Option<&Path>) -> Option<PathBuf> {
+    match given {
+        Some(directory) => Some(directory.to_owned()),
+        None => user_directory(&Environment::of_process()).filter(|directory| has_tables(directory)),
+    }
+}
+
+/// Whether a directory has a file that would be read as a table. One in which a refresh failed has none.
+fn has_tables(directory: &Path) -> bool {
+    let is_table = |path: PathBuf| path.extension().is_some_and(|end| end == "toml" || end == "csv");
+    std::fs::read_dir(directory).is_ok_and(|entries| entries.flatten().any(|entry| is_table(entry.path())))
 }
 
 impl Connection {

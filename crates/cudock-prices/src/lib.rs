@@ -25,6 +25,7 @@ mod refresh;
 mod region;
 mod report;
 mod rules;
+mod summary;
 mod table;
 
 pub use endpoint::{Endpoint, EndpointError};
@@ -37,6 +38,7 @@ pub use refresh::{Listener, Request, refresh, table_in};
 pub use region::{RegionPrices, SizePrice};
 pub use report::{RegionLine, Report};
 pub use rules::LeftOut;
+pub use summary::{PriceSource, PriceSummary};
 pub use table::Changes;
 
 use cudock_facts::version::Date;

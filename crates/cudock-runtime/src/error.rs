@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cudock_base::{ErrorKind, Report};
+use cudock_base::{ErrorKind, Report, UsageError};
 
 /// Why a container could not be made, watched or ended.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +67,9 @@ pub enum RuntimeError {
     /// The user or group does not exist in the image.
     #[error("{0}")]
     User(String),
+    /// A flag or its value cannot be used.
+    #[error(transparent)]
+    Usage(#[from] UsageError),
     /// A word of the request means nothing.
     #[error("{0}")]
     Request(String),
@@ -137,6 +140,7 @@ impl RuntimeError {
             Self::State { name, needed: "stopped", .. } => {
                 Some(format!("cudock stop {name}, or cudock rm --force {name}"))
             }
+            Self::Usage(error) => error.hints().first().cloned(),
             Self::Host { hint, .. } => Some(hint.clone()),
             Self::Reported { hint, .. } => hint.clone(),
             Self::Image(error) => error.hints().pop(),

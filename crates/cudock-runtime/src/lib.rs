@@ -14,6 +14,7 @@ pub mod engine;
 mod error;
 pub mod exec;
 mod executor;
+pub mod flags;
 pub mod gpu;
 pub mod group;
 pub mod headstart;

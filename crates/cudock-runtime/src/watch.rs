@@ -99,6 +99,7 @@ pub fn exit_code(error: &RuntimeError) -> i32 {
         RuntimeError::NotFound(_) => 127,
         RuntimeError::NotExecutable(_) => 126,
         RuntimeError::User(_)
+        | RuntimeError::Usage(_)
         | RuntimeError::Request(_)
         | RuntimeError::Unknown(_)
         | RuntimeError::UnknownGroup(_)

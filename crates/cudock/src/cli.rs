@@ -6,7 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use cudock_facts::version::DriverVersion;
 
 use crate::env;
-use crate::output::Format;
+use crate::failure::Failure;
+use crate::output::{FindingFormat, Format, PlanFormat};
 use crate::verbs::{
     BenchArgs, CdiArgs, CdiHookArgs, CpArgs, DownArgs, ExecArgs, GroupsArgs, ImagesArgs,
     InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, MigrateArgs, MonitorArgs, PlanArgs, PricesArgs,
@@ -25,18 +26,17 @@ pub(crate) struct Cli {
     pub(crate) facts: Option<PathBuf>,
 
     /// How to write the report
-    #[arg(long, global = true, value_enum, default_value_t = FormatWord::Text)]
-    pub(crate) format: FormatWord,
+    #[arg(long, global = true, value_enum, default_value_t = FormatArg::Text)]
+    pub(crate) format: FormatArg,
 
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
 
-/// How to write the report, as typed. Most verbs know [`Format`] alone.
+/// How to write the report, as typed. Each verb has some of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FormatWord {
+pub(crate) enum FormatArg {
     /// For people
-    #[value(alias = "yaml")]
     Text,
     /// For programs: one object
     Json,
@@ -44,17 +44,57 @@ pub(crate) enum FormatWord {
     Csv,
     /// For code scanners, where a verb finds things: SARIF 2.1.0
     Sarif,
+    /// What `cdi` writes unless told otherwise
+    #[value(hide = true)]
+    Yaml,
 }
 
-impl FormatWord {
-    /// The format of a verb that has nothing for spreadsheets.
-    pub(crate) const fn format(self) -> Option<Format> {
+impl FormatArg {
+    /// The format of a verb that has text and JSON alone.
+    pub(crate) fn plain(self) -> Result<Format, Failure> {
         match self {
-            Self::Text => Some(Format::Text),
-            Self::Json => Some(Format::Json),
-            Self::Sarif => Some(Format::Sarif),
-            Self::Csv => None,
+            Self::Text => Ok(Format::Text),
+            Self::Json => Ok(Format::Json),
+            Self::Csv | Self::Sarif | Self::Yaml => Err(self.unsupported()),
         }
+    }
+
+    /// The format of a verb that reports findings.
+    pub(crate) fn findings(self) -> Result<FindingFormat, Failure> {
+        match self {
+            Self::Text => Ok(FindingFormat::Text),
+            Self::Json => Ok(FindingFormat::Json),
+            Self::Sarif => Ok(FindingFormat::Sarif),
+            Self::Csv | Self::Yaml => Err(self.unsupported()),
+        }
+    }
+
+    /// The format of `plan`.
+    pub(crate) fn plan(self) -> Result<PlanFormat, Failure> {
+        match self {
+            Self::Text => Ok(PlanFormat::Text),
+            Self::Json => Ok(PlanFormat::Json),
+            Self::Csv => Ok(PlanFormat::Csv),
+            Self::Sarif | Self::Yaml => Err(self.unsupported()),
+        }
+    }
+
+    /// The format of a CDI specification, which is YAML by default.
+    pub(crate) fn specification(self) -> Result<Format, Failure> {
+        match self {
+            Self::Yaml => Ok(Format::Text),
+            other => other.plain(),
+        }
+    }
+
+    fn unsupported(self) -> Failure {
+        let message = match self {
+            Self::Csv => "--format csv is for `plan`",
+            Self::Sarif => "--format sarif is for `check` and `migrate`",
+            Self::Yaml => "--format yaml is for `cdi generate`",
+            Self::Text | Self::Json => "this verb has no such format",
+        };
+        Failure::input(message).hint("use --format json")
     }
 }
 

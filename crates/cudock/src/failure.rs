@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+pub(crate) use cudock_base::text::error_chain as chain;
 use cudock_base::{ErrorKind, Report, did_you_mean};
 
 use crate::output::{BLUE, RED, styled};

@@ -17,8 +17,28 @@ pub(crate) enum Format {
     Text,
     /// For programs: one object.
     Json,
-    /// For code scanners, where a verb finds things: SARIF 2.1.0.
+}
+
+/// How findings are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FindingFormat {
+    /// For people.
+    Text,
+    /// For programs: one object.
+    Json,
+    /// For code scanners: SARIF 2.1.0.
     Sarif,
+}
+
+/// How plans are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlanFormat {
+    /// For people.
+    Text,
+    /// For programs: one object.
+    Json,
+    /// For spreadsheets: the placements.
+    Csv,
 }
 
 pub(crate) const BOLD: Style = Style::new().bold();
@@ -126,17 +146,5 @@ pub(crate) fn warn_if_stale(tables: &[TableUsed]) {
             stale.join(", "),
             styled(BLUE, "hint"),
         );
-    }
-}
-
-/// A size for people.
-pub(crate) fn megabytes(bytes: u64) -> String {
-    #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
-    let bytes = bytes as f64;
-    match bytes {
-        0.0..1e3 => format!("{bytes:.0} B"),
-        1e3..1e6 => format!("{:.1} kB", bytes / 1e3),
-        1e6..1e9 => format!("{:.1} MB", bytes / 1e6),
-        _ => format!("{:.2} GB", bytes / 1e9),
     }
 }

@@ -1,5 +1,6 @@
 //! Opens images from all kinds of sources.
 
+mod access;
 mod archive;
 mod layout;
 mod registry;
@@ -14,6 +15,7 @@ use cudock_http::Progress;
 use cudock_map::Mmap;
 use cudock_registry::{Client, Reference};
 
+pub use access::{Access, Pull};
 pub use source::ImageSource;
 
 use crate::error::ImageError;

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cudock_http::Progress;
@@ -39,7 +40,7 @@ pub struct Builtin {
     /// How images are opened.
     pub open: Open,
     /// Hears how unpacking goes.
-    pub progress: Box<dyn Progress>,
+    pub progress: Arc<dyn Progress>,
 }
 
 impl fmt::Debug for Builtin {

@@ -5,6 +5,7 @@ pub mod other;
 
 use std::path::PathBuf;
 
+pub use cudock_image::Pull;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -39,28 +40,6 @@ pub struct Request {
     pub pull: Option<Pull>,
     /// Which image of several, as in linux/arm64.
     pub platform: Option<String>,
-}
-
-/// When an image is fetched from its registry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pull {
-    /// The registry is asked what the name stands for now.
-    Always,
-    /// Only where the image is not on this machine.
-    Missing,
-    /// Never: without the image on this machine there is an error.
-    Never,
-}
-
-impl Pull {
-    /// The word for it in `--pull`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Always => "always",
-            Self::Missing => "missing",
-            Self::Never => "never",
-        }
-    }
 }
 
 /// A container as a list shows it.

@@ -12,12 +12,14 @@
 mod ask;
 mod dir;
 mod down;
+pub mod flags;
 mod gpus;
 mod http;
 mod make;
 mod member;
 mod message;
 mod output;
+mod readiness;
 mod start;
 mod state;
 mod supervise;

@@ -38,7 +38,7 @@ pub(super) fn run(facts: &Facts, args: &DoctorArgs, format: Format) -> Result<Ou
     let diagnosis = examine(&host, facts, output::today());
     let tables = output::tables_used(facts, &TABLES);
     match format {
-        Format::Json | Format::Sarif => {
+        Format::Json => {
             let status = diagnosis.worst();
             output::json(&Report { schema: 1, status, diagnosis: &diagnosis, host: &host, tables: &tables });
         }

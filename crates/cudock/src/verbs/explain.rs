@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::Path;
 
-use cudock_explain::{Catalogue, Hit, Report, ScanError, SmiTable};
+use cudock_explain::{
+    Catalogue, Hit, Report, ScanError, SmiTable, is_finding_code, is_like_a_path, xid_message,
+};
 use cudock_facts::Facts;
 use cudock_facts::tables::{CudaError, FindingPage, Message};
 use serde::Serialize;
@@ -56,7 +58,7 @@ struct JsonCudaError<'a> {
 pub(super) fn run(facts: &Facts, args: &ExplainArgs, format: Format) -> Result<Outcome, Failure> {
     let what = args.what.join(" ");
     let what = what.trim();
-    if looks_like_a_code(what) {
+    if is_finding_code(what) {
         return finding(facts, what, args.verbose, format);
     }
     if let Some(error) = facts.messages().cuda_error(what).filter(|_| !args.text) {
@@ -75,9 +77,8 @@ pub(super) fn run(facts: &Facts, args: &ExplainArgs, format: Format) -> Result<O
     } else if let Some(path) = file(args, what)? {
         let log = File::open(path).map_err(|error| Failure::input(format!("cannot read {what}: {error}")))?;
         (what.to_owned(), scan(&catalogue, log, what)?)
-    } else if let Some(number) = xid(what) {
-        // People quote the number alone; the kernel's line has more around it.
-        (what.to_owned(), catalogue.explain(&format!("NVRM: Xid (PCI:0000:00:00): {number}, ")))
+    } else if let Some(message) = xid_message(what) {
+        (what.to_owned(), catalogue.explain(&message))
     } else {
         ("that text".to_owned(), catalogue.explain(what))
     };
@@ -93,22 +94,11 @@ pub(super) fn run(facts: &Facts, args: &ExplainArgs, format: Format) -> Result<O
     }
     let tables = output::tables_used(facts, &["messages"]);
     match format {
-        Format::Json | Format::Sarif => print_json(facts, &subject, &report, &tables),
+        Format::Json => print_json(facts, &subject, &report, &tables),
         Format::Text => print_text(facts, &subject, &report, args),
     }
     output::warn_if_stale(&tables);
     Ok(if report.hits.is_empty() && report.smi.is_none() { Outcome::No } else { Outcome::Yes })
-}
-
-/// 79 of `Xid 79` and `xid: 79`.
-fn xid(what: &str) -> Option<u16> {
-    let rest = what.get(..3).filter(|start| start.eq_ignore_ascii_case("xid")).and_then(|_| what.get(3..))?;
-    rest.trim_start_matches([':', ' ', '-', '=']).parse().ok()
-}
-
-fn looks_like_a_code(what: &str) -> bool {
-    let digits = what.get(..2).filter(|start| start.eq_ignore_ascii_case("CD")).and_then(|_| what.get(2..));
-    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The file that the arguments name, if they name one: a file that exists, or a path that looks like one.
@@ -123,10 +113,7 @@ fn file<'a>(args: &ExplainArgs, what: &'a str) -> Result<Option<&'a Path>, Failu
     if path.exists() {
         return Ok(Some(path));
     }
-    let like_a_path = !what.contains(char::is_whitespace)
-        && (what.contains('/')
-            || [".log", ".txt", ".out", ".err"].iter().any(|ending| what.ends_with(ending)));
-    if like_a_path {
+    if is_like_a_path(what) {
         return Err(Failure::input(format!("{what}: no such file")).hint("pass --text if it is a message"));
     }
     Ok(None)
@@ -160,7 +147,7 @@ fn finding(facts: &Facts, code: &str, verbose: bool, format: Format) -> Result<O
         Failure::input(format!("unknown finding {}", code.to_ascii_uppercase())).near(&near)
     })?;
     match format {
-        Format::Json | Format::Sarif => output::json(&JsonPage { schema: 1, finding: page }),
+        Format::Json => output::json(&JsonPage { schema: 1, finding: page }),
         Format::Text => {
             line(styled(BOLD, &format!("{}: {}", page.code, page.title)));
             line("");

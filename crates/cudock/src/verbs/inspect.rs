@@ -1,13 +1,12 @@
 use std::collections::BTreeMap;
 
-use cudock_fatbin::{
-    Binary, CodeKind, CodeSummary, Coverage, Cubin, EntryKind, FileError, Inspected, Linkage,
-};
+use cudock_fatbin::{Binary, CodeKind, CodeSummary, Coverage, FileError, Inspected, Kernel, Linkage};
 use serde::Serialize;
 
 use crate::cli::InspectArgs;
 use crate::failure::{Failure, Outcome, chain};
-use crate::output::{self, BOLD, DIM, Format, RED, YELLOW, line, megabytes, styled};
+use crate::output::{self, BOLD, DIM, Format, RED, YELLOW, line, styled};
+use cudock_base::format::fixed_bytes;
 
 #[derive(Serialize)]
 struct Report {
@@ -109,7 +108,7 @@ pub(super) fn run(words: &InspectArgs, format: Format) -> Result<Outcome, Failur
     }
     let report = Report { schema: 1, summary: all.sentence(), files, errors };
     match format {
-        Format::Json | Format::Sarif => output::json(&report),
+        Format::Json => output::json(&report),
         Format::Text => print(&report),
     }
     for problem in &report.errors {
@@ -151,20 +150,11 @@ fn report(file: Inspected, kernels: Vec<KernelReport>, modules_without_kernels: 
         sections: sections.collect(),
         modules_without_kernels,
         covers: coverage.sentence(),
-        device_link_ptx: linked_ptx(&binary),
+        device_link_ptx: binary.device_link_targets(),
         unknown: binary.unknown(),
         damage: binary.damage.iter().map(ToString::to_string).collect(),
     };
     FileReport { path, size, soname, needed, glibc, gpu_code, kernels, lines, coverage }
-}
-
-/// `compute_75`, where a module of the file was device-linked.
-fn linked_ptx(binary: &Binary) -> Vec<String> {
-    let linked = binary.modules.iter().any(|module| module.device_linked);
-    let mut targets: Vec<String> =
-        binary.linked_ptx().iter().filter(|_| linked).map(|(arch, _)| format!("compute_{arch}")).collect();
-    targets.dedup();
-    targets
 }
 
 fn code_lines(lines: &[CodeSummary]) -> Vec<CodeLine> {
@@ -184,38 +174,16 @@ fn code_lines(lines: &[CodeSummary]) -> Vec<CodeLine> {
     lines.iter().map(line).collect()
 }
 
-/// Every kernel of every cubin, by opening all of them.
 fn kernels(binary: &Binary, bytes: &[u8]) -> Vec<KernelReport> {
-    let mut reports = Vec::new();
-    let mut add = |arch: String, cubin: &[u8]| {
-        let Some(cubin) = Cubin::parse(cubin) else { return };
-        reports.extend(cubin.kernels.into_iter().map(|kernel| KernelReport {
-            arch: arch.clone(),
-            name: kernel.name,
-            registers: kernel.registers,
-            shared_bytes: kernel.shared,
-            constant_bytes: kernel.constant,
-            code_bytes: kernel.code,
-        }));
+    let report = |(arch, kernel): (String, Kernel)| KernelReport {
+        arch,
+        name: kernel.name,
+        registers: kernel.registers,
+        shared_bytes: kernel.shared,
+        constant_bytes: kernel.constant,
+        code_bytes: kernel.code,
     };
-    if let Some(cubin) = &binary.cubin {
-        add(format!("sm_{}", cubin.arch), bytes);
-    }
-    for entry in binary.modules.iter().flat_map(|module| &module.entries) {
-        if !matches!(entry.kind, EntryKind::Cubin | EntryKind::Group) || entry.is_lto() {
-            continue;
-        }
-        let Ok(payload) = entry.payload(bytes) else { continue };
-        if let Some(arch) = entry.arch {
-            add(format!("sm_{arch}"), &payload);
-        }
-        for member in &entry.members {
-            let range = usize::try_from(member.start).ok().zip(usize::try_from(member.bytes).ok());
-            let cubin = range.and_then(|(start, size)| payload.get(start..start.checked_add(size)?));
-            add(format!("sm_{}", member.arch), cubin.unwrap_or_default());
-        }
-    }
-    reports
+    binary.kernels(bytes).into_iter().map(report).collect()
 }
 
 fn print(report: &Report) {
@@ -223,7 +191,7 @@ fn print(report: &Report) {
         if index > 0 {
             line("");
         }
-        let mut about = vec![megabytes(file.size)];
+        let mut about = vec![fixed_bytes(file.size)];
         about.extend(file.soname.as_ref().map(|soname| format!("SONAME {soname}")));
         about.extend(file.glibc.as_ref().map(|glibc| format!("needs glibc {glibc}")));
         line(format!("{}  {}", styled(BOLD, &file.path), styled(DIM, &about.join(", "))));
@@ -236,7 +204,7 @@ fn print(report: &Report) {
         for code in &file.lines {
             let isa =
                 code.ptx_isa.map_or_else(String::new, |(major, minor)| format!("  ISA {major}.{minor}"));
-            let (stored, opened) = (megabytes(code.stored), megabytes(code.bytes));
+            let (stored, opened) = (fixed_bytes(code.stored), fixed_bytes(code.bytes));
             line(format!("  {:14} {:>8} {stored:>12} {opened:>12}{isa}", code.target(), code.count));
         }
         if !file.gpu_code.device_link_ptx.is_empty() {

@@ -1,4 +1,4 @@
-//! One module a verb.
+//! One module for each verb, and the dispatch.
 
 mod bench;
 mod cdi;
@@ -11,7 +11,6 @@ mod groups;
 mod inspect;
 mod migrate;
 mod nvml;
-mod opened;
 mod plan;
 mod pointer;
 mod prices;
@@ -20,8 +19,6 @@ mod runtime;
 mod sarif;
 mod serve;
 mod slim;
-
-use clap::Parser;
 
 pub(crate) use self::bench::BenchArgs;
 pub(crate) use self::cdi::{CdiArgs, CdiHookArgs};
@@ -38,80 +35,64 @@ pub(crate) use self::prices::PricesArgs;
 use self::prices::tables;
 pub(crate) use self::runtime::RuntimeArgs;
 pub(crate) use self::serve::ServeArgs;
-use crate::cli::{Cli, FormatWord, Verb};
+use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Outcome};
 
-/// Runs a watcher, if that is what this process was started for.
-pub(crate) fn run_watcher() -> Option<Result<Outcome, Failure>> {
-    let mut words = std::env::args_os().skip(1);
-    let is_watcher = words.next().is_some_and(|verb| verb == "monitor");
-    is_watcher.then(|| {
-        let MonitorCli { words } = MonitorCli::parse_from(std::env::args_os().skip(1));
-        Ok(Outcome::Program(containers::monitor(&words)?))
-    })
+/// Runs the verb that was asked for. Tables are loaded only for the verbs that use them: some must start at once.
+pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
+    let Cli { facts: directory, format, verb } = cli;
+    let directory = directory.as_deref();
+    let facts = || tables(directory);
+    let plain = format.plain();
+    match verb {
+        Verb::Check(args) => check::run(&facts()?, &args, format.findings()?),
+        Verb::Migrate(args) => migrate::run(&facts()?, &args, format.findings()?),
+        Verb::Plan(args) => plan::run(&facts()?, &args, format.plan()?),
+        Verb::Cdi(args) => cdi::run(&args, format),
+
+        Verb::Facts(args) => facts::run(&facts()?, &args, plain?),
+        Verb::Explain(args) => explain::run(&facts()?, &args, plain?),
+        Verb::Doctor(args) => doctor::run(&facts()?, &args, plain?),
+        Verb::Slim(args) => slim::run(&facts()?, &args, plain?),
+        Verb::Runtime(args) => runtime::run(&facts()?, &args, plain?),
+        Verb::Prices(args) => prices::run(directory, &args, plain?),
+        Verb::Inspect(args) => inspect::run(&args, plain?),
+        Verb::Bench(args) => bench::run(&args, plain?),
+        Verb::Serve(args) => plain.and_then(|_| serve::run(&args)),
+
+        Verb::Run(args) => plain.and_then(|_| containers::run(&args)),
+        Verb::Ps(args) => containers::ps(&args, plain?),
+        Verb::Logs(args) => plain.and_then(|_| containers::logs(&args)),
+        Verb::Exec(args) => plain.and_then(|_| containers::exec(&args)),
+        Verb::Stop(args) => plain.and_then(|_| containers::stop(&args)),
+        Verb::Kill(args) => plain.and_then(|_| containers::kill(&args)),
+        Verb::Start(args) => plain.and_then(|_| containers::start(&args)),
+        Verb::Restart(args) => plain.and_then(|_| containers::restart(&args)),
+        Verb::Rm(args) => plain.and_then(|_| containers::rm(&args)),
+        Verb::Cp(args) => plain.and_then(|_| containers::cp(&args)),
+        Verb::Stats(args) => containers::stats(&args, plain?),
+        Verb::Top(args) => containers::top(&args, plain?),
+        Verb::Images(args) => containers::images(&args, plain?),
+        Verb::Pull(args) => containers::pull(&args, plain?),
+        Verb::Volume(args) => containers::volume(&args, plain?),
+        Verb::Prune(PruneArgs {}) => containers::prune(plain?),
+        Verb::Wait(args) => containers::wait(&args, plain?),
+        Verb::InspectContainer(args) => plain.and_then(|_| containers::inspect(&args)),
+        Verb::Up(args) => plain.and_then(|_| groups::up(&args)),
+        Verb::Down(args) => plain.and_then(|_| groups::down(&args)),
+        Verb::Groups(args) => groups::groups(&args, plain?),
+
+        Verb::CdiHook(args) => cdi::run_hook(&args),
+        Verb::Monitor(args) => monitor(&args),
+        Verb::Supervise(args) => groups::supervise(&args),
+        Verb::Join(args) => Ok(Outcome::Program(containers::join(&args)?)),
+        Verb::Forward { handover } => Ok(Outcome::Program(containers::forward(&handover)?)),
+        Verb::Engine => Ok(serve::run_engine()),
+        Verb::Nvml { library, processes } => Ok(nvml::run(library.as_deref(), processes)),
+    }
 }
 
-/// Runs the verb that was asked for.
-pub(crate) fn run(arguments: Cli) -> Result<Outcome, Failure> {
-    let finds = matches!(arguments.verb, Verb::Check(_) | Verb::Migrate(_));
-    if arguments.format == FormatWord::Sarif && !finds {
-        return Err(Failure::input("--format sarif is for `check` and `migrate`").hint("use --format json"));
-    }
-    let verb = match arguments.verb {
-        Verb::Plan(words) => {
-            return plan::run(&tables(arguments.facts.as_deref())?, &words, arguments.format);
-        }
-        other => other,
-    };
-    let Some(format) = arguments.format.format() else {
-        return Err(Failure::input("--format csv is for `plan`").hint("use --format json"));
-    };
-    // These need no tables, and some must start at once.
-    let verb = match verb {
-        Verb::Nvml { library, processes } => return Ok(nvml::run(library.as_deref(), processes)),
-        Verb::Prices(words) => return prices::run(arguments.facts.as_deref(), &words, format),
-        Verb::Inspect(words) => return inspect::run(&words, format),
-        Verb::Serve(words) => return serve::run(&words),
-        Verb::Bench(words) => return bench::run(&words, format),
-        Verb::Engine => return Ok(serve::run_engine()),
-        Verb::Run(words) => return containers::run(&words),
-        Verb::Cdi(words) => return cdi::run(&words, format),
-        Verb::CdiHook(words) => return cdi::run_hook(&words),
-        Verb::Ps(words) => return containers::ps(&words, format),
-        Verb::Logs(words) => return containers::logs(&words),
-        Verb::Exec(words) => return containers::exec(&words),
-        Verb::Stop(words) => return containers::stop(&words),
-        Verb::Kill(args) => return containers::kill(&args),
-        Verb::Start(args) => return containers::start(&args),
-        Verb::Restart(args) => return containers::restart(&args),
-        Verb::Cp(args) => return containers::cp(&args),
-        Verb::Stats(args) => return containers::stats(&args, format),
-        Verb::Top(args) => return containers::top(&args, format),
-        Verb::Images(args) => return containers::images(&args, format),
-        Verb::Pull(args) => return containers::pull(&args, format),
-        Verb::Volume(args) => return containers::volume(&args, format),
-        Verb::Rm(words) => return containers::rm(&words),
-        Verb::Prune(_) => return containers::prune(format),
-        Verb::Wait(words) => return containers::wait(&words, format),
-        Verb::InspectContainer(words) => return containers::inspect(&words),
-        Verb::Up(words) => return groups::up(&words),
-        Verb::Down(words) => return groups::down(&words),
-        Verb::Groups(words) => return groups::groups(&words, format),
-        Verb::Supervise(words) => return groups::supervise(&words),
-        Verb::Monitor(words) => return Ok(Outcome::Program(containers::monitor(&words)?)),
-        Verb::Join(words) => return Ok(Outcome::Program(containers::join(&words)?)),
-        Verb::Forward { handover } => return Ok(Outcome::Program(containers::forward(&handover)?)),
-        other => other,
-    };
-    let facts = tables(arguments.facts.as_deref())?;
-    match verb {
-        Verb::Facts(words) => facts::run(&facts, &words, format),
-        Verb::Explain(words) => explain::run(&facts, &words, format),
-        Verb::Check(words) => check::run(&facts, &words, format),
-        Verb::Migrate(words) => migrate::run(&facts, &words, format),
-        Verb::Doctor(words) => doctor::run(&facts, &words, format),
-        Verb::Slim(words) => slim::run(&facts, &words, format),
-        Verb::Runtime(words) => runtime::run(&facts, &words, format),
-        _ => unreachable!("answered above, without tables"),
-    }
+/// Watches a container.
+pub(crate) fn monitor(args: &MonitorArgs) -> Result<Outcome, Failure> {
+    Ok(Outcome::Program(containers::monitor(args)?))
 }

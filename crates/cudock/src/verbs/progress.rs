@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cudock_http::Progress;
 
-use crate::output::megabytes;
+use cudock_base::format::fixed_bytes;
 
 /// One line that is written over on a terminal; one line a layer or file elsewhere.
 #[derive(Default)]
@@ -32,7 +32,7 @@ impl State {
         self.drawn = Some(Instant::now());
         let there: u64 = self.transfers.values().map(|(bytes, _)| bytes).sum();
         let total: u64 = self.transfers.values().map(|(bytes, size)| size.unwrap_or(*bytes)).sum();
-        let line = format!("\r\x1b[Kfetched {} of {}", megabytes(there), megabytes(total));
+        let line = format!("\r\x1b[Kfetched {} of {}", fixed_bytes(there), fixed_bytes(total));
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
 }
@@ -73,7 +73,7 @@ impl Progress for Lines {
                 }
             } else {
                 let size = state.transfers.get(what).map_or(0, |(bytes, _)| *bytes);
-                anstream::eprintln!("fetched {} ({})", short(what), megabytes(size));
+                anstream::eprintln!("fetched {} ({})", short(what), fixed_bytes(size));
             }
         }
     }

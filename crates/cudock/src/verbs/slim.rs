@@ -1,16 +1,15 @@
 use std::collections::BTreeMap;
 
-use cudock_base::format::count;
-use cudock_compat::{compute, sm};
+use cudock_base::format::{count, fixed_bytes};
+use cudock_compat::code_targets::{capabilities, capability_named, loads, preference};
 use cudock_facts::Facts;
-use cudock_facts::lookup::Found;
-use cudock_facts::version::{Capability, PtxArch, SmArch};
+use cudock_facts::version::Capability;
 use cudock_fatbin::{GpuCode, SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed};
 use serde::Serialize;
 
 use crate::cli::SlimArgs;
 use crate::failure::{Failure, Outcome, chain};
-use crate::output::{self, BOLD, Format, TableUsed, YELLOW, line, megabytes, styled};
+use crate::output::{self, BOLD, Format, TableUsed, YELLOW, line, styled};
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -59,7 +58,7 @@ pub(super) fn run(facts: &Facts, words: &SlimArgs, format: Format) -> Result<Out
     let targets: Vec<(&str, Capability)> = words
         .targets
         .iter()
-        .map(|name| Ok((name.as_str(), capability(facts, name)?)))
+        .map(|name| Ok((name.as_str(), capability_named(facts, name)?)))
         .collect::<Result<_, Failure>>()?;
     let output = match &words.output {
         _ if words.dry_run => SlimOutput::DryRun,
@@ -72,9 +71,9 @@ pub(super) fn run(facts: &Facts, words: &SlimArgs, format: Format) -> Result<Out
     // The driver loads the closest machine code: of those that run on a card, the highest capability.
     let rank = |target: usize, code: GpuCode| {
         let (_, card) = targets.get(target)?;
-        loads(code, *card).then(|| preference(code))
+        preference(code, *card)
     };
-    let cards = all_cards(facts);
+    let cards = capabilities(facts);
     let job = SlimJob {
         targets: targets.len(),
         rank: &rank,
@@ -119,7 +118,7 @@ pub(super) fn run(facts: &Facts, words: &SlimArgs, format: Format) -> Result<Out
         tables: &tables,
     };
     match format {
-        Format::Json | Format::Sarif => output::json(&report),
+        Format::Json => output::json(&report),
         Format::Text => print(facts, &report),
     }
     output::warn_if_stale(&tables);
@@ -170,65 +169,6 @@ fn same_place(one: &std::path::Path, other: &std::path::Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-/// The card a name stands for.
-fn capability(facts: &Facts, name: &str) -> Result<Capability, Failure> {
-    if let Ok(arch) = name.parse::<SmArch>() {
-        let known = all_cards(facts);
-        return known.contains(&arch.capability()).then(|| arch.capability()).ok_or_else(|| {
-            let known: Vec<String> = known.iter().map(|card| format!("sm_{}", card.number())).collect();
-            Failure::input(format!(
-                "unknown target `{name}`: no GPU has compute capability {}",
-                arch.capability()
-            ))
-            .hint(format!("known targets: {}", known.join(", ")))
-        });
-    }
-    if let Found::One(size) = facts.sizes().find(name) {
-        let gpu = size.gpu.as_deref().and_then(|gpu| facts.gpus().find(gpu).one());
-        return gpu.and_then(|gpu| gpu.capability).ok_or_else(|| {
-            Failure::input(format!("the size {name} has no NVIDIA GPU, or which one is not known"))
-        });
-    }
-    let found = facts.gpus().find(name);
-    if let Found::Nothing(near) = &found {
-        return Err(Failure::input(format!("`{name}` is no GPU, no Azure size and no target such as sm_75"))
-            .near(near));
-    }
-    let mut capabilities: Vec<Capability> = found.rows().iter().filter_map(|gpu| gpu.capability).collect();
-    capabilities.dedup();
-    match capabilities.as_slice() {
-        [one] => Ok(*one),
-        [] => Err(Failure::input(format!("{name} is not an NVIDIA GPU"))),
-        _ => {
-            Err(Failure::input(format!("`{name}` stands for several GPUs"))
-                .hint("`cudock facts gpu` lists them"))
-        }
-    }
-}
-
-/// All capabilities of the table, for what no longer runs where.
-fn all_cards(facts: &Facts) -> Vec<Capability> {
-    facts.drivers().architecture.iter().flat_map(|row| row.capabilities.iter().copied()).collect()
-}
-
-/// Which of several pieces of code that a card loads the driver takes. Numbers of one card rank alike, since drivers
-/// differ in which of them they go by.
-fn preference(code: GpuCode) -> u32 {
-    let capability = match code {
-        GpuCode::Sass(arch) => sm(arch).map(SmArch::capability),
-        GpuCode::Ptx(arch) => compute(arch).map(PtxArch::capability),
-    };
-    capability.map_or(0, |capability| capability.current().number().into())
-}
-
-/// Whether a card loads a piece of code, by the rules of the target types.
-fn loads(code: GpuCode, card: Capability) -> bool {
-    match code {
-        GpuCode::Sass(arch) => sm(arch).is_some_and(|target| target.runs_on(card)),
-        GpuCode::Ptx(arch) => compute(arch).is_some_and(|target| target.compiles_for(card)),
-    }
-}
-
 fn print(facts: &Facts, report: &Report<'_>) {
     if report.files.is_empty() {
         line("no GPU code found: nothing to remove");
@@ -261,10 +201,10 @@ fn print(facts: &Facts, report: &Report<'_>) {
 fn sizes(sizes: &Total) -> String {
     format!(
         "{} -> {}   (GPU code {} -> {})",
-        megabytes(sizes.bytes_before),
-        megabytes(sizes.written_after),
-        megabytes(sizes.gpu_code_before),
-        megabytes(sizes.gpu_code_after),
+        fixed_bytes(sizes.bytes_before),
+        fixed_bytes(sizes.written_after),
+        fixed_bytes(sizes.gpu_code_before),
+        fixed_bytes(sizes.gpu_code_after),
     )
 }
 

@@ -67,7 +67,7 @@ pub(super) fn run(
     words.switch("--tty", plan.process.tty);
     words.switch("--init", plan.process.init);
     words.some("--cidfile", request.cidfile.as_ref());
-    words.some("--pull", request.pull.map(Pull::word));
+    words.some("--pull", request.pull.map(Pull::name));
     words.some("--platform", request.platform.as_ref());
     words.some("--name", Some(&plan.name).filter(|name| !name.is_empty()));
     words.limits(&plan.limits);

@@ -1,10 +1,11 @@
 //! A model without a server, as people read it.
 
-use super::bare::Bare;
+use super::bare::Report;
 use super::print::{count, milliseconds};
-use crate::output::{BOLD, DIM, line, megabytes, styled};
+use crate::output::{BOLD, DIM, line, styled};
+use cudock_base::format::fixed_bytes;
 
-pub(super) fn print(measured: &Bare) {
+pub(super) fn print(measured: &Report) {
     let sessions =
         if measured.sessions > 1 { format!(", {} sessions", measured.sessions) } else { String::new() };
     line(format!(
@@ -33,7 +34,7 @@ pub(super) fn print(measured: &Bare) {
                 json.write_us,
                 json.rows,
                 if json.rows == 1 { "row" } else { "rows" },
-                megabytes(json.body_bytes as u64),
+                fixed_bytes(json.body_bytes as u64),
             ),
         )),
         None => line(styled(DIM, "the model's tensors do not go through JSON")),

@@ -4,7 +4,6 @@ mod args;
 mod bare;
 mod bare_print;
 mod print;
-mod requests;
 mod runs;
 
 pub(crate) use self::args::BenchArgs;
@@ -12,10 +11,10 @@ use crate::failure::{Failure, Outcome, chain};
 use crate::output::Format;
 use cudock_load::LoadError;
 
-pub(super) fn run(words: &BenchArgs, format: Format) -> Result<Outcome, Failure> {
-    match &words.model {
-        Some(model) => bare::run(words, model, format),
-        None => runs::run(words, format),
+pub(super) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> {
+    match &args.model {
+        Some(model) => bare::run(args, model, format),
+        None => runs::run(args, format),
     }
 }
 
@@ -23,6 +22,7 @@ pub(super) fn run(words: &BenchArgs, format: Format) -> Result<Outcome, Failure>
 fn failure(error: &LoadError) -> Failure {
     let text = chain(error);
     match error {
+        LoadError::Usage(error) => error.clone().into(),
         LoadError::Url { .. } => Failure::input(text).hint("write it as http://localhost:8000"),
         LoadError::Name { .. } | LoadError::Connect { .. } => {
             Failure::outside(text).hint("start a server first: `cudock serve MODEL`; or correct the address")

@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use cudock_load::{Load, Report, Search, Settings, Step, Target, highest_rate};
+use cudock_load::{
+    Load, Prepared, Report, RequestOptions, Search, Settings, Step, Target, highest_rate, prepare,
+};
 use serde::Serialize;
 
 use super::args::BenchArgs;
-use super::requests::{Plan, prepare};
 use super::{failure, print};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, DIM, Format, styled};
-
-/// The share of the offered requests that must be answered for a rate to count.
-const GOODPUT: f64 = 0.99;
+use cudock_base::format::fixed_bytes;
 
 /// How long a run counts, and how long it lasts before that, unless the user says so.
 const DURATION: Duration = Duration::from_secs(5);
@@ -52,15 +51,26 @@ pub(super) fn run(words: &BenchArgs, format: Format) -> Result<Outcome, Failure>
     let loads = loads(words)?;
     let url = words.url.clone().unwrap_or_default();
     let target: Target = url.parse().map_err(|error| failure(&error))?;
-    let plan = prepare(words, &target)?;
+    let options = RequestOptions {
+        protocol: words.protocol.into(),
+        model_name: words.model_name.as_deref(),
+        shapes: &words.shape,
+        dtype: words.dtype.as_deref(),
+        body: words.body.as_deref(),
+        headers: &words.header,
+        rows: &words.rows,
+        bodies: words.bodies,
+        seed: words.seed,
+    };
+    let plan = prepare(&options, &target).map_err(|error| failure(&error))?;
     let bytes = plan.requests.iter().map(cudock_load::Request::body_length).max().unwrap_or_default();
     let text = format == Format::Text;
     talk(&format!(
         "POST http://{}{}, {} ({}), {} bodies",
         target.place(),
         plan.path,
-        plan.holds,
-        output::megabytes(bytes as u64),
+        plan.summary,
+        fixed_bytes(bytes as u64),
         plan.requests.len(),
     ));
     let mut measured = Measured {
@@ -91,7 +101,7 @@ pub(super) fn run(words: &BenchArgs, format: Format) -> Result<Outcome, Failure>
             "{}{}, {}",
             measured.url,
             if target.path().is_some() { "" } else { &plan.path },
-            plan.holds
+            plan.summary
         );
         std::fs::write(file, print::picture(&title, &measured.runs))
             .map_err(|error| Failure::outside(format!("cannot write {}: {error}", file.display())))?;
@@ -99,7 +109,7 @@ pub(super) fn run(words: &BenchArgs, format: Format) -> Result<Outcome, Failure>
     }
     match format {
         Format::Text => print::notes(&measured),
-        Format::Json | Format::Sarif => output::json(&measured),
+        Format::Json => output::json(&measured),
     }
     Ok(outcome(&measured))
 }
@@ -122,7 +132,7 @@ fn loads(words: &BenchArgs) -> Result<Vec<Load>, Failure> {
     Ok(closed.chain(open).collect())
 }
 
-fn once(words: &BenchArgs, plan: &Plan, load: Load) -> Result<Report, Failure> {
+fn once(words: &BenchArgs, plan: &Prepared, load: Load) -> Result<Report, Failure> {
     let settings = Settings {
         address: plan.address,
         load,
@@ -139,7 +149,7 @@ fn once(words: &BenchArgs, plan: &Plan, load: Load) -> Result<Report, Failure> {
 
 fn search(
     words: &BenchArgs,
-    plan: &Plan,
+    plan: &Prepared,
     target: Duration,
     text: bool,
     measured: &mut Measured,
@@ -151,18 +161,12 @@ fn search(
         talk("32 clients, to know where to begin …");
         once(words, plan, Load::Closed { clients: 32 })?.goodput_per_second
     };
-    let search = Search {
-        start: (estimate / 2.0).max(1.0),
-        ceiling: (estimate * 8.0).max(100.0),
-        floor: 1.0,
-        tolerance: 0.03,
-        attempts: 2,
-    };
+    let search = Search::around(estimate);
     let (rate, steps) = highest_rate(&search, |rate| {
         let load = Load::Open { rate, arrivals: words.arrivals.into() };
         talk(&format!("{}, {} …", print::label(load), print::seconds(warm_up(words) + duration(words))));
         let report = once(words, plan, load)?;
-        let met = report.meets(target, GOODPUT);
+        let met = report.meets(target, Search::GOODPUT);
         if text {
             print::row(&report);
         }

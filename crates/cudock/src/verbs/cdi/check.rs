@@ -24,7 +24,7 @@ pub(super) fn run(words: &CheckArgs, format: Format) -> Result<Outcome, Failure>
     let (paths, findings) = check_folders(&machine, &folders);
     let version = driver.as_ref().map(|driver| driver.suffix.clone());
     match format {
-        Format::Json | Format::Sarif => {
+        Format::Json => {
             let report = Report { schema: 1, driver: version, specifications: &paths, findings: &findings };
             output::json(&report);
         }

@@ -2,6 +2,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use cudock_host::has_driver_files;
 use cudock_inject::cdi::{Options, specification};
 use cudock_inject::{Capabilities, Extras, Places};
 
@@ -53,8 +54,7 @@ fn places(words: &GenerateArgs) -> Result<Places, Failure> {
     if words.dev_root.is_some() {
         return Ok(Places::two(files, root(words.dev_root.as_deref())?));
     }
-    let signs = ["proc/driver/nvidia", "dev/nvidiactl", "dev/dxg"];
-    if files.is_live() || signs.iter().any(|sign| files.base().join(sign).exists()) {
+    if files.is_live() || has_driver_files(files.base()) {
         return Ok(Places::one(files));
     }
     Ok(Places::two(files, root(None)?))

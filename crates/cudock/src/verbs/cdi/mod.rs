@@ -12,8 +12,8 @@ use cudock_host::host::NvmlResult;
 use cudock_inject::{Driver, Places};
 
 pub(crate) use self::hook::CdiHookArgs;
+use crate::cli::FormatArg;
 use crate::failure::{Failure, Outcome, chain};
-use crate::output::Format;
 use crate::verbs::doctor::ask_nvml;
 
 /// Write the GPU down as a CDI specification, or find specifications that no longer fit
@@ -100,10 +100,10 @@ pub(crate) struct CheckArgs {
     pub(crate) root: Option<PathBuf>,
 }
 
-pub(super) fn run(words: &CdiArgs, format: Format) -> Result<Outcome, Failure> {
+pub(super) fn run(words: &CdiArgs, format: FormatArg) -> Result<Outcome, Failure> {
     match &words.what {
-        Some(CdiVerb::Check(words)) => check::run(words, format),
-        None => generate::run(&words.generate, format),
+        Some(CdiVerb::Check(words)) => check::run(words, format.plain()?),
+        None => generate::run(&words.generate, format.specification()?),
     }
 }
 

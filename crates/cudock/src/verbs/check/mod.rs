@@ -12,12 +12,13 @@ use cudock_base::Report as _;
 use cudock_compat::evidence::{Component, Evidence};
 use cudock_compat::{Context, GatherError, Judgement, Subject, Target, Verdict, gather, judge, subject};
 use cudock_facts::Facts;
-use cudock_image::ImageSource;
+use cudock_image::ImageError;
 use serde::Serialize;
 
 use crate::cli::CheckArgs;
 use crate::failure::{Failure, Outcome, chain};
-use crate::output::{self, Format, TableUsed};
+use crate::output::{self, FindingFormat, TableUsed};
+use crate::verbs::containers::platform;
 use crate::verbs::other_verb;
 
 const TABLES: [&str; 8] =
@@ -43,15 +44,12 @@ struct Answer {
     rules: Vec<cudock_compat::RuleUse>,
 }
 
-pub(super) fn run(facts: &Facts, words: &CheckArgs, format: Format) -> Result<Outcome, Failure> {
+pub(super) fn run(facts: &Facts, words: &CheckArgs, format: FindingFormat) -> Result<Outcome, Failure> {
     let environment = variables(&words.env)?;
-    images::platform(words)?;
+    let platform = platform(words.platform.as_deref())?;
     let targets = targets::chosen(facts, words)?;
-    let (answers, components) = match subject(&words.subject).map_err(gather_failure)? {
-        Subject::Image(source) => {
-            let asked = images::Asked { facts, words, environment: &environment };
-            images::answers(&asked, &source, targets)?
-        }
+    let (answers, components) = match subject(&words.subject)? {
+        Subject::Image(source) => images::answers(facts, words, platform, &environment, &source, targets)?,
         other => {
             let context = Context { facts, environment: &environment, on_this_machine: words.host };
             let evidence = gather(&other, &words.subject, &context).map_err(gather_failure)?;
@@ -62,7 +60,7 @@ pub(super) fn run(facts: &Facts, words: &CheckArgs, format: Format) -> Result<Ou
     let tables = output::tables_used(facts, &TABLES);
     let subject = words.subject.as_str();
     match format {
-        Format::Json => {
+        FindingFormat::Json => {
             let mut answers = answers;
             if words.explain {
                 for answer in &mut answers {
@@ -79,9 +77,9 @@ pub(super) fn run(facts: &Facts, words: &CheckArgs, format: Format) -> Result<Ou
             output::warn_if_stale(&tables);
             return Ok(outcome(words, &answers));
         }
-        Format::Sarif => output::json(&sarif::report(facts, subject, &answers)),
-        Format::Text if words.all_sizes => text::matrix(subject, &answers),
-        Format::Text => text::print(subject, &answers, words.explain),
+        FindingFormat::Sarif => output::json(&sarif::report(facts, subject, &answers)),
+        FindingFormat::Text if words.all_sizes => text::matrix(subject, &answers),
+        FindingFormat::Text => text::print(subject, &answers, words.explain),
     }
     output::warn_if_stale(&tables);
     Ok(outcome(words, &answers))
@@ -117,9 +115,4 @@ pub(crate) fn gather_failure(error: GatherError) -> Failure {
         }
         _ => error.into(),
     }
-}
-
-/// Where an image is, for words of an error.
-pub(crate) fn is_remote(source: &ImageSource) -> bool {
-    matches!(source, ImageSource::Registry(_) | ImageSource::Daemon { .. })
 }

@@ -34,7 +34,7 @@ pub(crate) struct MonitorArgs {
 #[derive(Debug, Parser)]
 pub(crate) struct MonitorCli {
     #[command(flatten)]
-    pub(crate) words: MonitorArgs,
+    pub(crate) args: MonitorArgs,
 }
 
 /// What a joining process is told.

@@ -1,98 +1,69 @@
-//! The image of a container: found where the words say.
+//! How images are opened, and what is printed meanwhile.
 
-use std::path::Path;
+use std::io::IsTerminal;
 use std::sync::Arc;
 
-use cudock_base::Environment;
+use cudock_base::format::fixed_bytes;
 use cudock_http::{NoProgress, Progress};
-use cudock_image::registry::{Client, Options, daemon};
-use cudock_image::{ImageError, OpenOptions, Platform, ImageSource, open};
+use cudock_image::{Access, Image, Platform, Pull};
 use cudock_runtime::engine::builtin::Open;
 
 use super::args::PullChoice;
-use crate::output::megabytes;
+use crate::failure::Failure;
 use crate::verbs::progress::Lines;
 
-/// Which image of several, and from where.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Wish {
-    pub(crate) platform: Option<Platform>,
-    pub(crate) offline: bool,
+/// Compressed layers of this size take seconds to read.
+const LONG: u64 = 500_000_000;
+
+/// Images of a platform, with downloads shown on standard error.
+pub(crate) fn access(platform: Option<Platform>, offline: bool) -> Access {
+    Access { platform, offline, pull: None, progress: progress(false) }
 }
 
-/// How an image is fetched for a container.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Fetch {
-    /// When registries are asked; always without it, and daemons of this machine first.
-    pub(crate) pull: Option<PullChoice>,
-    /// Whether nothing is said about fetching.
-    pub(crate) quiet: bool,
+/// What is told about downloads.
+pub(crate) fn progress(quiet: bool) -> Arc<dyn Progress> {
+    if quiet { Arc::new(Silent) } else { Arc::new(Lines::default()) }
 }
 
-/// Opens images as the words of a command say.
-pub(crate) fn opener(wish: Wish, fetch: Fetch) -> Open {
-    Box::new(move |image| {
-        let source = source(image)?;
-        let options = options(&source, &wish, fetch)?;
-        // Who says that the registry is to be asked does not mean a daemon's copy.
-        let source =
-            if fetch.pull == Some(PullChoice::Always) { source } else { in_daemon(source, &options) };
-        let opened = open(&source, &options)?;
-        let to_fetch = opened.bytes_to_fetch();
-        if to_fetch > 0 && !fetch.quiet {
-            anstream::eprintln!("fetching {} of {}", megabytes(to_fetch), opened.name);
+/// Opens images for an engine.
+pub(crate) fn opener(access: Access, quiet: bool) -> Open {
+    Box::new(move |name| {
+        let image = access.open(name)?;
+        if !quiet {
+            announce_fetch(&image);
         }
-        Ok(opened)
+        Ok(image)
     })
 }
 
-fn source(image: &str) -> Result<ImageSource, ImageError> {
-    if let Some(source) = ImageSource::with_transport(image) {
-        return source;
-    }
-    if let Some(source) = ImageSource::at(Path::new(image)) {
-        return Ok(source);
-    }
-    ImageSource::reference(image)
+/// The value of `--platform`.
+pub(crate) fn platform(text: Option<&str>) -> Result<Option<Platform>, Failure> {
+    let platform = text.map(str::parse::<Platform>).transpose();
+    platform.map_err(|error| Failure::input(error).hint("--platform linux/amd64"))
 }
 
-/// How an image is opened where it is: registries and daemons are asked only for images that are theirs.
-pub(crate) fn open_options(source: &ImageSource, wish: &Wish) -> Result<OpenOptions, ImageError> {
-    options(source, wish, Fetch::default())
+/// Says that an image is about to be read, if that takes long.
+pub(crate) fn announce_read(image: &Image) {
+    announce_fetch(image);
+    let stored: u64 = image.layers.iter().map(|layer| layer.size).sum();
+    if stored > LONG && std::io::stderr().is_terminal() {
+        anstream::eprintln!("reading {} in {} layers", fixed_bytes(stored), image.layers.len());
+    }
 }
 
-fn options(source: &ImageSource, wish: &Wish, fetch: Fetch) -> Result<OpenOptions, ImageError> {
-    let platform = wish.platform.clone();
-    let progress: Arc<dyn Progress> =
-        if fetch.quiet { Arc::new(NoProgress) } else { Arc::new(Lines::default()) };
-    if !crate::verbs::check::is_remote(source) {
-        let scratch = std::env::temp_dir();
-        return Ok(OpenOptions {
-            platform,
-            client: None,
-            sockets: Vec::new(),
-            progress: Some(progress),
-            scratch,
-        });
+fn announce_fetch(image: &Image) {
+    let bytes = image.bytes_to_fetch();
+    if bytes > 0 {
+        anstream::eprintln!("fetching {} of {}", fixed_bytes(bytes), image.name);
     }
-    let environment = Environment::of_process();
-    let mut settings = Options::from_environment(&environment).map_err(ImageError::from)?;
-    settings.offline = wish.offline || fetch.pull == Some(PullChoice::Never);
-    settings.prefer_kept_tags = fetch.pull == Some(PullChoice::Missing);
-    settings.progress = Some(progress.clone());
-    let scratch = settings.store.directory().join("scratch");
-    let client = Client::new(settings).map_err(ImageError::from)?;
-    let sockets = daemon::sockets(&environment);
-    Ok(OpenOptions { platform, client: Some(Arc::new(client)), sockets, progress: Some(progress), scratch })
 }
 
-/// A name without a transport is looked for in the daemons of this machine first, as everyone who built it there expects.
-pub(crate) fn in_daemon(source: ImageSource, options: &OpenOptions) -> ImageSource {
-    let ImageSource::Registry(reference) = &source else { return source };
-    let name = reference.to_string();
-    let here = options.sockets.iter().any(|socket| socket.exists());
-    if here && daemon::has(&name, &options.sockets).unwrap_or(false) {
-        return ImageSource::Daemon { name };
+impl From<PullChoice> for Pull {
+    fn from(choice: PullChoice) -> Self {
+        match choice {
+            PullChoice::Always => Self::Always,
+            PullChoice::Missing => Self::Missing,
+            PullChoice::Never => Self::Never,
+        }
     }
-    source
 }

@@ -6,18 +6,20 @@ use cudock_base::Environment;
 use cudock_http::BlobStore;
 use cudock_image::registry::tags::{self, KeptTag};
 use cudock_image::registry::{Client, Options, user_store};
-use cudock_image::{OpenOptions, Platform, ImageSource, open};
+use cudock_image::{Access, ImageSource, OpenOptions, Pull, open};
 use cudock_runtime::copy::{CopyRequest, Direction};
+use cudock_runtime::flags::{self, path_in_container};
 use cudock_runtime::status::now;
 use serde_json::json;
 
-use super::image::{Fetch, Wish};
+use super::image::{platform, progress};
 use super::life_args::{CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, TopArgs};
-use super::print::{ago, table};
-use super::words::variables;
+use super::print::ago;
 use super::{Report, builtin, engine_of};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, json as print_json, line, megabytes};
+use crate::output::{Format, json as print_json, line};
+use crate::table::Table;
+use cudock_base::format::fixed_bytes;
 
 /// `cudock kill`.
 pub(crate) fn kill(args: &KillArgs) -> Result<Outcome, Failure> {
@@ -31,7 +33,7 @@ pub(crate) fn kill(args: &KillArgs) -> Result<Outcome, Failure> {
 
 /// `cudock start`.
 pub(crate) fn start(args: &StartArgs) -> Result<Outcome, Failure> {
-    let given = variables(&args.env, &args.env_file)?;
+    let given = flags::variables(&args.env, &args.env_file)?;
     if args.attach && args.containers.len() > 1 {
         return Err(Failure::input("--attach is for one container").hint("cudock start -a NAME"));
     }
@@ -58,7 +60,7 @@ pub(crate) fn restart(args: &RestartArgs) -> Result<Outcome, Failure> {
 
 /// `cudock cp`.
 pub(crate) fn cp(args: &CpArgs) -> Result<Outcome, Failure> {
-    let (source, target) = (side(&args.source), side(&args.target));
+    let (source, target) = (path_in_container(&args.source), path_in_container(&args.target));
     let (name, direction, inside, outside) = match (source, target) {
         (Some((name, path)), None) => (name, Direction::Out, path, &args.target),
         (None, Some((name, path))) => (name, Direction::In, path, &args.source),
@@ -89,20 +91,9 @@ pub(crate) fn cp(args: &CpArgs) -> Result<Outcome, Failure> {
         anstream::eprintln!("warning: left out {} devices, pipes or sockets", copied.skipped);
     }
     if !args.quiet && copied.entries > 0 {
-        anstream::eprintln!("copied {} entries, {}", copied.entries, megabytes(copied.bytes));
+        anstream::eprintln!("copied {} entries, {}", copied.entries, fixed_bytes(copied.bytes));
     }
     Ok(Outcome::Yes)
-}
-
-/// CONTAINER:PATH; a path here begins with a slash or a dot, or has no colon before its first slash.
-fn side(text: &str) -> Option<(&str, &str)> {
-    if text.starts_with(['/', '.']) {
-        return None;
-    }
-    let (name, path) = text.split_once(':')?;
-    // A group's container has a slash in its name.
-    (!name.is_empty() && name.matches('/').count() <= 1)
-        .then_some((name, if path.is_empty() { "/" } else { path }))
 }
 
 /// `cudock top`.
@@ -123,7 +114,7 @@ pub(crate) fn top(args: &TopArgs, format: Format) -> Result<Outcome, Failure> {
             process.command.clone(),
         ]
     });
-    table(&["PID", "INSIDE", "PPID", "UID", "TIME", "COMMAND"], &rows.collect::<Vec<_>>());
+    Table::list(&["PID", "INSIDE", "PPID", "UID", "TIME", "COMMAND"], rows.collect()).print();
     Ok(Outcome::Yes)
 }
 
@@ -136,7 +127,7 @@ pub(crate) fn images(args: &ImagesArgs, format: Format) -> Result<Outcome, Failu
         Format::Text if args.quiet => images.iter().for_each(|image| line(image.tag.digest.to_string())),
         Format::Text => {
             let rows = images.iter().map(|image| {
-                let size = image.bytes.map_or_else(|| "-".to_owned(), megabytes);
+                let size = image.bytes.map_or_else(|| "-".to_owned(), fixed_bytes);
                 let digest: String = image.tag.digest.hex().chars().take(12).collect();
                 let state = if image.complete { "complete" } else { "partial" };
                 let fetched = ago(now().saturating_sub(image.tag.fetched.saturating_mul(1000)));
@@ -148,7 +139,7 @@ pub(crate) fn images(args: &ImagesArgs, format: Format) -> Result<Outcome, Failu
                     format!("{fetched} ago"),
                 ]
             });
-            table(&["IMAGE", "DIGEST", "SIZE", "LAYERS", "FETCHED"], &rows.collect::<Vec<_>>());
+            Table::list(&["IMAGE", "DIGEST", "SIZE", "LAYERS", "FETCHED"], rows.collect()).print();
         }
         _ => {
             let rows = images.iter().map(|image| {
@@ -193,10 +184,10 @@ fn known(store: &BlobStore, tag: KeptTag) -> Known {
 
 /// `cudock pull`.
 pub(crate) fn pull(args: &PullArgs, format: Format) -> Result<Outcome, Failure> {
-    let platform = args.platform.as_deref().map(str::parse::<Platform>).transpose();
-    let platform = platform.map_err(|error| Failure::input(error).hint("--platform linux/amd64"))?;
-    let fetch = Fetch { pull: Some(PullArgs::WHEN), quiet: args.quiet };
-    let engine = builtin(Wish { platform, offline: false }, fetch)?;
+    let platform = platform(args.platform.as_deref())?;
+    let access =
+        Access { platform, offline: false, pull: Some(Pull::Always), progress: progress(args.quiet) };
+    let engine = builtin(access, args.quiet)?;
     let mut pulled = Vec::new();
     for image in &args.images {
         let opened = engine.pull(image)?;
@@ -210,20 +201,4 @@ pub(crate) fn pull(args: &PullArgs, format: Format) -> Result<Outcome, Failure> 
         print_json(&Report::of(json!({ "images": pulled })));
     }
     Ok(Outcome::Yes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::side;
-
-    #[test]
-    fn a_path_in_a_container_is_told_from_one_here() {
-        assert_eq!(side("api:/srv/x"), Some(("api", "/srv/x")));
-        assert_eq!(side("group/api:/srv"), Some(("group/api", "/srv")));
-        assert_eq!(side("api:"), Some(("api", "/")));
-        assert_eq!(side("api:relative"), Some(("api", "relative")));
-        for here in ["./api:/x", "/api:/x", "data", "../a:b", ".", "a/b/c:d"] {
-            assert_eq!(side(here), None, "{here}");
-        }
-    }
 }

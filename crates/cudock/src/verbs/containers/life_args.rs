@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::args::{EngineArgs, PullChoice};
+use super::args::EngineArgs;
 
 /// Send a signal to containers
 #[derive(Debug, Args)]
@@ -152,11 +152,6 @@ pub(crate) struct PullArgs {
     /// Print no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
-}
-
-impl PullArgs {
-    /// Pulling is asking the registry.
-    pub(super) const WHEN: PullChoice = PullChoice::Always;
 }
 
 /// List, make and remove named volumes

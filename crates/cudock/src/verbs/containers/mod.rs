@@ -2,7 +2,6 @@
 //! `stats` and `volume`; and the hidden ones beside them.
 
 mod args;
-mod devices;
 mod docker_flags;
 mod group_names;
 mod hidden;
@@ -10,20 +9,17 @@ mod home;
 mod image;
 mod life;
 mod life_args;
-mod mounts;
 mod print;
 mod request;
 mod stats;
-mod times;
 mod volume;
-mod words;
 
-use cudock_http::{NoProgress, Progress};
-use cudock_image::Platform;
+use cudock_image::{Access, Pull};
 use cudock_runtime::RuntimeError;
 use cudock_runtime::engine::builtin::Builtin;
 use cudock_runtime::engine::{Engine, LogRequest, other};
 use cudock_runtime::exec::ExecRequest;
+use cudock_runtime::flags;
 use cudock_runtime::{headstart, rootless};
 
 pub(crate) use self::args::{
@@ -32,18 +28,17 @@ pub(crate) use self::args::{
 };
 pub(crate) use self::hidden::{JoinArgs, MonitorArgs, MonitorCli, forward, join, monitor};
 pub(crate) use self::home::home;
-pub(crate) use self::image::{Fetch, Wish, in_daemon, open_options, opener};
+pub(crate) use self::image::{access, announce_read, opener, platform, progress};
 pub(crate) use self::life::{cp, images, kill, pull, restart, start, top};
 pub(crate) use self::life_args::{
     CpArgs, ImagesArgs, KillArgs, PullArgs, RestartArgs, StartArgs, StatsArgs, TopArgs, VolumeArgs,
 };
 pub(crate) use self::print::ago;
 pub(crate) use self::stats::stats;
-pub(crate) use self::times::duration;
 pub(crate) use self::volume::volume;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, json, line, megabytes};
-use crate::verbs::progress::Lines;
+use crate::output::{Format, json, line};
+use cudock_base::format::fixed_bytes;
 
 /// What is printed as JSON, behind the version of its form.
 #[derive(serde::Serialize)]
@@ -60,23 +55,21 @@ impl Report {
 }
 
 /// The engine that was asked for.
-pub(crate) fn engine(choice: EngineChoice, wish: Wish, fetch: Fetch) -> Result<Box<dyn Engine>, Failure> {
+fn engine(choice: EngineChoice, access: Access, quiet: bool) -> Result<Box<dyn Engine>, Failure> {
     match choice {
         EngineChoice::Docker => Ok(other::find("docker")?),
         EngineChoice::Podman => Ok(other::find("podman")?),
-        EngineChoice::Auto | EngineChoice::Cudock => Ok(Box::new(builtin(wish, fetch)?)),
+        EngineChoice::Auto | EngineChoice::Cudock => Ok(Box::new(builtin(access, quiet)?)),
     }
 }
 
-fn builtin(wish: Wish, fetch: Fetch) -> Result<Builtin, Failure> {
+fn builtin(access: Access, quiet: bool) -> Result<Builtin, Failure> {
     rootless::become_root()?;
-    let progress: Box<dyn Progress> =
-        if fetch.quiet { Box::new(NoProgress) } else { Box::new(Lines::default()) };
-    Ok(Builtin { home: home()?, open: opener(wish, fetch), progress })
+    Ok(Builtin { home: home()?, open: opener(access, quiet), progress: progress(quiet) })
 }
 
 fn plain_engine(words: &EngineArgs) -> Result<Box<dyn Engine>, Failure> {
-    engine(words.engine, Wish::default(), Fetch::default())
+    engine(words.engine, access(None, false), false)
 }
 
 /// The engine that has a container. Users other than root go to where its watcher is.
@@ -99,13 +92,17 @@ fn engine_of(words: &EngineArgs, container: Option<&String>) -> Result<Box<dyn E
 
 /// `cudock run`.
 pub(crate) fn run(words: &RunArgs) -> Result<Outcome, Failure> {
-    let platform = words.platform.as_deref().map(str::parse::<Platform>).transpose();
-    let platform = platform.map_err(|error| Failure::input(error).hint("--platform linux/amd64"))?;
+    let platform = platform(words.platform.as_deref())?;
     if matches!(words.engine.engine, EngineChoice::Auto | EngineChoice::Cudock) && rootless::is_root() {
         headstart::begin();
     }
-    let fetch = Fetch { pull: words.pull, quiet: words.quiet };
-    let engine = engine(words.engine.engine, Wish { platform, offline: words.offline }, fetch)?;
+    let access = Access {
+        platform,
+        offline: words.offline,
+        pull: words.pull.map(Pull::from),
+        progress: progress(words.quiet),
+    };
+    let engine = engine(words.engine.engine, access, words.quiet)?;
     let request = request::request(words)?;
     Ok(Outcome::Program(engine.run(request)?))
 }
@@ -131,7 +128,9 @@ pub(crate) fn logs(words: &LogsArgs) -> Result<Outcome, Failure> {
         })?),
     };
     let moment = |flag, text: &Option<String>| {
-        text.as_deref().map(|text| times::moment(flag, text, cudock_runtime::status::now())).transpose()
+        text.as_deref()
+            .map(|text| flags::point_in_time(flag, text, cudock_runtime::status::now()))
+            .transpose()
     };
     let request = LogRequest {
         follow: words.follow,
@@ -152,7 +151,7 @@ pub(crate) fn logs(words: &LogsArgs) -> Result<Outcome, Failure> {
 pub(crate) fn exec(words: &ExecArgs) -> Result<Outcome, Failure> {
     let request = ExecRequest {
         args: words.command.clone(),
-        environment: words::variables(&words.env, &[])?,
+        environment: flags::variables(&words.env, &[])?,
         user: words.user.clone(),
         cwd: words.workdir.clone(),
         tty: words.tty,
@@ -197,12 +196,12 @@ fn each(containers: &[String], results: Vec<Result<(), RuntimeError>>) -> Result
 
 /// `cudock prune`.
 pub(crate) fn prune(format: Format) -> Result<Outcome, Failure> {
-    let engine = builtin(Wish::default(), Fetch::default())?;
+    let engine = builtin(access(None, false), false)?;
     let pruned = engine.prune()?;
     let groups = engine.home.prune_groups()?;
     match format {
         Format::Text => {
-            line(format!("removed {} layers, {}", pruned.layers, megabytes(pruned.bytes)));
+            line(format!("removed {} layers, {}", pruned.layers, fixed_bytes(pruned.bytes)));
             if groups > 0 {
                 line(format!("removed control groups of {groups} containers"));
             }

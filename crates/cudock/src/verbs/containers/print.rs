@@ -82,23 +82,3 @@ fn joined(cells: &[String; 7], widths: &[usize; 7]) -> String {
         .collect();
     padded.join("  ").trim_end().to_owned()
 }
-
-/// Prints a table with as many columns as it has heads, none cut off.
-pub(super) fn table(heads: &[&str], rows: &[Vec<String>]) {
-    let head: Vec<String> = heads.iter().map(|&head| head.to_owned()).collect();
-    let mut widths: Vec<usize> = heads.iter().map(|head| head.chars().count()).collect();
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let joined = |row: &[String]| {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
-        cells.join("  ").trim_end().to_owned()
-    };
-    line(styled(BOLD, &joined(&head)));
-    for row in rows {
-        line(joined(row));
-    }
-}

@@ -1,402 +1,203 @@
-//! What the words of `run` mean.
+//! From the arguments of `run` to the request of an engine.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use cudock_confine::{CapabilityChange, defaults};
-use cudock_inject::Capabilities;
-use cudock_netns::files::AddHost;
-use cudock_netns::outbound::OutboundTool;
-use cudock_runtime::RuntimeError;
-use cudock_runtime::engine::{Pull, Request};
+use cudock_image::Pull;
+use cudock_runtime::engine::Request;
+use cudock_runtime::flags::{self, Device, GpuFlags, SecurityFlags, Sources};
 use cudock_runtime::home::new_id;
-use cudock_runtime::plan::{
-    DevicePlan, GpuPlan, Ipc, Limits, NetworkMode, NetworkPlan, Plan, Private, ProcessPlan, Seccomp, Security,
-};
+use cudock_runtime::plan::{DevicePlan, Ipc, Limits, NetworkMode, NetworkPlan, Plan, Private, ProcessPlan};
 use cudock_runtime::status::now;
 
-use super::args::{
-    EngineChoice, IpcChoice, LimitArgs, NetworkArgs, NetworkChoice, PullChoice, RunArgs, SecurityArgs,
-};
-use super::devices::{self, Device};
-use super::docker_flags::refuse_unknown;
-use super::mounts::{Sources, mount, tmpfs, volume};
-use super::words::{bytes, cpu_millis, cpuset, restart, ulimit, variables};
-use crate::failure::{Failure, chain};
+use super::args::{EngineChoice, FileArgs, IpcChoice, LimitArgs, NetworkArgs, NetworkChoice, RunArgs};
+use super::docker_flags::flags_of_run;
+use crate::failure::Failure;
+use crate::output::{BLUE, styled};
 
-/// What is to be run: the image's words and the rest.
-pub(super) fn request(words: &RunArgs) -> Result<Request, Failure> {
-    let (image, command) = image_and_command(words)?;
+pub(super) fn request(args: &RunArgs) -> Result<Request, Failure> {
+    let (image, command) = image_and_command(args)?;
     let here = std::env::current_dir()
         .map_err(|error| Failure::outside(format!("cannot tell the current folder: {error}")))?;
     let id = new_id()?;
-    let private = Private { environment: variables(&words.process.env, &words.process.env_file)? };
-    check_accepted(words)?;
-    let own = matches!(words.engine.engine, EngineChoice::Auto | EngineChoice::Cudock);
-    let home = own.then(super::home::home).transpose()?;
-    let sources = Sources { here: &here, home: home.as_ref() };
-    let mut mounts = Vec::new();
-    for word in &words.files.volume {
-        mounts.push(volume(word, &sources)?);
-    }
-    for text in &words.files.mount {
-        mounts.push(mount(text, &sources)?);
-    }
-    for word in &words.files.tmpfs {
-        mounts.push(tmpfs(word)?);
-    }
+    let environment = flags::variables(&args.process.env, &args.process.env_file)?;
+    let private = Private { environment };
+    check_accepted(args)?;
     let process = ProcessPlan {
         given: private.environment.iter().map(|(name, _)| name.clone()).collect(),
-        groups: words.process.group_add.clone(),
-        tty: words.tty,
-        stdin: words.interactive,
-        init: words.process.init,
+        groups: args.process.group_add.clone(),
+        tty: args.tty,
+        stdin: args.interactive,
+        init: args.process.init,
         ..ProcessPlan::default()
     };
-    let stop_signal = words.stop_signal.clone().unwrap_or_default();
+    let mounts = mounts(args, &here)?;
+    let stop_signal = args.stop_signal.clone().unwrap_or_default();
     if !stop_signal.is_empty() {
         cudock_runtime::signal::parse_signal(&stop_signal)?;
     }
-    let network = network(&words.network)?;
-    let ipc = match words.process.ipc {
+    let network = network(&args.network)?;
+    let ipc = match args.process.ipc {
         IpcChoice::Private | IpcChoice::Shareable => Ipc::Private,
         IpcChoice::Host => Ipc::Host,
     };
-    let (nodes, gpu_names) = asked_devices(&words.files.device)?;
+    let (nodes, cdi_names) = devices(&args.files)?;
+    if let Some(name) = &args.name {
+        flags::check_name(name)?;
+    }
+    let gpus = GpuFlags {
+        gpus: args.gpus.gpus.as_deref(),
+        cdi_names: &cdi_names,
+        runtime: args.runtime.as_deref(),
+        capabilities: args.gpus.driver_capabilities.as_deref(),
+        driver_root: args.gpus.driver_root.as_deref(),
+        device_root: args.gpus.device_root.as_deref(),
+    };
+    let security = SecurityFlags {
+        cap_add: &args.security.cap_add,
+        cap_drop: &args.security.cap_drop,
+        options: &args.security.security_opt,
+        read_only: args.files.read_only,
+    };
     let plan = Plan {
-        name: words.name.clone().map_or_else(|| Ok(default_name(&image, &id)), checked_name)?,
+        name: args.name.clone().unwrap_or_else(|| flags::default_name(&image, &id)),
         id,
         created: now(),
         image,
         layers: Vec::new(),
         process,
         mounts,
-        gpus: gpus(words, &gpu_names, &private)?,
-        verify_gpu: words.gpus.verify_gpu,
-        limits: limits(&words.limits)?,
-        sysctls: sysctls(&words.process.sysctl, ipc, &network.mode)?,
+        gpus: flags::gpus(&gpus, &private)?,
+        verify_gpu: args.gpus.verify_gpu,
+        limits: limits(&args.limits)?,
+        sysctls: flags::sysctls(&args.process.sysctl, ipc, &network.mode)?,
         ipc,
         network,
-        security: security(&words.security, words, nodes)?,
-        restart: restart(&words.restart)?,
+        security: flags::security(&security, nodes)?,
+        restart: flags::restart(&args.restart)?,
         stop_signal,
-        stop_seconds: words.stop_timeout,
-        remove: words.rm,
-        labels: labels(&words.label)?,
+        stop_seconds: args.stop_timeout,
+        remove: args.rm,
+        labels: flags::labels(&args.label)?,
         group: None,
     };
-    if words.gpus.verify_gpu && plan.gpus.is_none() {
+    if args.gpus.verify_gpu && plan.gpus.is_none() {
         return Err(
             Failure::input("--verify-gpu without --gpus has nothing to verify").hint("add --gpus all")
         );
     }
-    if words.rm && words.restart != "no" {
+    if args.rm && args.restart != "no" {
         return Err(Failure::input("--rm and --restart contradict each other"));
     }
-    let entrypoint = words.process.entrypoint.clone();
+    let entrypoint = args.process.entrypoint.clone();
     Ok(Request {
         plan,
         private,
-        entrypoint: entrypoint.map(|word| if word.is_empty() { Vec::new() } else { vec![word] }),
+        entrypoint: entrypoint.map(|program| if program.is_empty() { Vec::new() } else { vec![program] }),
         command,
-        cwd: words.process.workdir.clone(),
-        user: words.process.user.clone(),
-        detach: words.detach,
-        cidfile: words.cidfile.as_ref().map(|file| here.join(file)),
-        pull: match words.pull {
-            None => words.offline.then_some(Pull::Never),
-            Some(PullChoice::Always) => Some(Pull::Always),
-            Some(PullChoice::Missing) => Some(Pull::Missing),
-            Some(PullChoice::Never) => Some(Pull::Never),
-        },
-        platform: words.platform.clone(),
+        cwd: args.process.workdir.clone(),
+        user: args.process.user.clone(),
+        detach: args.detach,
+        cidfile: args.cidfile.as_ref().map(|file| here.join(file)),
+        pull: args.pull.map(Pull::from).or(args.offline.then_some(Pull::Never)),
+        platform: args.platform.clone(),
     })
 }
 
-fn image_and_command(words: &RunArgs) -> Result<(String, Vec<String>), Failure> {
-    let mut command = words.words.clone();
+fn image_and_command(args: &RunArgs) -> Result<(String, Vec<String>), Failure> {
+    let mut command = args.words.clone();
     if let Some(first) = command.first() {
-        refuse_unknown(first)?;
+        flags::docker::refuse_unknown(first, &flags_of_run)?;
     }
-    let image = match &words.rootfs {
-        Some(folder) => format!("rootfs:{}", absolute(folder)?),
+    let image = match &args.rootfs {
+        Some(directory) => format!("rootfs:{}", flags::existing_directory(directory)?.display()),
         None if command.is_empty() => {
             return Err(Failure::input("no image").hint("cudock run IMAGE [COMMAND], or --rootfs DIR"));
         }
         None => command.remove(0),
     };
-    if command.first().is_some_and(|word| word == "--") {
+    if command.first().is_some_and(|argument| argument == "--") {
         command.remove(0);
     }
     Ok((image, command))
 }
 
-fn absolute(folder: &Path) -> Result<String, Failure> {
-    let wrong = |error| Failure::input(format!("cannot read {}: {error}", folder.display()));
-    let whole = folder.canonicalize().map_err(wrong)?;
-    if !whole.is_dir() {
-        return Err(Failure::input(format!("{} is not a folder", folder.display())));
-    }
-    Ok(whole.display().to_string())
-}
-
-/// The image's last name with a bit of the id: readable, and hardly ever taken.
-fn default_name(image: &str, id: &str) -> String {
-    let last = image.trim_end_matches('/').rsplit(['/', ':']).find(|part| !part.is_empty());
-    let before_tag = image.rsplit('/').next().and_then(|part| part.split([':', '@']).next());
-    let base = before_tag.filter(|part| !part.is_empty()).or(last).unwrap_or("container");
-    let allowed = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
-    let base: String = base.chars().filter(allowed).take(40).collect();
-    let base = base.trim_start_matches(['-', '.', '_']);
-    format!("{}-{}", if base.is_empty() { "container" } else { base }, id.get(..6).unwrap_or(id))
-}
-
-fn checked_name(name: String) -> Result<String, Failure> {
-    let good = name.len() <= 128
-        && name.starts_with(|letter: char| letter.is_ascii_alphanumeric())
-        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_.-".contains(letter));
-    if good {
-        return Ok(name);
-    }
-    Err(Failure::input(format!("`{name}` cannot be the name of a container"))
-        .hint("letters, digits, dots, dashes and underscores, beginning with a letter or digit"))
-}
-
 /// Flags that are accepted for what docker does by default, and refused for anything else.
-fn check_accepted(words: &RunArgs) -> Result<(), Failure> {
-    let rows = [
-        (
-            "--log-driver",
-            &words.log_driver,
-            &["json-file", "local"][..],
-            "logs are kept as json-file keeps them",
-        ),
-        ("--cgroupns", &words.process.cgroupns, &["private"][..], "a container sees its own control groups"),
-        (
-            "--userns",
-            &words.process.userns,
-            &["host"][..],
-            "root gets no user namespace, other users always one",
-        ),
-        (
-            "--runtime",
-            &words.runtime,
-            &["nvidia", "runc", "io.containerd.runc.v2"][..],
-            "cudock is the runtime",
-        ),
+fn check_accepted(args: &RunArgs) -> Result<(), Failure> {
+    let given = [
+        ("--log-driver", &args.log_driver),
+        ("--cgroupns", &args.process.cgroupns),
+        ("--userns", &args.process.userns),
+        ("--runtime", &args.runtime),
     ];
-    for (flag, value, accepted, why) in rows {
-        if let Some(value) = value.as_ref().filter(|value| !accepted.contains(&value.as_str())) {
-            return Err(Failure::input(format!("{flag} {value} is not supported: {why}"))
-                .hint(format!("leave {flag} out")));
-        }
+    for (flag, value) in given {
+        flags::docker::check_accepted(flag, value.as_deref())?;
     }
-    if !words.sig_proxy {
+    if !args.sig_proxy {
         return Err(Failure::input("--sig-proxy=false is not supported: signals are always passed on")
             .hint("run it with -d, and `cudock logs -f NAME`"));
     }
     Ok(())
 }
 
-/// Nodes, and names of GPUs.
-fn asked_devices(words: &[String]) -> Result<(Vec<DevicePlan>, Vec<String>), Failure> {
-    let (mut nodes, mut gpus) = (Vec::new(), Vec::new());
-    for word in words {
-        match devices::parse(word)? {
+fn mounts(args: &RunArgs, here: &Path) -> Result<Vec<cudock_runtime::plan::MountPlan>, Failure> {
+    let own = matches!(args.engine.engine, EngineChoice::Auto | EngineChoice::Cudock);
+    let home = own.then(super::home::home).transpose()?;
+    let on_note = |note: &str| anstream::eprintln!("{}: {note}", styled(BLUE, "note"));
+    let sources = Sources { directory: here, home: home.as_ref(), on_note: &on_note };
+    let volumes = args.files.volume.iter().map(|text| flags::volume(text, &sources));
+    let mounts = args.files.mount.iter().map(|text| flags::mount(text, &sources));
+    let tmpfs = args.files.tmpfs.iter().map(|text| flags::tmpfs(text));
+    Ok(volumes.chain(mounts).chain(tmpfs).collect::<Result<_, _>>()?)
+}
+
+/// Device nodes, and CDI names of GPUs.
+fn devices(args: &FileArgs) -> Result<(Vec<DevicePlan>, Vec<String>), Failure> {
+    let (mut nodes, mut names) = (Vec::new(), Vec::new());
+    for text in &args.device {
+        match flags::device(text)? {
             Device::Node(node) => nodes.push(node),
-            Device::Gpu(name) => gpus.push(name),
+            Device::Gpu(name) => names.push(name),
         }
     }
-    Ok((nodes, gpus))
+    Ok((nodes, names))
 }
 
-fn sysctls(words: &[String], ipc: Ipc, network: &NetworkMode) -> Result<BTreeMap<String, String>, Failure> {
-    let mut all = BTreeMap::new();
-    for word in words {
-        let wrong = || {
-            Failure::input(format!("--sysctl {word} has no value")).hint("--sysctl net.core.somaxconn=1024")
-        };
-        let (name, value) = word.split_once('=').ok_or_else(wrong)?;
-        cudock_runtime::sysctl::check(name, ipc, network)?;
-        all.insert(name.to_owned(), value.to_owned());
-    }
-    Ok(all)
-}
-
-/// The GPUs of `--gpus`, of CDI names, or of docker's `--runtime nvidia`, which takes them from a variable.
-fn gpus(words: &RunArgs, names: &[String], private: &Private) -> Result<Option<GpuPlan>, Failure> {
-    let asked = words.gpus.gpus.clone().filter(|devices| !devices.is_empty());
-    if asked.is_some() && !names.is_empty() {
-        return Err(
-            Failure::input("--gpus and --device nvidia.com/gpu=… both say which GPUs").hint("leave one out")
-        );
-    }
-    let by_variable = || {
-        let given = private.environment.iter().rev().find(|(name, _)| name == "NVIDIA_VISIBLE_DEVICES");
-        match given.map(|(_, value)| value.as_str()) {
-            None | Some("all") => Some("all".to_owned()),
-            Some("" | "void" | "none") => None,
-            Some(list) => Some(format!("\"device={list}\"")),
-        }
-    };
-    let asked = asked.or_else(|| devices::as_gpus(names));
-    let asked = match (asked, words.runtime.as_deref()) {
-        (None, Some("nvidia")) => by_variable(),
-        (asked, _) => asked,
-    };
-    let Some(devices) = asked else {
-        return Ok(None);
-    };
-    if let Some(capabilities) = &words.gpus.driver_capabilities {
-        Capabilities::parse(capabilities, "--driver-capabilities").map_err(RuntimeError::from)?;
-    }
-    // The watcher may stand in another folder than we do.
-    let whole = |folder: &Option<PathBuf>| folder.as_deref().map(absolute).transpose();
-    Ok(Some(GpuPlan {
-        devices,
-        capabilities: words.gpus.driver_capabilities.clone(),
-        driver_root: whole(&words.gpus.driver_root)?.map(PathBuf::from),
-        device_root: whole(&words.gpus.device_root)?.map(PathBuf::from),
-    }))
-}
-
-fn limits(words: &LimitArgs) -> Result<Limits, Failure> {
-    let memory = words.memory.as_deref().map(bytes).transpose()?;
-    if memory.is_some_and(|memory| memory < 6 << 20) {
-        return Err(Failure::input("no container starts with less than 6 MiB of memory").hint("-m 512m"));
-    }
-    let rlimits: Result<Vec<_>, Failure> = words.ulimit.iter().map(|word| ulimit(word)).collect();
+fn limits(args: &LimitArgs) -> Result<Limits, Failure> {
+    let memory = args.memory.as_deref().map(flags::memory).transpose()?;
+    let swap = args.memory_swap.as_deref().map(|text| flags::memory_swap(text, memory)).transpose()?;
     Ok(Limits {
         memory,
-        cpu_millis: words.cpus.as_deref().map(cpu_millis).transpose()?,
-        cpuset: words.cpuset_cpus.as_deref().map(cpuset).transpose()?,
-        pids: Some(words.pids_limit).filter(|limit| *limit > 0),
-        shm: Some(bytes(&words.shm_size)?),
-        rlimits: rlimits?,
-        memory_swap: words.memory_swap.as_deref().map(|text| memory_swap(text, memory)).transpose()?,
-        memory_reservation: words.memory_reservation.as_deref().map(bytes).transpose()?,
-        cpu_shares: words.cpu_shares,
-        cpuset_mems: words.cpuset_mems.clone(),
-        oom_score_adj: words.oom_score_adj,
+        cpu_millis: args.cpus.as_deref().map(flags::cpu_millis).transpose()?,
+        cpuset: args.cpuset_cpus.as_deref().map(flags::cpuset).transpose()?,
+        pids: Some(args.pids_limit).filter(|limit| *limit > 0),
+        shm: Some(flags::bytes(&args.shm_size)?),
+        rlimits: args.ulimit.iter().map(|text| flags::ulimit(text)).collect::<Result<_, _>>()?,
+        memory_swap: swap,
+        memory_reservation: args.memory_reservation.as_deref().map(flags::bytes).transpose()?,
+        cpu_shares: args.cpu_shares,
+        cpuset_mems: args.cpuset_mems.clone(),
+        oom_score_adj: args.oom_score_adj,
     })
 }
 
-/// Memory and swap together; -1 for no limit.
-fn memory_swap(text: &str, memory: Option<u64>) -> Result<i64, Failure> {
-    let Some(memory) = memory else {
-        return Err(Failure::input("--memory-swap counts memory and swap together, and needs --memory")
-            .hint("-m 16g --memory-swap 16g allows no swap"));
-    };
-    if text == "-1" {
-        return Ok(-1);
-    }
-    let both = bytes(text)?;
-    if both < memory {
-        return Err(Failure::input("--memory-swap is less than --memory, which it includes")
-            .hint("-m 16g --memory-swap 16g allows no swap"));
-    }
-    i64::try_from(both).map_err(|_| Failure::input(format!("--memory-swap {text} is too large")))
-}
-
-fn network(words: &NetworkArgs) -> Result<NetworkPlan, Failure> {
-    let mode = match words.network {
-        NetworkChoice::None => NetworkMode::None,
-        NetworkChoice::Host => NetworkMode::Host,
-        NetworkChoice::Pasta => NetworkMode::Pasta,
-        NetworkChoice::Auto => match OutboundTool::search(std::env::var_os("PATH").as_deref()) {
-            Ok(_) => NetworkMode::Pasta,
-            Err(_) => NetworkMode::None,
-        },
-    };
-    cudock_runtime::network::publications(&words.publish)?;
-    let mut hosts = Vec::new();
-    for word in &words.add_host {
-        let wrong = || {
-            Failure::input(format!("`{word}` is not a name and its address")).hint("--add-host db:10.0.0.5")
-        };
-        let (name, address) = word.split_once([':', '=']).ok_or_else(wrong)?;
-        AddHost::parse(&format!("{name}={address}"), Some(std::net::Ipv4Addr::LOCALHOST.into()))?;
-        hosts.push((name.to_owned(), address.to_owned()));
-    }
+fn network(args: &NetworkArgs) -> Result<NetworkPlan, Failure> {
+    cudock_runtime::network::publications(&args.publish)?;
     Ok(NetworkPlan {
-        mode,
-        publish: words.publish.clone(),
-        hostname: words.hostname.clone(),
-        hosts,
-        dns: words.dns.clone(),
+        mode: args.network.into(),
+        publish: args.publish.clone(),
+        hostname: args.hostname.clone(),
+        hosts: args.add_host.iter().map(|text| flags::add_host(text)).collect::<Result<_, _>>()?,
+        dns: args.dns.clone(),
     })
 }
 
-fn security(words: &SecurityArgs, all: &RunArgs, devices: Vec<DevicePlan>) -> Result<Security, Failure> {
-    let changes = |words: &[String]| -> Result<Vec<CapabilityChange>, Failure> {
-        words.iter().map(|word| word.parse().map_err(|error| Failure::input(chain(&error)))).collect()
-    };
-    let added = changes(&words.cap_add)?;
-    let mut capabilities = defaults::capabilities(&added, &changes(&words.cap_drop)?);
-    if added.contains(&CapabilityChange::All) {
-        // All that there are to give: root in a container often lacks some itself.
-        let own = own_capabilities();
-        capabilities.retain(|capability| own & (1 << capability.number()) != 0);
-    }
-    let mut security = Security {
-        capabilities: capabilities.iter().map(|capability| capability.name().to_owned()).collect(),
-        no_new_privileges: true,
-        seccomp: Seccomp::Default,
-        read_only: all.files.read_only,
-        devices,
-    };
-    for option in &words.security_opt {
-        match option.split_once(['=', ':']).unwrap_or((option, "true")) {
-            ("no-new-privileges", "true") => security.no_new_privileges = true,
-            ("no-new-privileges", "false") => security.no_new_privileges = false,
-            // No label and no profile of these is ever applied.
-            ("label", "disable") | ("apparmor", "unconfined") => {}
-            ("seccomp", "builtin") => security.seccomp = Seccomp::Default,
-            ("seccomp", "unconfined") => security.seccomp = Seccomp::Unconfined,
-            ("seccomp", file) => {
-                security.seccomp = Seccomp::Profile(crate::input::text(Path::new(file))?);
-            }
-            _ => {
-                return Err(Failure::input(format!("--security-opt {option} is not supported")).hint(
-                    "no-new-privileges[=false], seccomp=unconfined, seccomp=PROFILE.json, label=disable, \
-                     apparmor=unconfined",
-                ));
-            }
+impl From<NetworkChoice> for NetworkMode {
+    fn from(choice: NetworkChoice) -> Self {
+        match choice {
+            NetworkChoice::None => Self::None,
+            NetworkChoice::Host => Self::Host,
+            NetworkChoice::Pasta => Self::Pasta,
+            NetworkChoice::Auto => flags::automatic_network(),
         }
-    }
-    // Before anything exists, so that a bad profile is a bad call.
-    cudock_runtime::check_seccomp(&security)?;
-    Ok(security)
-}
-
-/// The capabilities of this process, a bit each.
-fn own_capabilities() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let permitted = status.lines().find_map(|line| line.strip_prefix("CapPrm:"));
-    permitted.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(u64::MAX)
-}
-
-fn labels(words: &[String]) -> Result<BTreeMap<String, String>, Failure> {
-    let wrong = |word: &str| Failure::input(format!("`{word}` is not a label")).hint("--label NAME=VALUE");
-    words
-        .iter()
-        .map(|word| {
-            let (name, value) = word.split_once('=').unwrap_or((word, ""));
-            if name.is_empty() { Err(wrong(word)) } else { Ok((name.to_owned(), value.to_owned())) }
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::default_name;
-
-    #[test]
-    fn a_name_is_taken_from_the_image() {
-        assert_eq!(default_name("registry.example/team/app:1.4", "0123456789abcdef"), "app-012345");
-        assert_eq!(default_name("oci:./layout", "0123456789abcdef"), "layout-012345");
-        assert_eq!(default_name("rootfs:/tmp/debian", "0123456789abcdef"), "debian-012345");
-        assert_eq!(default_name("app@sha256:00ff", "0123456789abcdef"), "app-012345");
-        assert_eq!(default_name("::", "0123456789abcdef"), "container-012345");
     }
 }

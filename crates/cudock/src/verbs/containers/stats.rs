@@ -2,10 +2,9 @@
 
 use std::ffi::OsStr;
 use std::io::IsTerminal;
-use std::path::Path;
 use std::time::Duration;
 
-use cudock_host::nvml::{GpuProcess, processes_in_child};
+use cudock_host::nvml::{GpuProcess, processes_in_child, this_program};
 use cudock_runtime::home::ContainerDir;
 use cudock_runtime::plan::Plan;
 use cudock_runtime::rootless;
@@ -14,10 +13,11 @@ use serde_json::json;
 
 use super::args::EngineChoice;
 use super::life_args::StatsArgs;
-use super::print::table;
 use super::{Report, home};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, json as print_json, line, megabytes};
+use crate::output::{Format, json as print_json, line};
+use crate::table::Table;
+use cudock_base::format::fixed_bytes;
 
 /// Between two samples; processor percentages are of this time.
 const BETWEEN: Duration = Duration::from_secs(1);
@@ -81,7 +81,7 @@ fn samples(args: &StatsArgs) -> Result<Vec<(ContainerDir, Plan, Sample)>, Failur
 /// Processes on GPUs, asked for in a child: a driver that hangs takes no more than that with it.
 fn gpu_processes(warned: &mut bool) -> Option<Vec<GpuProcess>> {
     let arguments = ["nvml", "--processes"].map(OsStr::new);
-    match processes_in_child(Path::new("/proc/self/exe"), &arguments) {
+    match processes_in_child(this_program(), &arguments) {
         Ok(processes) => Some(processes),
         Err(error) => {
             if !*warned {
@@ -104,8 +104,8 @@ fn print(used: &[Usage], once: bool, format: Format) {
     }
     let rows = used.iter().map(|one| {
         let memory = match (one.memory_bytes, one.memory_limit_bytes) {
-            (Some(bytes), Some(limit)) => format!("{} / {}", megabytes(bytes), megabytes(limit)),
-            (Some(bytes), None) => megabytes(bytes),
+            (Some(bytes), Some(limit)) => format!("{} / {}", fixed_bytes(bytes), fixed_bytes(limit)),
+            (Some(bytes), None) => fixed_bytes(bytes),
             (None, _) => "-".to_owned(),
         };
         let percent =
@@ -116,8 +116,8 @@ fn print(used: &[Usage], once: bool, format: Format) {
             memory,
             one.pids.to_string(),
             percent(one.gpu_percent.map(|value| value.to_string())),
-            one.gpu_memory_bytes.map_or_else(|| "-".to_owned(), megabytes),
+            one.gpu_memory_bytes.map_or_else(|| "-".to_owned(), fixed_bytes),
         ]
     });
-    table(&["NAME", "CPU", "MEMORY / LIMIT", "PIDS", "GPU", "GPU MEMORY"], &rows.collect::<Vec<_>>());
+    Table::list(&["NAME", "CPU", "MEMORY / LIMIT", "PIDS", "GPU", "GPU MEMORY"], rows.collect()).print();
 }

@@ -5,10 +5,11 @@ use cudock_runtime::status::now;
 use serde_json::json;
 
 use super::life_args::{VolumeArgs, VolumeVerb};
-use super::print::{ago, table};
+use super::print::ago;
 use super::{Report, home};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, json as print_json, line};
+use crate::table::Table;
 
 /// `cudock volume`.
 pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failure> {
@@ -28,7 +29,7 @@ pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failu
                         };
                         vec![volume.name.clone(), users, ago(now().saturating_sub(volume.created))]
                     });
-                    table(&["NAME", "USED BY", "AGE"], &rows.collect::<Vec<_>>());
+                    Table::list(&["NAME", "USED BY", "AGE"], rows.collect()).print();
                 }
                 _ => print_json(&Report::of(json!({ "volumes": volumes }))),
             }

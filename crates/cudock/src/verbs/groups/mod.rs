@@ -7,24 +7,21 @@ mod request;
 
 use std::path::Path;
 
-use clap::Parser;
+use cudock_group::Group;
 use cudock_group::restart::GroupState;
-use cudock_group::{Group, ProbeAction};
 use cudock_runtime::engine::LogRequest;
 use cudock_runtime::engine::builtin::Builtin;
-use cudock_runtime::group::{
-    self, Connection, GroupDir, GroupLock, Handover, MemberPhase, MemberStatus, Started,
-};
+use cudock_runtime::flags;
+use cudock_runtime::group::{self, Connection, GroupDir, GroupLock, GroupStatus, Handover, Started};
 use cudock_runtime::home::Home;
 use cudock_runtime::{reexec, rootless};
 
 pub(crate) use self::args::{DownArgs, GroupsArgs, SuperviseArgs, UpArgs};
 use self::read::Source;
-use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Outcome};
 use crate::output::{BOLD, Format, json, line, styled};
-use crate::verbs::containers::{Fetch, Wish, duration, home, opener};
-use crate::verbs::serve;
+use crate::verbs::containers::{access, home, opener, progress};
+use crate::verbs::serve::{self, ServeArgs};
 
 /// So many lines of each container are shown of a group that did not become ready.
 const LAST_LINES: usize = 5;
@@ -43,17 +40,7 @@ fn serve_project(folder: &Path, words: &UpArgs) -> Result<Outcome, Failure> {
         return Err(Failure::input(format!("{} is a project to serve, not a group", folder.display()))
             .hint("`cudock serve` has the options for it; -f FILE runs a group"));
     }
-    let mut again = vec!["cudock".into(), "serve".into(), folder.as_os_str().to_owned()];
-    if let Some(port) = words.port {
-        again.extend(["--port".into(), port.to_string().into()]);
-    }
-    if words.offline {
-        again.push("--offline".into());
-    }
-    match Cli::parse_from(again).verb {
-        Verb::Serve(words) => serve::run(&words),
-        _ => Err(Failure::input("nothing to serve")),
-    }
+    serve::run(&ServeArgs::of_project(folder, words.port, words.offline))
 }
 
 fn up_group(words: &UpArgs, file: &Path) -> Result<Outcome, Failure> {
@@ -61,23 +48,21 @@ fn up_group(words: &UpArgs, file: &Path) -> Result<Outcome, Failure> {
         return Err(Failure::input(format!("--port is for projects, and {} is a group", file.display()))
             .hint("-p HOST:CONTAINER publishes a port of a group"));
     }
-    let (text, mut reading) = read::group(file)?;
+    let (text, mut reading) = read::read(file)?;
     if let Some(name) = &words.name {
-        reading.group.name = request::checked_name(name)?;
+        group::flags::check_name(name)?;
+        reading.group.name.clone_from(name);
     }
     let settings = request::settings(words, &reading.group)?;
-    read::check_volumes(file, &reading.group, &settings)?;
+    group::flags::check_volumes(file, &reading.group, &settings)?;
     // Who is not root goes on as root of a namespace: the words are said again there, so notes come after.
     rootless::become_root()?;
     let home = home()?;
     read::print_notes(file, &reading, &settings);
-    request::stand_beside(file)?;
-    let engine = Builtin {
-        home,
-        open: opener(Wish { platform: None, offline: words.offline }, Fetch::default()),
-        progress: Box::new(crate::verbs::progress::Lines::default()),
-    };
-    let limit = Some(duration(&words.timeout)?).filter(|limit| !limit.is_zero());
+    request::enter_directory_of(file)?;
+    let engine =
+        Builtin { home, open: opener(access(None, words.offline), false), progress: progress(false) };
+    let limit = Some(flags::duration(&words.timeout)?).filter(|limit| !limit.is_zero());
     let (dir, lock) = group::make(&engine, &reading.group, &settings)?;
     let name = reading.group.name.clone();
     let handover = Handover::new(text, name.clone(), engine.home.root().to_owned(), &settings);
@@ -99,11 +84,8 @@ fn up_group(words: &UpArgs, file: &Path) -> Result<Outcome, Failure> {
 fn timed_out(words: &UpArgs, home: &Home, dir: &GroupDir, group: &Group) -> Result<Outcome, Failure> {
     let name = &group.name;
     let status = dir.status()?;
-    let waiting = status.iter().flat_map(|status| &status.containers).find(|container| {
-        let waits = container.phase != MemberPhase::Succeeded;
-        waits && (container.init || !container.ready)
-    });
-    let why = waiting.map_or_else(|| "it is not ready".to_owned(), |container| unready(group, container));
+    let waiting = status.as_ref().and_then(GroupStatus::unready);
+    let why = waiting.map_or_else(|| "it is not ready".to_owned(), |container| container.why_unready(group));
     let failure = Failure::with_code(format!("group {name} is not ready after {}: {why}", words.timeout), 1);
     if words.keep {
         return Err(failure
@@ -116,26 +98,6 @@ fn timed_out(words: &UpArgs, home: &Home, dir: &GroupDir, group: &Group) -> Resu
     }
     group::down(home, name, None)?;
     Err(failure.hint("the group was removed; --keep leaves it running, --timeout TIME waits longer"))
-}
-
-/// Why a container is not ready, by its probe.
-fn unready(group: &Group, status: &MemberStatus) -> String {
-    let name = &status.name;
-    if status.init {
-        return format!("init container {name} is {}", status.phase.word());
-    }
-    let last = status.why.as_deref().unwrap_or("no answer yet");
-    let last = last.strip_prefix("not ready: ").unwrap_or(last);
-    let container = group.containers.iter().find(|container| container.name == *name);
-    match container.and_then(|container| container.readiness.as_ref()).map(|probe| &probe.action) {
-        None => format!("container {name} is {}: {last}", status.phase.word()),
-        Some(ProbeAction::Exec(command)) => {
-            format!("container {name}: readiness probe `{}`: {last}", command.join(" "))
-        }
-        Some(ProbeAction::HttpGet(get)) => {
-            format!("container {name}: readiness probe GET {} on port {}: {last}", get.path, get.port)
-        }
-    }
 }
 
 fn not_ready(home: &Home, name: &str, why: &str) -> Failure {
@@ -152,8 +114,11 @@ fn not_ready(home: &Home, name: &str, why: &str) -> Failure {
 /// `cudock down`.
 pub(crate) fn down(words: &DownArgs) -> Result<Outcome, Failure> {
     let name = match (&words.name, &words.file) {
-        (Some(name), _) => request::checked_name(name)?,
-        (None, Some(file)) => read::group(file)?.1.group.name,
+        (Some(name), _) => {
+            group::flags::check_name(name)?;
+            name.clone()
+        }
+        (None, Some(file)) => read::read(file)?.1.group.name,
         (None, None) => return Err(Failure::input("no group").hint("cudock down NAME, or -f FILE")),
     };
     rootless::become_root()?;

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use cudock_group::{Group, Reading};
-use cudock_runtime::group::Settings;
+use cudock_base::files::read_text;
+use cudock_group::Reading;
+use cudock_runtime::group::{self, Settings};
 
 use crate::failure::Failure;
 use crate::output::{BLUE, DIM, styled};
@@ -43,8 +44,8 @@ pub(super) fn source(folder: Option<&Path>, file: Option<&Path>) -> Result<Sourc
 }
 
 /// Reads the file of a group.
-pub(super) fn group(file: &Path) -> Result<(String, Reading), Failure> {
-    let text = crate::input::text(file)?;
+pub(super) fn read(file: &Path) -> Result<(String, Reading), Failure> {
+    let text = read_text(file)?;
     match cudock_group::read(&text) {
         Ok(reading) => Ok((text, reading)),
         Err(error) => {
@@ -63,90 +64,12 @@ pub(super) fn group(file: &Path) -> Result<(String, Reading), Failure> {
     }
 }
 
-/// Volumes that cannot be made here need a folder.
-pub(super) fn check_volumes(file: &Path, group: &Group, settings: &Settings) -> Result<(), Failure> {
-    let given: Vec<&str> = settings.volumes.keys().map(String::as_str).collect();
-    if let Some(unknown) = given.iter().find(|name| group.volume(name).is_none()) {
-        let names: Vec<&str> = group.volumes.iter().map(|volume| volume.name.as_str()).collect();
-        let failure = Failure::input(format!("--volume: the group has no volume `{unknown}`"));
-        return Err(if names.is_empty() {
-            failure
-        } else {
-            failure.hint(format!("it has {}", names.join(", ")))
-        });
-    }
-    match group.missing_volumes(&given).first() {
-        None => Ok(()),
-        Some(volume) => Err(Failure::input(format!(
-            "{}:{}:{}: volume `{}` cannot be made here: it is of kind {}",
-            file.display(),
-            volume.span.line,
-            volume.span.column,
-            volume.name,
-            volume.kind.name(),
-        ))
-        .hint(format!("give a folder for it: --volume {}=DIR", volume.name))),
-    }
-}
-
 /// What is worth knowing about a good group.
 pub(super) fn print_notes(file: &Path, reading: &Reading, settings: &Settings) {
-    for note in &reading.notes {
-        anstream::eprintln!("{}: {}:{note}", styled(BLUE, "note"), file.display());
+    for note in group::flags::notes(file, reading, settings) {
+        anstream::eprintln!("{}: {note}", styled(BLUE, "note"));
     }
-    let allowed = |container: &&cudock_group::Container| {
-        container.security.as_ref().is_some_and(|security| security.allow_privilege_escalation == Some(true))
-    };
-    for container in reading.group.all_containers().filter(allowed) {
-        anstream::eprintln!(
-            "{}: {}: `allowPrivilegeEscalation` is not done here: programs gain no rights by being executed",
-            styled(BLUE, "note"),
-            container.name,
-        );
+    for port in &settings.network.publish {
+        anstream::eprintln!("{} {port}", styled(DIM, "publishes"));
     }
-    let passwords = reading.group.credentials.iter().any(|credential| credential.password.is_some());
-    if passwords {
-        anstream::eprintln!(
-            "{}: passwords of `imageRegistryCredentials` are not used here; sign in with `docker login` or \
-             `podman login`",
-            styled(BLUE, "note"),
-        );
-    }
-    if reading.group.dns.as_ref().is_some_and(|dns| !dns.search.is_empty() || !dns.options.is_empty()) {
-        anstream::eprintln!("{}: of `dnsConfig` only the name servers are used here", styled(BLUE, "note"),);
-    }
-    for words in other_cards(&reading.group, settings) {
-        anstream::eprintln!("{}: {words}", styled(BLUE, "note"));
-    }
-    for word in &settings.network.publish {
-        anstream::eprintln!("{} {word}", styled(DIM, "publishes"));
-    }
-}
-
-/// Where this machine's GPUs are not of the kind that a container asks for.
-fn other_cards(group: &Group, settings: &Settings) -> Vec<String> {
-    let wanted = group
-        .containers
-        .iter()
-        .filter_map(|container| Some((container.name.as_str(), container.resources.as_ref()?.gpu()?)));
-    let wanted: Vec<_> = wanted.collect();
-    if settings.without_gpus {
-        return wanted
-            .iter()
-            .map(|(name, gpu)| format!("{name}: runs without GPUs, of which it asks for {}", gpu.count))
-            .collect();
-    }
-    let root = settings.device_root.as_deref().or(settings.driver_root.as_deref()).unwrap_or(Path::new("/"));
-    let Some(card) = (!wanted.is_empty()).then(|| card(root)).flatten() else { return Vec::new() };
-    wanted.iter().filter_map(|(name, gpu)| Some(format!("{name}: {}", gpu.other_card(&card)?))).collect()
-}
-
-/// The name of the first GPU, as the kernel's module tells it.
-fn card(root: &Path) -> Option<String> {
-    let folder = std::fs::read_dir(root.join("proc/driver/nvidia/gpus")).ok()?;
-    let mut gpus: Vec<PathBuf> = folder.flatten().map(|entry| entry.path()).collect();
-    gpus.sort();
-    let text = std::fs::read_to_string(gpus.first()?.join("information")).ok()?;
-    let model = text.lines().find_map(|line| line.strip_prefix("Model:"))?;
-    Some(model.trim().to_owned())
 }

@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use self::input::Input;
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, TableUsed};
-use crate::verbs::facts::known_region;
+use crate::output::{self, FindingFormat, TableUsed};
+use cudock_lookup::known_region;
 
 /// Find Azure GPU sizes and services in files that Azure has retired, with their replacements and prices
 ///
@@ -60,7 +60,7 @@ struct Report<'a> {
     tables: &'a [TableUsed],
 }
 
-pub(super) fn run(facts: &Facts, args: &MigrateArgs, format: Format) -> Result<Outcome, Failure> {
+pub(super) fn run(facts: &Facts, args: &MigrateArgs, format: FindingFormat) -> Result<Outcome, Failure> {
     let region = args.region.as_deref().map(|region| known_region(facts, region)).transpose()?;
     let inputs = args.files.iter().map(|path| Input::read(path)).collect::<Result<Vec<Input>, Failure>>()?;
     let day = output::today();
@@ -78,9 +78,9 @@ pub(super) fn run(facts: &Facts, args: &MigrateArgs, format: Format) -> Result<O
         &["azure_sizes", "azure_prices", "azure_services", "azure_meters", "gpus"],
     );
     match format {
-        Format::Json => output::json(&Report { schema: 1, files: &files, over, tables: &tables }),
-        Format::Sarif => output::json(&sarif::report(facts, &files)),
-        Format::Text => text::print(&files, args.verbose),
+        FindingFormat::Json => output::json(&Report { schema: 1, files: &files, over, tables: &tables }),
+        FindingFormat::Sarif => output::json(&sarif::report(facts, &files)),
+        FindingFormat::Text => text::print(&files, args.verbose),
     }
     output::warn_if_stale(&tables);
     Ok(if over > 0 { Outcome::No } else { Outcome::Yes })

@@ -1,13 +1,11 @@
 //! Placements for spreadsheets: one line each, the same columns in every report.
 
-use cudock_plan::PartKind;
+use cudock_plan::{Listed, PartKind, format};
 
-use super::view::Shown;
-use super::words;
 use crate::output::line;
 
-pub(super) fn print(placements: &[Shown]) {
-    let parts = PartKind::ALL.map(|kind| format!("usd_{}", words::part(kind).replace('-', "_"))).join(",");
+pub(super) fn print(placements: &[Listed]) {
+    let parts = PartKind::ALL.map(|kind| format!("usd_{}", kind.name().replace('-', "_"))).join(",");
     line(format!(
         "rank,service,size,gpu,gpus_per_instance,instances,region,other_regions,priority,management,usd_per_hour,start_s,\
          work_s,lost_s,total_s,usd_total,usd_per_month,usd_per_million,{parts},best_at,quota,price_date,warnings"
@@ -17,13 +15,13 @@ pub(super) fn print(placements: &[Shown]) {
     }
 }
 
-fn row(shown: &Shown) -> Vec<String> {
+fn row(shown: &Listed) -> Vec<String> {
     let placement = &shown.placement;
     let seconds = |time: std::time::Duration| {
         let millis = time.as_millis();
         format!("{}.{:03}", millis / 1000, millis % 1000)
     };
-    let money = |money: Option<cudock_plan::Money>| money.map(words::exact).unwrap_or_default();
+    let money = |money: Option<cudock_plan::Money>| money.map(format::exact).unwrap_or_default();
     let whole = f64::from(placement.gpus_per_instance) / 1000.0;
     let mut cells = vec![
         shown.rank.to_string(),
@@ -34,20 +32,20 @@ fn row(shown: &Shown) -> Vec<String> {
         placement.instances.to_string(),
         placement.region.clone(),
         shown.other_regions.to_string(),
-        words::priority(placement.priority).to_owned(),
-        words::management(placement.management).to_owned(),
-        words::exact(placement.price_per_hour),
+        placement.priority.name().to_owned(),
+        placement.management.name().to_owned(),
+        format::exact(placement.price_per_hour),
         seconds(placement.times.start),
         seconds(placement.times.work),
         seconds(placement.times.lost),
         seconds(placement.times.total),
-        words::exact(placement.cost.total),
+        format::exact(placement.cost.total),
         money(placement.per_month),
         money(placement.per_million),
     ];
     for kind in PartKind::ALL {
         let parts = placement.cost.parts.iter().filter(|part| part.kind == kind);
-        cells.push(words::exact(parts.map(|part| part.money).sum()));
+        cells.push(format::exact(parts.map(|part| part.money).sum()));
     }
     let codes: Vec<&str> = placement.warnings.iter().map(|warning| warning.code).collect();
     cells.extend([

@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use cudock_plan::{Assumption, Money, Rejection, Work};
+use cudock_plan::{Assumption, Breakpoint, Listed, Money, Placement, Plan, Rejection, Work, format};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::relax::Relaxed;
-use super::scan::Change;
-use super::view::{Shown, View};
-use super::words;
+use super::View;
 use crate::output::{self, TableUsed};
 
 #[derive(Serialize)]
@@ -32,25 +29,58 @@ struct Report<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     would_fit: &'a [Relaxed],
     #[serde(skip_serializing_if = "Option::is_none")]
-    crossovers: Option<&'a [Change]>,
+    crossovers: Option<&'a [Breakpoint]>,
     tables: &'a [TableUsed],
+}
+
+/// What fits if something gives way.
+#[derive(Debug, Serialize)]
+pub(super) struct Relaxed {
+    /// What gives way.
+    pub(super) change: String,
+    service: &'static str,
+    size: String,
+    region: String,
+    priority: &'static str,
+    total: Money,
+    #[serde(skip)]
+    pub(super) placement: Placement,
+}
+
+impl Relaxed {
+    pub(super) fn of(plan: &Plan<'_>) -> Vec<Self> {
+        let report = |relaxed: cudock_plan::Relaxed| {
+            let changes = relaxed.concessions.iter().map(|one| one.describe(plan.workload()));
+            let placement = relaxed.placement;
+            Self {
+                change: changes.collect::<Vec<_>>().join(", and "),
+                service: placement.service.id(),
+                size: placement.size.clone(),
+                region: placement.region.clone(),
+                priority: placement.priority.name(),
+                total: placement.cost.total,
+                placement,
+            }
+        };
+        plan.relaxed().into_iter().map(report).collect()
+    }
 }
 
 /// What else goes into the object.
 pub(super) struct Beside<'a> {
-    pub(super) unlisted: &'a [Shown],
+    pub(super) unlisted: &'a [Listed],
     pub(super) relaxed: &'a [Relaxed],
-    pub(super) crossovers: Option<&'a [Change]>,
+    pub(super) crossovers: Option<&'a [Breakpoint]>,
     pub(super) tables: &'a [TableUsed],
 }
 
-pub(super) fn print(view: &View<'_>, placements: &[Shown], beside: &Beside<'_>) {
+pub(super) fn print(view: &View<'_>, placements: &[Listed], beside: &Beside<'_>) {
     let choices = placements.iter().flat_map(|shown| shown.best_at.iter().map(|name| (*name, shown.rank)));
     output::json(&Report {
         schema: 1,
         name: view.title,
         workload: workload(view),
-        assumptions: &view.workload.assumptions,
+        assumptions: &view.plan.workload().assumptions,
         considered: view.plan.considered(),
         placements: placements.iter().map(placement).collect(),
         choices: choices.collect(),
@@ -65,7 +95,7 @@ pub(super) fn print(view: &View<'_>, placements: &[Shown], beside: &Beside<'_>) 
 }
 
 /// A placement as DESIGN's shape has it: `cost.parts` by kind, and the arithmetic beside it.
-fn placement(shown: &Shown) -> Value {
+fn placement(shown: &Listed) -> Value {
     let placement = &shown.placement;
     let mut object = match serde_json::to_value(placement) {
         Ok(Value::Object(object)) => object,
@@ -73,7 +103,7 @@ fn placement(shown: &Shown) -> Value {
     };
     let mut parts: BTreeMap<&str, Money> = BTreeMap::new();
     for part in &placement.cost.parts {
-        *parts.entry(words::part(part.kind)).or_default() += part.money;
+        *parts.entry(part.kind.name()).or_default() += part.money;
     }
     object.insert(
         "cost".to_owned(),
@@ -92,7 +122,7 @@ fn placement(shown: &Shown) -> Value {
 
 /// What was understood, as far as a program may want to hold it against what it meant.
 fn workload(view: &View<'_>) -> Value {
-    let workload = view.workload;
+    let workload = view.plan.workload();
     let seconds = |time: std::time::Duration| time.as_secs_f64();
     let work = match &workload.work {
         Work::Job { duration } => json!({"kind": "job", "duration_s": seconds(*duration)}),
@@ -104,8 +134,8 @@ fn workload(view: &View<'_>) -> Value {
         }
         Work::Serve { load, replica_rate, target_percent } => json!({
             "kind": "serve",
-            "requests_per_second_by_hour": load.hours.map(|rate| words::rate(rate).parse::<f64>().unwrap_or(0.0)),
-            "replica_rate": words::rate(*replica_rate).parse::<f64>().unwrap_or(0.0),
+            "requests_per_second_by_hour": load.hours.map(|rate| format::rate(rate).parse::<f64>().unwrap_or(0.0)),
+            "replica_rate": format::rate(*replica_rate).parse::<f64>().unwrap_or(0.0),
             "target_percent": target_percent,
         }),
     };

@@ -4,33 +4,34 @@ mod args;
 mod chart;
 mod compare;
 mod csv;
-mod grid;
-mod infer;
 mod json;
-mod reigns;
-mod relax;
-mod scan;
 mod table;
 mod understood;
-mod view;
 mod why;
-mod words;
-mod workload;
 
 use std::path::Path;
 
 use cudock_facts::Facts;
-use cudock_plan::{Catalog, plan};
+use cudock_facts::version::Date;
+use cudock_plan::{Catalog, Plan, plan};
 use cudock_project::Project;
+use cudock_workload::{Notify, Resolved, WorkloadError};
 
 pub(crate) use self::args::PlanArgs;
-use self::json::Beside;
-use self::view::View;
-use self::workload::Asked;
-use crate::cli::FormatWord;
+use self::json::{Beside, Relaxed};
 use crate::failure::{Failure, Outcome, chain};
-use crate::output;
+use crate::output::{self, PlanFormat};
+use crate::verbs::containers::{announce_read, progress};
 use crate::verbs::other_verb;
+
+/// A plan and what its report is called.
+struct View<'a> {
+    plan: &'a Plan<'a>,
+    /// The name of the workload.
+    title: &'a str,
+    /// The day the report is for.
+    today: Date,
+}
 
 /// The tables an answer rests on.
 const TABLES: [&str; 6] =
@@ -42,23 +43,17 @@ const TOP: usize = 10;
 /// How many of those that no source lists.
 const UNLISTED: usize = 3;
 
-pub(super) fn run(facts: &Facts, words: &PlanArgs, format: FormatWord) -> Result<Outcome, Failure> {
-    let project = project(words.path.as_deref())?;
+pub(super) fn run(facts: &Facts, args: &PlanArgs, format: PlanFormat) -> Result<Outcome, Failure> {
+    let project = project(args.path.as_deref())?;
     let today = output::today();
-    let Asked { workload, verdicts } = workload::understand(facts, &project, &words.flags(), today)?;
+    let notify = Notify { progress: progress(false), on_read: &announce_read };
+    let Resolved { workload, verdicts } =
+        cudock_workload::resolve(facts, &project, &args.workload, today, &notify)?;
     let catalog = Catalog::of(facts);
     let plan = plan(&catalog, facts, &workload, &verdicts);
     let title = if project.places.has("workload") { project.name() } else { "this workload".to_owned() };
-    let view = View {
-        facts,
-        catalog: &catalog,
-        workload: &workload,
-        verdicts: &verdicts,
-        plan: &plan,
-        title: &title,
-        today,
-    };
-    let outcome = report(&view, words, format)?;
+    let view = View { plan: &plan, title: &title, today };
+    let outcome = report(&view, args, format)?;
     output::warn_if_stale(&output::tables_used(facts, &TABLES));
     Ok(outcome)
 }
@@ -79,46 +74,43 @@ fn project(path: Option<&Path>) -> Result<Project, Failure> {
     read.map_err(|error| Failure::input(chain(&error)))
 }
 
-fn report(view: &View<'_>, words: &PlanArgs, format: FormatWord) -> Result<Outcome, Failure> {
-    let programs = format == FormatWord::Json;
-    if format == FormatWord::Csv && (words.why.is_some() || !words.compare.is_empty()) {
+fn report(view: &View<'_>, args: &PlanArgs, format: PlanFormat) -> Result<Outcome, Failure> {
+    let programs = format == PlanFormat::Json;
+    if format == PlanFormat::Csv && (args.why.is_some() || !args.compare.is_empty()) {
         return Err(Failure::input("--format csv has the placements only").hint("use --format json"));
     }
-    if let Some(size) = &words.why {
-        return if programs { why::json(view, size) } else { why::text(view, size) };
+    let plan = view.plan;
+    if let Some(size) = &args.why {
+        return if programs { why::json(plan, view.title, size) } else { why::text(plan, size) };
     }
-    if !words.compare.is_empty() {
+    if !args.compare.is_empty() {
         return if programs {
-            compare::json(view, &words.compare)
+            compare::json(plan, view.title, &args.compare)
         } else {
-            compare::text(view, &words.compare)
+            compare::text(plan, &args.compare)
         };
     }
-    let fits = !view.plan.ranked().is_empty();
-    let relaxed = if fits {
-        Vec::new()
-    } else {
-        relax::relaxed(view.catalog, view.facts, view.workload, view.verdicts)
-    };
-    let top = match (words.top, format) {
+    let fits = !plan.ranked().is_empty();
+    let relaxed = if fits { Vec::new() } else { Relaxed::of(plan) };
+    let top = match (args.top, format) {
         (Some(top), _) => top,
-        (None, FormatWord::Text) if !words.all => TOP,
+        (None, PlanFormat::Text) if !args.all => TOP,
         (None, _) => usize::MAX,
     };
-    let placements = view.placements(top, words.all_regions);
-    let most = if top == TOP && words.top.is_none() { UNLISTED } else { top };
-    let unlisted = view.unlisted(most, words.all_regions);
-    let drawn =
-        words.chart.as_ref().filter(|_| fits).map(|file| chart::drawn(view, file.as_deref())).transpose()?;
-    let crossovers = drawn.as_ref().map(|drawn| drawn.changes.as_slice());
+    let placements = plan.list(top, args.all_regions);
+    let most = if top == TOP && args.top.is_none() { UNLISTED } else { top };
+    let unlisted = plan.list_unlisted(most, args.all_regions);
+    let file = args.chart.as_ref().map(Option::as_deref);
+    let chart = file.filter(|_| fits).map(|file| chart::draw(plan, view.title, file)).transpose()?;
+    let crossovers = chart.as_ref().map(|chart| chart.breakpoints.as_slice());
     match format {
-        FormatWord::Json | FormatWord::Sarif => {
-            let tables = output::tables_used(view.facts, &TABLES);
+        PlanFormat::Json => {
+            let tables = output::tables_used(plan.facts(), &TABLES);
             let beside = Beside { unlisted: &unlisted, relaxed: &relaxed, crossovers, tables: &tables };
             json::print(view, &placements, &beside);
         }
-        FormatWord::Csv => csv::print(&placements),
-        FormatWord::Text => {
+        PlanFormat::Csv => csv::print(&placements),
+        PlanFormat::Text => {
             understood::print(view, &placements);
             if fits {
                 table::placements(view, &placements);
@@ -128,11 +120,20 @@ fn report(view: &View<'_>, words: &PlanArgs, format: FormatWord) -> Result<Outco
                 table::nothing(view, &relaxed);
             }
             table::unlisted(view, &unlisted);
-            table::rejected(view, words.all, fits);
-            if let Some(drawn) = &drawn {
-                drawn.print();
+            table::rejected(view, args.all, fits);
+            if let Some(chart) = &chart {
+                chart::print(chart, file.flatten());
             }
         }
     }
     Ok(if fits { Outcome::Yes } else { Outcome::No })
+}
+
+impl From<WorkloadError> for Failure {
+    fn from(error: WorkloadError) -> Self {
+        match error {
+            WorkloadError::Usage(error) => error.into(),
+            WorkloadError::Subject(error) => error.into(),
+        }
+    }
 }

@@ -3,23 +3,23 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use cudock_base::format::{count, duration, thousands};
 use cudock_facts::finding::{Finding, Severity};
-use cudock_plan::{Placement, Rejection, ServiceKind, codes};
+use cudock_plan::{Listed, Placement, Priority, Rejection, ServiceKind, codes, format};
 
-use super::grid::{Align, Grid};
-use super::relax::Relaxed;
-use super::view::{Shown, View};
-use super::words;
+use super::View;
+use super::json::Relaxed;
 use crate::output::{self, BLUE, BOLD, DIM, GREEN, RED, YELLOW, line, styled};
+use crate::table::{Align, Table};
 
 /// How much of what a warning rests on is shown.
 const DETAILS: usize = 3;
 
 /// The placements, one line each.
-pub(super) fn placements(view: &View<'_>, placements: &[Shown]) {
+pub(super) fn placements(view: &View<'_>, placements: &[Listed]) {
     let fitting = view.plan.ranked().len();
-    let considered = words::thousands(&view.plan.considered().to_string());
-    line(format!("\n{} of {considered} offers fit", words::thousands(&fitting.to_string())));
+    let considered = thousands(&view.plan.considered().to_string());
+    line(format!("\n{} of {considered} offers fit", thousands(&fitting.to_string())));
     rows(view, placements);
     if placements.iter().any(|shown| shown.other_regions > 0) {
         line(styled(DIM, "+N: as cheap or dearer in N other regions; --all-regions lists them"));
@@ -27,7 +27,7 @@ pub(super) fn placements(view: &View<'_>, placements: &[Shown]) {
 }
 
 /// What would fit, but that no source says the service has there: told apart, and never among the choices.
-pub(super) fn unlisted(view: &View<'_>, placements: &[Shown]) {
+pub(super) fn unlisted(view: &View<'_>, placements: &[Listed]) {
     let Some(first) = placements.first() else { return };
     let all = view.plan.unlisted_best_regions().len();
     let more = match all.saturating_sub(placements.len()) {
@@ -45,14 +45,14 @@ pub(super) fn unlisted(view: &View<'_>, placements: &[Shown]) {
     }
 }
 
-fn rows(view: &View<'_>, placements: &[Shown]) {
+fn rows(view: &View<'_>, placements: &[Listed]) {
     let several = placements.iter().any(|shown| shown.placement.instances > 1);
-    let (at_once, last) = if view.serves() {
+    let (at_once, last) = if view.plan.serves() {
         ("peak", ["longest wait", "USD/month", "USD/million"])
     } else {
         ("at once", ["", "time", "USD"])
     };
-    let mut grid = Grid::new([
+    let mut table = Table::report([
         ("#", Align::Right),
         ("service", Align::Left),
         ("size", Align::Left),
@@ -72,33 +72,33 @@ fn rows(view: &View<'_>, placements: &[Shown]) {
             0 => placement.region.clone(),
             others => format!("{} +{others}", placement.region),
         };
-        let [first, second, third] = if view.serves() {
+        let [first, second, third] = if view.plan.serves() {
             let million = placement.per_million.map(|money| money.to_string());
             let month = placement.per_month.unwrap_or(placement.cost.total);
             [wait(placement), month.to_string(), million.unwrap_or_else(|| "-".to_owned())]
         } else {
-            [String::new(), words::time(placement.times.total), placement.cost.total.to_string()]
+            [String::new(), duration(placement.times.total), placement.cost.total.to_string()]
         };
-        grid.row(vec![
+        table.row(vec![
             shown.rank.to_string(),
             placement.service.id().to_owned(),
             placement.size.clone(),
-            words::gpus(placement),
+            format::gpus(placement),
             if several { placement.instances.to_string() } else { String::new() },
             region,
-            words::priority(placement.priority).to_owned(),
-            words::hourly(placement.price_per_hour),
+            placement.priority.name().to_owned(),
+            format::hourly(placement.price_per_hour),
             first,
             second,
             third,
             shown.best_at.join(", "),
         ]);
     }
-    grid.print();
+    table.print();
 }
 
 /// The three choices, in a line each.
-pub(super) fn choices(view: &View<'_>, placements: &[Shown]) {
+pub(super) fn choices(view: &View<'_>, placements: &[Listed]) {
     line("");
     for name in ["cheapest", "fastest", "least management"] {
         if let Some(shown) = placements.iter().find(|shown| shown.best_at.contains(&name)) {
@@ -122,34 +122,34 @@ pub(super) fn choices(view: &View<'_>, placements: &[Shown]) {
 
 /// Where: service, size, region, and the priority if it can be taken away.
 pub(super) fn place(placement: &Placement) -> String {
-    let spot = if words::priority(placement.priority) == "spot" { ", Spot" } else { "" };
+    let spot = if placement.priority == Priority::Spot { ", Spot" } else { "" };
     format!("{} on {} in {}{spot}", placement.size, placement.service.name(), placement.region)
 }
 
 /// What it costs there, and how long it takes.
 pub(super) fn price(view: &View<'_>, placement: &Placement) -> String {
-    let total = words::dollars(placement.cost.total);
-    if view.serves() {
+    let total = format::dollars(placement.cost.total);
+    if view.plan.serves() {
         let million = placement
             .per_million
-            .map_or_else(String::new, |money| format!(", {} a million predictions", words::dollars(money)));
+            .map_or_else(String::new, |money| format!(", {} a million predictions", format::dollars(money)));
         let wait = match wait(placement).as_str() {
             "none" => "always up".to_owned(),
             wait => format!("cold starts of {wait}"),
         };
         format!("{total} a month{million}, {wait}")
     } else {
-        format!("{total} in {}", words::time(placement.times.total))
+        format!("{total} in {}", duration(placement.times.total))
     }
 }
 
 /// The longest wait of a request that finds nothing running.
 fn wait(placement: &Placement) -> String {
-    if placement.times.total.is_zero() { "none".to_owned() } else { words::time(placement.times.total) }
+    if placement.times.total.is_zero() { "none".to_owned() } else { duration(placement.times.total) }
 }
 
 /// What to know of the placements shown: one line a code, with the ranks it holds for.
-pub(super) fn warnings(placements: &[Shown]) {
+pub(super) fn warnings(placements: &[Listed]) {
     let mut codes: BTreeMap<_, Vec<(usize, &Finding)>> = BTreeMap::new();
     for shown in placements {
         for warning in &shown.placement.warnings {
@@ -233,12 +233,12 @@ pub(super) fn rejected(view: &View<'_>, all: bool, fits: bool) {
     for (code, found) in codes {
         let sizes: BTreeSet<&str> = found.iter().filter_map(|rejection| rejection.size.as_deref()).collect();
         let Some(nearest) = found.iter().min_by_key(|rejection| rejection.distance) else { continue };
-        let pages = &view.facts.findings().finding;
+        let pages = &view.plan.facts().findings().finding;
         let title = pages.iter().find(|page| page.code == code).map_or("", |page| page.title.as_str());
         let title = if title.is_empty() { String::new() } else { format!("{title}; ") };
         let text = format!(
             "{}: {title}such as {}: {} [{code}]",
-            words::count(sizes.len(), "size", "sizes"),
+            count(sizes.len(), "size"),
             who(nearest),
             nearest.reason
         );
@@ -275,14 +275,14 @@ pub(super) fn who(rejection: &Rejection) -> String {
         text = format!("{text} in {region}");
     }
     if let Some(priority) = rejection.priority {
-        text = format!("{text}, {}", words::priority(priority));
+        text = format!("{text}, {}", priority.name());
     }
     text
 }
 
 /// Nothing fits: what comes nearest, and what would have to give way.
 pub(super) fn nothing(view: &View<'_>, relaxed: &[Relaxed]) {
-    let considered = words::thousands(&view.plan.considered().to_string());
+    let considered = thousands(&view.plan.considered().to_string());
     let verdict = match view.plan.unlisted().len() {
         0 => format!("none of {considered} offers fits"),
         several => {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use cudock_base::format::{bytes, duration, thousands};
 use cudock_facts::version::Date;
-use cudock_plan::{Access, Priority, Work};
+use cudock_plan::{Access, Listed, PerSecond, Priority, Work, format};
 
-use super::view::{Shown, View};
-use super::words;
+use super::View;
 use crate::output::{self, BOLD, DIM, line, styled};
 
-pub(super) fn print(view: &View<'_>, placements: &[Shown]) {
+pub(super) fn print(view: &View<'_>, placements: &[Listed]) {
     let title = format!("{}: ", view.title);
     let text = output::wrapped("", &format!("{title}{}", work(view)));
     line(format!("{}{}", styled(BOLD, &title), text.get(title.len()..).unwrap_or_default()));
@@ -19,7 +19,7 @@ pub(super) fn print(view: &View<'_>, placements: &[Shown]) {
         ("data", data(view)),
         ("start", start(view)),
         ("Spot", spot(view)),
-        ("begins", view.workload.begins.to_string()),
+        ("begins", view.plan.workload().begins.to_string()),
         ("wanted", wanted(view)),
         ("prices", prices(view, placements)),
     ];
@@ -28,7 +28,7 @@ pub(super) fn print(view: &View<'_>, placements: &[Shown]) {
             line(output::wrapped(&format!("  {name:8} "), &text));
         }
     }
-    let assumptions = &view.workload.assumptions;
+    let assumptions = &view.plan.workload().assumptions;
     if !assumptions.is_empty() {
         line(format!("\n{}", styled(BOLD, "assumed, for want of better")));
         let column = assumptions.iter().map(|one| one.about.chars().count()).max().unwrap_or(0);
@@ -40,33 +40,30 @@ pub(super) fn print(view: &View<'_>, placements: &[Shown]) {
 }
 
 fn work(view: &View<'_>) -> String {
-    let on = view.workload.gpu.measured_on.as_ref().map_or_else(String::new, |gpu| format!(" on {gpu}"));
-    match &view.workload.work {
-        Work::Job { duration } => format!("one job of {}{on}", words::time(*duration)),
+    let on =
+        view.plan.workload().gpu.measured_on.as_ref().map_or_else(String::new, |gpu| format!(" on {gpu}"));
+    match &view.plan.workload().work {
+        Work::Job { duration: length } => format!("one job of {}{on}", duration(*length)),
         Work::Items { items, each, at_once } => {
             let at_once = at_once.map_or_else(String::new, |count| format!(", {count} at a time at most"));
-            format!(
-                "{} items of {}{on} each{at_once}",
-                words::thousands(&items.to_string()),
-                words::time(*each)
-            )
+            format!("{} items of {}{on} each{at_once}", thousands(&items.to_string()), duration(*each))
         }
         Work::Sweep { trials, at_once, each } => {
-            format!("{trials} trials of {}{on} each, {at_once} at a time", words::time(*each))
+            format!("{trials} trials of {}{on} each, {at_once} at a time", duration(*each))
         }
         Work::Serve { load, replica_rate, target_percent } => format!(
             "serving, {}; one instance answers {}/s{on}, kept {target_percent} % full",
-            words::load(load),
-            words::rate(*replica_rate)
+            format::load(load),
+            format::rate(*replica_rate)
         ),
     }
 }
 
 fn gpu(view: &View<'_>) -> String {
-    let gpu = &view.workload.gpu;
+    let gpu = &view.plan.workload().gpu;
     let memory = match gpu.memory {
         0 => "any memory".to_owned(),
-        bytes => format!("{} or more", words::bytes(bytes)),
+        memory => format!("{} or more", bytes(memory)),
     };
     let mut parts = vec![format!("{} with {memory}", gpu.per_instance)];
     parts.extend((!gpu.models.is_empty()).then(|| format!("{} only", gpu.models.join(" or "))));
@@ -87,15 +84,15 @@ fn gpu(view: &View<'_>) -> String {
 }
 
 fn machine(view: &View<'_>) -> String {
-    let machine = &view.workload.machine;
+    let machine = &view.plan.workload().machine;
     let vcpu = (machine.vcpu > 0).then(|| format!("{} vCPU", machine.vcpu));
-    let memory = (machine.memory > 0).then(|| format!("{} of memory", words::bytes(machine.memory)));
+    let memory = (machine.memory > 0).then(|| format!("{} of memory", bytes(machine.memory)));
     let parts: Vec<String> = vcpu.into_iter().chain(memory).chain(machine.architecture.clone()).collect();
     parts.join(", ")
 }
 
 fn data(view: &View<'_>) -> String {
-    let Some(data) = &view.workload.data else { return String::new() };
+    let Some(data) = &view.plan.workload().data else { return String::new() };
     let region = data.region.as_ref().map_or_else(String::new, |region| format!(" in {region}"));
     let passes = |passes: u32| if passes == 1 { "once".to_owned() } else { format!("{passes} times") };
     let access = match data.access {
@@ -103,43 +100,43 @@ fn data(view: &View<'_>) -> String {
         Access::Stage => "copied to the machine's disk first".to_owned(),
         Access::Either { passes: count } => format!("read {}, or copied first", passes(count)),
     };
-    let mut parts = vec![format!("{} in {}{region}, {access}", words::bytes(data.bytes), data.storage)];
-    parts.extend(data.rate_per_gpu.map(|rate| format!("a GPU uses up {}/s", words::bytes(rate))));
-    parts.extend((data.leaves > 0).then(|| format!("{} leave Azure", words::bytes(data.leaves))));
+    let mut parts = vec![format!("{} in {}{region}, {access}", bytes(data.bytes), data.storage)];
+    parts.extend(data.rate_per_gpu.map(|rate| format!("a GPU uses up {}/s", bytes(rate))));
+    parts.extend((data.leaves > 0).then(|| format!("{} leave Azure", bytes(data.leaves))));
     parts.join("; ")
 }
 
 fn start(view: &View<'_>) -> String {
-    let start = &view.workload.start;
+    let start = &view.plan.workload().start;
     let mut parts = Vec::new();
     if let Some(image) = &start.image {
-        let (packed, unpacked) = (words::bytes(image.compressed), words::bytes(image.unpacked));
+        let (packed, unpacked) = (bytes(image.compressed), bytes(image.unpacked));
         parts.push(format!("image of {packed} ({unpacked} unpacked)"));
     }
     if start.weights > 0 {
-        parts.push(format!("{} of weights", words::bytes(start.weights)));
+        parts.push(format!("{} of weights", bytes(start.weights)));
     }
     if !start.ready.is_zero() {
-        parts.push(format!("ready {} after its start", words::time(start.ready)));
+        parts.push(format!("ready {} after its start", duration(start.ready)));
     }
     if !start.jit.is_zero() {
-        parts.push(format!("{} of compiling by the driver", words::time(start.jit)));
+        parts.push(format!("{} of compiling by the driver", duration(start.jit)));
     }
     parts.join(", ")
 }
 
 fn spot(view: &View<'_>) -> String {
-    let Some(spot) = &view.workload.spot else { return "no: evictions are not borne".to_owned() };
-    let evictions = words::rate(cudock_plan::PerSecond { millis: spot.evictions_per_hour });
+    let Some(spot) = &view.plan.workload().spot else { return "no: evictions are not borne".to_owned() };
+    let evictions = format::rate(PerSecond { millis: spot.evictions_per_hour });
     let checkpoints = match spot.checkpoint_every {
-        Some(every) => format!("a checkpoint every {}", words::time(every)),
+        Some(every) => format!("a checkpoint every {}", duration(every)),
         None => "no checkpoints".to_owned(),
     };
     format!("{evictions} evictions an hour, {checkpoints}")
 }
 
 fn wanted(view: &View<'_>) -> String {
-    let wishes = &view.workload.wishes;
+    let wishes = &view.plan.workload().wishes;
     let mut parts = Vec::new();
     let listed =
         |what: &str, names: &[String]| (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")));
@@ -150,18 +147,18 @@ fn wanted(view: &View<'_>) -> String {
         Priority::Regular => "no Spot".to_owned(),
         Priority::Spot => "Spot only".to_owned(),
     }));
-    let management = words::management(wishes.management);
+    let management = wishes.management.name();
     parts.extend((management != "own").then(|| format!("{management} at least")));
-    parts.extend(wishes.deadline.map(|deadline| format!("done within {}", words::time(deadline))));
-    let for_what = if view.serves() { " a month" } else { "" };
-    parts.extend(wishes.budget.map(|budget| format!("{}{for_what} at most", words::dollars(budget))));
-    parts.extend((view.serves() && !wishes.cold_starts_allowed).then(|| "no cold starts".to_owned()));
+    parts.extend(wishes.deadline.map(|deadline| format!("done within {}", duration(deadline))));
+    let for_what = if view.plan.serves() { " a month" } else { "" };
+    parts.extend(wishes.budget.map(|budget| format!("{}{for_what} at most", format::dollars(budget))));
+    parts.extend((view.plan.serves() && !wishes.cold_starts_allowed).then(|| "no cold starts".to_owned()));
     parts.join("; ")
 }
 
 /// How old the prices are: of the table, and of those that are shown.
-fn prices(view: &View<'_>, placements: &[Shown]) -> String {
-    let as_of = view.facts.prices().newest();
+fn prices(view: &View<'_>, placements: &[Listed]) -> String {
+    let as_of = view.plan.facts().prices().newest();
     let dates: BTreeSet<Date> = placements.iter().filter_map(|shown| shown.placement.price_date).collect();
     let read = match (dates.first(), dates.last()) {
         (Some(first), Some(last)) if first == last => format!("; those below were read {first}"),

@@ -68,22 +68,14 @@ pub(super) fn run(folder: Option<&Path>, words: &PricesArgs, format: Format) -> 
 /// The tables with those of the folder that `--facts` names, else with those of the user's own folder, if it has
 /// any.
 pub(super) fn tables(given: Option<&Path>) -> Result<Facts, Failure> {
-    if let Some(folder) = given {
-        return Ok(Facts::with_overlay(folder)?);
-    }
-    match user_directory().filter(|folder| has_tables(folder)) {
-        None => Ok(Facts::embedded()),
-        Some(folder) => Facts::with_overlay(&folder).map_err(|error| {
-            let hint = format!("tables in {} are used wherever --facts names no others", folder.display());
-            Failure::from(error).hint(hint)
-        }),
-    }
-}
-
-/// Whether a folder has anything that would be read as a table: one in which a refresh failed has not.
-fn has_tables(folder: &Path) -> bool {
-    let is_table = |path: PathBuf| path.extension().is_some_and(|ending| ending == "toml" || ending == "csv");
-    std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(|entry| is_table(entry.path())))
+    let Some(directory) = env::tables_directory(given) else { return Ok(Facts::embedded()) };
+    Facts::with_overlay(&directory).map_err(|error| {
+        let failure = Failure::from(error);
+        if given.is_some() {
+            return failure;
+        }
+        failure.hint(format!("tables in {} are used wherever --facts names no others", directory.display()))
+    })
 }
 
 fn user_directory() -> Option<PathBuf> {

@@ -40,7 +40,7 @@ pub(super) fn run(given: Option<&Path>, words: &RefreshArgs, format: Format) -> 
     let report = done?;
     notes(&report, &facts);
     match format {
-        Format::Json | Format::Sarif => {
+        Format::Json => {
             output::json(&Whole { schema: 1, currency: &words.currency, report: &report });
         }
         Format::Text => print(&report),

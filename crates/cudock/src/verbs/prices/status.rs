@@ -1,10 +1,8 @@
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use cudock_facts::tables::Prices;
+use cudock_facts::Facts;
 use cudock_facts::version::Date;
-use cudock_facts::{Facts, STALE_AFTER_DAYS};
-use cudock_prices::{Unfinished, table_in, unfinished};
+use cudock_prices::{PriceSummary, Unfinished, table_in, unfinished};
 use serde::Serialize;
 
 use super::{counted, folder, tables};
@@ -16,79 +14,14 @@ struct Report {
     schema: u8,
     day: Date,
     /// The prices that reports rest on.
-    table: Table,
+    table: PriceSummary,
     /// Those that the program was built with.
-    embedded: Table,
+    embedded: PriceSummary,
     /// Those that are laid over them.
-    overlay: Option<Table>,
+    overlay: Option<PriceSummary>,
     /// Where newer ones would go.
     folder: Option<PathBuf>,
     unfinished: Option<Unfinished>,
-}
-
-#[derive(Serialize)]
-struct Table {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<PathBuf>,
-    as_of: Date,
-    age_days: i32,
-    stale: bool,
-    rows: usize,
-    sizes: usize,
-    regions: BTreeSet<String>,
-    sources: Vec<Source>,
-}
-
-#[derive(Serialize)]
-struct Source {
-    name: String,
-    address: String,
-    /// Pay as you go and Spot counted apart.
-    prices: usize,
-    oldest: Date,
-    newest: Date,
-}
-
-impl Table {
-    fn of(prices: &Prices, path: Option<PathBuf>, day: Date) -> Self {
-        let mut sources: BTreeMap<&str, (usize, Date, Date)> = BTreeMap::new();
-        let mut sizes = BTreeSet::new();
-        let mut regions = BTreeSet::new();
-        let mut rows = 0;
-        for row in prices.rows() {
-            rows += 1;
-            sizes.insert(row.size);
-            regions.insert(row.region.to_owned());
-            for (name, date) in [(row.price_source, row.price_date), (row.spot_source, row.spot_date)] {
-                let (Some(name), Some(date)) = (name, date) else { continue };
-                let (count, oldest, newest) = sources.entry(name).or_insert((0, date, date));
-                (*count, *oldest, *newest) = (*count + 1, date.min(*oldest), date.max(*newest));
-            }
-        }
-        let address = |name: &str| {
-            let known = prices.sources.iter().find(|source| source.name == name);
-            known.map(|source| source.address.clone()).unwrap_or_default()
-        };
-        let sources = sources.into_iter().map(|(name, (prices, oldest, newest))| Source {
-            name: name.to_owned(),
-            address: address(name),
-            prices,
-            oldest,
-            newest,
-        });
-        let as_of = prices.newest();
-        let age_days = day.days_since(as_of);
-        Self {
-            path,
-            as_of,
-            age_days,
-            stale: age_days > STALE_AFTER_DAYS,
-            rows,
-            sizes: sizes.len(),
-            regions,
-            sources: sources.collect(),
-        }
-    }
 }
 
 pub(super) fn run(given: Option<&Path>, format: Format) -> Result<Outcome, Failure> {
@@ -99,14 +32,14 @@ pub(super) fn run(given: Option<&Path>, format: Format) -> Result<Outcome, Failu
     let report = Report {
         schema: 1,
         day,
-        table: Table::of(facts.prices(), None, day),
-        embedded: Table::of(Facts::embedded().prices(), None, day),
-        overlay: overlay.map(|(path, prices)| Table::of(&prices, Some(path), day)),
+        table: PriceSummary::of(facts.prices(), None, day),
+        embedded: PriceSummary::of(Facts::embedded().prices(), None, day),
+        overlay: overlay.map(|(path, prices)| PriceSummary::of(&prices, Some(path), day)),
         unfinished: folder.as_deref().map(|folder| unfinished(folder, day)).transpose()?.flatten(),
         folder,
     };
     match format {
-        Format::Json | Format::Sarif => output::json(&report),
+        Format::Json => output::json(&report),
         Format::Text => print(&report),
     }
     Ok(Outcome::Yes)

@@ -32,7 +32,7 @@ pub(super) fn run(facts: &Facts, words: &InstallArgs, format: Format) -> Result<
     let cuda = (package == Package::OnnxruntimeGpu).then(|| cuda_libraries(&machine, found, facts));
     let tables = output::tables_used(facts, &["runtimes"]);
     match format {
-        Format::Json | Format::Sarif => output::json(&Report {
+        Format::Json => output::json(&Report {
             schema: 1,
             runtime: found,
             fetched: done.fresh,

@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::{machine, print_cuda};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, BOLD, DIM, Format, TableUsed, line, megabytes, styled};
+use crate::output::{self, BOLD, DIM, Format, TableUsed, line, styled};
+use cudock_base::format::fixed_bytes;
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -55,7 +56,7 @@ pub(super) fn run(facts: &Facts, format: Format) -> Result<Outcome, Failure> {
         tables: &tables,
     };
     match format {
-        Format::Json | Format::Sarif => output::json(&report),
+        Format::Json => output::json(&report),
         Format::Text => print(&report),
     }
     output::warn_if_stale(&tables);
@@ -97,7 +98,7 @@ fn print(report: &Report<'_>) {
         line("no ONNX Runtime found on this machine");
     }
     for wheel in report.installable.iter().filter(|wheel| !wheel.installed) {
-        let size = megabytes(wheel.size);
+        let size = fixed_bytes(wheel.size);
         line(format!(
             "can be installed: {} {} ({size}), with `cudock runtime install {}`",
             wheel.package, wheel.version, wheel.package

@@ -1,19 +1,22 @@
 //! The words of `cudock serve`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use cudock_project::{ByteSize, Span};
 
 use crate::env;
 
+/// Connections at once, unless the user says otherwise.
+const CONNECTIONS: usize = 10_000;
+
 /// Serve a model over HTTP and gRPC, in batches that keep the device full
 ///
 /// WHAT is a model file, a project (a folder with a cudock.toml), or a folder of models: NAME.onnx, NAME/model.onnx or
 /// NAME/VERSION/model.onnx. Speaks `POST /predict`, the Open Inference Protocol v2 over REST and gRPC on one port,
 /// and shows a page with live figures at `/`. See docs/serve.md.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(after_help = "Examples:
   cudock serve examples/digits
@@ -131,7 +134,7 @@ pub(crate) struct ServeArgs {
     pub(crate) memory: Option<ByteSize>,
 
     /// Limit connections at once; idle ones make room for new ones
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", default_value_t = CONNECTIONS)]
     pub(crate) connections: usize,
 
     /// Threads that read and write connections [default: by the number of processors]
@@ -175,6 +178,20 @@ pub(crate) struct ServeArgs {
     pub(crate) offline: bool,
 }
 
+impl ServeArgs {
+    /// The arguments of `cudock serve DIRECTORY`.
+    pub(crate) fn of_project(directory: &Path, port: Option<u16>, offline: bool) -> Self {
+        Self {
+            what: directory.to_owned(),
+            port,
+            offline,
+            connections: CONNECTIONS,
+            api_keys: std::env::var_os(env::API_KEYS).map(PathBuf::from),
+            ..Self::default()
+        }
+    }
+}
+
 /// What runs a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DeviceWord {
@@ -189,12 +206,29 @@ pub(crate) enum DeviceWord {
 }
 
 /// How events are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogWord {
     /// For people
+    #[default]
     Text,
     /// One object a line
     Json,
     /// Not at all
     Off,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Verb};
+
+    #[test]
+    fn up_serves_a_project_as_the_command_line_does() {
+        let cli = Cli::try_parse_from(["cudock", "serve", "digits", "--port", "0", "--offline"]).unwrap();
+        let Verb::Serve(parsed) = cli.verb else { panic!("not serve") };
+        let built = ServeArgs::of_project(Path::new("digits"), Some(0), true);
+        assert_eq!(format!("{built:?}"), format!("{parsed:?}"));
+    }
 }

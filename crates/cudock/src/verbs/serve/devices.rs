@@ -1,6 +1,5 @@
 //! GPUs of this machine, and how full and busy they are.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -9,11 +8,6 @@ use cudock_host::nvml::{GpuMonitor, GpuUsage};
 use cudock_serve::{DeviceReading, ReadDevices};
 
 const EVERY: Duration = Duration::from_secs(1);
-
-/// Whether this machine has an NVIDIA GPU that a process may open.
-pub(super) fn has_gpu() -> bool {
-    Path::new("/dev/nvidia0").exists() || Path::new("/dev/dxg").exists()
-}
 
 /// The newest reading of the GPUs; nothing on a machine that serves by CPU. A thread of its own asks the driver, since
 /// a broken one may not answer, and the server must.

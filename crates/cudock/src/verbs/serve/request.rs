@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use cudock_engine::Provider;
+use cudock_model::{ForeignFormat, foreign_format};
 use cudock_project::{ByteSize, DeviceChoice, FILE_NAME, Project, Serve, Span};
 use cudock_serve::{
     ApiKeys, KeysError, Log, LogFormat, ModelSettings, ModelSettingsFor, ModelSource, ServeSettings, TlsFiles,
@@ -101,7 +102,7 @@ fn device(words: &ServeArgs, file: &Serve) -> DeviceChoice {
         None => file.device.unwrap_or_default(),
     };
     match chosen {
-        DeviceChoice::Auto if devices::has_gpu() => DeviceChoice::Cuda,
+        DeviceChoice::Auto if cudock_host::has_gpu() => DeviceChoice::Cuda,
         DeviceChoice::Auto => DeviceChoice::Cpu,
         chosen => chosen,
     }
@@ -220,8 +221,9 @@ fn sorted(words: &[usize], file: Option<&[usize]>) -> Vec<usize> {
 /// What is to be served, and what its `cudock.toml` says.
 fn source(words: &ServeArgs) -> Result<(ModelSource, Serve), Failure> {
     let what = &words.what;
-    if let Some(failure) = not_onnx(what) {
-        return Err(failure);
+    if let Some(ForeignFormat { name, export }) = foreign_format(what) {
+        let message = format!("cannot serve {}: it is {name}, and serve runs ONNX models", what.display());
+        return Err(Failure::input(message).hint(format!("export it first: {export}")));
     }
     let stem = |path: &Path| {
         path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned())
@@ -253,45 +255,6 @@ fn source(words: &ServeArgs) -> Result<(ModelSource, Serve), Failure> {
         None => ModelSource::Folder(folder),
     };
     Ok((models, project.manifest.serve))
-}
-
-/// Models of other formats, which must be exported to ONNX first.
-fn not_onnx(path: &Path) -> Option<Failure> {
-    let name = path.file_name()?.to_str()?;
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    let is_saved_model = path.join("saved_model.pb").is_file();
-    let (format, export) = match extension {
-        _ if is_saved_model || name == "saved_model.pb" => (
-            "a TensorFlow SavedModel",
-            "python -m tf2onnx.convert --saved-model DIR --output model.onnx (pip install tf2onnx)",
-        ),
-        "pt" | "pth" | "pt2" | "ckpt" | "bin" => (
-            "a PyTorch model",
-            "torch.onnx.export(model, (example,), \"model.onnx\", dynamo=True, dynamic_shapes=...) in Python",
-        ),
-        "safetensors" => (
-            "a safetensors file, which holds weights without the model",
-            "load it in Python, then torch.onnx.export(model, (example,), \"model.onnx\", dynamo=True)",
-        ),
-        "h5" | "keras" => {
-            ("a Keras model", "model.export(\"model.onnx\", format=\"onnx\") in Python (Keras 3)")
-        }
-        "tflite" => {
-            ("a TensorFlow Lite model", "python -m tf2onnx.convert --tflite FILE --output model.onnx")
-        }
-        "pkl" | "joblib" => (
-            "a pickled model",
-            "skl2onnx.to_onnx(model, X[:1], options={id(model): {\"zipmap\": False}}) in Python (pip install skl2onnx)",
-        ),
-        _ => return None,
-    };
-    Some(
-        Failure::input(format!(
-            "cannot serve {}: it is {format}, and serve runs ONNX models",
-            path.display()
-        ))
-        .hint(format!("export it first: {export}")),
-    )
 }
 
 fn addresses(words: &ServeArgs, file: Option<&[String]>) -> Result<Vec<SocketAddr>, Failure> {

@@ -1,0 +1,261 @@
+//! A model without a server: what the engine alone gives, and what is left of it once JSON is read and written.
+//!
+//! This is the limit that no server of the same engine exceeds.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use cudock_engine::{Device, Engine, EngineError, Lane, OutputView};
+use cudock_tensor::{Answer, Limits, Signature, Tensor, predict};
+use serde::Serialize;
+
+use crate::error::LoadError;
+use crate::payload::{self, Input, Protocol, ShapeOfRow};
+
+/// The longest a batch may take.
+const BATCH_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// What to measure.
+#[derive(Debug)]
+pub struct EngineBench<'a> {
+    /// Sizes of batches. A model that takes no batches runs one request at a time.
+    pub batches: &'a [usize],
+    /// Rows of a request, for what JSON takes.
+    pub rows: usize,
+    /// Shapes of inputs that the model leaves open.
+    pub shapes: &'a [ShapeOfRow],
+    /// The seed of the values that are made up.
+    pub seed: u64,
+    /// How long each size runs before it counts.
+    pub warm_up: Duration,
+    /// How long each size is measured.
+    pub duration: Duration,
+}
+
+impl EngineBench<'_> {
+    /// How long each size is measured, unless the user says otherwise.
+    pub const DURATION: Duration = Duration::from_secs(1);
+    /// How long each size runs before it counts, unless the user says otherwise.
+    pub const WARM_UP: Duration = Duration::from_millis(200);
+}
+
+/// Everything that was measured.
+#[derive(Debug, Serialize)]
+pub struct EngineReport {
+    /// What it ran on.
+    pub device: Device,
+    /// One for each size of batch.
+    pub runs: Vec<BatchRun>,
+    /// The size of the fastest run.
+    pub best_batch: usize,
+    /// What it takes to read a request of `/predict` and to write its answer; none if the model's tensors have no JSON.
+    pub json: Option<JsonCost>,
+}
+
+/// Batches of one size, one after the other.
+#[derive(Debug, Serialize)]
+pub struct BatchRun {
+    /// Rows of a batch.
+    pub batch: usize,
+    /// How many ran.
+    pub batches: u64,
+    /// The time of one batch, from input bytes to output bytes.
+    pub batch_ms: f64,
+    /// Rows per second of all lanes.
+    pub rows_per_second: f64,
+    /// The same if the thread that runs the engine also reads and writes the JSON of each request.
+    pub with_json_rows_per_second: Option<f64>,
+}
+
+/// What the JSON of one request takes on one thread.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct JsonCost {
+    /// Rows of the request.
+    pub rows: usize,
+    /// Its length.
+    pub body_bytes: usize,
+    /// To read it.
+    pub read_us: f64,
+    /// To write its answer.
+    pub write_us: f64,
+}
+
+impl JsonCost {
+    #[allow(clippy::cast_precision_loss, reason = "a count of rows")]
+    fn seconds_per_row(&self) -> f64 {
+        (self.read_us + self.write_us) / 1e6 / self.rows as f64
+    }
+}
+
+/// Why an engine could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineBenchError {
+    /// Its inputs cannot be made up.
+    #[error(transparent)]
+    Payload(#[from] LoadError),
+    /// It failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// It has no lane to run batches on.
+    #[error("the engine gives no place to put a batch")]
+    NoLane,
+    /// What it gave is not a tensor.
+    #[error("{0}")]
+    Output(String),
+}
+
+impl EngineBench<'_> {
+    /// Measures an engine; `on_batch` is called before each size.
+    pub fn run(
+        &self,
+        engine: &mut dyn Engine,
+        on_batch: &dyn Fn(usize),
+    ) -> Result<EngineReport, EngineBenchError> {
+        let signature = engine.signature().clone();
+        let device = engine.device().clone();
+        let inputs = signature.inputs.iter().map(|spec| Input::resolve(spec, self.shapes));
+        let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+        let mut lanes = engine.take_lanes();
+        let json = match lanes.first_mut() {
+            Some(lane) => self.json_cost(&signature, &inputs, lane.as_mut())?,
+            None => return Err(EngineBenchError::NoLane),
+        };
+        let batches = if signature.batched { self.batches } else { &[1] };
+        let mut runs = Vec::with_capacity(batches.len());
+        for batch in batches {
+            on_batch(*batch);
+            runs.push(self.measure(&inputs, *batch, &mut lanes, json)?);
+        }
+        let best = runs.iter().max_by(|one, other| one.rows_per_second.total_cmp(&other.rows_per_second));
+        Ok(EngineReport { device, best_batch: best.map_or(0, |best| best.batch), runs, json })
+    }
+
+    /// Runs batches of one size on all lanes at once.
+    #[allow(clippy::cast_precision_loss, reason = "counts become rates")]
+    fn measure(
+        &self,
+        inputs: &[Input],
+        batch: usize,
+        lanes: &mut [Box<dyn Lane>],
+        json: Option<JsonCost>,
+    ) -> Result<BatchRun, EngineBenchError> {
+        let feed = feed(inputs, batch, self.seed)?;
+        let count = lanes.len();
+        let outcomes: Vec<Result<(u64, f64), EngineError>> = std::thread::scope(|scope| {
+            let feed = &feed;
+            let workers: Vec<_> = lanes
+                .iter_mut()
+                .map(|lane| scope.spawn(move || self.run_lane(lane.as_mut(), feed)))
+                .collect();
+            let failed = || EngineError::Failed("its thread ended early".to_owned());
+            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| Err(failed()))).collect()
+        });
+        let mut batches = 0;
+        let (mut rate, mut time) = (0.0, 0.0);
+        for outcome in outcomes {
+            let (done, seconds) = outcome?;
+            batches += done;
+            rate += done as f64 / seconds;
+            time += seconds / done as f64 / count as f64;
+        }
+        let rows_per_second = rate * batch as f64;
+        Ok(BatchRun {
+            batch,
+            batches,
+            batch_ms: time * 1e3,
+            rows_per_second,
+            with_json_rows_per_second: json
+                .map(|json| 1.0 / (1.0 / rows_per_second + json.seconds_per_row())),
+        })
+    }
+
+    /// How many batches a lane ran, and how long they took in seconds.
+    fn run_lane(&self, lane: &mut dyn Lane, feed: &Feed) -> Result<(u64, f64), EngineError> {
+        let started = Instant::now();
+        // At least twice: the first run of a size may choose algorithms or record a graph.
+        black_box(fill_and_run(lane, feed)?);
+        black_box(fill_and_run(lane, feed)?);
+        while started.elapsed() < self.warm_up {
+            black_box(fill_and_run(lane, feed)?);
+        }
+        let started = Instant::now();
+        let mut batches = 0;
+        while batches == 0 || started.elapsed() < self.duration {
+            black_box(fill_and_run(lane, feed)?);
+            batches += 1;
+        }
+        Ok((batches, started.elapsed().as_secs_f64()))
+    }
+
+    /// Measures reading a request and writing its answer, of the size that clients would send.
+    fn json_cost(
+        &self,
+        signature: &Signature,
+        inputs: &[Input],
+        lane: &mut dyn Lane,
+    ) -> Result<Option<JsonCost>, EngineBenchError> {
+        let rows = if signature.batched { self.rows } else { 1 };
+        let Ok(body) = payload::body(Protocol::Predict, inputs, rows, self.seed) else { return Ok(None) };
+        let limits = Limits::default();
+        if predict::read(&body, signature, &limits).is_err() {
+            return Ok(None);
+        }
+        let outputs = fill_and_run(lane, &feed(inputs, rows, self.seed)?)?
+            .into_iter()
+            .map(|view| Tensor::new(view.dtype, view.shape, Bytes::copy_from_slice(view.data)))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| EngineBenchError::Output(error.to_string()))?;
+        let answer = Answer { outputs };
+        let mut out = Vec::new();
+        if predict::write(&answer, signature, false, &[], "cpu", &mut out).is_err() {
+            return Ok(None);
+        }
+        let read_us = microseconds(|| drop(black_box(predict::read(black_box(&body), signature, &limits))));
+        let write_us = microseconds(|| {
+            out.clear();
+            let _ = black_box(predict::write(black_box(&answer), signature, false, &[], "cpu", &mut out));
+        });
+        Ok(Some(JsonCost { rows, body_bytes: body.len(), read_us, write_us }))
+    }
+}
+
+/// Shape and bytes of each input of a batch.
+type Feed = Vec<(Vec<usize>, Vec<u8>)>;
+
+fn feed(inputs: &[Input], rows: usize, seed: u64) -> Result<Feed, LoadError> {
+    let one = |input: &Input| {
+        let bytes = payload::body(Protocol::Raw, std::slice::from_ref(input), rows, seed)?;
+        Ok((input.with_rows(rows), bytes))
+    };
+    inputs.iter().map(one).collect()
+}
+
+/// Puts a batch into the lane and runs it.
+fn fill_and_run<'l>(lane: &'l mut dyn Lane, feed: &Feed) -> Result<Vec<OutputView<'l>>, EngineError> {
+    for (index, (shape, bytes)) in feed.iter().enumerate() {
+        lane.input(index, shape, bytes.len())?.copy_from_slice(bytes);
+    }
+    lane.run(BATCH_TIMEOUT)
+}
+
+/// What a piece of work takes: the best of many rounds, since disturbances only ever make it longer.
+fn microseconds(mut work: impl FnMut()) -> f64 {
+    const ROUNDS: u32 = 20;
+    let started = Instant::now();
+    let mut repeats: u32 = 1;
+    // As many repeats as make a round of a few milliseconds.
+    while started.elapsed() < Duration::from_millis(5) {
+        work();
+        repeats += 1;
+    }
+    (0..ROUNDS)
+        .map(|_| {
+            let started = Instant::now();
+            for _ in 0..repeats {
+                work();
+            }
+            started.elapsed().as_secs_f64() * 1e6 / f64::from(repeats)
+        })
+        .fold(f64::INFINITY, f64::min)
+}

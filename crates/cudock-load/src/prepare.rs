@@ -1,0 +1,198 @@
+//! Which requests are sent: made up from what the server or the user says about the model, or read from a file.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use cudock_base::UsageError;
+use cudock_tensor::DType;
+
+use crate::error::LoadError;
+use crate::exchange::{Dialogue, learn_answers};
+use crate::metadata::{ModelMetadata, model_metadata, model_names};
+use crate::payload::{self, Input, InputShape, Protocol, Recipe, ShapeOfRow};
+use crate::request::Request;
+use crate::target::Target;
+
+/// How long a single answer may take before the load begins: a model may have to be loaded first.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What the user says about the requests.
+#[derive(Debug)]
+pub struct RequestOptions<'a> {
+    /// How the model is asked.
+    pub protocol: Protocol,
+    /// The name of the model, if the server has several.
+    pub model_name: Option<&'a str>,
+    /// Shapes of one row.
+    pub shapes: &'a [ShapeOfRow],
+    /// The type of the inputs, as the Open Inference Protocol names it.
+    pub dtype: Option<&'a str>,
+    /// A file with the body to send.
+    pub body: Option<&'a Path>,
+    /// Headers as `Name: value`.
+    pub headers: &'a [String],
+    /// Rows of a request, one after the other.
+    pub rows: &'a [usize],
+    /// How many different bodies there are.
+    pub bodies: usize,
+    /// The seed of the values that are made up.
+    pub seed: u64,
+}
+
+/// What is sent, and where.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The server's address.
+    pub address: SocketAddr,
+    /// The path of all requests.
+    pub path: String,
+    /// The requests, each with its expected answer.
+    pub requests: Vec<Request>,
+    /// What a request holds.
+    pub summary: String,
+}
+
+/// Finds out what to send, and sends each request once, so that its answer is known.
+pub fn prepare(options: &RequestOptions<'_>, target: &Target) -> Result<Prepared, LoadError> {
+    let address = target.reach()?;
+    let headers = options.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
+    let protocol = options.protocol;
+    let mut dialogue = Dialogue::new(target, address, ANSWER_TIMEOUT);
+    let mut metadata = None;
+    let mut name = options.model_name.map(str::to_owned).or_else(|| target.path().and_then(name_in_path));
+    if options.body.is_none() || (name.is_none() && target.path().is_none()) {
+        if name.is_none() {
+            name = only_model(&mut dialogue, target, &headers)?;
+        }
+        if let Some(name) = &name {
+            // Servers without the protocol answer in many ways; all that matters is whether there is metadata.
+            metadata = model_metadata(&mut dialogue, target, &headers, name).unwrap_or_default();
+        }
+    }
+    let path = match (target.path(), protocol, options.model_name) {
+        (Some(path), _, _) => path.to_owned(),
+        (None, Protocol::Predict | Protocol::Raw | Protocol::Npy, Some(name)) => format!("/predict/{name}"),
+        _ => protocol.path(name.as_deref()).ok_or_else(|| {
+            UsageError::new("the server does not say which models it has").hint("pass --model-name NAME")
+        })?,
+    };
+    let (mut requests, summary) = if let Some(file) = options.body {
+        from_file(file, target, &path, headers, options)?
+    } else {
+        let inputs = inputs(options, metadata.as_ref())?;
+        let recipe = Recipe {
+            target,
+            path: &path,
+            protocol,
+            inputs: &inputs,
+            rows: options.rows,
+            bodies: options.bodies,
+            headers: &headers,
+            seed: options.seed,
+        };
+        (payload::requests(&recipe)?, describe(&inputs, options.rows))
+    };
+    let elements = metadata.as_ref().and_then(ModelMetadata::output_elements);
+    learn_answers(&mut dialogue, &mut requests, elements)?;
+    Ok(Prepared { address, path, requests, summary })
+}
+
+/// The model's name where the path has it, as `/v2/models/NAME/infer`.
+fn name_in_path(path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    match parts.as_slice() {
+        ["v2", "models", name, ..] | ["predict", name, ..] => Some((*name).to_owned()),
+        _ => None,
+    }
+}
+
+/// The name of the server's only model, if it has one and says so.
+fn only_model(
+    dialogue: &mut Dialogue,
+    target: &Target,
+    headers: &[(String, String)],
+) -> Result<Option<String>, UsageError> {
+    let names = model_names(dialogue, target, headers).unwrap_or_default();
+    match names.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(one.clone())),
+        several => Err(UsageError::new(format!("the server has several models: {}", several.join(", ")))
+            .hint("pass --model-name NAME")),
+    }
+}
+
+fn inputs(options: &RequestOptions<'_>, metadata: Option<&ModelMetadata>) -> Result<Vec<Input>, LoadError> {
+    if options.rows.contains(&0) {
+        return Err(UsageError::new("a request has at least one row").into());
+    }
+    let dtype = match options.dtype {
+        Some(name) => DType::from_protocol_name(&name.to_ascii_uppercase()).ok_or_else(|| {
+            let names: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.protocol_name()).collect();
+            UsageError::new(format!("`{name}` is no type of tensors"))
+                .hint(format!("known are {}", names.join(", ")))
+        })?,
+        None => DType::F32,
+    };
+    if let Some(metadata) = metadata {
+        let resolve = |spec| Input::resolve(spec, options.shapes);
+        let inputs: Vec<Input> = metadata.inputs.iter().map(resolve).collect::<Result<_, _>>()?;
+        let fixed = inputs.iter().all(|input| matches!(input.shape, InputShape::Fixed(_)));
+        if fixed && options.rows.iter().any(|rows| *rows != 1) {
+            return Err(UsageError::new("this model has no batch dimension, so a request is one row")
+                .hint("leave --rows out")
+                .into());
+        }
+        return Ok(inputs);
+    }
+    if options.shapes.is_empty() {
+        return Err(UsageError::new("the server does not say what its model takes")
+            .hint("pass the shape of one row, as --shape 512 --dtype FP32, or a request by --body FILE")
+            .into());
+    }
+    let input = |shape: &payload::ShapeOfRow| Input {
+        name: shape.name.clone().unwrap_or_else(|| "input".to_owned()),
+        dtype,
+        shape: InputShape::Rows(shape.dimensions.clone()),
+    };
+    Ok(options.shapes.iter().map(input).collect())
+}
+
+fn describe(inputs: &[Input], rows: &[usize]) -> String {
+    let rows: Vec<String> = rows.iter().map(ToString::to_string).collect();
+    let inputs: Vec<String> =
+        inputs.iter().map(|input| format!("{} {:?}", input.dtype, input.dimensions())).collect();
+    let noun = if rows.as_slice() == ["1"] { "row" } else { "rows" };
+    format!("{} {noun} of {}", rows.join(" or "), inputs.join(" and "))
+}
+
+fn from_file(
+    file: &Path,
+    target: &Target,
+    path: &str,
+    mut headers: Vec<(String, String)>,
+    options: &RequestOptions<'_>,
+) -> Result<(Vec<Request>, String), LoadError> {
+    let body = std::fs::read(file)
+        .map_err(|error| UsageError::new(format!("cannot read {}: {error}", file.display())))?;
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+        headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
+    }
+    let rows = options.rows.first().copied().unwrap_or(1);
+    Ok((vec![Request::post(target, path, &headers, &body, rows)], file.display().to_string()))
+}
+
+fn header(text: &str) -> Result<(String, String), UsageError> {
+    let parts = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
+    match parts {
+        Some((name, value))
+            if !name.is_empty()
+                && name.bytes().all(|byte| byte.is_ascii_graphic())
+                && !value.bytes().any(|byte| byte.is_ascii_control()) =>
+        {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err(UsageError::new(format!("`{}` is no header", text.escape_debug()))
+            .hint("write it as 'Name: value'")),
+    }
+}

@@ -1,0 +1,71 @@
+//! The price of a size in every region.
+
+use cudock_base::UsageError;
+use cudock_facts::Facts;
+use cudock_facts::tables::{PriceRow, Size, Usd};
+use serde_json::json;
+
+use super::size::{TABLES, or_dash, prices_of};
+use crate::answer::{Answer, List, View};
+
+/// Prices of a GPU are shown to a hundredth of a cent.
+const STEP: u64 = 100;
+
+pub(super) fn answer(facts: &Facts, size: &Size, region: Option<&str>) -> Result<Answer, UsageError> {
+    let rows = prices_of(facts, size, region);
+    if rows.is_empty() {
+        let place = region.map_or_else(String::new, |region| format!(" in {region}"));
+        return Err(UsageError::new(format!("no price is known for {}{place}", size.name)));
+    }
+    let columns = vec!["region", "USD/h", "USD/GPU-h", "as of", "Spot", "saves", "as of"];
+    let cells = |row: &PriceRow<'_>| {
+        vec![
+            row.region.to_owned(),
+            or_dash(row.price.map(|usd| usd.to_string())),
+            or_dash(row.price.and_then(|usd| per_gpu(size, usd)).map(|usd| usd.to_string())),
+            or_dash(row.price_date.map(|date| date.to_string())),
+            or_dash(row.spot.map(|usd| usd.to_string())),
+            or_dash(discount(row).map(|percent| format!("{percent} %"))),
+            or_dash(row.spot_date.map(|date| date.to_string())),
+        ]
+    };
+    let list = List { columns, rows: rows.iter().map(cells).collect() };
+    let json = rows.iter().map(|row| {
+        let per_gpu = row.price.and_then(|usd| per_gpu(size, usd));
+        json!({ "price": row, "usd_per_gpu_hour": per_gpu, "spot_saves_percent": discount(row) })
+    });
+    Ok(Answer { tables: TABLES.to_vec(), rows: json.collect(), view: View::List(list) })
+}
+
+/// The price of a whole GPU for an hour: of a share, as many times as shares make one.
+pub(super) fn per_gpu(size: &Size, price: Usd) -> Option<Usd> {
+    let count = size.gpu_count.filter(|count| *count > 0.0)?;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "GPUs of one machine")]
+    let (times, parts) =
+        if count < 1.0 { ((1.0 / count).round() as u64, 1) } else { (1, count.round() as u64) };
+    let micros = price.micros().checked_mul(times)?.checked_div(parts)?;
+    Some(Usd::from_micros((micros + STEP / 2) / STEP * STEP))
+}
+
+/// How much Spot saves, in whole percent; dearer is negative.
+fn discount(row: &PriceRow<'_>) -> Option<i64> {
+    let (price, spot) = (i128::from(row.price?.micros()), i128::from(row.spot?.micros()));
+    i64::try_from(((price - spot) * 100).checked_div(price)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_costs_as_much_as_its_whole_and_eight_gpus_an_eighth() {
+        let facts = Facts::embedded();
+        let of = |name: &str, micros: u64| {
+            let size = facts.sizes().find(name).one().unwrap();
+            per_gpu(size, Usd::from_micros(micros)).unwrap().to_string()
+        };
+        // A sixth of an A10 at 0.454, and eight A100s at 27.197.
+        assert_eq!(of("Standard_NV6ads_A10_v5", 454_000), "2.724");
+        assert_eq!(of("Standard_ND96asr_v4", 27_197_000), "3.3996");
+    }
+}

@@ -1,0 +1,93 @@
+//! Azure's services.
+
+use cudock_base::{UsageError, suggest};
+use cudock_facts::Facts;
+use cudock_facts::tables::ServiceGpu;
+use serde_json::json;
+
+use crate::answer::{Answer, List, Sheet, View, joined, value, word};
+
+/// Azure services, or one of them with its limits.
+pub fn service(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+    let services = facts.services();
+    let tables = vec!["azure_services"];
+    let Some(name) = name else {
+        let rows = services.service.iter().map(|service| {
+            let gpu = match (service.gpu, service.gpu_retired_on) {
+                (ServiceGpu::Available, _) => "yes".to_owned(),
+                (ServiceGpu::Retired, Some(end)) => format!("ended {end}"),
+                (ServiceGpu::Retired, None) => "ended".to_owned(),
+            };
+            let word = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+            vec![
+                service.id.clone(),
+                service.name.clone(),
+                gpu,
+                word(service.per_second),
+                word(service.scale_to_zero),
+            ]
+        });
+        let columns = vec!["service", "name", "GPU", "by the second", "scales to zero"];
+        let list = List { columns, rows: rows.collect() };
+        return Ok(Answer {
+            tables,
+            rows: services.service.iter().map(value).collect(),
+            view: View::List(list),
+        });
+    };
+    let service =
+        services.service.iter().find(|service| service.id.eq_ignore_ascii_case(name)).ok_or_else(|| {
+            let near = suggest::nearest(name, services.service.iter().map(|service| service.id.as_str()));
+            UsageError::new(format!("no service is called `{name}`"))
+                .near(&near)
+                .hint("`cudock facts service` lists them")
+        })?;
+    let limits: Vec<_> = services.limit.iter().filter(|row| row.service == service.id).collect();
+    let profiles: Vec<_> = services.profile.iter().filter(|row| row.service == service.id).collect();
+    let drivers: Vec<_> = services.driver.iter().filter(|row| row.service == service.id).collect();
+    let behaviour: Vec<_> = services.behaviour.iter().filter(|row| row.service == service.id).collect();
+    let mut sheet = Sheet::new(format!("{} ({})", service.name, service.id))
+        .field(
+            "GPU",
+            match service.gpu_retired_on {
+                Some(end) => format!("ended {end}"),
+                None => word(&service.gpu),
+            },
+        )
+        .maybe("", service.gpu_note.as_ref())
+        .maybe("instead", service.replacement.as_ref())
+        .field("billing", service.billing.clone())
+        .maybe("Spot", service.spot.as_ref())
+        .maybe("GPUs each", service.gpus_per_instance.as_ref())
+        .field("CPU", joined(&service.cpu_arch))
+        .maybe("image up to", service.max_image_gb.map(|gb| format!("{gb} GB")))
+        .field("quota", service.quota.clone())
+        .maybe("cold start", service.cold_start.as_ref());
+    for profile in &profiles {
+        sheet = sheet.field(
+            "profile",
+            format!(
+                "{}: {} x {}, {} vCPU, {} GiB, in {}",
+                profile.name,
+                profile.gpu_count,
+                profile.gpu,
+                profile.vcpu,
+                profile.memory_gib,
+                joined(&profile.regions)
+            ),
+        );
+    }
+    for driver in &drivers {
+        let version = driver.version.map_or_else(String::new, |version| format!(" {version}"));
+        sheet = sheet.field("driver", format!("{}: {}{version}", driver.applies_to, word(&driver.kind)));
+    }
+    for row in &limits {
+        sheet = sheet.field("limit", format!("{}: {}", row.key, row.value));
+    }
+    for row in &behaviour {
+        sheet = sheet.field("know", row.text.clone());
+    }
+    let row = json!({ "service": service, "profiles": profiles, "drivers": drivers, "limits": limits, "behaviour": behaviour });
+    let sheet = sheet.sources(services.table.resolve(&service.source));
+    Ok(Answer { tables, rows: vec![row], view: View::Sheets(vec![sheet]) })
+}

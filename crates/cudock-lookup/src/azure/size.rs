@@ -1,0 +1,251 @@
+//! Azure's sizes: one as a sheet, many as a list.
+
+use cudock_base::{UsageError, suggest};
+use cudock_facts::Facts;
+use cudock_facts::lookup::Found;
+use cudock_facts::tables::{Lifecycle, PriceRow, Size};
+use cudock_facts::version::Date;
+use serde_json::{Value, json};
+
+use super::{lifecycle, prices};
+use crate::answer::{Answer, List, Sheet, View, joined, word};
+
+pub(super) const TABLES: [&str; 3] = ["azure_sizes", "azure_prices", "gpus"];
+
+/// What a cell without a value shows.
+pub(super) fn or_dash(item: Option<String>) -> String {
+    item.unwrap_or_else(|| "-".to_owned())
+}
+
+/// Which sizes are asked about, and what about them.
+#[derive(Debug, Clone, Copy)]
+pub struct SizeQuery<'a> {
+    /// One size.
+    pub name: Option<&'a str>,
+    /// Only those with this GPU.
+    pub gpu: Option<&'a str>,
+    /// Prices of this region.
+    pub region: Option<&'a str>,
+    /// Retired and undocumented sizes, too.
+    pub all: bool,
+    /// By the day of their end.
+    pub lifecycle: bool,
+    /// The price in every region.
+    pub prices: bool,
+    /// The day the answer is for.
+    pub today: Date,
+}
+
+/// Azure sizes: one, or those that a query describes.
+pub fn size(facts: &Facts, query: &SizeQuery<'_>) -> Result<Answer, UsageError> {
+    let region = query.region.map(|region| known_region(facts, region)).transpose()?;
+    if query.name.is_some() && query.gpu.is_some() {
+        return Err(UsageError::new("a size's name and --gpu exclude each other"));
+    }
+    match (query.name, query.lifecycle, query.prices) {
+        (_, true, true) => Err(UsageError::new("--lifecycle and --prices exclude each other")),
+        (name, true, false) => {
+            let named = name.map(|name| find(facts, name)).transpose()?;
+            let chosen = match named {
+                Some(size) => vec![size],
+                None => chosen(facts, query.gpu, |_| true)?,
+            };
+            Ok(lifecycle::answer(&chosen, region, query.all || named.is_some(), query.today))
+        }
+        (Some(name), false, true) => prices::answer(facts, find(facts, name)?, region),
+        (None, false, true) => Err(UsageError::new("--prices goes with a size's name")
+            .hint("cudock facts size Standard_NC24ads_A100_v4 --prices")),
+        (Some(name), false, false) => Ok(one_size(facts, find(facts, name)?, region, query.today)),
+        (None, false, false) => sizes(facts, query, region),
+    }
+}
+
+/// A region as the price table spells it.
+pub fn known_region<'a>(facts: &'a Facts, region: &str) -> Result<&'a str, UsageError> {
+    let wanted = suggest::normalize(region);
+    let mut regions = facts.prices().regions();
+    regions.find(|known| suggest::normalize(known) == wanted).ok_or_else(|| {
+        let near = suggest::nearest(region, facts.prices().regions());
+        UsageError::new(format!("no price is known for a region `{region}`")).near(&near)
+    })
+}
+
+fn find<'a>(facts: &'a Facts, name: &str) -> Result<&'a Size, UsageError> {
+    let near = match facts.sizes().find(name) {
+        Found::One(size) => return Ok(size),
+        Found::Several(_) => return Err(UsageError::new(format!("`{name}` stands for several sizes"))),
+        Found::Nothing(near) => near,
+    };
+    let error = UsageError::new(format!("no Azure size is called `{name}`")).near(&near);
+    let wanted = name.to_ascii_lowercase();
+    let mut outdated = facts.sizes().outdated.iter();
+    Err(match outdated.find(|row| row.choice.to_ascii_lowercase().contains(&wanted)) {
+        Some(row) => {
+            let instead = row.use_instead.as_ref().map_or_else(String::new, |names| format!(" Use {names}."));
+            error.hint(format!("{}{instead}", row.status))
+        }
+        None => error.hint("`cudock facts size` lists the sizes on sale"),
+    })
+}
+
+/// The sizes with a GPU, or all, that a condition holds for.
+fn chosen<'a>(
+    facts: &'a Facts,
+    gpu: Option<&str>,
+    holds: impl Fn(&Size) -> bool,
+) -> Result<Vec<&'a Size>, UsageError> {
+    let ids: Option<Vec<&str>> = match gpu {
+        None => None,
+        Some(gpu) => match facts.gpus().find(gpu) {
+            Found::Nothing(near) => {
+                return Err(UsageError::new(format!("no GPU is called `{gpu}`")).near(&near));
+            }
+            found => Some(found.rows().into_iter().map(|gpu| gpu.id.as_str()).collect()),
+        },
+    };
+    let fits = |size: &&Size| {
+        let gpu = ids.as_ref().is_none_or(|ids| size.gpu.as_deref().is_some_and(|gpu| ids.contains(&gpu)));
+        gpu && holds(size)
+    };
+    Ok(facts.sizes().size.iter().filter(fits).collect())
+}
+
+/// The prices of a size, the cheapest first.
+pub(super) fn prices_of<'a>(facts: &'a Facts, size: &Size, region: Option<&str>) -> Vec<PriceRow<'a>> {
+    let rows = facts.prices().of_size(&size.name);
+    let mut rows: Vec<PriceRow<'_>> =
+        rows.filter(|row| region.is_none_or(|region| row.region == region)).collect();
+    rows.sort_by_key(|row| (row.price.is_none(), row.price, row.region));
+    rows
+}
+
+fn one_size(facts: &Facts, size: &Size, region: Option<&str>, today: Date) -> Answer {
+    let rows = prices_of(facts, size, region);
+    let row = json!({ "size": size, "prices": rows });
+    let sheet = size_sheet(facts, size, &rows, today);
+    Answer { tables: TABLES.to_vec(), rows: vec![row], view: View::Sheets(vec![sheet]) }
+}
+
+fn size_sheet(facts: &Facts, size: &Size, rows: &[PriceRow<'_>], today: Date) -> Sheet {
+    let gpu = size.gpu.as_ref().map(|gpu| {
+        let memory = size.gpu_memory_gb.map_or_else(String::new, |memory| format!(", {memory} GB each"));
+        let board = size.gpu_board.as_ref().map_or_else(String::new, |board| format!(" ({board})"));
+        format!("{} x {gpu}{board}{memory}", count(size))
+    });
+    let capability = size.gpu.as_deref().and_then(|gpu| facts.gpus().find(gpu).one()?.capability);
+    let cheapest = rows.iter().take(5).map(|row| {
+        let spot = row.spot.map_or_else(String::new, |spot| format!(", Spot ${spot}"));
+        let price = row.price.map_or_else(|| "-".to_owned(), |price| format!("${price}"));
+        let date = row.price_date.map_or_else(String::new, |date| format!(" ({date})"));
+        format!("{} {price}{spot}{date}", row.region)
+    });
+    let more = rows.len().saturating_sub(5);
+    let mut cheapest: Vec<String> = cheapest.collect();
+    if cheapest.is_empty() {
+        cheapest.push("none known".to_owned());
+    }
+    if more > 0 {
+        cheapest.push(format!("and {more} more regions, with --prices"));
+    }
+    let per_gpu = rows.first().and_then(|row| prices::per_gpu(size, row.price?));
+    Sheet::new(size.name.clone())
+        .field("status", status(size, today))
+        .maybe("series", size.series.as_ref())
+        .maybe("GPU", gpu)
+        .maybe("capability", capability)
+        .maybe("vCPU", size.vcpu)
+        .maybe("memory", size.ram_gib.map(|ram| format!("{ram} GiB")))
+        .field("CPU", size.cpu_arch.clone())
+        .maybe("driver", size.driver.map(|driver| word(&driver)))
+        .maybe("temporary disk", size.temp_disk_gib.map(|gib| format!("{gib} GiB")))
+        .maybe(
+            "NVMe",
+            size.nvme_gib.map(|gib| format!("{gib} GiB in {} disks", size.nvme_disks.unwrap_or(1))),
+        )
+        .maybe("network", size.network_mbps.map(|mbps| format!("{} Gb/s", f64::from(mbps) / 1000.0)))
+        .maybe("InfiniBand", size.infiniband_gbps.map(|gbps| format!("{gbps} Gb/s")))
+        .maybe("NVLink", size.nvlink.as_ref())
+        .maybe("quota family", size.quota_family.as_ref())
+        .field("generations", joined(&size.generations))
+        .field("USD per hour", cheapest.join("\n"))
+        .maybe("USD/GPU-h", per_gpu.map(|usd| format!("{usd} where it is cheapest")))
+        .maybe("instead", size.replacement.as_ref())
+        .maybe("note", size.note.as_ref())
+        .sources(facts.sizes().table.resolve(&size.source))
+}
+
+/// How many GPUs, or which part of one.
+pub(super) fn count(size: &Size) -> String {
+    match size.gpu_count {
+        Some(count) if count < 1.0 => format!("1/{:.0}", 1.0 / count),
+        Some(count) => count.to_string(),
+        None => "?".to_owned(),
+    }
+}
+
+pub(super) fn gpu_text(size: &Size) -> String {
+    size.gpu.as_ref().map_or_else(|| "-".to_owned(), |gpu| format!("{} x {gpu}", count(size)))
+}
+
+fn status(size: &Size, day: Date) -> String {
+    match (size.lifecycle, size.retired_on, size.retires_on) {
+        (Lifecycle::Retired, Some(end), _) => {
+            let later = size.retired_on_by_region.iter().filter(|(_, end)| **end > day);
+            let later = joined(later.map(|(region, end)| format!("{region} {end}")));
+            if later.is_empty() {
+                format!("retired {end}")
+            } else {
+                format!("retired {end}; later in {later}")
+            }
+        }
+        (lifecycle, _, Some(end)) => format!("{}, retires {end}", word(&lifecycle)),
+        (Lifecycle::Unknown, ..) => "undocumented: only a price was seen".to_owned(),
+        (lifecycle, ..) => word(&lifecycle),
+    }
+}
+
+fn sizes(facts: &Facts, query: &SizeQuery<'_>, region: Option<&str>) -> Result<Answer, UsageError> {
+    let SizeQuery { gpu, all, today: day, .. } = *query;
+    let mut rows: Vec<(&Size, Option<PriceRow<'_>>)> =
+        chosen(facts, gpu, |size| all || size.is_on_sale(day))?
+            .into_iter()
+            .map(|size| (size, prices_of(facts, size, region).into_iter().next()))
+            // With a region named, a size without a price there is not offered there.
+            .filter(|(_, price)| region.is_none() || price.is_some())
+            .collect();
+    if rows.is_empty() {
+        let suffix = region.map_or_else(String::new, |region| format!(" in {region}"));
+        let what = gpu.map_or_else(String::new, |gpu| format!(" with {gpu}"));
+        let error = UsageError::new(format!("no size on sale{what} has a known price{suffix}"));
+        return Err(if all { error } else { error.hint("--all shows retired and undocumented sizes too") });
+    }
+    rows.sort_by_key(|(size, price)| {
+        let price = price.as_ref().and_then(|row| row.price);
+        (price.is_none(), price, size.name.clone())
+    });
+    let columns =
+        vec!["size", "GPU", "each", "vCPU", "memory", "USD/h", "USD/GPU-h", "Spot", "region", "status"];
+    let list =
+        List { columns, rows: rows.iter().map(|(size, price)| cells(size, price.as_ref(), day)).collect() };
+    let json = rows.iter().map(|(size, price)| {
+        let per_gpu = price.as_ref().and_then(|row| prices::per_gpu(size, row.price?));
+        json!({ "size": size, "cheapest": price, "usd_per_gpu_hour": per_gpu })
+    });
+    Ok(Answer { tables: TABLES.to_vec(), rows: json.collect::<Vec<Value>>(), view: View::List(list) })
+}
+
+fn cells(size: &Size, price: Option<&PriceRow<'_>>, day: Date) -> Vec<String> {
+    let usd = price.and_then(|row| row.price);
+    vec![
+        size.name.clone(),
+        gpu_text(size),
+        or_dash(size.gpu_memory_gb.map(|gb| format!("{gb} GB"))),
+        or_dash(size.vcpu.map(|vcpu| vcpu.to_string())),
+        or_dash(size.ram_gib.map(|ram| format!("{ram} GiB"))),
+        or_dash(usd.map(|usd| usd.to_string())),
+        or_dash(usd.and_then(|usd| prices::per_gpu(size, usd)).map(|usd| usd.to_string())),
+        or_dash(price.and_then(|row| row.spot).map(|usd| usd.to_string())),
+        or_dash(price.map(|row| row.region.to_owned())),
+        status(size, day),
+    ]
+}

@@ -1,0 +1,350 @@
+//! GPUs, drivers, toolkits and code targets.
+
+use cudock_base::{UsageError, suggest};
+use cudock_facts::Facts;
+use cudock_facts::lookup::{Found, Runs};
+use cudock_facts::tables::{Branch, ForwardCompatClass, Gpu, KernelModule, Toolkit, Vendor};
+use cudock_facts::version::{CudaRelease, CudaVersion, Date, DriverVersion, PtxArch, SmArch};
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, List, Sheet, View, joined, value, word};
+
+/// All GPUs, or those that a name stands for.
+pub fn gpu(facts: &Facts, name: Option<&str>, today: Date) -> Result<Answer, UsageError> {
+    let gpus = facts.gpus();
+    let Some(name) = name else {
+        let rows = gpus.gpu.iter().map(|gpu| {
+            vec![
+                gpu.id.clone(),
+                gpu.capability.map_or_else(|| "-".to_owned(), |capability| capability.to_string()),
+                gpu.architecture.clone().unwrap_or_else(|| "-".to_owned()),
+                memory(gpu),
+                word(&gpu.class),
+            ]
+        });
+        let view = List {
+            columns: vec!["gpu", "capability", "architecture", "memory", "class"],
+            rows: rows.collect(),
+        };
+        return Ok(Answer {
+            tables: vec!["gpus"],
+            rows: gpus.gpu.iter().map(value).collect(),
+            view: View::List(view),
+        });
+    };
+    let found = match gpus.find(name) {
+        Found::Nothing(near) => {
+            return Err(UsageError::new(format!("no GPU is called `{name}`"))
+                .near(&near)
+                .hint("`cudock facts gpu` lists all"));
+        }
+        found => found.rows(),
+    };
+    Ok(Answer {
+        tables: vec!["gpus", "drivers", "azure_sizes"],
+        rows: found.iter().map(value).collect(),
+        view: View::Sheets(found.into_iter().map(|gpu| gpu_sheet(facts, gpu, today)).collect()),
+    })
+}
+
+fn memory(gpu: &Gpu) -> String {
+    match gpu.memory_gb.as_slice() {
+        [] => "-".to_owned(),
+        sizes => format!("{} GB", sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")),
+    }
+}
+
+fn gpu_sheet(facts: &Facts, gpu: &Gpu, today: Date) -> Sheet {
+    let architecture = gpu.capability.and_then(|capability| facts.drivers().architecture_of(capability));
+    let toolkits = architecture.map(|row| {
+        let own = gpu.capability.and_then(|capability| row.first_toolkit_of.get(&capability).copied());
+        let last = gpu.capability.and_then(|capability| row.last_toolkit_of.get(&capability).copied());
+        match (own.or(row.first_toolkit), last.or(row.last_toolkit)) {
+            (Some(first), Some(last)) => format!("CUDA {first} to {last}"),
+            (Some(first), None) => format!("CUDA {first} and newer"),
+            (None, Some(last)) => format!("up to CUDA {last}"),
+            (None, None) => String::new(),
+        }
+    });
+    let drivers = architecture.and_then(|row| row.last_driver_branch).map(|last| format!("up to R{last}"));
+    let ids = [gpu.id.as_str()];
+    let sizes =
+        facts.sizes().with_gpu(&ids).filter(|size| size.is_on_sale(today)).map(|size| size.name.clone());
+    let title =
+        if gpu.names.is_empty() { gpu.id.clone() } else { format!("{} ({})", gpu.id, joined(&gpu.names)) };
+    Sheet::new(title)
+        .maybe(
+            "capability",
+            gpu.capability.map(|capability| format!("{capability} (sm_{})", capability.number())),
+        )
+        .maybe("architecture", gpu.architecture.as_ref())
+        .field("class", word(&gpu.class))
+        .field("memory", if gpu.memory_gb.is_empty() { String::new() } else { memory(gpu) })
+        .maybe("MIG", gpu.mig_instances.map(|count| format!("up to {count} instances")))
+        .maybe("compiled by", toolkits)
+        .maybe("driven by", drivers)
+        .maybe(
+            "kernel module",
+            gpu.kernel_module.map(|module| match module {
+                KernelModule::ProprietaryOnly => "the proprietary one only",
+                KernelModule::OpenOnly => "the open one only",
+                KernelModule::Either => "open or proprietary",
+            }),
+        )
+        .field(
+            "cuda-compat",
+            match (gpu.vendor, gpu.forward_compat) {
+                (Vendor::Amd, _) => "",
+                (Vendor::Nvidia, ForwardCompatClass::Yes) => "allowed",
+                (Vendor::Nvidia, ForwardCompatClass::No) => "not allowed (error 804)",
+                (Vendor::Nvidia, ForwardCompatClass::BrandDependent) => {
+                    "depends on the brand the board reports"
+                }
+            },
+        )
+        .field("PCI ids", joined(&gpu.pci_ids))
+        .field("on Azure", joined(sizes))
+        .maybe("note", gpu.note.as_ref())
+        .sources(facts.gpus().table.resolve(&gpu.source))
+}
+
+/// All driver branches, or what one driver runs.
+pub fn driver(facts: &Facts, name: Option<&str>, today: Date) -> Result<Answer, UsageError> {
+    let drivers = facts.drivers();
+    let tables = vec!["drivers", "forward_compat"];
+    let Some(name) = name else {
+        let text = |item: Option<String>| item.unwrap_or_else(|| "-".to_owned());
+        let rows = drivers.branch.iter().map(|branch| {
+            vec![
+                format!("R{}", branch.branch),
+                branch.cuda.to_string(),
+                branch.ptx_isa.to_string(),
+                text(branch.kind.map(|kind| word(&kind))),
+                text(branch.latest_linux.map(|latest| latest.to_string())),
+                text(branch.end_of_life.map(|end| end.to_string())),
+                branch.oldest_architecture.clone(),
+            ]
+        });
+        let columns = vec!["branch", "CUDA", "PTX", "kind", "latest", "ends", "oldest card"];
+        let view = List { columns, rows: rows.collect() };
+        return Ok(Answer {
+            tables,
+            rows: drivers.branch.iter().map(value).collect(),
+            view: View::List(view),
+        });
+    };
+    let named: DriverVersion = name.parse().map_err(|error| {
+        UsageError::new(format!("{error}")).hint("`cudock facts driver` lists the branches")
+    })?;
+    let version = drivers.last_release(named);
+    let branch = drivers.branch_of(version).ok_or_else(|| {
+        let (oldest, newest) = (
+            drivers.branch.first().map_or(0, |row| row.branch),
+            drivers.newest().map_or(0, |row| row.branch),
+        );
+        UsageError::new(format!("driver {version} is outside the table, which has R{oldest} to R{newest}"))
+            .hint("newer tables can be laid over with --facts DIR")
+    })?;
+    let compat: Vec<CudaVersion> =
+        facts.forward_compat().packages_for(branch.branch).map(|package| package.cuda).collect();
+    let first = runs(facts, named);
+    let runs = runs(facts, version);
+    let first: Vec<Value> = first.into_iter().filter(|statement| !runs.contains(statement)).collect();
+    let mut row = json!({ "driver": version, "branch": branch, "runs": runs, "cuda_compat": compat });
+    if let Some(row) = row.as_object_mut().filter(|_| !first.is_empty()) {
+        row.insert("first_releases_run".to_owned(), Value::Array(first.clone()));
+    }
+    let lines = |all: &[Value]| all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n");
+    let title = if named.is_exact() {
+        format!("driver {version}, branch R{}", branch.branch)
+    } else {
+        format!("driver branch R{}, last release {version}", named.branch())
+    };
+    let sheet = Sheet::new(title)
+        .field("CUDA", branch.cuda.to_string())
+        .field("PTX", format!("up to ISA {}", branch.ptx_isa))
+        .field("runs", lines(&runs))
+        .maybe("first releases", (!first.is_empty()).then(|| lines(&first)))
+        .field("cuda-compat", joined(&compat))
+        .maybe("kind", branch.kind.map(|kind| word(&kind)))
+        .maybe("first release", branch.first_release)
+        .maybe("latest", branch.latest_linux)
+        .maybe("ends", ends(branch, today))
+        .field("oldest card", branch.oldest_architecture.clone())
+        .maybe("note", branch.note.as_ref())
+        .sources(drivers.table.resolve(&branch.source));
+    Ok(Answer { tables, rows: vec![row], view: View::Sheets(vec![sheet]) })
+}
+
+fn ends(branch: &Branch, today: Date) -> Option<String> {
+    let end = branch.end_of_life?;
+    let vendor = branch
+        .end_of_life_vendor
+        .as_ref()
+        .map_or_else(String::new, |month| format!(" (NVIDIA's page: {month})"));
+    let past = if end < today { ", past" } else { "" };
+    Some(format!("{end}{past}{vendor}"))
+}
+
+/// Which programs run, one statement for each CUDA major.
+fn runs(facts: &Facts, driver: DriverVersion) -> Vec<Value> {
+    let statement = |(major, runs): (u8, Runs)| match runs {
+        Runs::All => format!("CUDA {major}: all"),
+        Runs::AllButPtxAfter(own) => {
+            format!("CUDA {major}: all; PTX of toolkits after {own} is refused (error 222)")
+        }
+        Runs::UpTo(own, floor) => format!("CUDA {major}: up to {own}; later ones need {floor} (error 35)"),
+        Runs::None(floor) => format!("CUDA {major}: none, it needs {floor} (error 35)"),
+    };
+    facts.drivers().runs(driver).into_iter().map(|answer| Value::String(statement(answer))).collect()
+}
+
+/// All CUDA toolkits, or one of them or of their releases.
+pub fn toolkit(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+    let toolkits = facts.toolkits();
+    let Some(name) = name else {
+        let rows = toolkits.toolkit.iter().map(|toolkit| {
+            let number = |item: Option<u16>| item.map_or_else(|| "-".to_owned(), |number| number.to_string());
+            vec![
+                toolkit.cuda.to_string(),
+                toolkit.ptx_isa.to_string(),
+                toolkit.driver_branch.map_or_else(|| "-".to_owned(), |branch| format!("R{branch}")),
+                number(toolkit.gcc_max.map(u16::from)),
+                range(toolkit),
+            ]
+        });
+        let view = List { columns: vec!["CUDA", "PTX", "driver", "gcc", "targets"], rows: rows.collect() };
+        return Ok(Answer {
+            tables: vec!["toolkits"],
+            rows: toolkits.toolkit.iter().map(value).collect(),
+            view: View::List(view),
+        });
+    };
+    let release = name.parse::<CudaRelease>().ok();
+    let version = release.map(CudaRelease::version).map_or_else(|| name.parse::<CudaVersion>(), Ok);
+    let version = version.map_err(|error| {
+        UsageError::new(format!("{error}")).hint("`cudock facts cuda` lists the toolkits")
+    })?;
+    let unknown = || {
+        let near: Vec<String> = match release {
+            Some(release) => suggest::adjacent(&release, toolkits.release.iter().map(|row| row.cuda)),
+            None => suggest::adjacent(&version, toolkits.toolkit.iter().map(|row| row.cuda)),
+        };
+        let error = UsageError::new(format!("no CUDA {name} is known")).near(&near);
+        match facts.drivers().branch_with(version) {
+            Some(branch) if release.is_none() => error.hint(format!(
+                "drivers of branch R{} report it, and no toolkit of it was released",
+                branch.branch
+            )),
+            _ => error.hint("`cudock facts cuda` lists the toolkits"),
+        }
+    };
+    let toolkit = toolkits.toolkit(version).ok_or_else(unknown)?;
+    let releases: Vec<_> = toolkits
+        .releases_of(version)
+        .filter(|row| release.is_none_or(|release| row.cuda == release))
+        .collect();
+    if release.is_some() && releases.is_empty() {
+        return Err(unknown());
+    }
+    let components = facts.components().components.iter().find(|row| Some(row.cuda) == release);
+    let lines = releases.iter().map(|row| {
+        let driver = row.min_linux.or(row.runfile_driver);
+        let driver =
+            driver.map_or_else(|| "driver not stated".to_owned(), |driver| format!("driver {driver}"));
+        format!("{} ({}): {driver}", row.cuda, row.label)
+    });
+    let minor = facts.drivers().minor_compat(version.major());
+    let sheet = Sheet::new(format!("CUDA {name}"))
+        .field("PTX", format!("ISA {}", toolkit.ptx_isa))
+        .field("targets", joined(&toolkit.sass))
+        .maybe("change", toolkit.change.as_ref())
+        .maybe(
+            "runs from",
+            minor.map(|row| {
+                format!("driver {} on, by minor-version compatibility (no newer PTX)", row.min_linux)
+            }),
+        )
+        .maybe("full from", toolkit.driver_branch.map(|branch| format!("driver branch R{branch} on")))
+        .field("releases", lines.collect::<Vec<_>>().join("\n"))
+        .maybe(
+            "compilers",
+            toolkit.gcc_max.map(|gcc| {
+                let clang =
+                    toolkit.clang_max.map_or_else(String::new, |clang| format!(", clang up to {clang}"));
+                format!("gcc up to {gcc}{clang}")
+            }),
+        )
+        .maybe(
+            "cuDNN",
+            toolkit.cudnn_in_image.as_ref().map(|version| format!("{version} in NVIDIA's cudnn image")),
+        )
+        .field(
+            "components",
+            components.map_or_else(String::new, |row| {
+                joined(
+                    row.all().into_iter().filter_map(|(name, version)| Some(format!("{name} {}", version?))),
+                )
+            }),
+        )
+        .field("note", if toolkit.partial { "only some of its parts have been seen" } else { "" })
+        .maybe("note", toolkit.note.as_ref())
+        .sources(toolkits.table.resolve(&toolkit.source));
+    let row =
+        json!({ "toolkit": toolkit, "releases": releases, "minor_compat": minor, "components": components });
+    Ok(Answer {
+        tables: vec!["toolkits", "drivers", "components"],
+        rows: vec![row],
+        view: View::Sheets(vec![sheet]),
+    })
+}
+
+fn range(toolkit: &Toolkit) -> String {
+    match (toolkit.sass.iter().min(), toolkit.sass.iter().max()) {
+        (Some(first), Some(last)) => format!("{first} to {last}"),
+        _ => String::new(),
+    }
+}
+
+/// The GPUs that code for a target runs on.
+pub fn arch(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+    let name = name.ok_or_else(|| {
+        UsageError::new("which target?").hint("cudock facts arch sm_90a, cudock facts arch compute_80")
+    })?;
+    let cards = &facts.gpus().gpu;
+    let (kind, runs): (&str, Vec<&Gpu>) = if let Ok(arch) = name.parse::<SmArch>() {
+        (
+            "machine code",
+            cards.iter().filter(|gpu| gpu.capability.is_some_and(|card| arch.runs_on(card))).collect(),
+        )
+    } else if let Ok(arch) = name.parse::<PtxArch>() {
+        (
+            "PTX",
+            cards.iter().filter(|gpu| gpu.capability.is_some_and(|card| arch.compiles_for(card))).collect(),
+        )
+    } else {
+        return Err(UsageError::new(format!(
+            "`{name}` is no target such as sm_90, sm_90a, sm_103f or compute_80"
+        )));
+    };
+    let compiled: Vec<CudaVersion> = match name.replace("compute_", "sm_").parse::<SmArch>() {
+        Ok(arch) => facts
+            .toolkits()
+            .toolkit
+            .iter()
+            .filter(|row| row.sass.contains(&arch))
+            .map(|row| row.cuda)
+            .collect(),
+        Err(_) => Vec::new(),
+    };
+    let toolkits = match (compiled.first(), compiled.last()) {
+        (Some(first), Some(last)) => format!("CUDA {first} to {last}, as far as the table goes"),
+        _ => "no toolkit of the table".to_owned(),
+    };
+    let ids: Vec<&str> = runs.iter().map(|gpu| gpu.id.as_str()).collect();
+    let sheet = Sheet::new(format!("{name}, {kind}"))
+        .field("runs on", if ids.is_empty() { "no card of the table".to_owned() } else { joined(&ids) })
+        .field("compiled by", toolkits);
+    let row = json!({ "target": name, "kind": kind, "runs_on": ids, "compiled_by": compiled });
+    Ok(Answer { tables: vec!["gpus", "toolkits"], rows: vec![row], view: View::Sheets(vec![sheet]) })
+}

@@ -1,0 +1,307 @@
+//! Releases and builds of frameworks.
+
+use cudock_base::{UsageError, suggest};
+use cudock_facts::Facts;
+use cudock_facts::tables::{Frameworks, TorchBuild, TorchRelease};
+use pep440_rs::Version;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::answer::{Answer, List, Sheet, View, joined, value};
+
+const TABLES: [&str; 1] = ["frameworks"];
+
+fn version(text: &str, example: &str) -> Result<Version, UsageError> {
+    text.parse().map_err(|_| UsageError::new(format!("`{text}` is not a version such as {example}")))
+}
+
+fn unknown<'a>(what: &str, asked: &Version, versions: impl Iterator<Item = &'a Version>) -> UsageError {
+    let mut versions: Vec<&Version> = versions.collect();
+    versions.sort();
+    let near = suggest::adjacent(&asked, versions.iter().copied());
+    let range = match (versions.first(), versions.last()) {
+        (Some(first), Some(last)) => format!("the table has {first} to {last}"),
+        _ => String::new(),
+    };
+    UsageError::new(format!("no {what} {asked} is known")).near(&near).hint(range)
+}
+
+fn answer<T: Serialize>(rows: &[T], columns: Vec<&'static str>, cells: impl Fn(&T) -> Vec<String>) -> Answer {
+    let list = List { columns, rows: rows.iter().map(cells).collect() };
+    Answer { tables: TABLES.to_vec(), rows: rows.iter().map(value).collect(), view: View::List(list) }
+}
+
+fn one(row: serde_json::Value, sheet: Sheet) -> Answer {
+    Answer { tables: TABLES.to_vec(), rows: vec![row], view: View::Sheets(vec![sheet]) }
+}
+
+/// The row that was used, if it is not that of the version itself.
+fn read_from(row: &Version, asked: &Version) -> String {
+    if row == asked { String::new() } else { format!("{row}, because {asked} itself is not in the table") }
+}
+
+/// A list that may be unknown, or known to be empty.
+fn known<T: ToString>(items: Option<&Vec<T>>) -> String {
+    match items {
+        None => "unknown".to_owned(),
+        Some(items) if items.is_empty() => "none".to_owned(),
+        Some(items) => items.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// PyTorch releases, or one release or build.
+pub fn torch(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+    let frameworks = facts.frameworks();
+    let Some(name) = name else {
+        return Ok(answer(
+            &frameworks.torch,
+            vec!["torch", "released", "CUDA", "driver", "torchvision", "python"],
+            |row| {
+                let vision = row.torchvision.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+                vec![
+                    row.version.to_string(),
+                    row.released.to_string(),
+                    row.cuda.to_string(),
+                    row.min_driver.to_string(),
+                    vision,
+                    joined(&row.python),
+                ]
+            },
+        ));
+    };
+    let asked = version(name, "2.5.1")?;
+    let release = frameworks
+        .torch(&asked)
+        .ok_or_else(|| unknown("torch", &asked, frameworks.torch.iter().map(|row| &row.version)))?;
+    let local: Vec<String> = asked.local().iter().map(ToString::to_string).collect();
+    let builds: Vec<&TorchBuild> = frameworks
+        .torch_builds(&asked)
+        .filter(|build| local.is_empty() || local.contains(&build.tag))
+        .collect();
+    if builds.is_empty() {
+        let tags = joined(frameworks.torch_builds(&asked).map(|build| build.tag.as_str()));
+        return Err(UsageError::new(format!("torch {} has no build +{}", release.version, local.join(".")))
+            .hint(format!("it has {tags}")));
+    }
+    let sheet = torch_sheet(frameworks, release, &builds);
+    Ok(one(json!({ "release": release, "builds": builds }), sheet))
+}
+
+fn torch_sheet(frameworks: &Frameworks, release: &TorchRelease, builds: &[&TorchBuild]) -> Sheet {
+    let mut sheet = Sheet::new(format!("torch {}", release.version))
+        .field("released", release.released.to_string())
+        .field("python", joined(&release.python))
+        .field(
+            "on PyPI",
+            format!("CUDA {} ({}), driver {} or newer", release.cuda, release.tag, release.min_driver),
+        )
+        .field(
+            "on PyPI, arm",
+            release.aarch64_cuda.map_or_else(
+                || "CPU build only".to_owned(),
+                |cuda| format!("CUDA {cuda}: {}", known(release.aarch64_sass.as_ref())),
+            ),
+        )
+        .maybe("torchvision", release.torchvision.as_ref())
+        .maybe("torchaudio", release.torchaudio.as_ref())
+        .maybe("cuDNN", release.cudnn.as_ref())
+        .maybe("NCCL", release.nccl.as_ref())
+        .maybe("triton", release.triton.as_ref())
+        .maybe("wheel", release.wheel_mib.map(|mib| format!("{mib} MiB")))
+        .maybe("note", release.note.as_ref());
+    for build in builds {
+        let note = build.note.as_ref().map_or_else(String::new, |note| format!("\n{note}"));
+        let pypi = if build.pypi { ", the one on PyPI" } else { "" };
+        sheet = sheet.field(
+            "build",
+            format!(
+                "+{}{pypi}: code {}; PTX {}{note}",
+                build.tag,
+                known(build.sass.as_ref()),
+                known(build.ptx.as_ref())
+            ),
+        );
+    }
+    sheet.sources(frameworks.table.resolve(&release.source))
+}
+
+/// torchvision releases and the PyTorch releases they belong to.
+pub fn torchvision(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+    let frameworks = facts.frameworks();
+    let pairs: Vec<&TorchRelease> = frameworks.torch.iter().filter(|row| row.torchvision.is_some()).collect();
+    let Some(name) = name else {
+        return Ok(answer(&pairs, vec!["torchvision", "torch"], |row| {
+            vec![
+                row.torchvision.as_ref().map_or_else(String::new, ToString::to_string),
+                row.version.to_string(),
+            ]
+        }));
+    };
+    let asked = version(name, "0.20.1")?;
+    let releases: Vec<&TorchRelease> = frameworks.torch_with_torchvision(&asked).collect();
+    let first = releases.first().ok_or_else(|| {
+        unknown("torchvision", &asked, pairs.iter().filter_map(|row| row.torchvision.as_ref()))
+    })?;
+    let sheet = Sheet::new(format!("torchvision {asked}"))
+        .field("goes with", joined(releases.iter().map(|row| format!("torch {}", row.version))))
+        .field("CUDA", first.cuda.to_string())
+        .sources(frameworks.table.resolve(&first.source));
+    Ok(one(json!({ "torchvision": asked, "torch": releases }), sheet))
+}
+
+/// TensorFlow releases.
+pub fn tensorflow(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+    let frameworks = facts.frameworks();
+    let Some(name) = name else {
+        return Ok(answer(
+            &frameworks.tensorflow,
+            vec!["tensorflow", "released", "CUDA", "cuDNN", "code", "PTX"],
+            |row| {
+                let text = |item: Option<String>| item.unwrap_or_else(|| "-".to_owned());
+                vec![
+                    row.version.to_string(),
+                    row.released.to_string(),
+                    text(row.cuda.map(|cuda| cuda.to_string())),
+                    text(row.cudnn_major.map(|major| major.to_string())),
+                    known(row.sass.as_ref()),
+                    known(row.ptx.as_ref()),
+                ]
+            },
+        ));
+    };
+    let asked = version(name, "2.17.0")?;
+    let row = frameworks
+        .tensorflow(&asked)
+        .ok_or_else(|| unknown("tensorflow", &asked, frameworks.tensorflow.iter().map(|row| &row.version)))?;
+    let sheet = Sheet::new(format!("tensorflow {}", row.version))
+        .field("released", row.released.to_string())
+        .field("python", joined(&row.python))
+        .maybe("CUDA", row.cuda)
+        .maybe("cuDNN", row.cudnn_major)
+        .field("code", known(row.sass.as_ref()))
+        .field("PTX", known(row.ptx.as_ref()))
+        .maybe("PTX ISA", row.ptx_isa)
+        .field("TF-TRT", if row.tensorrt { "inside" } else { "not inside" })
+        .field(
+            "and-cuda",
+            joined(
+                [&row.extra_cuda_runtime, &row.extra_cudnn, &row.extra_nccl]
+                    .into_iter()
+                    .zip(["CUDA runtime", "cuDNN", "NCCL"])
+                    .filter_map(|(version, name)| Some(format!("{name} {}", version.as_ref()?))),
+            ),
+        )
+        .maybe("note", row.note.as_ref())
+        .sources(frameworks.table.resolve(&row.source));
+    Ok(one(value(row), sheet))
+}
+
+/// Releases of onnxruntime-gpu.
+pub fn onnxruntime(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+    let frameworks = facts.frameworks();
+    let Some(name) = name else {
+        return Ok(answer(
+            &frameworks.onnxruntime_gpu,
+            vec!["onnxruntime-gpu", "released", "CUDA", "cuDNN", "code", "PTX"],
+            |row| {
+                vec![
+                    row.version.to_string(),
+                    row.released.to_string(),
+                    row.cuda.map_or_else(|| format!("{}.x", row.cuda_major), |cuda| cuda.to_string()),
+                    row.cudnn_major.to_string(),
+                    known(Some(&row.sass)),
+                    known(Some(&row.ptx)),
+                ]
+            },
+        ));
+    };
+    let asked = version(name, "1.31.1")?;
+    let row = frameworks.onnxruntime_gpu(&asked).ok_or_else(|| {
+        unknown("onnxruntime-gpu", &asked, frameworks.onnxruntime_gpu.iter().map(|row| &row.version))
+    })?;
+    let sheet = Sheet::new(format!("onnxruntime-gpu {asked}"))
+        .field("read from", read_from(&row.version, &asked))
+        .field("released", row.released.to_string())
+        .field("python", joined(&row.python))
+        .field("CUDA", row.cuda.map_or_else(|| format!("{}.x", row.cuda_major), |cuda| cuda.to_string()))
+        .field("cuDNN", row.cudnn_major.to_string())
+        .field("code", known(Some(&row.sass)))
+        .field("PTX", known(Some(&row.ptx)))
+        .maybe("PTX ISA", row.ptx_isa)
+        .field("needs", joined(&row.needs))
+        .maybe("TensorRT", row.tensorrt.as_ref())
+        .maybe("note", row.note.as_ref())
+        .sources(frameworks.table.resolve(&row.source));
+    Ok(one(value(row), sheet))
+}
+
+/// Releases of JAX's CUDA plugins.
+pub fn jax(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+    let frameworks = facts.frameworks();
+    if let Some(name) = name {
+        let asked = version(name, "0.11.0")?;
+        let packages = ["jax-cuda12-plugin", "jax-cuda13-plugin"];
+        let found: Vec<_> =
+            packages.iter().filter_map(|package| frameworks.jax_plugin(package, &asked)).collect();
+        if found.is_empty() {
+            let known = frameworks.jax_plugin.iter().map(|row| &row.version);
+            return Err(unknown("JAX CUDA plugin", &asked, known));
+        }
+        let sheets = found.iter().map(|row| {
+            Sheet::new(format!("{} {asked}", row.package))
+                .field("read from", read_from(&row.version, &asked))
+                .field("released", row.released.to_string())
+                .field("python", joined(&row.python))
+                .field("driver", row.min_driver.to_string())
+                .maybe("built with", row.built_with.map(|cuda| format!("CUDA {cuda}")))
+                .field("code", known(row.sass.as_ref()))
+                .field("PTX", known(row.ptx.as_ref()))
+                .maybe("CUDA runtime", row.cudart.as_ref())
+                .maybe("cuBLAS", row.cublas.as_ref())
+                .maybe("cuDNN", row.cudnn.as_ref())
+                .maybe("NCCL", row.nccl.as_ref())
+                .sources(frameworks.table.resolve(&row.source))
+        });
+        return Ok(Answer {
+            tables: TABLES.to_vec(),
+            rows: found.iter().map(value).collect(),
+            view: View::Sheets(sheets.collect()),
+        });
+    }
+    let rows: Vec<_> = frameworks.jax_plugin.iter().collect();
+    Ok(answer(&rows, vec!["plugin", "version", "released", "driver", "built with", "code", "PTX"], |row| {
+        vec![
+            row.package.clone(),
+            row.version.to_string(),
+            row.released.to_string(),
+            row.min_driver.to_string(),
+            row.built_with.map_or_else(|| "-".to_owned(), |cuda| cuda.to_string()),
+            known(row.sass.as_ref()),
+            known(row.ptx.as_ref()),
+        ]
+    }))
+}
+
+/// TensorRT releases.
+pub fn tensorrt(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+    let frameworks = facts.frameworks();
+    if let Some(name) = name {
+        let asked = version(name, "10.13.2")?;
+        // A build such as 10.13.2.6 belongs to the release before its last number.
+        let fits = |row: &&cudock_facts::tables::TensorRt| asked.release().starts_with(row.version.release());
+        let found = frameworks.tensorrt.iter().filter(fits).max_by_key(|row| row.version.release().len());
+        let unknown = || unknown("TensorRT", &asked, frameworks.tensorrt.iter().map(|row| &row.version));
+        let row = found.ok_or_else(unknown)?;
+        let sheet = Sheet::new(format!("TensorRT {asked}"))
+            .field("read from", read_from(&row.version, &asked))
+            .field("CUDA", joined(&row.cuda))
+            .maybe("cuDNN", row.cudnn.as_ref())
+            .maybe("note", row.note.as_ref())
+            .sources(frameworks.table.resolve(&row.source));
+        return Ok(one(value(row), sheet));
+    }
+    let rows: Vec<_> = frameworks.tensorrt.iter().collect();
+    Ok(answer(&rows, vec!["TensorRT", "CUDA", "cuDNN"], |row| {
+        vec![row.version.to_string(), joined(&row.cuda), row.cudnn.clone().unwrap_or_else(|| "-".to_owned())]
+    }))
+}

@@ -1,0 +1,103 @@
+//! Tags of nvidia/cuda.
+
+use cudock_base::UsageError;
+use cudock_facts::Facts;
+use cudock_facts::lookup::{ImageTag, TagVerdict};
+use cudock_facts::tables::{Requirement, TagStatus, Tags};
+use serde_json::json;
+
+use crate::answer::{Answer, List, Sheet, View, joined, value, word};
+
+/// Tags of nvidia/cuda, or one of them.
+pub fn image(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+    let images = facts.images();
+    let Some(name) = name else {
+        let rows = images.tag.iter().map(|tags| {
+            let systems = tags.grid.iter().flat_map(|grid| grid.os.iter());
+            let mut flavours: Vec<&String> = tags.grid.iter().flat_map(|grid| grid.flavours.iter()).collect();
+            flavours.sort();
+            flavours.dedup();
+            vec![tags.cuda.to_string(), word(&tags.status), joined(flavours), joined(systems)]
+        });
+        let view = List { columns: vec!["CUDA", "status", "flavours", "systems"], rows: rows.collect() };
+        return Ok(Answer {
+            tables: vec!["images"],
+            rows: images.tag.iter().map(value).collect(),
+            view: View::List(view),
+        });
+    };
+    if name.ends_with(":latest") || matches!(name, "latest" | "nvidia/cuda") {
+        return Err(UsageError::new("nvidia/cuda has no tag `latest`")
+            .hint("`cudock facts image` lists the tags that exist"));
+    }
+    let tag = ImageTag::parse(name).ok_or_else(|| {
+        UsageError::new(format!("`{name}` is no tag such as 12.4.1-cudnn-runtime-ubuntu22.04")).hint(
+            "a tag is CUDA's three-part version, a flavour and a system; `cudock facts image` lists them",
+        )
+    })?;
+    let (tags, seen) = match images.tag(&tag) {
+        TagVerdict::Exists(tags) => (tags, true),
+        TagVerdict::NotSeen(tags) => (tags, false),
+        TagVerdict::Missing { reason, near } => {
+            return Err(UsageError::new(format!("there is no image {tag}: {reason}")).near(&near));
+        }
+    };
+    let requirement = images.requirement(tags.cuda);
+    let path = images.library_path(tags.cuda);
+    let status = match (seen, tags.status) {
+        (false, _) => "not among the tags seen of this release, whose full list is not known".to_owned(),
+        (true, TagStatus::Supported) => "supported".to_owned(),
+        (true, TagStatus::Unsupported) => {
+            "past its end: NVIDIA deletes such tags after six months".to_owned()
+        }
+        (true, TagStatus::Seen) => "seen in use; the full list of its release is not known".to_owned(),
+    };
+    let has_cudnn = tag.flavour.contains("cudnn");
+    let has_nccl = !tag.flavour.ends_with("base");
+    let sheet = Sheet::new(format!("nvidia/cuda:{tag}"))
+        .field("status", status)
+        .field("holds", holds(&tag.flavour))
+        .field("cuDNN", if has_cudnn { joined(&tags.cudnn) } else { String::new() })
+        .field("NCCL", if has_nccl { joined(&tags.nccl) } else { String::new() })
+        .field("needs", requirement.map_or_else(String::new, needs))
+        .maybe("LD_LIBRARY_PATH", path.map(|row| row.value.clone()))
+        .maybe("note", requirement.and_then(|row| row.note.as_ref()))
+        .sources(images.table.resolve(&tags.source));
+    let row = json!({
+        "tag": tag.to_string(), "exists": seen, "status": tags.status, "cuda": tags.cuda, "flavour": tag.flavour, "os": tag.os,
+        "cudnn": has_cudnn.then_some(&tags.cudnn), "nccl": has_nccl.then_some(&tags.nccl), "requires": requirement,
+        "library_path": path.map(|row| &row.value), "others": siblings(tags, &tag),
+    });
+    Ok(Answer { tables: vec!["images"], rows: vec![row], view: View::Sheets(vec![sheet]) })
+}
+
+fn siblings(tags: &Tags, tag: &ImageTag) -> Vec<String> {
+    let on_same_os = tags.grid.iter().filter(|grid| grid.os.contains(&tag.os));
+    on_same_os.flat_map(|grid| &grid.flavours).filter(|flavour| **flavour != tag.flavour).cloned().collect()
+}
+
+fn holds(flavour: &str) -> &'static str {
+    match flavour.rsplit('-').next() {
+        Some("base") => "the CUDA runtime library and cuda-compat",
+        Some("runtime") => "CUDA's shared libraries and NCCL; no compiler",
+        Some("devel") => "compilers, headers and static libraries: for building, too large to ship",
+        _ => "",
+    }
+}
+
+/// What the container toolkit demands of the host before it starts the image, where it checks at all.
+fn needs(row: &Requirement) -> String {
+    let mut ways = vec![format!("a driver with CUDA {} or newer", row.minimum)];
+    let branches = |branches: &[u16]| joined(branches.iter().map(|branch| format!("R{branch}")));
+    if !row.with_geforce.is_empty() {
+        ways.push(format!("or {} on any card", branches(&row.with_geforce)));
+    }
+    if !row.datacenter.is_empty() {
+        ways.push(format!("or {} on any card but GeForce and Titan", branches(&row.datacenter)));
+    }
+    if !row.tesla.is_empty() {
+        ways.push(format!("or {} on Tesla cards", branches(&row.tesla)));
+    }
+    ways.extend(row.any_brand.iter().map(|term| format!("or {term}")));
+    ways.join("\n")
+}

@@ -1,0 +1,75 @@
+//! Packages by name: whether and how they use a GPU.
+
+use cudock_base::{UsageError, suggest};
+use cudock_facts::Facts;
+use cudock_facts::lookup::{NamedCuda, PackageUse};
+use cudock_facts::tables::{GpuPackage, GpuUse};
+use serde_json::json;
+
+use crate::answer::{Answer, List, Sheet, View, value};
+
+const TABLES: [&str; 1] = ["packages"];
+
+/// Packages that use a GPU, or how one does.
+pub fn package(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+    let packages = facts.packages();
+    let Some(name) = name else {
+        let cells = |row: &GpuPackage| {
+            vec![
+                row.name.clone(),
+                describe(row.uses).to_owned(),
+                row.on.join(", "),
+                row.also.len().to_string(),
+            ]
+        };
+        let rows = packages.gpu.iter().map(cells).collect();
+        let list = List { columns: vec!["package", "how it uses a GPU", "runs on", "others alike"], rows };
+        let rows = packages.gpu.iter().map(value).collect();
+        return Ok(Answer { tables: TABLES.to_vec(), rows, view: View::List(list) });
+    };
+    let normalized = name.trim().to_ascii_lowercase().replace(['_', '.'], "-");
+    let (row, sheet) = match packages.index().find(&normalized) {
+        PackageUse::Gpu(row, cuda) => {
+            let json = json!({ "name": normalized, "gpu": row, "cuda_major": cuda.map(|cuda| cuda.major) });
+            (json, gpu(facts, &normalized, row, cuda))
+        }
+        PackageUse::NoGpu => {
+            let sheet = Sheet::new(normalized.clone()).field("GPU", "does not use one".to_owned());
+            (json!({ "name": normalized, "gpu": null }), sheet)
+        }
+        PackageUse::Unknown => {
+            let names = packages.gpu.iter().flat_map(|row| std::iter::once(&row.name).chain(&row.also));
+            let near = suggest::nearest(&normalized, names.map(String::as_str));
+            return Err(UsageError::new(format!("package `{name}` is not in the tables"))
+                .near(&near)
+                .hint("check its wheel: `pip download --no-deps NAME`, then `cudock check FILE.whl`"));
+        }
+    };
+    Ok(Answer { tables: TABLES.to_vec(), rows: vec![row], view: View::Sheets(vec![sheet]) })
+}
+
+fn gpu(facts: &Facts, name: &str, row: &GpuPackage, cuda: Option<NamedCuda>) -> Sheet {
+    let by_release: Vec<String> =
+        row.cuda.iter().map(|from| format!("{} from {} on", from.major, from.from)).collect();
+    let cuda =
+        cuda.map(|cuda| cuda.version.map_or_else(|| cuda.major.to_string(), |version| version.to_string()));
+    Sheet::new(name.to_owned())
+        .field("GPU", describe(row.uses).to_owned())
+        .maybe("runs on", (!row.on.is_empty()).then(|| row.on.join(", ")))
+        .maybe("CUDA", cuda.or_else(|| (!by_release.is_empty()).then(|| by_release.join("\n"))))
+        .maybe("capability", row.min_capability.map(|lowest| format!("{lowest} or newer")))
+        .maybe("note", row.note.as_ref())
+        .sources(facts.packages().table.resolve(&row.source))
+}
+
+fn describe(uses: GpuUse) -> &'static str {
+    match uses {
+        GpuUse::Framework => "framework, see its own builds",
+        GpuUse::Code => "has GPU code",
+        GpuUse::Compiler => "compiles GPU code at run time",
+        GpuUse::Wraps => "through another package",
+        GpuUse::Library => "library for other packages",
+        GpuUse::Driver => "queries the driver",
+        GpuUse::OtherApi => "OpenCL or Vulkan",
+    }
+}

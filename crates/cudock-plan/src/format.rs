@@ -1,0 +1,130 @@
+//! Amounts, rates and machines as reports show them.
+
+use cudock_base::format::thousands;
+
+use crate::money::Money;
+use crate::placement::Placement;
+use crate::workload::{DayLoad, PerSecond};
+
+/// Dollars, with thousands separators from ten thousand on: `$12,345.67`.
+pub fn dollars(money: Money) -> String {
+    let text = money.to_string();
+    let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
+    if whole.len() < 5 {
+        return format!("${text}");
+    }
+    format!("${}.{rest}", thousands(whole))
+}
+
+/// A price per hour, to a tenth of a cent if it has one.
+pub fn hourly(money: Money) -> String {
+    let millis = (money.nanos() + 500_000) / 1_000_000;
+    if millis.is_multiple_of(10) || millis == 0 {
+        money.to_string()
+    } else {
+        format!("{}.{:03}", millis / 1000, millis % 1000)
+    }
+}
+
+/// All digits, for programs that add amounts up.
+pub fn exact(money: Money) -> String {
+    let (whole, rest) = (money.nanos() / 1_000_000_000, money.nanos() % 1_000_000_000);
+    let digits = format!("{rest:09}");
+    match digits.trim_end_matches('0') {
+        "" => whole.to_string(),
+        digits => format!("{whole}.{digits}"),
+    }
+}
+
+/// The GPUs of one instance: `8 x H100`, `1/2 A10`.
+pub fn gpus(placement: &Placement) -> String {
+    let gpu = &placement.gpu;
+    match placement.gpus_per_instance {
+        0 => gpu.clone(),
+        share @ 1..1000 => format!("1/{} {gpu}", (1000 + share / 2) / share),
+        whole => format!("{} x {gpu}", whole / 1000),
+    }
+}
+
+/// A rate without trailing zeros: `5`, `0.25`.
+pub fn rate(rate: PerSecond) -> String {
+    let digits = format!("{:03}", rate.millis % 1000);
+    match digits.trim_end_matches('0') {
+        "" => (rate.millis / 1000).to_string(),
+        digits => format!("{}.{digits}", rate.millis / 1000),
+    }
+}
+
+/// The hours of a day with one rate each: `5/s 08-20 UTC, 0/s 20-08 UTC`.
+pub fn load(load: &DayLoad) -> String {
+    // A night is one piece although it includes midnight, so begin where the rate changes.
+    let hours = &load.hours;
+    let at = |hour: usize| hours.get(hour % 24).copied().unwrap_or_default();
+    let Some(first) = (0..24).find(|hour| at(*hour) != at(hour + 23)) else {
+        return format!("{} requests/s all day", rate(at(0)));
+    };
+    let mut pieces = Vec::new();
+    let mut begin = first;
+    for hour in first + 1..=first + 24 {
+        if hour == first + 24 || at(hour) != at(begin) {
+            pieces.push(format!("{}/s {:02}-{:02} h", rate(at(begin)), begin % 24, hour % 24));
+            begin = hour;
+        }
+    }
+    if pieces.len() > 6 {
+        let highest = hours.iter().max().copied().unwrap_or_default();
+        let lowest = hours.iter().min().copied().unwrap_or_default();
+        return format!("{} to {} requests/s over the day", rate(lowest), rate(highest));
+    }
+    format!("requests: {} (UTC)", pieces.join(", "))
+}
+
+/// Three significant digits without trailing zeros: `0.0125`, `3.5`, `1,200`.
+pub fn short(value: f64) -> String {
+    if value <= 0.0 || !value.is_finite() {
+        return "0".to_owned();
+    }
+    if value >= 1000.0 {
+        return thousands(&format!("{value:.0}"));
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 12")]
+    let digits = (2.0 - value.log10().floor()).clamp(0.0, 12.0) as usize;
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_reads_well_and_exact_money_loses_nothing() {
+        assert_eq!(dollars(Money::from_cents(1_234_567)), "$12,345.67");
+        assert_eq!(dollars(Money::from_cents(999_999)), "$9999.99");
+        assert_eq!(dollars(Money::from_nanos(1_230_000)), "$0.0012");
+        assert_eq!(exact(Money::from_nanos(1_230_000_001)), "1.230000001");
+        assert_eq!(exact(Money::from_cents(500)), "5");
+        assert_eq!(hourly(Money::from_nanos(526_000_000)), "0.526");
+        assert_eq!(hourly(Money::from_nanos(2_750_000_000)), "2.75");
+    }
+
+    #[test]
+    fn a_day_is_described_by_the_hours_at_which_its_rate_changes() {
+        let of = |millis: u64| PerSecond { millis };
+        let mut hours = [of(0); 24];
+        assert_eq!(load(&DayLoad { hours }), "0 requests/s all day");
+        for hour in hours.iter_mut().take(20).skip(8) {
+            *hour = of(5000);
+        }
+        assert_eq!(load(&DayLoad { hours }), "requests: 5/s 08-20 h, 0/s 20-08 h (UTC)");
+    }
+
+    #[test]
+    fn three_digits_are_significant() {
+        for (value, text) in
+            [(0.0125, "0.0125"), (3.5, "3.5"), (1234.0, "1,234"), (0.0, "0"), (250.0, "250"), (99.96, "100")]
+        {
+            assert_eq!(short(value), text);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The placements that a report lists, and what each of them is the best at.
+
+use std::collections::HashMap;
+
+use crate::offer::Offer;
+use crate::placement::Placement;
+use crate::plan::Plan;
+use crate::rank::Ranked;
+
+/// A placement and its position in the list.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its position, from 1.
+    pub rank: usize,
+    /// The placement.
+    pub placement: Placement,
+    /// In how many other regions the same is available, at the same or a higher cost.
+    pub other_regions: usize,
+    /// What it is the best at.
+    pub best_at: Vec<&'static str>,
+}
+
+/// Whether two offers are the same thing in the same region.
+fn is_same(a: &Offer, b: &Offer) -> bool {
+    (a.service, a.size, a.region, a.priority) == (b.service, b.size, b.region, b.priority)
+}
+
+impl Plan<'_> {
+    /// The best choices by name.
+    fn named_choices(&self) -> Vec<(&'static str, &Ranked)> {
+        let choices = self.choices();
+        [
+            ("cheapest", choices.cheapest),
+            ("fastest", choices.fastest),
+            ("least management", choices.least_management),
+        ]
+        .into_iter()
+        .filter_map(|(name, ranked)| Some((name, ranked?)))
+        .collect()
+    }
+
+    /// The first `top` placements, and after them those that are the best at something.
+    pub fn list(&self, top: usize, all_regions: bool) -> Vec<Listed> {
+        let all = self.ranked();
+        let chosen = if all_regions { all.iter().collect() } else { self.best_regions() };
+        self.listed(chosen, all, top, all_regions)
+    }
+
+    /// The first `top` of the offers that no source lists, with positions of their own.
+    pub fn list_unlisted(&self, top: usize, all_regions: bool) -> Vec<Listed> {
+        let all = self.unlisted();
+        let chosen = if all_regions { all.iter().collect() } else { self.unlisted_best_regions() };
+        self.listed(chosen, all, top, all_regions)
+    }
+
+    fn listed(&self, chosen: Vec<&Ranked>, all: &[Ranked], top: usize, all_regions: bool) -> Vec<Listed> {
+        let choices = self.named_choices();
+        let mut regions: HashMap<_, usize> = HashMap::new();
+        for ranked in all {
+            let offer = &ranked.offer;
+            *regions.entry((offer.service, offer.size, offer.priority)).or_default() += 1;
+        }
+        let is_best = |ranked: &Ranked| choices.iter().any(|(_, best)| is_same(&best.offer, &ranked.offer));
+        chosen
+            .into_iter()
+            .enumerate()
+            .filter(|(index, ranked)| *index < top || is_best(ranked))
+            .map(|(index, ranked)| {
+                let offer = &ranked.offer;
+                let best_at = choices.iter().filter(|(_, best)| is_same(&best.offer, offer));
+                let regions = regions.get(&(offer.service, offer.size, offer.priority)).copied().unwrap_or(1);
+                Listed {
+                    rank: index + 1,
+                    placement: self.placement(ranked),
+                    other_regions: if all_regions { 0 } else { regions.saturating_sub(1) },
+                    best_at: best_at.map(|(name, _)| *name).collect(),
+                }
+            })
+            .collect()
+    }
+}

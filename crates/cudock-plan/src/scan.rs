@@ -1,0 +1,258 @@
+//! What offers cost around the requested point: at smaller and larger loads, for shorter and longer work.
+
+use std::time::Duration;
+
+use cudock_base::format::precise_duration;
+use serde::Serialize;
+
+use crate::curve::{PerMille, crossover, curve};
+use crate::format;
+use crate::money::Money;
+use crate::offer::Offer;
+use crate::plan::Plan;
+use crate::segments::Segments;
+use crate::workload::{DayLoad, PerSecond, Work, Workload};
+
+/// The range that is scanned: from a hundredth of what was requested (for loads, far less) to a hundredfold.
+const LOW: PerMille = 10;
+const LOW_LOAD: PerMille = 1;
+const HIGH: PerMille = 100_000;
+
+/// How many loads or durations are looked at. Between two of them the exact breakpoint is searched for.
+const STEPS: u32 = 240;
+
+/// A workload to scale, and the scales to look at.
+#[derive(Debug)]
+pub struct Scan {
+    workload: Workload,
+    /// The scale that is what was requested.
+    pub requested: PerMille,
+    at: Vec<PerMille>,
+}
+
+/// A load or duration at which another offer becomes the cheapest.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Breakpoint {
+    /// The load or the duration as text.
+    pub at: String,
+    /// Seconds, items, or requests a second at the peak.
+    pub value: f64,
+    /// The cheapest below.
+    pub below: String,
+    /// The cheapest from there on.
+    pub above: String,
+    /// What it costs there.
+    pub cost: Money,
+    /// The scale.
+    #[serde(skip)]
+    pub scale: PerMille,
+}
+
+impl Breakpoint {
+    /// One sentence.
+    pub fn describe(&self) -> String {
+        let Self { at, below, above, cost, .. } = self;
+        format!("below {at}: {below}; from there on: {above} ({} there)", format::dollars(*cost))
+    }
+}
+
+/// An offer and its cost at each scale, as far as it can do the work.
+#[derive(Debug)]
+pub struct CostLine {
+    /// What reports call it.
+    pub name: String,
+    /// The offer.
+    pub offer: Offer,
+    /// Its cost by scale, in rising order.
+    pub points: Vec<(PerMille, Money)>,
+}
+
+impl CostLine {
+    pub(crate) fn cost_at(&self, at: PerMille) -> Option<Money> {
+        let index = self.points.binary_search_by_key(&at, |(at, _)| *at).ok()?;
+        self.points.get(index).map(|(_, cost)| *cost)
+    }
+}
+
+impl Scan {
+    /// Prepares the scan of a workload.
+    pub fn new(workload: &Workload) -> Self {
+        let mut workload = workload.clone();
+        // Serverless pays off at loads far below a thousandth of what keeps a machine busy, so start from a smaller unit.
+        let (low, finer) = match &mut workload.work {
+            Work::Serve { load, .. } => (LOW_LOAD, make_finer(load)),
+            _ => (LOW, 1),
+        };
+        Self { workload, requested: 1000 * finer, at: steps(low, HIGH * finer) }
+    }
+
+    /// The lowest and the highest scale.
+    pub fn bounds(&self) -> (PerMille, PerMille) {
+        (self.at.first().copied().unwrap_or(LOW), self.at.last().copied().unwrap_or(HIGH))
+    }
+
+    /// The costs of an offer of a plan.
+    pub fn line(&self, plan: &Plan<'_>, name: String, offer: Offer) -> CostLine {
+        let costs = self.costs(plan, &offer, &self.at);
+        let points = self.at.iter().zip(costs).filter_map(|(at, cost)| Some((*at, cost?))).collect();
+        CostLine { name, offer, points }
+    }
+
+    fn costs(&self, plan: &Plan<'_>, offer: &Offer, at: &[PerMille]) -> Vec<Option<Money>> {
+        let question = &plan.question;
+        curve(question.catalog, question.facts, &self.workload, question.verdicts, offer, at)
+    }
+
+    /// Where the cheapest changes for good; see [`Segments`].
+    pub fn breakpoints(&self, plan: &Plan<'_>, lines: &[CostLine]) -> Vec<Breakpoint> {
+        let segments = Segments::of(&self.at, lines).smoothed(self.requested);
+        let pairs = segments.list.iter().zip(segments.list.iter().skip(1));
+        pairs
+            .filter_map(|(before, after)| {
+                let (below, above) = (lines.get(before.line)?, lines.get(after.line)?);
+                // The last scale at which the line below is not more expensive, and the first at which it is.
+                let is_cheaper = |at: &&PerMille| match (below.cost_at(**at), above.cost_at(**at)) {
+                    (Some(below), Some(above)) => below <= above,
+                    (below, _) => below.is_some(),
+                };
+                let to = self.at.get(after.from..)?.iter().find(|at| !is_cheaper(at)).copied()?;
+                let before = self.at.get(..self.at.partition_point(|at| *at < to))?;
+                let from = before.iter().rfind(is_cheaper).copied().unwrap_or(to);
+                Some(self.breakpoint(plan, below, above, (from, to)))
+            })
+            .collect()
+    }
+
+    fn breakpoint(
+        &self,
+        plan: &Plan<'_>,
+        below: &CostLine,
+        above: &CostLine,
+        (from, to): (PerMille, PerMille),
+    ) -> Breakpoint {
+        let question = &plan.question;
+        let (catalog, facts, verdicts) = (question.catalog, question.facts, question.verdicts);
+        let scale = crossover(catalog, facts, &self.workload, verdicts, &below.offer, &above.offer, from, to);
+        let scale = scale.unwrap_or_else(|| self.end_of(plan, below, (from, to)));
+        let cost = self.costs(plan, &above.offer, &[scale]).first().copied().flatten();
+        Breakpoint {
+            at: self.describe(scale),
+            value: self.value(scale),
+            below: below.name.clone(),
+            above: above.name.clone(),
+            cost: cost.unwrap_or_default(),
+            scale,
+        }
+    }
+
+    /// The first scale between two at which an offer cannot do the work any more; the second if it can everywhere.
+    fn end_of(&self, plan: &Plan<'_>, line: &CostLine, (mut from, mut to): (PerMille, PerMille)) -> PerMille {
+        while to.saturating_sub(from) > 1 {
+            let middle = from + (to - from) / 2;
+            if self.costs(plan, &line.offer, &[middle]).first().is_some_and(Option::is_some) {
+                from = middle;
+            } else {
+                to = middle;
+            }
+        }
+        to
+    }
+
+    /// Seconds, items, or requests a second at the peak.
+    #[allow(clippy::cast_precision_loss, reason = "drawn and shown, not summed up")]
+    pub fn value(&self, permille: PerMille) -> f64 {
+        let whole = match &self.workload.work {
+            Work::Job { duration } => duration.as_secs_f64(),
+            Work::Sweep { each, .. } => each.as_secs_f64(),
+            Work::Items { items, .. } => *items as f64,
+            Work::Serve { load, .. } => {
+                let peak = load.hours.iter().max().copied().unwrap_or_default();
+                peak.millis as f64 / 1000.0
+            }
+        };
+        whole * permille as f64 / 1000.0
+    }
+
+    /// The load or duration at a scale, as text.
+    pub fn describe(&self, permille: PerMille) -> String {
+        let value = self.value(permille);
+        match self.workload.work {
+            // A low rate is easier to imagine by the hour.
+            Work::Serve { .. } if value > 0.0 && value < 0.1 => {
+                format!("{} requests/s ({} an hour)", format::short(value), format::short(value * 3600.0))
+            }
+            Work::Serve { .. } => format!("{} requests/s", format::short(value)),
+            Work::Job { .. } => time(value),
+            Work::Items { .. } => format!("{} items", format::short(value)),
+            Work::Sweep { .. } => format!("{} a trial", time(value)),
+        }
+    }
+
+    /// The name of what is varied.
+    pub const fn varied(&self) -> &'static str {
+        match self.workload.work {
+            Work::Job { .. } => "duration of the job",
+            Work::Items { .. } => "number of items",
+            Work::Sweep { .. } => "time of one trial",
+            Work::Serve { .. } => "requests a second at the peak",
+        }
+    }
+
+    /// Whether what is varied is a time.
+    pub const fn is_time(&self) -> bool {
+        matches!(self.workload.work, Work::Job { .. } | Work::Sweep { .. })
+    }
+}
+
+fn time(seconds: f64) -> String {
+    precise_duration(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+}
+
+/// Divides all rates by the greatest of 100, 10 and 1 that divides them exactly, and returns it.
+fn make_finer(load: &mut DayLoad) -> PerMille {
+    let divides = |by: &u64| load.hours.iter().all(|hour| hour.millis.is_multiple_of(*by));
+    let by = [100, 10].into_iter().find(divides).unwrap_or(1);
+    load.hours = load.hours.map(|hour| PerSecond { millis: hour.millis / by });
+    by
+}
+
+/// Whole thousandths with equal ratios, as far as whole numbers allow.
+fn steps(low: PerMille, high: PerMille) -> Vec<PerMille> {
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between 1 and ten million"
+    )]
+    let at = |step: u32| {
+        let share = f64::from(step) / f64::from(STEPS);
+        (low as f64 * (high as f64 / low as f64).powf(share)).round() as PerMille
+    };
+    let mut all: Vec<PerMille> = (0..=STEPS).map(at).collect();
+    all.dedup();
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_rise_from_end_to_end() {
+        for (low, high) in [(LOW, HIGH), (LOW_LOAD, HIGH * 100)] {
+            let all = steps(low, high);
+            assert_eq!((all.first(), all.last()), (Some(&low), Some(&high)));
+            assert!(all.is_sorted_by(|a, b| a < b));
+        }
+    }
+
+    #[test]
+    fn loads_are_made_finer_without_a_rest() {
+        for (millis, by) in [(5000, 100), (250, 10), (1337, 1), (0, 100)] {
+            let mut load = DayLoad { hours: [PerSecond { millis }; 24] };
+            load.hours[3] = PerSecond { millis: 0 };
+            assert_eq!(make_finer(&mut load), by, "{millis}");
+            assert_eq!(load.hours[0].millis * by, millis);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Why a group is not ready.
+
+use cudock_group::{Group, ProbeAction};
+
+use super::state::{GroupStatus, MemberPhase, MemberStatus};
+
+impl GroupStatus {
+    /// The first container that the group waits for: an init container that has not succeeded, or one that is not ready.
+    pub fn unready(&self) -> Option<&MemberStatus> {
+        self.containers.iter().find(|container| {
+            let waits = container.phase != MemberPhase::Succeeded;
+            waits && (container.init || !container.ready)
+        })
+    }
+}
+
+impl MemberStatus {
+    /// Why it is not ready, with the probe that says so.
+    pub fn why_unready(&self, group: &Group) -> String {
+        let name = &self.name;
+        if self.init {
+            return format!("init container {name} is {}", self.phase.word());
+        }
+        let last = self.why.as_deref().unwrap_or("no answer yet");
+        let last = last.strip_prefix("not ready: ").unwrap_or(last);
+        let container = group.containers.iter().find(|container| container.name == *name);
+        match container.and_then(|container| container.readiness.as_ref()).map(|probe| &probe.action) {
+            None => format!("container {name} is {}: {last}", self.phase.word()),
+            Some(ProbeAction::Exec(command)) => {
+                format!("container {name}: readiness probe `{}`: {last}", command.join(" "))
+            }
+            Some(ProbeAction::HttpGet(get)) => {
+                format!("container {name}: readiness probe GET {} on port {}: {last}", get.path, get.port)
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What is assumed where nothing is given: the rows of `data/assumptions.toml`.
+
+use std::sync::LazyLock;
+
+use cudock_project::{ByteSize, DataAccess, Span};
+use serde::Deserialize;
+
+const TABLE: &str = include_str!("../data/assumptions.toml");
+
+/// One row. Its `reason` and `source` are for readers of the table.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Assumed<T> {
+    /// The key of `cudock.toml` that overrides it.
+    pub(crate) key: String,
+    pub(crate) value: T,
+    /// The value as a report shows it.
+    pub(crate) shown: String,
+    /// How to give the value instead.
+    pub(crate) note: String,
+}
+
+/// The hours of a day that has a night beside it.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(crate) struct Daytime {
+    pub(crate) from: u8,
+    pub(crate) to: u8,
+}
+
+/// The table. A row without a value assumes nothing in particular.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Assumptions {
+    pub(crate) duration: Assumed<Span>,
+    pub(crate) rate: Assumed<f64>,
+    pub(crate) daytime: Assumed<Daytime>,
+    pub(crate) fill: Assumed<u8>,
+    pub(crate) cold_starts: Assumed<bool>,
+    pub(crate) measured_on: Assumed<Option<String>>,
+    pub(crate) architecture: Assumed<String>,
+    pub(crate) storage: Assumed<String>,
+    pub(crate) access: Assumed<DataAccess>,
+    pub(crate) read_size: Assumed<ByteSize>,
+    pub(crate) data_rate: Assumed<Option<u64>>,
+    pub(crate) spot: Assumed<bool>,
+    pub(crate) evictions: Assumed<f64>,
+    pub(crate) checkpoint_every: Assumed<Option<Span>>,
+    pub(crate) image_size: Assumed<ByteSize>,
+    pub(crate) unpacked_factor: Assumed<u64>,
+    pub(crate) ready: Assumed<Span>,
+    pub(crate) jit: Assumed<Span>,
+}
+
+#[allow(clippy::expect_used, reason = "a test parses the embedded table")]
+static ASSUMPTIONS: LazyLock<Assumptions> =
+    LazyLock::new(|| toml::from_str(TABLE).expect("the embedded table is valid"));
+
+/// The embedded table.
+pub(crate) fn assumptions() -> &'static Assumptions {
+    &ASSUMPTIONS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_parses_and_every_row_has_a_reason_and_a_source() {
+        assert_eq!(assumptions().fill.value, 70);
+        let table: toml::Table = TABLE.parse().unwrap();
+        assert_eq!(table.len(), 18);
+        for (name, row) in &table {
+            for field in ["key", "shown", "note", "reason", "source"] {
+                let text = row.get(field).and_then(toml::Value::as_str).unwrap_or_default();
+                assert!(!text.is_empty(), "{name} has no {field}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_shown_as_they_are() {
+        let all = assumptions();
+        assert_eq!(all.fill.shown, format!("{} %", all.fill.value));
+        assert_eq!(all.rate.shown, format!("{}/s all day", all.rate.value));
+        assert_eq!(all.evictions.shown, format!("{} an hour", all.evictions.value));
+        assert_eq!(all.image_size.shown, cudock_base::format::fixed_bytes(all.image_size.value.0));
+        assert_eq!(
+            all.unpacked_factor.note,
+            format!("assumed: {} times what is fetched", all.unpacked_factor.value)
+        );
+        for row in [&all.duration, &all.ready, &all.jit] {
+            let seconds = row.value.0.as_secs();
+            assert!(row.shown == format!("{seconds} s") || row.shown == format!("{} h", seconds / 3600));
+        }
+        let Daytime { from, to } = all.daytime.value;
+        assert_eq!(all.daytime.shown, format!("the day lasts from {from:02}:00 to {to:02}:00 UTC"));
+    }
+}

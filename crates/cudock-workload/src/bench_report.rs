@@ -1,0 +1,97 @@
+//! What one replica answers, from a report of `cudock bench --format json`.
+
+use cudock_base::UsageError;
+use cudock_project::RequestRate;
+use serde::Deserialize;
+
+use crate::builder::Builder;
+use crate::inputs::Input;
+
+/// The parts of a report that say how much was answered. Runs against a server count requests; runs of an engine without
+/// a server count rows.
+#[derive(Deserialize)]
+struct Report {
+    runs: Vec<Run>,
+    search: Option<Search>,
+    device: Option<Device>,
+}
+
+#[derive(Deserialize)]
+struct Run {
+    goodput_per_second: Option<f64>,
+    rows_per_second: Option<f64>,
+    with_json_rows_per_second: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Search {
+    target_p99_ms: f64,
+    rate: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Device {
+    name: String,
+}
+
+/// A measured rate.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Measured {
+    pub(crate) rate: f64,
+    /// How it was measured.
+    pub(crate) how: String,
+    /// The GPU it was measured on, as the driver names it.
+    pub(crate) device: Option<String>,
+}
+
+/// The rate that a report gives.
+pub(crate) fn parse(text: &[u8]) -> Result<Measured, String> {
+    let report: Report = serde_json::from_slice(text)
+        .map_err(|error| format!("it is no report of `cudock bench`: {error}"))?;
+    let device = report.device.map(|device| device.name);
+    let (rate, how) = match &report.search {
+        Some(Search { target_p99_ms, rate: Some(rate) }) => {
+            (*rate, format!("the highest rate with a p99 of {target_p99_ms} ms"))
+        }
+        Some(Search { target_p99_ms, rate: None }) => {
+            return Err(format!("no rate had a p99 of {target_p99_ms} ms: this instance is too slow"));
+        }
+        None => best(&report.runs),
+    };
+    if !(rate.is_finite() && rate > 0.0) {
+        return Err("nothing was answered in it".to_owned());
+    }
+    Ok(Measured { rate, how, device })
+}
+
+/// The run that answered the most.
+fn best(runs: &[Run]) -> (f64, String) {
+    let requests = runs.iter().filter_map(|run| run.goodput_per_second).fold(0.0, f64::max);
+    if requests > 0.0 {
+        return (requests, "the most requests answered a second".to_owned());
+    }
+    let rows = runs.iter().filter_map(|run| run.with_json_rows_per_second.or(run.rows_per_second));
+    (rows.fold(0.0, f64::max), "the most rows a second, without a server".to_owned())
+}
+
+impl Builder<'_> {
+    /// The rate in the report that is named, if one is; records where the rate and the GPU are from.
+    pub(crate) fn measured_rate(&mut self) -> Result<Option<RequestRate>, UsageError> {
+        let Some(Input { path, origin, content }) = &self.inputs.bench_report else { return Ok(None) };
+        let wrong = |problem: String| self.invalid(*origin, format!("{}: {problem}", path.display()), None);
+        let text = content.as_ref().map_err(|error| wrong(error.to_string()))?;
+        let measured = parse(text).map_err(wrong)?;
+        let source = format!("measured: {} ({})", measured.how, path.display());
+        self.assume("workload.replica_rate", format!("{:.1}/s", measured.rate), source);
+        let unknown = self.flags.measured_on.is_none() && self.file().workload.measured_on.is_none();
+        if unknown && let Some(gpu) = measured.device.and_then(|name| self.gpu_of_device(&name)) {
+            self.measured_on = Some(gpu.clone());
+            self.assume("workload.measured_on", gpu, format!("the device in {}", path.display()));
+        }
+        Ok(Some(RequestRate(measured.rate)))
+    }
+
+    fn gpu_of_device(&self, name: &str) -> Option<String> {
+        self.facts.gpus().by_product_name(name).map(|gpu| gpu.id.clone())
+    }
+}

@@ -1,0 +1,132 @@
+//! What every part of a workload is put together with.
+
+use std::fmt;
+
+use cudock_base::UsageError;
+use cudock_facts::Facts;
+use cudock_facts::version::Date;
+use cudock_plan::Assumption;
+use cudock_project::{Manifest, Project};
+
+use crate::assumptions::Assumed;
+use crate::flags::WorkloadFlags;
+use crate::inputs::Inputs;
+
+/// File, flags and tables, and what has been assumed so far.
+#[derive(Clone)]
+pub(crate) struct Builder<'a> {
+    pub(crate) facts: &'a Facts,
+    pub(crate) project: &'a Project,
+    pub(crate) flags: &'a WorkloadFlags,
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) today: Date,
+    pub(crate) assumptions: Vec<Assumption>,
+    /// The GPU that a benchmark report names.
+    pub(crate) measured_on: Option<String>,
+    /// Why the model that is named could not be read.
+    pub(crate) unread_model: Option<String>,
+}
+
+/// Where a value was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// By a flag.
+    Flag(&'static str),
+    /// By a key of the file.
+    Key(&'static str),
+}
+
+impl<'a> Builder<'a> {
+    pub(crate) fn new(
+        facts: &'a Facts,
+        project: &'a Project,
+        flags: &'a WorkloadFlags,
+        inputs: &'a Inputs,
+        today: Date,
+    ) -> Self {
+        let assumptions = Vec::new();
+        Self { facts, project, flags, inputs, today, assumptions, measured_on: None, unread_model: None }
+    }
+
+    pub(crate) fn file(&self) -> &'a Manifest {
+        &self.project.manifest
+    }
+
+    /// Takes the value of a row of the table, and records that.
+    pub(crate) fn default<T: Clone>(&mut self, row: &Assumed<T>) -> T {
+        self.assume(&row.key, row.shown.as_str(), row.note.as_str());
+        row.value.clone()
+    }
+
+    /// Records a value that was inferred or assumed.
+    pub(crate) fn assume(&mut self, about: &str, value: impl Into<String>, source: impl Into<String>) {
+        self.assumptions.push(Assumption {
+            about: about.to_owned(),
+            value: value.into(),
+            source: source.into(),
+        });
+    }
+
+    /// Where a value was given, as a report says it.
+    pub(crate) fn describe(&self, origin: Origin) -> String {
+        match origin {
+            Origin::Flag(flag) => flag.to_owned(),
+            Origin::Key(key) => format!("given in {}", self.project.places.name(key)),
+        }
+    }
+
+    /// The error that a value cannot be used, perhaps with the name that was meant.
+    pub(crate) fn invalid(
+        &self,
+        origin: Origin,
+        problem: impl fmt::Display,
+        near: Option<&str>,
+    ) -> UsageError {
+        self.invalid_entry(origin, None, problem, near)
+    }
+
+    /// The same for one entry of a list or table.
+    pub(crate) fn invalid_entry(
+        &self,
+        origin: Origin,
+        entry: Option<&str>,
+        problem: impl fmt::Display,
+        near: Option<&str>,
+    ) -> UsageError {
+        match origin {
+            Origin::Flag(flag) => {
+                let near: Vec<&str> = near.into_iter().collect();
+                UsageError::new(format!("{flag}: {problem}")).near(&near)
+            }
+            Origin::Key(key) => {
+                let (places, near) = (&self.project.places, near.map(str::to_owned));
+                let error = match entry {
+                    Some(entry) => places.unknown_name(&format!("{key}.{entry}"), problem.to_string(), near),
+                    None => places.wrong_value(key, problem.to_string(), near),
+                };
+                UsageError::new(error.to_string())
+            }
+        }
+    }
+
+    /// The error that a value needs another one that was not given.
+    pub(crate) fn incomplete(&self, origin: Origin, problem: impl fmt::Display) -> UsageError {
+        match origin {
+            Origin::Flag(flag) => UsageError::new(format!("{flag}: {problem}")),
+            Origin::Key(key) => {
+                UsageError::new(self.project.places.wrong_key(key, problem.to_string()).to_string())
+            }
+        }
+    }
+}
+
+/// The flag's value, or the file's.
+pub(crate) fn flag_or_key<T>(
+    flag: Option<T>,
+    flag_name: &'static str,
+    key: Option<T>,
+    key_name: &'static str,
+) -> Option<(T, Origin)> {
+    flag.map(|value| (value, Origin::Flag(flag_name)))
+        .or_else(|| key.map(|value| (value, Origin::Key(key_name))))
+}

@@ -1,0 +1,127 @@
+//! The GPUs and the machine that a workload needs.
+
+use std::collections::BTreeMap;
+
+use cudock_base::UsageError;
+use cudock_facts::version::Capability;
+use cudock_model::Model;
+use cudock_plan::{GpuNeeds, MachineNeeds};
+use cudock_project::{ByteSize, CapabilityRange};
+
+use crate::assumptions::assumptions;
+use crate::builder::{Builder, Origin, flag_or_key};
+use crate::subject::{Inspection, Processor};
+use crate::wishes::thousandths;
+
+impl Builder<'_> {
+    pub(crate) fn gpu(&mut self, model: Option<&Model>) -> Result<GpuNeeds, UsageError> {
+        let (flags, needs) = (self.flags, &self.file().needs);
+        let models = match flags.gpu.as_slice() {
+            [] => self.gpus(&needs.gpu, Origin::Key("needs.gpu"))?,
+            names => self.gpus(names, Origin::Flag("--gpu"))?,
+        };
+        let per_instance = self.count(flag_or_key(flags.gpus, "--gpus", needs.gpus, "needs.gpus"))?;
+        let instances = self.count(flag_or_key(flags.nodes, "--nodes", needs.nodes, "needs.nodes"))?;
+        let range = self.capability()?;
+        let measured_on = self.measured_gpu()?;
+        let speeds = self.speeds(measured_on.is_some())?;
+        let memory = self.gpu_memory(model, &models)?;
+        Ok(GpuNeeds {
+            memory,
+            per_instance,
+            instances,
+            least_capability: range.least,
+            greatest_capability: range.greatest,
+            models,
+            nvlink: flags.nvlink || needs.nvlink == Some(true),
+            infiniband: flags.infiniband || needs.infiniband == Some(true),
+            measured_on,
+            speeds,
+        })
+    }
+
+    /// One if it is not given, which is not worth recording as an assumption.
+    fn count(&self, given: Option<(u32, Origin)>) -> Result<u32, UsageError> {
+        match given {
+            Some((0, given)) => Err(self.invalid(given, "it is at least 1", None)),
+            Some((count, _)) => Ok(count),
+            None => Ok(1),
+        }
+    }
+
+    fn capability(&self) -> Result<CapabilityRange, UsageError> {
+        let Some(text) = &self.flags.capability else {
+            return Ok(self.file().needs.capability.unwrap_or_default());
+        };
+        let given = Origin::Flag("--capability");
+        let one = |text: &str| -> Result<Capability, UsageError> {
+            text.trim().parse().map_err(|error| self.invalid(given, error, None))
+        };
+        let range = match text.split_once('-') {
+            None => CapabilityRange { least: Some(one(text)?), greatest: None },
+            Some((least, greatest)) => {
+                CapabilityRange { least: Some(one(least)?), greatest: Some(one(greatest)?) }
+            }
+        };
+        if let (Some(least), Some(greatest)) = (range.least, range.greatest)
+            && least > greatest
+        {
+            let problem =
+                format!("no GPU has a compute capability of at least {least} and at most {greatest}");
+            return Err(self.invalid(given, problem, None));
+        }
+        Ok(range)
+    }
+
+    fn measured_gpu(&mut self) -> Result<Option<String>, UsageError> {
+        let file = self.file().workload.measured_on.as_deref();
+        if let Some((name, given)) =
+            flag_or_key(self.flags.measured_on.as_deref(), "--measured-on", file, "workload.measured_on")
+        {
+            return self.one_gpu(name, given, None).map(Some);
+        }
+        if let Some(known) = self.measured_on.take() {
+            return Ok(Some(known));
+        }
+        Ok(self.default(&assumptions().measured_on))
+    }
+
+    fn speeds(&self, measured: bool) -> Result<BTreeMap<String, u64>, UsageError> {
+        let mut speeds = BTreeMap::new();
+        for (name, speed) in &self.file().workload.speeds {
+            let given = Origin::Key("workload.speeds");
+            speeds.insert(self.one_gpu(name, given, Some(name))?, thousandths(*speed).max(1));
+        }
+        for (name, text) in &self.flags.speed {
+            let given = Origin::Flag("--speed");
+            let speed: Option<f64> =
+                text.parse().ok().filter(|speed: &f64| speed.is_finite() && *speed > 0.0);
+            let problem =
+                || format!("`{text}` is no speed; write how many times as fast it is, as {name}=2.8");
+            let speed = speed.ok_or_else(|| self.invalid(given, problem(), None))?;
+            if !measured {
+                let problem = "speeds are relative to a GPU: name it with --measured-on";
+                return Err(self.invalid(given, problem, None));
+            }
+            speeds.insert(self.one_gpu(name, given, None)?, thousandths(speed).max(1));
+        }
+        Ok(speeds)
+    }
+
+    pub(crate) fn machine(&mut self, inspection: &Inspection) -> Result<MachineNeeds, UsageError> {
+        let needs = &self.file().needs;
+        let vcpu = match flag_or_key(self.flags.vcpu, "--vcpu", needs.cpu, "needs.cpu") {
+            Some((0, given)) => return Err(self.invalid(given, "it is at least 1", None)),
+            given => given.map_or(0, |(count, _)| count),
+        };
+        let memory = flag_or_key(self.flags.ram, "--ram", needs.memory, "needs.memory");
+        let memory = memory.map_or(0, |(ByteSize(bytes), _)| bytes);
+        let architecture = match (needs.architecture, &inspection.architecture) {
+            (Some(given), _) => Some(given.name().to_owned()),
+            (None, Some(Processor::One(name))) => Some(name.clone()),
+            (None, Some(Processor::Any)) => None,
+            (None, None) => Some(self.default(&assumptions().architecture)),
+        };
+        Ok(MachineNeeds { vcpu, memory, architecture })
+    }
+}

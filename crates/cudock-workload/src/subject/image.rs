@@ -1,0 +1,74 @@
+//! An image: its size from its manifest, and its verdicts from as little of it as decides them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use cudock_base::Arch;
+use cudock_compat::{GatherError, ImageSet, Target};
+use cudock_facts::Facts;
+use cudock_image::{Access, Image, Limits, Origin, Source};
+
+use super::{ImageSize, Inspection, Processor};
+use crate::Notify;
+
+/// Layers up to this size are read once more to count what they hold.
+const MAX_COUNTED: u64 = 2_000_000_000;
+
+pub(super) fn inspect(
+    facts: &Facts,
+    name: &str,
+    source: &Source,
+    offline: bool,
+    targets: Vec<Target>,
+    notify: &Notify<'_>,
+) -> Result<Inspection, GatherError> {
+    let environment = BTreeMap::new();
+    let access = Access { platform: None, offline, pull: None, progress: Arc::clone(&notify.progress) };
+    let mut images = ImageSet::open(source, &access, name, &environment, notify.on_read)?;
+    let mut inspection = Inspection::of(name, images.judge(targets, facts, offline)?);
+    if let Some((first, costs_fetching)) = images.first() {
+        inspection.architecture = Some(architecture(first));
+        inspection.image = Some(size(first, name));
+        if costs_fetching {
+            let value = "its layers were not looked at";
+            inspection.note("workload.image", value, "they are not here, and --offline fetches nothing");
+        }
+    }
+    Ok(inspection)
+}
+
+fn architecture(image: &Image) -> Processor {
+    let linux = image.platforms.iter().filter(|platform| platform.os == "linux");
+    let names: BTreeSet<&str> = linux.map(|platform| platform.architecture.as_str()).collect();
+    match (names.first(), names.len()) {
+        (Some(only), 1) => Processor::One(Arch::to_kernel(only).to_owned()),
+        (None, _) => Processor::One(Arch::to_kernel(&image.platform.architecture).to_owned()),
+        _ => Processor::Any,
+    }
+}
+
+/// What is fetched of it, and what it holds if its layers are on this machine and quickly read.
+fn size(image: &Image, name: &str) -> ImageSize {
+    let mut counted = BTreeSet::new();
+    let layers = image.layers.iter().filter(|layer| counted.insert(layer.digest.as_str()));
+    let stored: u64 = layers.map(|layer| layer.size).sum();
+    let is_local = image.origin != Origin::Registry || image.bytes_to_fetch() == 0;
+    let unpacked = (is_local && stored <= MAX_COUNTED).then(|| unpacked_bytes(image)).flatten();
+    // Daemons export layers uncompressed; what a registry sends is about half.
+    let is_plain = match (image.origin, unpacked) {
+        (Origin::Daemon, _) => true,
+        (Origin::Archive, Some(unpacked)) => stored >= unpacked,
+        _ => false,
+    };
+    if is_plain {
+        let source = format!("assumed: half of the layers of {name}, which are not compressed here");
+        return ImageSize { compressed: stored / 2, source, unpacked: unpacked.or(Some(stored)) };
+    }
+    ImageSize { compressed: stored, source: format!("the layers of {name}, as its manifest says"), unpacked }
+}
+
+/// Bytes of all files that a container of it would see.
+fn unpacked_bytes(image: &Image) -> Option<u64> {
+    let tree = image.walk(Limits::default(), |_, _| Ok(None::<()>)).ok()?;
+    Some(tree.iter().filter_map(|(_, node)| node.size()).sum())
+}

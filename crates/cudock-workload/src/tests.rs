@@ -1,0 +1,433 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::float_cmp,
+    reason = "a test may fail loudly"
+)]
+
+use std::path::Path;
+use std::time::Duration;
+
+use cudock_base::UsageError;
+use cudock_facts::Facts;
+use cudock_facts::version::Date;
+use cudock_plan::{Access, Management, Money, PerSecond, Priority, Work, Workload};
+use cudock_project::Project;
+use tempfile::TempDir;
+
+use super::builder::Builder;
+use super::inputs::Inputs;
+use super::subject::Inspection;
+use super::{WorkloadFlags, bench_report};
+
+const DAY: &str = "2026-11-15";
+
+fn today() -> Date {
+    DAY.parse().unwrap()
+}
+
+/// A project with a file.
+fn project(text: &str) -> (TempDir, Project) {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("cudock.toml"), text).unwrap();
+    let project = Project::open(directory.path()).unwrap();
+    (directory, project)
+}
+
+/// The workload of a file and flags, without looking at images.
+fn planned(text: &str, flags: &WorkloadFlags) -> Result<Workload, String> {
+    let (_directory, project) = project(text);
+    let facts = Facts::embedded();
+    build(&facts, &project, flags).map_err(|error| format!("{error:?}"))
+}
+
+fn build(facts: &Facts, project: &Project, flags: &WorkloadFlags) -> Result<Workload, UsageError> {
+    let inputs = Inputs::read(project, flags);
+    Builder::new(facts, project, flags, &inputs, today()).workload(&Inspection::default())
+}
+
+fn from_file(text: &str) -> Workload {
+    planned(text, &WorkloadFlags::default()).unwrap()
+}
+
+fn assumed<'a>(workload: &'a Workload, about: &str) -> Option<&'a str> {
+    workload.assumptions.iter().find(|one| one.about == about).map(|one| one.value.as_str())
+}
+
+const fn minutes(count: u64) -> Duration {
+    Duration::from_secs(count * 60)
+}
+
+#[test]
+fn every_kind_of_work_is_understood() {
+    assert_eq!(from_file("[workload]\nduration = \"40m\"\n").work, Work::Job { duration: minutes(40) });
+    let items = from_file("[workload]\nitems = 10000\nitem_time = \"5s\"\ndeadline = \"2h\"\n");
+    assert_eq!(items.work, Work::Items { items: 10_000, each: Duration::from_secs(5), at_once: None });
+    assert_eq!(items.wishes.deadline, Some(minutes(120)));
+    let sweep = from_file("[workload]\ntrials = 27\nat_once = 3\ntrial_time = \"20m\"\n");
+    assert_eq!(sweep.work, Work::Sweep { trials: 27, at_once: 3, each: minutes(20) });
+    let serve = from_file("[workload]\nrate = 5\nreplica_rate = 20.5\nfill = 80\n");
+    let Work::Serve { load, replica_rate, target_percent } = serve.work else { panic!("{:?}", serve.work) };
+    assert!(load.hours.iter().all(|rate| *rate == PerSecond { millis: 5000 }));
+    assert_eq!((replica_rate, target_percent), (PerSecond { millis: 20_500 }, 80));
+}
+
+#[test]
+fn a_rate_keeps_its_shape_over_the_day() {
+    let text =
+        "[workload]\nrate = { day = 5, night = 0, from = \"08:00\", to = \"20:00\" }\nreplica_rate = 9\n";
+    let Work::Serve { load, .. } = from_file(text).work else { panic!("not served") };
+    let busy: Vec<usize> = (0..24).filter(|hour| load.hours[*hour].millis == 5000).collect();
+    assert_eq!(busy, (8..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_flag_stands_over_the_key_of_the_same_meaning() {
+    let text =
+        "[workload]\nitems = 10\nitem_time = \"5s\"\n[needs]\ngpus = 2\n[deploy]\nregions = \"westeurope\"\n";
+    let flags = WorkloadFlags {
+        items: Some(99),
+        gpus: Some(4),
+        region: vec!["East US".to_owned()],
+        gpu_memory: Some("40GB".parse().unwrap()),
+        ..WorkloadFlags::default()
+    };
+    let workload = planned(text, &flags).unwrap();
+    assert_eq!(workload.work, Work::Items { items: 99, each: Duration::from_secs(5), at_once: None });
+    assert_eq!((workload.gpu.per_instance, workload.gpu.memory), (4, 40_000_000_000));
+    assert_eq!(workload.wishes.regions, ["eastus"]);
+}
+
+#[test]
+fn flags_of_another_kind_of_work_leave_nothing_of_the_files() {
+    let text = "[workload]\nrate = 5\nreplica_rate = 20\n";
+    let flags = WorkloadFlags { duration: Some("2h".parse().unwrap()), ..WorkloadFlags::default() };
+    assert_eq!(planned(text, &flags).unwrap().work, Work::Job { duration: minutes(120) });
+    let flags = WorkloadFlags { rate: Some("5".to_owned()), ..flags };
+    let wrong = planned("", &flags).unwrap_err();
+    assert!(wrong.contains("--duration is for a job and --rate for a service"), "{wrong}");
+}
+
+#[test]
+fn what_is_not_said_is_assumed_and_told() {
+    let workload = from_file("[workload]\nkind = \"serve\"\n");
+    for (about, value) in [
+        ("workload.rate", "1/s all day"),
+        ("workload.fill", "70 %"),
+        ("workload.replica_rate", "1.4/s"),
+        ("workload.cold_starts", "a request may wait for a cold start"),
+        ("workload.measured_on", "times hold on any GPU"),
+        ("needs.architecture", "x86_64"),
+        ("deploy.spot", "no Spot machines"),
+        ("start.image_size", "4.00 GB"),
+        ("start.image_unpacked", "8.00 GB"),
+        ("start.ready", "10 s"),
+    ] {
+        assert_eq!(assumed(&workload, about), Some(value), "{about}");
+    }
+    // The smallest whole card on sale is a T4.
+    assert_eq!(workload.gpu.memory, 16_000_000_000);
+    assert_eq!(workload.begins, today());
+}
+
+#[test]
+fn what_is_given_is_not_told_as_assumed() {
+    let workload = from_file(
+        r#"
+        [workload]
+        duration = "40m"
+        measured_on = "T4"
+        [needs]
+        gpu_memory = "10GB"
+        architecture = "x86_64"
+        [start]
+        image_size = "4GB"
+        image_unpacked = "10GB"
+        ready = "30s"
+        [deploy]
+        spot = false
+        "#,
+    );
+    assert!(workload.assumptions.is_empty(), "{:?}", workload.assumptions);
+    assert_eq!(workload.gpu.measured_on.as_deref(), Some("T4"));
+    assert!(workload.spot.is_none());
+}
+
+#[test]
+fn nothing_at_all_is_asked_for() {
+    let wrong = planned("", &WorkloadFlags::default()).unwrap_err();
+    assert!(wrong.contains("nothing says what is to be done") && wrong.contains("--duration 3h"), "{wrong}");
+}
+
+#[test]
+fn names_that_no_table_knows_are_refused_with_their_place_and_the_nearest() {
+    for (text, expected) in [
+        (
+            "[workload]\nduration = \"1h\"\n[deploy]\nregions = [\"westeurope\", \"westeurop\"]\n",
+            "cudock.toml:4:26: no region is called `westeurop`; did you mean `westeurope`?",
+        ),
+        (
+            "[workload]\nduration = \"1h\"\n[needs]\ngpu = \"T5\"\n",
+            "cudock.toml:4:7: no GPU is called `T5`; did you mean `T4`?",
+        ),
+        (
+            "[workload]\nduration = \"1h\"\nmeasured_on = \"A100\"\n",
+            "cudock.toml:3:15: `A100` stands for several GPUs: ",
+        ),
+        (
+            "[workload]\nduration = \"1h\"\nmeasured_on = \"T4\"\nspeeds = { T5 = 2 }\n",
+            "cudock.toml:4:12: no GPU is called `T5`; did you mean `T4`?",
+        ),
+        (
+            "[workload]\nduration = \"1h\"\n[data]\nsize = \"1TB\"\nstorage = \"blob-hott\"\n",
+            "cudock.toml:5:11: no storage is called `blob-hott`; did you mean `blob-hot`?",
+        ),
+        (
+            "[workload]\nduration = \"1h\"\n[data]\nsize = \"1TB\"\nregion = \"atlantis\"\n",
+            "cudock.toml:5:10: no region is called `atlantis`",
+        ),
+        (
+            "[workload]\nduration = \"1h\"\n[deploy]\nservices = [\"bath\"]\n",
+            "cudock.toml:4:13: no service is called `bath`; did you mean `batch`?",
+        ),
+        (
+            "[workload]\nduration = \"1h\"\n[deploy]\nsizes = \"Standard_NC4as_T4_v4\"\n",
+            "cudock.toml:4:9: no size or profile is called `Standard_NC4as_T4_v4`; did you mean `Standard_NC",
+        ),
+        (
+            "[workload]\nduration = \"1h\"\n[data]\nstorage = \"blob-hot\"\n",
+            "cudock.toml:4:1: how much is read is not said",
+        ),
+        ("[workload]\nitems = 5\n", "cudock.toml:2:1: items need a time each"),
+        ("[workload]\ntrial_time = \"5m\"\n", "cudock.toml:2:1: the time of a trial needs their number"),
+        ("[workload]\nduration = \"1h\"\nmodel = \"gone.onnx\"\n", "cudock.toml:3:9: cannot read "),
+        ("[workload]\nrate = 5\nbench = \"gone.json\"\n", "cudock.toml:3:9: "),
+        ("[workload]\nrate = 0\n", "cudock.toml:2:8: no requests come at any hour"),
+    ] {
+        let wrong = planned(text, &WorkloadFlags::default()).expect_err(text);
+        assert!(wrong.contains(expected), "{text}{wrong}\nexpected {expected}");
+    }
+}
+
+/// Flags with one thing changed.
+fn with(edit: impl FnOnce(&mut WorkloadFlags)) -> WorkloadFlags {
+    let mut flags = WorkloadFlags { duration: Some("1h".parse().unwrap()), ..WorkloadFlags::default() };
+    edit(&mut flags);
+    flags
+}
+
+#[test]
+fn flags_that_cannot_be_are_named() {
+    let cases: Vec<(WorkloadFlags, &str)> = vec![
+        (with(|flags| flags.duration = Some("0s".parse().unwrap())), "--duration: that is no time at all"),
+        (with(|flags| flags.gpus = Some(0)), "--gpus: it is at least 1"),
+        (with(|flags| flags.gpu = vec!["T5".to_owned()]), "--gpu: no GPU is called `T5`"),
+        (with(|flags| flags.region = vec!["mars".to_owned()]), "--region: no region is called `mars`"),
+        (with(|flags| flags.capability = Some("9.0-8.0".to_owned())), "--capability: no GPU has a compute"),
+        (with(|flags| flags.capability = Some("ninety".to_owned())), "--capability: "),
+        (with(|flags| flags.budget = Some("-5".to_owned())), "--budget: `-5` is no budget"),
+        (with(|flags| flags.budget = Some("NaN".to_owned())), "--budget: `NaN` is no budget"),
+        (with(|flags| flags.budget = Some("1e300".to_owned())), "--budget: this is more money than there is"),
+        (with(|flags| flags.evictions = Some("inf".to_owned())), "--evictions: `inf` is no rate"),
+        (
+            with(|flags| (flags.no_spot, flags.evictions) = (true, Some("1".to_owned()))),
+            "--evictions: it is for Spot machines, and --no-spot rules them out",
+        ),
+        (
+            with(|flags| flags.storage = Some("blob-hot".to_owned())),
+            "--storage: how much is read is not said",
+        ),
+        (
+            with(|flags| flags.speed = vec![("H100".to_owned(), "2".to_owned())]),
+            "--speed: speeds are relative to a GPU: name it with --measured-on",
+        ),
+        (
+            with(|flags| flags.deadline = Some("10m".parse().unwrap())),
+            "--deadline: the deadline is shorter than the job",
+        ),
+        (with(|flags| flags.items = Some(3)), "--duration is for one run and --items for many items"),
+        (
+            WorkloadFlags { rate_night: Some("0".to_owned()), ..WorkloadFlags::default() },
+            "--rate-night needs the rate by day",
+        ),
+        (
+            WorkloadFlags { rate: Some("-5".to_owned()), ..WorkloadFlags::default() },
+            "--rate: `-5` is negative",
+        ),
+        (
+            WorkloadFlags { rate: Some("nan".to_owned()), ..WorkloadFlags::default() },
+            "--rate: `nan` is no rate",
+        ),
+    ];
+    for (flags, expected) in cases {
+        let wrong = planned("", &flags).expect_err(expected);
+        assert!(wrong.contains(expected), "{wrong}\nexpected {expected}");
+    }
+}
+
+#[test]
+fn day_and_night_may_be_given_apart() {
+    let flags = WorkloadFlags {
+        rate: Some("5".to_owned()),
+        rate_night: Some("0.5".to_owned()),
+        replica_rate: Some("20".to_owned()),
+        ..WorkloadFlags::default()
+    };
+    let workload = planned("", &flags).unwrap();
+    let Work::Serve { load, .. } = &workload.work else { panic!("not served") };
+    assert_eq!((load.hours[12].millis, load.hours[0].millis), (5000, 500));
+    assert_eq!(assumed(&workload, "workload.rate"), Some("the day lasts from 08:00 to 20:00 UTC"));
+}
+
+#[test]
+fn wishes_and_data_come_through() {
+    let workload = from_file(
+        r#"
+        [workload]
+        duration = "10h"
+        begins = "2027-01-01"
+        [needs]
+        gpu = "A100"
+        capability = "8.0"
+        cpu = 8
+        memory = "64GiB"
+        [data]
+        size = "800GB"
+        storage = "blob-hot"
+        region = "West Europe"
+        access = "stream"
+        passes = 3
+        rate = "2GB/s"
+        leaves = "1GB"
+        [deploy]
+        services = ["ml", "vm"]
+        sizes = ["nc24ads_a100_v4"]
+        budget = 12.5
+        management = "managed"
+        spot = { allow = "only", evictions = 0.02, checkpoint_every = "30m", checkpoint_takes = "30s" }
+        "#,
+    );
+    assert_eq!(workload.gpu.models, ["A100-40", "A100-80"]);
+    assert_eq!(workload.gpu.least_capability.unwrap().to_string(), "8.0");
+    assert_eq!((workload.machine.vcpu, workload.machine.memory), (8, 64 << 30));
+    let data = workload.data.unwrap();
+    assert_eq!((data.bytes, data.region.as_deref()), (800_000_000_000, Some("westeurope")));
+    assert_eq!((data.access, data.rate_per_gpu), (Access::Stream { passes: 3 }, Some(2_000_000_000)));
+    assert_eq!(workload.wishes.services, ["ml-serverless", "ml-cluster", "ml-endpoint", "vm"]);
+    assert_eq!(workload.wishes.sizes, ["Standard_NC24ads_A100_v4"]);
+    assert_eq!(workload.wishes.budget, Some(Money::from_cents(1250)));
+    assert_eq!(workload.wishes.priority, Some(Priority::Spot));
+    assert_eq!(workload.wishes.management, Management::Managed);
+    let spot = workload.spot.unwrap();
+    assert_eq!((spot.evictions_per_hour, spot.checkpoint_every), (20, Some(minutes(30))));
+    assert_eq!(workload.begins.to_string(), "2027-01-01");
+}
+
+#[test]
+fn trials_without_a_number_at_a_time_are_as_few_as_meet_the_deadline() {
+    let text = "[workload]\ntrials = 27\ntrial_time = \"20m\"\n";
+    assert_eq!(from_file(text).work, Work::Sweep { trials: 27, at_once: 1, each: minutes(20) });
+    let text = format!("{text}deadline = \"2h\"\n");
+    // Six fit into two hours one after the other: five at a time make 27 in six rounds.
+    assert_eq!(from_file(&text).work, Work::Sweep { trials: 27, at_once: 5, each: minutes(20) });
+}
+
+#[test]
+fn a_model_gives_the_memory_and_the_weights_to_fetch() {
+    let (directory, _) = project("");
+    let header = r#"{"w":{"dtype":"F32","shape":[1000000],"data_offsets":[0,4000000]}}"#;
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend_from_slice(header.as_bytes());
+    file.resize(file.len() + 4_000_000, 0);
+    std::fs::write(directory.path().join("m.safetensors"), &file).unwrap();
+    let text = "[workload]\nrate = 1\nmodel = \"m.safetensors\"\n[needs]\nprecision = \"fp16\"\n";
+    std::fs::write(directory.path().join("cudock.toml"), text).unwrap();
+    let project = Project::open(directory.path()).unwrap();
+    let facts = Facts::embedded();
+    let flags = WorkloadFlags::default();
+    let workload = build(&facts, &project, &flags).unwrap();
+    // Half the bytes of the file, a fifth of that, and the process.
+    assert_eq!(workload.gpu.memory, 2_000_000 + 400_000 + cudock_model::figures::PROCESS.value);
+    assert_eq!(workload.start.weights, file.len() as u64);
+    let memory = workload.assumptions.iter().find(|one| one.about == "needs.gpu_memory").unwrap();
+    assert!(
+        memory.source.starts_with("inferred from m.safetensors: 2.0 MB of fp16 weights + "),
+        "{memory:?}"
+    );
+    assert!(memory.source.contains("(fp16: given in cudock.toml:5)"), "{memory:?}");
+}
+
+#[test]
+fn a_model_of_another_kind_is_no_reason_not_to_plan() {
+    let (directory, _) = project("");
+    std::fs::write(directory.path().join("m.engine"), [0; 64]).unwrap();
+    std::fs::write(directory.path().join("cudock.toml"), "[workload]\nmodel = \"m.engine\"\n").unwrap();
+    let project = Project::open(directory.path()).unwrap();
+    let facts = Facts::embedded();
+    let workload = build(&facts, &project, &WorkloadFlags::default()).unwrap();
+    let memory = workload.assumptions.iter().find(|one| one.about == "needs.gpu_memory").unwrap();
+    assert!(memory.source.contains("is neither an ONNX nor a safetensors file"), "{memory:?}");
+}
+
+#[test]
+fn a_report_of_bench_gives_what_one_instance_answers() {
+    let search = br#"{"schema":1,"url":"http://h","runs":[{"load":{"kind":"closed","clients":8},"goodput_per_second":900.0,
+        "rows_per_second":900.0}],"search":{"target_p99_ms":50.0,"rate":640.5,"steps":[]}}"#;
+    assert_eq!(bench_report::parse(search).unwrap().rate, 640.5);
+    let runs = br#"{"schema":1,"runs":[{"goodput_per_second":10.5,"rows_per_second":99.0},{"goodput_per_second":80.0}]}"#;
+    assert_eq!(bench_report::parse(runs).unwrap().rate, 80.0);
+    let bare = br#"{"schema":1,"model":"m.onnx","device":{"provider":"cuda","name":"Tesla T4"},"runs":[
+        {"batch":8,"rows_per_second":5000.0,"with_json_rows_per_second":1200.0}],"best_batch":8}"#;
+    let measured = bench_report::parse(bare).unwrap();
+    assert_eq!((measured.rate, measured.device.as_deref()), (1200.0, Some("Tesla T4")));
+}
+
+#[test]
+fn a_report_that_says_nothing_is_refused() {
+    for (text, expected) in [
+        ("{\"runs\":[]}", "nothing was answered in it"),
+        ("{\"runs\":[{\"goodput_per_second\":0.0}]}", "nothing was answered in it"),
+        (
+            "{\"runs\":[],\"search\":{\"target_p99_ms\":5.0,\"rate\":null}}",
+            "no rate had a p99 of 5 ms: this instance is too slow",
+        ),
+        ("{}", "it is no report of `cudock bench`"),
+        ("nonsense", "it is no report of `cudock bench`"),
+    ] {
+        let wrong = bench_report::parse(text.as_bytes()).unwrap_err();
+        assert!(wrong.contains(expected), "{wrong}");
+    }
+}
+
+#[test]
+fn the_device_of_a_report_is_the_gpu_that_was_measured() {
+    let (directory, _) = project("");
+    let bare = r#"{"device":{"name":"Tesla T4"},"runs":[{"rows_per_second":500.0}]}"#;
+    std::fs::write(directory.path().join("b.json"), bare).unwrap();
+    std::fs::write(directory.path().join("cudock.toml"), "[workload]\nrate = 5\nbench = \"b.json\"\n")
+        .unwrap();
+    let project = Project::open(directory.path()).unwrap();
+    let (facts, flags) = (Facts::embedded(), WorkloadFlags::default());
+    let workload = build(&facts, &project, &flags).unwrap();
+    assert_eq!(workload.gpu.measured_on.as_deref(), Some("T4"));
+    let Work::Serve { replica_rate, .. } = workload.work else { panic!("not served") };
+    assert_eq!(replica_rate.millis, 500_000);
+}
+
+#[test]
+fn every_example_is_understood() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan");
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    let facts = Facts::embedded();
+    for path in entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|it| it == "toml"))
+    {
+        let project = Project::read(&path).unwrap_or_else(|error| panic!("{error}"));
+        let flags = WorkloadFlags::default();
+        let asked = build(&facts, &project, &flags);
+        assert!(asked.is_ok(), "{}: {asked:?}", path.display());
+    }
+}

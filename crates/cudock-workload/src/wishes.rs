@@ -1,0 +1,134 @@
+//! Constraints on the placement, and what a Spot eviction costs.
+
+use std::time::Duration;
+
+use cudock_base::UsageError;
+use cudock_plan::{Management, Money, Priority, Spot, Wishes, Work};
+use cudock_project::{ManagementWanted, SpotUse};
+
+use crate::assumptions::assumptions;
+use crate::builder::{Builder, Origin, flag_or_key};
+
+/// The highest budget that is accepted, in dollars: more is a typing error.
+const MAX_BUDGET: f64 = 1e12;
+
+impl Builder<'_> {
+    pub(crate) fn spot(&mut self, work: &Work) -> Result<Option<Spot>, UsageError> {
+        let (flags, file) = (self.flags, self.file().deploy.spot);
+        let options = [
+            ("--evictions", flags.evictions.is_some()),
+            ("--checkpoint-every", flags.checkpoint_every.is_some()),
+        ];
+        let option = options.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag);
+        if let (Some(false), Some(flag)) = (flags.allows_spot(), option) {
+            return Err(
+                self.incomplete(Origin::Flag(flag), "it is for Spot machines, and --no-spot rules them out")
+            );
+        }
+        let by_file = file.map(|choice| choice.allowed != SpotUse::No);
+        let given = flags.allows_spot().or(option.map(|_| true)).or(by_file);
+        let allowed = given.unwrap_or_else(|| self.default(&assumptions().spot));
+        if !allowed {
+            return Ok(None);
+        }
+        let file = file.unwrap_or_default();
+        let evictions = flags.evictions.as_deref().map(|text| {
+            let rate =
+                text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= 0.0 && *rate < MAX_BUDGET);
+            let problem = || format!("`{text}` is no rate; write evictions an hour, as 0.05");
+            rate.ok_or_else(|| self.invalid(Origin::Flag("--evictions"), problem(), None))
+        });
+        let evictions = evictions.transpose()?.or(file.evictions);
+        let evictions = evictions.unwrap_or_else(|| self.default(&assumptions().evictions));
+        let mut every = flags.checkpoint_every.or(file.checkpoint_every).map(|span| span.0);
+        if every.is_some_and(|every| every.is_zero()) {
+            return Err(self.invalid(Origin::Flag("--checkpoint-every"), "that is no time at all", None));
+        }
+        let whole = matches!(work, Work::Job { .. } | Work::Sweep { .. });
+        if every.is_none() && whole {
+            every = self.default(&assumptions().checkpoint_every).map(|span| span.0);
+        }
+        let checkpoint_takes = file.checkpoint_takes.map_or(Duration::ZERO, |span| span.0);
+        Ok(Some(Spot {
+            evictions_per_hour: thousandths(evictions),
+            checkpoint_every: every,
+            checkpoint_takes,
+        }))
+    }
+
+    pub(crate) fn wishes(&mut self, work: &Work) -> Result<Wishes, UsageError> {
+        let (flags, deploy) = (self.flags, &self.file().deploy);
+        let regions = match flags.region.as_slice() {
+            [] => self.regions(&deploy.regions, Origin::Key("deploy.regions"))?,
+            names => self.regions(names, Origin::Flag("--region"))?,
+        };
+        let services = match flags.service.as_slice() {
+            [] => self.services(&deploy.services, Origin::Key("deploy.services"))?,
+            names => self.services(names, Origin::Flag("--service"))?,
+        };
+        let sizes = match flags.size.as_slice() {
+            [] => self.sizes(&deploy.sizes, Origin::Key("deploy.sizes"))?,
+            names => self.sizes(names, Origin::Flag("--size"))?,
+        };
+        let only = flags.allows_spot().is_none()
+            && deploy.spot.is_some_and(|choice| choice.allowed == SpotUse::Only);
+        let management =
+            flags.management.map(Management::from).or(deploy.management.map(|wanted| match wanted {
+                ManagementWanted::Own => Management::Own,
+                ManagementWanted::Managed => Management::Managed,
+                ManagementWanted::Serverless => Management::Serverless,
+            }));
+        Ok(Wishes {
+            regions,
+            services,
+            sizes,
+            priority: only.then_some(Priority::Spot),
+            management: management.unwrap_or_default(),
+            budget: self.budget()?,
+            deadline: self
+                .deadline()
+                .map(|(deadline, _)| deadline)
+                .filter(|_| !matches!(work, Work::Serve { .. })),
+            cold_starts_allowed: self.cold_starts(work),
+        })
+    }
+
+    fn cold_starts(&mut self, work: &Work) -> bool {
+        if !matches!(work, Work::Serve { .. }) {
+            return true;
+        }
+        match (self.flags.no_cold_starts, self.file().workload.cold_starts) {
+            (true, _) => false,
+            (false, Some(allowed)) => allowed,
+            (false, None) => self.default(&assumptions().cold_starts),
+        }
+    }
+
+    fn budget(&self) -> Result<Option<Money>, UsageError> {
+        let flag = self.flags.budget.as_deref().map(|text| {
+            let number = text.trim().trim_start_matches('$').parse::<f64>().ok();
+            let problem = || format!("`{text}` is no budget; write US dollars, as 100 or 12.5");
+            let number = number.filter(|number| number.is_finite() && *number > 0.0);
+            number.ok_or_else(|| self.invalid(Origin::Flag("--budget"), problem(), None))
+        });
+        let Some((dollars, given)) =
+            flag_or_key(flag.transpose()?, "--budget", self.file().deploy.budget, "deploy.budget")
+        else {
+            return Ok(None);
+        };
+        if dollars > MAX_BUDGET {
+            return Err(self.invalid(given, "this is more money than there is", None));
+        }
+        // Nobody writes a budget in less than cents, so thousandths of a dollar are exact.
+        Ok(Some(Money::from_nanos(u128::from(thousandths(dollars)) * 1_000_000)))
+    }
+}
+
+/// In thousandths, rounded, between 1 and 10^18; zero for numbers that are not above zero.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
+pub(crate) fn thousandths(number: f64) -> u64 {
+    if number.is_nan() || number <= 0.0 {
+        return 0;
+    }
+    ((number * 1000.0).round().min(1e18) as u64).max(1)
+}

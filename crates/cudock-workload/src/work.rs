@@ -1,0 +1,208 @@
+//! What is to be done: a job, items or a sweep. Services are in [`crate::serve`].
+
+use std::time::Duration;
+
+use cudock_base::UsageError;
+use cudock_plan::Work;
+use cudock_project::{Span, WorkloadKind};
+
+use crate::assumptions::assumptions;
+use crate::builder::{Builder, Origin, flag_or_key};
+
+impl Builder<'_> {
+    pub(crate) fn work(&mut self) -> Result<Work, UsageError> {
+        let by_flags = self.kind_by_flags()?;
+        let by_file = self.kind_by_file();
+        // Flags of another kind of work override everything that the file says about the work.
+        let of_file = by_flags.is_none() || by_flags == by_file;
+        let work = match by_flags.or(by_file) {
+            Some(WorkloadKind::Job) => self.job(of_file)?,
+            Some(WorkloadKind::Sweep) => self.sweep(of_file)?,
+            Some(WorkloadKind::Serve) => self.serve(of_file)?,
+            None => return Err(unspecified()),
+        };
+        self.deadline_holds(&work)?;
+        Ok(work)
+    }
+
+    fn kind_by_flags(&self) -> Result<Option<WorkloadKind>, UsageError> {
+        let flags = self.flags;
+        let job = [
+            ("--duration", flags.duration.is_some()),
+            ("--items", flags.items.is_some()),
+            ("--item-time", flags.item_time.is_some()),
+        ];
+        let sweep = [("--trials", flags.trials.is_some()), ("--trial-time", flags.trial_time.is_some())];
+        let serve = [
+            ("--rate", flags.rate.is_some()),
+            ("--rate-night", flags.rate_night.is_some()),
+            ("--replica-rate", flags.replica_rate.is_some()),
+            ("--bench", flags.bench.is_some()),
+        ];
+        let first =
+            |flags: &[(&'static str, bool)]| flags.iter().find(|(_, given)| *given).map(|(flag, _)| *flag);
+        let used: Vec<_> = [
+            (WorkloadKind::Job, "a job", first(&job)),
+            (WorkloadKind::Sweep, "a sweep", first(&sweep)),
+            (WorkloadKind::Serve, "a service", first(&serve)),
+        ]
+        .into_iter()
+        .filter_map(|(kind, what, flag)| Some((kind, what, flag?)))
+        .collect();
+        if let [(_, what, flag), (_, other_what, other), ..] = used.as_slice() {
+            let problem = format!("{flag} is for {what} and {other} for {other_what}");
+            return Err(UsageError::new(problem).hint("keep those of one kind of work"));
+        }
+        if flags.duration.is_some() && (flags.items.is_some() || flags.item_time.is_some()) {
+            let problem = "--duration is for one run and --items for many items";
+            return Err(UsageError::new(problem).hint("keep one of the two"));
+        }
+        Ok(used.first().map(|(kind, ..)| *kind))
+    }
+
+    fn kind_by_file(&self) -> Option<WorkloadKind> {
+        let work = &self.file().workload;
+        if work.duration.is_some() || work.items.is_some() || work.item_time.is_some() {
+            return Some(WorkloadKind::Job);
+        }
+        if work.trials.is_some() || work.trial_time.is_some() {
+            return Some(WorkloadKind::Sweep);
+        }
+        let serves = work.rate.is_some() || work.replica_rate.is_some() || work.bench.is_some();
+        let specified = serves || self.project.places.has("workload.kind") || work.model.is_some();
+        specified.then_some(work.kind)
+    }
+
+    /// A time above zero.
+    fn time(&self, value: Option<(Span, Origin)>) -> Result<Option<Duration>, UsageError> {
+        match value {
+            Some((Span(time), given)) if time.is_zero() => {
+                Err(self.invalid(given, "that is no time at all", None))
+            }
+            other => Ok(other.map(|(Span(time), _)| time)),
+        }
+    }
+
+    fn job(&mut self, of_file: bool) -> Result<Work, UsageError> {
+        let (flags, file) = (self.flags, &self.file().workload);
+        let items_by_flag = flags.items.is_some() || flags.item_time.is_some();
+        let duration_of_file = file.duration.filter(|_| of_file && !items_by_flag);
+        let duration = flag_or_key(flags.duration, "--duration", duration_of_file, "workload.duration");
+        if let Some(duration) = self.time(duration)? {
+            return Ok(Work::Job { duration });
+        }
+        let items = flag_or_key(flags.items, "--items", file.items.filter(|_| of_file), "workload.items");
+        let each_given = flag_or_key(
+            flags.item_time,
+            "--item-time",
+            file.item_time.filter(|_| of_file),
+            "workload.item_time",
+        );
+        let each = self.time(each_given)?;
+        match (items, each, each_given) {
+            (Some((0, given)), ..) => Err(self.invalid(given, "there is nothing to do", None)),
+            (Some((items, _)), Some(each), _) => Ok(Work::Items { items, each, at_once: self.at_once()? }),
+            (Some((_, given)), None, _) => {
+                Err(self.incomplete(given, "items need a time each: `item_time`, --item-time"))
+            }
+            (None, _, Some((_, given))) => {
+                Err(self.incomplete(given, "the time of an item needs their number: `items`, --items"))
+            }
+            (None, ..) => {
+                let Span(duration) = self.default(&assumptions().duration);
+                Ok(Work::Job { duration })
+            }
+        }
+    }
+
+    fn at_once(&self) -> Result<Option<u32>, UsageError> {
+        let given =
+            flag_or_key(self.flags.at_once, "--at-once", self.file().workload.at_once, "workload.at_once");
+        match given {
+            Some((0, given)) => Err(self.invalid(given, "it is at least 1", None)),
+            other => Ok(other.map(|(count, _)| count)),
+        }
+    }
+
+    fn sweep(&mut self, of_file: bool) -> Result<Work, UsageError> {
+        let (flags, file) = (self.flags, &self.file().workload);
+        let trials =
+            flag_or_key(flags.trials, "--trials", file.trials.filter(|_| of_file), "workload.trials");
+        let each_given = flag_or_key(
+            flags.trial_time,
+            "--trial-time",
+            file.trial_time.filter(|_| of_file),
+            "workload.trial_time",
+        );
+        let each = self.time(each_given)?;
+        let (trials, each) = match (trials, each, each_given) {
+            (Some((0, given)), ..) => return Err(self.invalid(given, "there is nothing to try", None)),
+            (Some((trials, _)), Some(each), _) => (trials, each),
+            (Some((_, given)), None, _) => {
+                return Err(self.incomplete(given, "trials need a time each: `trial_time`, --trial-time"));
+            }
+            (None, _, Some((_, given))) => {
+                return Err(
+                    self.incomplete(given, "the time of a trial needs their number: `trials`, --trials")
+                );
+            }
+            (None, ..) => {
+                let problem = "a sweep needs `trials` and `trial_time` (--trials, --trial-time)";
+                return Err(self.incomplete(Origin::Key("workload.kind"), problem));
+            }
+        };
+        if let Some(at_once) = self.at_once()? {
+            return Ok(Work::Sweep { trials, at_once, each });
+        }
+        let at_once = fewest_at_once(trials, each, self.deadline().map(|(deadline, _)| deadline));
+        let why =
+            if at_once > 1 { "assumed: as few as meet the deadline" } else { "assumed: one after the other" };
+        self.assume("workload.at_once", at_once.to_string(), why);
+        Ok(Work::Sweep { trials, at_once, each })
+    }
+
+    pub(crate) fn deadline(&self) -> Option<(Duration, Origin)> {
+        flag_or_key(self.flags.deadline, "--deadline", self.file().workload.deadline, "workload.deadline")
+            .map(|(Span(deadline), given)| (deadline, given))
+    }
+
+    /// Refuses a deadline that is shorter than the work, unless another GPU may be faster.
+    fn deadline_holds(&self, work: &Work) -> Result<(), UsageError> {
+        let Some((deadline, given)) = self.deadline() else { return Ok(()) };
+        if deadline.is_zero() {
+            return Err(self.invalid(given, "that is no time at all", None));
+        }
+        let (what, time) = match work {
+            Work::Job { duration } => ("the job", *duration),
+            Work::Items { each, .. } => ("an item", *each),
+            Work::Sweep { each, .. } => ("a trial", *each),
+            // A file may have a deadline for its job and be planned as a service by flags; a flag for both is an error.
+            Work::Serve { .. } => match given {
+                Origin::Flag(_) => return Err(self.invalid(given, "a service has no end", None)),
+                Origin::Key(_) => return Ok(()),
+            },
+        };
+        let measured = self.flags.measured_on.is_some() || self.file().workload.measured_on.is_some();
+        if time > deadline && !measured {
+            let problem = format!("the deadline is shorter than {what}, which takes {time:?}");
+            return Err(self
+                .invalid(given, problem, None)
+                .hint("name the GPU that was measured (--measured-on) if a faster one may do it"));
+        }
+        Ok(())
+    }
+}
+
+/// The fewest trials at a time that are done by the deadline, starts not counted.
+fn fewest_at_once(trials: u32, each: Duration, deadline: Option<Duration>) -> u32 {
+    let Some(deadline) = deadline else { return 1 };
+    let waves = deadline.as_millis() / each.as_millis().max(1);
+    u32::try_from(u128::from(trials).div_ceil(waves.max(1))).unwrap_or(trials).max(1)
+}
+
+fn unspecified() -> UsageError {
+    UsageError::new("nothing says what is to be done").hint(
+        "say how long it computes (--duration 3h), what it works through (--items 10000 --item-time 5s; --trials 27 \
+         --trial-time 20m), or what it answers (--rate 5 --replica-rate 20); or write it into cudock.toml",
+    )
+}

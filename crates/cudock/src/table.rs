@@ -1,0 +1,99 @@
+//! Tables with aligned columns: the one layout that every verb prints lists with.
+
+use crate::output::{BOLD, line, styled};
+
+/// How the cells of a column are aligned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// Columns with their titles, and rows of as many cells.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    columns: Vec<(String, Align)>,
+    rows: Vec<Vec<String>>,
+    /// Whether a column is left out if all its cells are empty.
+    drops_empty: bool,
+}
+
+impl Table {
+    /// A list: all columns aligned to the left, and none left out.
+    pub(crate) fn list(titles: &[&str], rows: Vec<Vec<String>>) -> Self {
+        let columns = titles.iter().map(|title| ((*title).to_owned(), Align::Left)).collect();
+        Self { columns, rows, drops_empty: false }
+    }
+
+    /// A report: columns that have nothing to show are left out.
+    pub(crate) fn report(columns: impl IntoIterator<Item = (&'static str, Align)>) -> Self {
+        let columns = columns.into_iter().map(|(title, align)| (title.to_owned(), align)).collect();
+        Self { columns, rows: Vec::new(), drops_empty: true }
+    }
+
+    pub(crate) fn column(&mut self, title: impl Into<String>, align: Align) {
+        self.columns.push((title.into(), align));
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// The titles and the rows, aligned.
+    fn lines(&self) -> Vec<String> {
+        let widths: Vec<usize> = (0..self.columns.len()).map(|column| self.width_of(column)).collect();
+        let laid_out = |cells: &[&str]| {
+            let mut text = String::new();
+            for ((cell, width), (_, align)) in cells.iter().zip(&widths).zip(&self.columns) {
+                if *width == 0 {
+                    continue;
+                }
+                let blank = " ".repeat(width.saturating_sub(cell.chars().count()));
+                let (first, second) = match align {
+                    Align::Left => (*cell, blank.as_str()),
+                    Align::Right => (blank.as_str(), *cell),
+                };
+                text.extend([first, second, "  "]);
+            }
+            text.trim_end().to_owned()
+        };
+        let titles: Vec<&str> = self.columns.iter().map(|(title, _)| title.as_str()).collect();
+        let rows = self.rows.iter().map(|row| row.iter().map(String::as_str).collect::<Vec<_>>());
+        std::iter::once(titles).chain(rows).map(|cells| laid_out(&cells)).collect()
+    }
+
+    /// The width of the widest cell or the title; zero if the column is left out.
+    fn width_of(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        let widest = cells.max().unwrap_or(0);
+        let title = self.columns.get(column).map_or(0, |(title, _)| title.chars().count());
+        if widest == 0 && self.drops_empty { 0 } else { widest.max(title) }
+    }
+
+    pub(crate) fn print(&self) {
+        for (index, text) in self.lines().iter().enumerate() {
+            line(if index == 0 { styled(BOLD, text) } else { text.clone() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_end_below_each_other_and_empty_columns_are_left_out() {
+        let mut table = Table::report([("name", Align::Left), ("note", Align::Left), ("USD", Align::Right)]);
+        table.row(vec!["a".into(), String::new(), "1.50".into()]);
+        table.row(vec!["longer".into(), String::new(), "12.00".into()]);
+        assert_eq!(table.lines(), ["name      USD", "a        1.50", "longer  12.00"]);
+    }
+
+    #[test]
+    fn a_list_keeps_all_its_columns() {
+        let table =
+            Table::list(&["NAME", "NOTE", "AGE"], vec![vec!["a".into(), String::new(), "2 d".into()]]);
+        assert_eq!(table.lines(), ["NAME  NOTE  AGE", "a           2 d"]);
+        assert_eq!(Table::list(&["NAME"], Vec::new()).lines(), ["NAME"]);
+    }
+}

@@ -1,0 +1,55 @@
+//! The chart of costs: in the terminal, or in a file.
+
+use std::path::Path;
+
+use cudock_plan::{Chart, Plan};
+
+use crate::failure::Failure;
+use crate::output::{self, BOLD, DIM, line, styled};
+
+/// Makes the chart, and writes it if a file is named.
+pub(super) fn draw(plan: &Plan<'_>, title: &str, file: Option<&Path>) -> Result<Chart, Failure> {
+    if let Some(file) = file
+        && !file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"))
+    {
+        return Err(Failure::input(format!(
+            "a chart is written as SVG, and `{}` is no name of one",
+            file.display()
+        ))
+        .hint("--chart plan.svg; or --chart alone, behind the path, for one in the terminal"));
+    }
+    let chart = Chart::new(plan, title);
+    if let Some(file) = file {
+        std::fs::write(file, chart.svg())
+            .map_err(|error| Failure::outside(format!("cannot write {}: {error}", file.display())))?;
+    }
+    Ok(chart)
+}
+
+/// The chart here, or where it was written; and the points where the cheapest changes.
+pub(super) fn print(chart: &Chart, file: Option<&Path>) {
+    line("");
+    match file {
+        None => print_here(chart),
+        Some(file) => line(format!("chart written to {}", file.display())),
+    }
+    line(format!("\n{}", styled(BOLD, "where the cheapest service changes")));
+    for breakpoint in &chart.breakpoints {
+        line(output::wrapped("  ", &breakpoint.describe()));
+    }
+    if chart.breakpoints.is_empty() {
+        line(output::wrapped("  ", &chart.unchanged()));
+    }
+    line(styled(DIM, "  each service by the offer that is its cheapest at what was asked for"));
+}
+
+fn print_here(chart: &Chart) {
+    line(styled(BOLD, &format!("{} (logarithmic)", chart.axes())));
+    for text in chart.terminal(output::width()) {
+        line(text);
+    }
+    for (series, letter) in chart.series.iter().zip('A'..='Z') {
+        let (letter, detail) = (styled(BOLD, &letter.to_string()), styled(DIM, &series.detail));
+        line(format!("  {letter}  {}  {detail}", series.service));
+    }
+}
