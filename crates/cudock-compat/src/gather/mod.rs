@@ -29,8 +29,8 @@ use std::path::{Path, PathBuf};
 use cudock_facts::Facts;
 use cudock_image::{ImageError, walk_folder};
 
-pub use image::{image, image_start};
-pub use kept::{compute, sm};
+pub(crate) use image::{image, image_start};
+pub(crate) use kept::{compute, sm};
 pub use subject::{Subject, subject};
 
 use crate::declared::{DeclaredError, FileKind, Machine};
