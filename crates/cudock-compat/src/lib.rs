@@ -16,7 +16,7 @@ pub mod target;
 
 pub use cudock_host::Verdict;
 pub use evidence::Evidence;
-pub use gather::{Context, GatherError, Subject, compute, gather, image, image_start, sm, subject};
+pub use gather::{Context, GatherError, Subject, gather, subject};
 pub use image_set::{ImageSet, OnRead};
-pub use judge::{Failure, Judgement, RULES, Rule, RuleUse, UnitJudgement, judge, judge_start};
+pub use judge::{Failure, Judgement, RULES, Rule, RuleUse, UnitJudgement, judge};
 pub use target::{Machine, StartPath, Target, TargetError};

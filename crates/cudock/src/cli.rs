@@ -412,3 +412,25 @@ pub(crate) struct SlimArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_is_refused_by_verbs_that_do_not_have_it() {
+        use FormatArg::{Csv, Json, Sarif, Text, Yaml};
+        for (format, plain, findings, plan, specification) in [
+            (Text, true, true, true, true),
+            (Json, true, true, true, true),
+            (Csv, false, false, true, false),
+            (Sarif, false, true, false, false),
+            (Yaml, false, false, false, true),
+        ] {
+            assert_eq!(format.plain().is_ok(), plain, "{format:?}");
+            assert_eq!(format.findings().is_ok(), findings, "{format:?}");
+            assert_eq!(format.plan().is_ok(), plan, "{format:?}");
+            assert_eq!(format.specification().is_ok(), specification, "{format:?}");
+        }
+    }
+}

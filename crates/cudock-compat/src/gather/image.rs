@@ -16,7 +16,7 @@ use super::{GatherError, components, cpu_arch, driver_copies};
 use crate::evidence::{Evidence, SubjectKind};
 
 /// What an image's configuration alone says.
-pub fn image_start(image: &Image, name: &str, environment: &BTreeMap<String, String>) -> Evidence {
+pub(crate) fn image_start(image: &Image, name: &str, environment: &BTreeMap<String, String>) -> Evidence {
     let mut set = image.config.config.environment();
     set.extend(environment.clone());
     Evidence {
@@ -29,7 +29,7 @@ pub fn image_start(image: &Image, name: &str, environment: &BTreeMap<String, Str
 }
 
 /// Evidence of an image, from all of its layers.
-pub fn image(
+pub(crate) fn image(
     image: &Image,
     name: &str,
     environment: &BTreeMap<String, String>,

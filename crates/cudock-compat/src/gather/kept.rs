@@ -214,12 +214,12 @@ fn parts(arch: Arch) -> Option<(Capability, Variant)> {
 }
 
 /// Machine code's target, as the tables have it.
-pub fn sm(arch: Arch) -> Option<SmArch> {
+pub(crate) fn sm(arch: Arch) -> Option<SmArch> {
     parts(arch).map(|(capability, variant)| SmArch::new(capability, variant))
 }
 
 /// PTX's target, as the tables have it.
-pub fn compute(arch: Arch) -> Option<PtxArch> {
+pub(crate) fn compute(arch: Arch) -> Option<PtxArch> {
     parts(arch).map(|(capability, variant)| PtxArch::new(capability, variant))
 }
 

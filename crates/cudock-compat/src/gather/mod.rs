@@ -30,8 +30,8 @@ use cudock_base::{ErrorKind, Report};
 use cudock_facts::Facts;
 use cudock_image::{ImageError, walk_directory};
 
-pub use image::{image, image_start};
-pub use kept::{compute, sm};
+pub(crate) use image::{image, image_start};
+pub(crate) use kept::{compute, sm};
 pub use subject::{Subject, subject};
 
 use crate::declared::{DeclaredError, FileKind, Machine};

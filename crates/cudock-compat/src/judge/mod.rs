@@ -216,7 +216,7 @@ fn judge_release(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgeme
 
 /// Whether a subject's verdict on a target is decided before anything inside it is looked at: by its platform, the
 /// card, the driver, or the start gate. Layers of an image need not be fetched then.
-pub fn judge_start(evidence: &Evidence, target: &Target, facts: &Facts) -> Option<Judgement> {
+pub(crate) fn judge_start(evidence: &Evidence, target: &Target, facts: &Facts) -> Option<Judgement> {
     let mut case = Case { evidence, target, facts, findings: target.traits.notes.clone(), rules: Vec::new() };
     let stop = place::check(&mut case).and_then(|()| start::check(&mut case)).err()?;
     let Case { findings, rules, .. } = case;
