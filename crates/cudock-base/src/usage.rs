@@ -35,7 +35,6 @@ impl UsageError {
             None => self,
         }
     }
-
 }
 
 impl fmt::Display for UsageError {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use cudock_facts::Facts;
-use cudock_image::{Access, Image, ImageError, OpenOptions, Origin, Platform, ImageSource, open};
+use cudock_image::{Access, Image, ImageError, ImageSource, OpenOptions, Origin, Platform, open};
 
 use crate::evidence::Evidence;
 use crate::gather::{GatherError, image, image_start};

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use cudock_base::Digest;
 use cudock_http::Progress;
 use cudock_image::unpack::LayerStore;
-use cudock_image::{OpenOptions, ImageSource, open};
+use cudock_image::{ImageSource, OpenOptions, open};
 use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;

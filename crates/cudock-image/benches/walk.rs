@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use cudock_base::Digest;
-use cudock_image::{Image, LayerLimits, OpenOptions, ImageSource, open};
+use cudock_image::{Image, ImageSource, LayerLimits, OpenOptions, open};
 use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;

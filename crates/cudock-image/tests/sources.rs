@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::thread;
 
 use cudock_base::{Digest, Report as _};
-use cudock_image::{Image, ImageError, OpenOptions, Origin, Platform, ImageSource, open};
+use cudock_image::{Image, ImageError, ImageSource, OpenOptions, Origin, Platform, open};
 use cudock_registry::{Client, Reference};
 use serde_json::{Value, json};
 use server::{Reply, Request, Server, read_request};

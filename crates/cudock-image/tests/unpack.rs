@@ -19,7 +19,7 @@ use std::sync::Mutex;
 use cudock_base::{Digest, Report as _};
 use cudock_http::Progress;
 use cudock_image::open;
-use cudock_image::unpack::{Ownership, LayerStore, StoreOptions, UnpackError, WhiteoutForm};
+use cudock_image::unpack::{LayerStore, Ownership, StoreOptions, UnpackError, WhiteoutForm};
 use serde_json::json;
 use support::{BLOCK, Blobs, Tar, archive, gzip, header, index, layout, options, seal, zstd};
 use unpack_support::{

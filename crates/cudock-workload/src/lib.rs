@@ -25,11 +25,11 @@ mod work;
 
 use std::sync::Arc;
 
-use cudock_base::UsageError;
+use cudock_base::{ErrorKind, Report, UsageError};
 use cudock_compat::{GatherError, OnRead};
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
-use cudock_image::registry::Progress;
+use cudock_http::Progress;
 use cudock_plan::{Verdicts, Workload};
 use cudock_project::Project;
 
@@ -64,6 +64,22 @@ pub enum WorkloadError {
     /// The image or program cannot be inspected.
     #[error(transparent)]
     Subject(#[from] GatherError),
+}
+
+impl Report for WorkloadError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Usage(error) => error.kind(),
+            Self::Subject(error) => error.kind(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Usage(error) => error.hints(),
+            Self::Subject(error) => error.hints(),
+        }
+    }
 }
 
 /// Resolves a project and flags, inspecting the image and the model that they name.

@@ -8,8 +8,6 @@ use cudock_base::{ErrorKind, Report, did_you_mean};
 
 use crate::output::{BLUE, RED, styled};
 
-pub(crate) use cudock_base::text::error_chain as chain;
-
 /// How a verb that ran to its end came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {

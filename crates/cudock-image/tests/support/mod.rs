@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use cudock_base::Digest;
-use cudock_image::{Image, ImageError, LayerLimits, NodeKind, OpenOptions, ImageSource, Tree, open};
+use cudock_image::{Image, ImageError, ImageSource, LayerLimits, NodeKind, OpenOptions, Tree, open};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cudock_http::Progress;
-use cudock_image::unpack::{Pruned, LayerStore, Unpacked};
+use cudock_image::unpack::{LayerStore, Pruned, Unpacked};
 use cudock_image::{Image, ImageError, RunConfig};
 use serde_json::{Value, json};
 

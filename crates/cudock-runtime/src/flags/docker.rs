@@ -273,6 +273,7 @@ mod tests {
 
     #[test]
     fn an_unknown_flag_is_refused_with_what_to_do_instead() {
+        use cudock_base::Report as _;
         let known = || vec!["name".to_owned(), "i".to_owned(), "t".to_owned()];
         assert!(refuse_unknown("ubuntu", &known).is_ok());
         let hint = |flag: &str| refuse_unknown(flag, &known).unwrap_err().hints().join("; ");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cudock_base::UsageError;
 use cudock_netns::files::AddHost;
-use cudock_netns::outbound::Found;
+use cudock_netns::outbound::OutboundTool;
 
 use crate::error::RuntimeError;
 use crate::plan::{Ipc, NetworkMode};
@@ -12,7 +12,7 @@ use crate::sysctl;
 
 /// The network of a container for which none was chosen: outbound if this machine has pasta, none otherwise.
 pub fn automatic_network() -> NetworkMode {
-    match Found::search(std::env::var_os("PATH").as_deref()) {
+    match OutboundTool::search(std::env::var_os("PATH").as_deref()) {
         Ok(_) => NetworkMode::Pasta,
         Err(_) => NetworkMode::None,
     }

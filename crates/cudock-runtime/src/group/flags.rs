@@ -7,7 +7,7 @@ use cudock_base::UsageError;
 use cudock_base::text::error_chain;
 use cudock_group::{Group, Reading};
 use cudock_host::first_gpu_name;
-use cudock_netns::forward::{Protocol, Publication};
+use cudock_netns::forward::{PortMapping, Protocol};
 
 use super::make::Settings;
 use crate::flags::existing_directory;
@@ -30,7 +30,7 @@ pub fn network(mode: NetworkMode, publish: &[String], group: &Group) -> Result<N
 }
 
 /// All published ports: those of the flags, and those of the file that no flag mentions.
-fn published(group: &Group, publish: &[String], given: &[Publication]) -> Vec<String> {
+fn published(group: &Group, publish: &[String], given: &[PortMapping]) -> Vec<String> {
     let mut all = publish.to_vec();
     for port in group.address.iter().flat_map(|address| &address.ports) {
         let protocol = match port.protocol {

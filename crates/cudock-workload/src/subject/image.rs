@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cudock_base::Arch;
 use cudock_compat::{GatherError, ImageSet, Target};
 use cudock_facts::Facts;
-use cudock_image::{Access, Image, Limits, Origin, Source};
+use cudock_image::{Access, Image, ImageSource, LayerLimits, Origin};
 
 use super::{ImageSize, Inspection, Processor};
 use crate::Notify;
@@ -17,7 +17,7 @@ const MAX_COUNTED: u64 = 2_000_000_000;
 pub(super) fn inspect(
     facts: &Facts,
     name: &str,
-    source: &Source,
+    source: &ImageSource,
     offline: bool,
     targets: Vec<Target>,
     notify: &Notify<'_>,
@@ -69,6 +69,6 @@ fn size(image: &Image, name: &str) -> ImageSize {
 
 /// Bytes of all files that a container of it would see.
 fn unpacked_bytes(image: &Image) -> Option<u64> {
-    let tree = image.walk(Limits::default(), |_, _| Ok(None::<()>)).ok()?;
+    let tree = image.walk(LayerLimits::default(), |_, _| Ok(None::<()>)).ok()?;
     Some(tree.iter().filter_map(|(_, node)| node.size()).sum())
 }

@@ -23,7 +23,7 @@ use super::{Inspection, Processor, inspect, relative_to, targets};
 use crate::{Notify, WorkloadFlags, resolve};
 
 fn quiet() -> Notify<'static> {
-    Notify { progress: Arc::new(Silent), on_read: &|_| {} }
+    Notify { progress: Arc::new(NoProgress), on_read: &|_| {} }
 }
 
 fn inspected(name: &str) -> Result<Inspection, String> {

@@ -7,7 +7,7 @@ use cudock_base::format::count;
 use cudock_facts::Facts;
 use cudock_facts::finding::Severity;
 use cudock_host::host::NvmlResult;
-use cudock_host::{Check, Diagnosis, Host, Root, CheckStatus, examine, nvml, probe};
+use cudock_host::{Check, CheckStatus, Diagnosis, Host, Root, examine, nvml, probe};
 use serde::Serialize;
 
 use crate::cli::DoctorArgs;

@@ -12,7 +12,6 @@ use cudock_base::Report as _;
 use cudock_compat::evidence::{Component, Evidence};
 use cudock_compat::{Context, GatherError, Judgement, Subject, Target, Verdict, gather, judge, subject};
 use cudock_facts::Facts;
-use cudock_image::ImageError;
 use serde::Serialize;
 
 use crate::cli::CheckArgs;
@@ -48,7 +47,7 @@ pub(super) fn run(facts: &Facts, words: &CheckArgs, format: FindingFormat) -> Re
     let environment = variables(&words.env)?;
     let platform = platform(words.platform.as_deref())?;
     let targets = targets::chosen(facts, words)?;
-    let (answers, components) = match subject(&words.subject)? {
+    let (answers, components) = match subject(&words.subject).map_err(gather_failure)? {
         Subject::Image(source) => images::answers(facts, words, platform, &environment, &source, targets)?,
         other => {
             let context = Context { facts, environment: &environment, on_this_machine: words.host };

@@ -22,7 +22,7 @@ pub(crate) fn access(platform: Option<Platform>, offline: bool) -> Access {
 
 /// What is told about downloads.
 pub(crate) fn progress(quiet: bool) -> Arc<dyn Progress> {
-    if quiet { Arc::new(Silent) } else { Arc::new(Lines::default()) }
+    if quiet { Arc::new(NoProgress) } else { Arc::new(Lines::default()) }
 }
 
 /// Opens images for an engine.

@@ -1,11 +1,13 @@
 //! Answers for people.
 
+use cudock_base::Date;
+use cudock_base::format::count;
 use cudock_lookup::{Sheet, View};
 
 use crate::output::{self, BOLD, DIM, line, styled};
 use crate::table::Table;
 
-pub(super) fn print(view: View) {
+pub(super) fn print(view: View, verbose: bool) {
     match view {
         View::List(list) => Table::list(&list.columns, list.rows).print(),
         View::Sheets(sheets) => {
@@ -13,13 +15,13 @@ pub(super) fn print(view: View) {
                 if index > 0 {
                     line("");
                 }
-                print_sheet(sheet);
+                print_sheet(sheet, verbose);
             }
         }
     }
 }
 
-fn print_sheet(sheet: &Sheet) {
+fn print_sheet(sheet: &Sheet, verbose: bool) {
     line(styled(BOLD, &sheet.title));
     let column = sheet.fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, value) in &sheet.fields {
@@ -28,7 +30,19 @@ fn print_sheet(sheet: &Sheet) {
             line(output::wrapped(&format!("  {name:column$}  "), part));
         }
     }
-    for source in &sheet.sources {
-        line(styled(DIM, &format!("  {:column$}  {source}", "source")));
+    if verbose {
+        for source in &sheet.sources {
+            line(styled(DIM, &format!("  {:column$}  {source}", "source")));
+        }
+    } else if !sheet.sources.is_empty() {
+        let text = format!("{}{} (--verbose)", count(sheet.sources.len(), "source"), newest(&sheet.sources));
+        line(styled(DIM, &format!("  {text}")));
     }
+}
+
+/// `, newest 2026-08-21`, where sources end in the date they were read on.
+fn newest(sources: &[String]) -> String {
+    let date = |source: &String| source.get(source.len().checked_sub(10)?..)?.parse::<Date>().ok();
+    let newest = sources.iter().filter_map(date).max();
+    newest.map_or_else(String::new, |date| format!(", newest {date}"))
 }

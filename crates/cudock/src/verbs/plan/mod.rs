@@ -15,7 +15,7 @@ use cudock_facts::Facts;
 use cudock_facts::version::Date;
 use cudock_plan::{Catalog, Plan, plan};
 use cudock_project::Project;
-use cudock_workload::{Notify, Resolved, WorkloadError};
+use cudock_workload::{Notify, Resolved};
 
 pub(crate) use self::args::PlanArgs;
 use self::json::{Beside, Relaxed};
@@ -127,13 +127,4 @@ fn report(view: &View<'_>, args: &PlanArgs, format: PlanFormat) -> Result<Outcom
         }
     }
     Ok(if fits { Outcome::Yes } else { Outcome::No })
-}
-
-impl From<WorkloadError> for Failure {
-    fn from(error: WorkloadError) -> Self {
-        match error {
-            WorkloadError::Usage(error) => error.into(),
-            WorkloadError::Subject(error) => error.into(),
-        }
-    }
 }
