@@ -474,7 +474,7 @@ fn encrypted_layers_are_reported() {
 #[test]
 fn documents_that_are_not_manifests_are_rejected() {
     let documents = [
-        (json!({"schemaVersion": 1, "fsLayers": []}), "first schema"),
+        (json!({"schemaVersion": 1, "fsLayers": []}), "schema version 1"),
         (json!({"schemaVersion": 2}), "neither an index nor a manifest"),
         (json!({"schemaVersion": 2, "manifests": []}), "the index is empty"),
         (json!({"schemaVersion": 2, "manifests": 5}), "invalid type"),

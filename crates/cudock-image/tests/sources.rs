@@ -204,9 +204,9 @@ fn one_of_several_images_in_a_docker_archive_must_be_selected() {
     let error = error_of(open(&archive(&file(json!([one("a:1"), one("b:2")]))), &options(directory.path())));
     assert!(matches!(&error, ImageError::Several { names, .. } if names == &["a:1", "b:2"]), "{error}");
     for (manifests, part) in [
-        (json!([]), "names no image"),
+        (json!([]), "lists no image"),
         (json!({}), "manifest.json"),
-        (json!([{"Config": "none", "Layers": []}]), "`none` is not in the archive"),
+        (json!([{"Config": "none", "Layers": []}]), "`none` not found in the archive"),
         (json!([{"Config": "c.json", "Layers": ["../c.json"]}]), "not found in the archive"),
     ] {
         let error = error_of(open(&archive(&file(manifests)), &options(directory.path()))).to_string();

@@ -67,7 +67,7 @@ fn a_port_published_twice_is_an_error_before_anything_is_bound() {
 fn an_unknown_host_address_is_an_error_with_a_hint() {
     let wanted = PortMapping::parse("203.0.113.77:0:80").unwrap();
     let output = Listeners::bind(&wanted).unwrap_err().to_string();
-    assert!(output.ends_with("hint: this host has no such address"), "{output}");
+    assert!(output.ends_with("hint: this host does not have that address"), "{output}");
 }
 
 #[test]
