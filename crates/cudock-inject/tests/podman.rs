@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cudock_inject::cdi::hook::{self, Call};
+use cudock_inject::cdi::hook::{self, Call, Stage};
 use cudock_inject::cdi::{Options, specification};
 use tree::{DEBIAN, VERSION, can_make_devices, debian};
 
@@ -45,7 +45,8 @@ fn called_as_a_hook() {
         "update-application-profile" => Call::UpdateApplicationProfile,
         other => panic!("no hook {other}"),
     };
-    hook::run(&call, std::io::stdin().lock()).unwrap();
+    assert_eq!(words.last(), Some(&"--join"));
+    hook::run(&call, Stage::Runtime, std::io::stdin().lock()).unwrap();
 }
 
 #[test]
@@ -68,8 +69,11 @@ fn podman_gives_a_container_the_gpu_of_our_specification() {
     fs::copy(busybox, root.join("bin/busybox")).unwrap();
     let program = work.path().join("cudock");
     let this = std::env::current_exe().unwrap();
-    let script =
-        format!("#!/bin/sh\n{HOOK}=\"$*\" exec {} --exact called_as_a_hook >/dev/null\n", this.display());
+    // Only a process with one thread can change its mount namespace.
+    let script = format!(
+        "#!/bin/sh\n{HOOK}=\"$*\" exec {} --exact called_as_a_hook --test-threads=1 >/dev/null\n",
+        this.display()
+    );
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
 
