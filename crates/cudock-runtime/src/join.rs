@@ -7,7 +7,8 @@
 //! 1. the caller stays outside and reports how it went;
 //! 2. a helper, still in the caller's pid namespace, joins the control groups and all other namespaces, closes every
 //!    descriptor, and gives up all rights that the container does not have. It is this program started over: a copy of the
-//!    caller would have all that the caller has read in its memory;
+//!    caller would have all that the caller has read in its memory. The libraries it maps cannot be written to
+//!    ([`crate::library_view`]);
 //! 3. it forks into the pid namespace. The process that is born there has the container's root, directory,
 //!    credentials and (with the default profile) filter of system calls from its first instruction on.
 //!
@@ -30,6 +31,7 @@ use crate::enter::{Entry, Inherited};
 use crate::error::{OnFile, OnSystem, RuntimeError};
 use crate::executor::understood;
 use crate::headstart::own_folders;
+use crate::library_view;
 use crate::reexec;
 use crate::status::process_began;
 
@@ -76,6 +78,7 @@ impl Joining {
             groups: groups.iter().map(hand_down).collect::<Result<_, _>>()?,
             report_to: hand_down(&writer)?,
         };
+        library_view::enter()?;
         let [stdin, stdout, stderr] = self.streams.map(Stdio::from);
         let helper = reexec::sealed_command(&["enter".into()], &(self.entry, inherited))?;
         let mut helper = helper.anonymous().spawn(stdin, stdout, stderr)?;

@@ -25,6 +25,7 @@ mod init;
 mod join;
 mod last_words;
 mod launch;
+mod library_view;
 pub mod limits;
 pub mod log;
 pub mod network;

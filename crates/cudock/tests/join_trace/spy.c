@@ -146,18 +146,25 @@ static void look_at_descriptors(int pid) {
     closedir(descriptors);
 }
 
-/* The files of the host that it runs from: none may be open to be written to. */
+/* The files of the host that it runs from: none may be written to, nor lead to others of its file system. */
 static void look_at_mapped_files(int pid) {
     char name[300];
+    union { struct file_handle handle; char space[sizeof(struct file_handle) + MAX_HANDLE_SZ]; } its;
     DIR *mapped = opendir(in_proc(pid, "map_files"));
     if (!mapped) return;
     for (struct dirent *entry; (entry = readdir(mapped));) {
         if (entry->d_name[0] == '.') continue;
         snprintf(name, sizeof name, "map_files/%s", entry->d_name);
-        int file = open(in_proc(pid, name), O_WRONLY);
-        if (file < 0) continue;
-        read_link(in_proc(pid, name));
-        leak(pid, "%s can be written to", buffer);
+        int mount, file = open(in_proc(pid, name), O_WRONLY);
+        if (file >= 0 && read_link(in_proc(pid, name)) >= 0) leak(pid, "%s can be written to", buffer);
+        if (file >= 0) close(file);
+        if ((file = open(in_proc(pid, name), O_RDONLY)) < 0) continue;
+        its.handle.handle_bytes = MAX_HANDLE_SZ;
+        if (name_to_handle_at(file, "", &its.handle, &mount, AT_EMPTY_PATH) == 0) {
+            int other = open_by_handle_at(file, &its.handle, O_RDONLY);
+            if (other >= 0 && read_link(in_proc(pid, name)) >= 0) leak(pid, "%s leads to its file system", buffer);
+            if (other >= 0) close(other);
+        }
         close(file);
     }
     closedir(mapped);

@@ -61,6 +61,8 @@ fn runc(scene: &Scene, pid: u64) -> Command {
         .arg("--")
         .args(["runc", "--root"])
         .arg(path.join("runc"))
+        .arg("--log")
+        .arg(path.join("runc/log"))
         .args(["run", "--bundle"])
         .arg(path.join("bundle"));
     command.arg(format!("cudock-test-{}", std::process::id()));
