@@ -100,7 +100,7 @@ struct ConfigDevice {
 /// Does what a hook is called for, in the container whose state is read from `state`.
 ///
 /// At [`Stage::Runtime`] this process stays in the container's mount namespace, and must have one thread.
-pub fn run(call: &Call, stage: Stage, state: impl Read) -> Result<(), InjectError> {
+pub fn run(call: &Call, called_at: Stage, state: impl Read) -> Result<(), InjectError> {
     let state: State = document(state, MOST_STATE, "the container's state on standard input")?;
     let path = state.bundle.join("config.json");
     let file = fs::File::open(&path).map_err(|source| InjectError::File {
@@ -109,7 +109,7 @@ pub fn run(call: &Call, stage: Stage, state: impl Read) -> Result<(), InjectErro
         source,
     })?;
     let config: Config = document(file, MOST_CONFIG, &path.display().to_string())?;
-    if stage == Stage::Runtime {
+    if called_at == Stage::Runtime {
         join(state.pid)?;
     }
     let inside = Inside::open(&state.bundle.join(&config.root.path))?;

@@ -103,6 +103,7 @@ impl<'s> Tracer<'s> {
     }
 
     /// Starts a command that is stopped until it is traced.
+    #[allow(clippy::zombie_processes, reason = "its end is taken with those of all traced processes")]
     fn start(&mut self, command: &Command) {
         let mut stopped = Command::new("sh");
         stopped.args(["-c", r#"kill -STOP $$; exec "$@""#, "sh"]);
@@ -167,11 +168,7 @@ impl<'s> Tracer<'s> {
                 }
                 self.resume(pid, None);
             }
-            WaitStatus::PtraceEvent(pid, _, PTRACE_EVENT_EXEC) => {
-                if self.executed(pid) {
-                    self.resume(pid, None);
-                }
-            }
+            WaitStatus::PtraceEvent(pid, _, PTRACE_EVENT_EXEC) => self.executed(pid),
             WaitStatus::PtraceEvent(pid, ..) => self.resume(pid, None),
             WaitStatus::PtraceSyscall(pid) => {
                 if let Some(join) = self.known.get(&pid).copied().flatten() {
@@ -211,20 +208,20 @@ impl<'s> Tracer<'s> {
         self.look_around();
     }
 
-    /// A process has executed a program; whether it is traced any further.
-    fn executed(&mut self, pid: Pid) -> bool {
+    /// A process has executed a program. The container's own are not traced any further.
+    fn executed(&mut self, pid: Pid) {
         let Some(join) = self.known.get(&pid).copied().flatten() else {
             let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
             self.trace.programs.push((program, pid_namespace(pid)));
             self.look_around();
-            return true;
+            self.resume(pid, None);
+            return;
         };
         let spy = self.trace.joins[join].spy;
         assert!(self.spies[spy].look().iter().any(|seen| seen.pid == inner_pid(pid)));
         self.trace.joins[join].executed = true;
         self.known.remove(&pid);
         ptrace::detach(pid, None).unwrap();
-        false
     }
 
     fn look_at(&mut self, pid: Pid, join: usize) {

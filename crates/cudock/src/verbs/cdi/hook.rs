@@ -43,8 +43,8 @@ pub(crate) enum HookVerb {
 
 pub(super) fn run(words: &CdiHookArgs) -> Result<Outcome, Failure> {
     let call = call(&words.what)?;
-    let stage = if words.join { Stage::Runtime } else { Stage::Container };
-    hook::run(&call, stage, std::io::stdin().lock())?;
+    let called_at = if words.join { Stage::Runtime } else { Stage::Container };
+    hook::run(&call, called_at, std::io::stdin().lock())?;
     Ok(Outcome::Yes)
 }
 
