@@ -118,8 +118,8 @@ mod tests {
             .env(INNER, "1")
             .output()
             .unwrap();
-        let text = String::from_utf8_lossy(&inner.stdout) + &*String::from_utf8_lossy(&inner.stderr);
-        assert!(inner.status.success() && text.contains("1 passed"), "{text}");
+        let (out, err) = (String::from_utf8_lossy(&inner.stdout), String::from_utf8_lossy(&inner.stderr));
+        assert!(inner.status.success() && out.contains("1 passed"), "{out}{err}");
     }
 
     fn removes_a_deep_tree() {
