@@ -65,7 +65,8 @@ fn runc(scene: &Scene, pid: u64) -> Command {
         .arg(path.join("runc/log"))
         .args(["run", "--bundle"])
         .arg(path.join("bundle"));
-    command.arg(format!("cudock-test-{}", std::process::id()));
+    // runc names control groups after it, which must not be another test's nor the spy's.
+    command.arg(format!("runc{}", scene.machine().cgroup().replace('/', "-")));
     command.env("SECRET_OF_THE_CALLER", &scene.secrets.variable);
     command
 }
