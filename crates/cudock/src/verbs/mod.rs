@@ -26,7 +26,7 @@ use clap::Parser;
 pub(crate) use self::bench::BenchArgs;
 pub(crate) use self::cdi::{CdiArgs, CdiHookArgs};
 pub(crate) use self::containers::{
-    CpArgs, ExecArgs, ImagesArgs, InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, MonitorArgs,
+    CpArgs, EnterCli, ExecArgs, ImagesArgs, InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, MonitorArgs,
     MonitorCli, PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, StartArgs, StatsArgs, StopArgs,
     TopArgs, VolumeArgs, WaitArgs,
 };
@@ -41,14 +41,16 @@ pub(crate) use self::serve::ServeArgs;
 use crate::cli::{Cli, FormatWord, Verb};
 use crate::failure::{Failure, Outcome};
 
-/// Runs a watcher, if that is what this process was started for.
+/// Runs a watcher or a process that enters a container, if that is what this process was started for.
 pub(crate) fn run_watcher() -> Option<Result<Outcome, Failure>> {
-    let mut words = std::env::args_os().skip(1);
-    let is_watcher = words.next().is_some_and(|verb| verb == "monitor");
-    is_watcher.then(|| {
-        let MonitorCli { words } = MonitorCli::parse_from(std::env::args_os().skip(1));
-        Ok(Outcome::Program(containers::monitor(&words)?))
-    })
+    let words = || std::env::args_os().skip(1);
+    let verb = words().next()?;
+    let code = match verb.to_str()? {
+        "monitor" => containers::monitor(&MonitorCli::parse_from(words()).words),
+        "enter" => containers::enter(&EnterCli::parse_from(words()).words),
+        _ => return None,
+    };
+    Some(code.map(Outcome::Program))
 }
 
 /// Runs the verb that was asked for.

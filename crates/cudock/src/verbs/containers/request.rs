@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use cudock_confine::{CapabilityChange, defaults};
+use cudock_confine::CapabilityChange;
 use cudock_inject::Capabilities;
 use cudock_netns::files::AddHost;
 use cudock_netns::outbound::Found;
@@ -331,15 +331,8 @@ fn security(words: &SecurityArgs, all: &RunArgs, devices: Vec<DevicePlan>) -> Re
     let changes = |words: &[String]| -> Result<Vec<CapabilityChange>, Failure> {
         words.iter().map(|word| word.parse().map_err(|error| Failure::input(chain(&error)))).collect()
     };
-    let added = changes(&words.cap_add)?;
-    let mut capabilities = defaults::capabilities(&added, &changes(&words.cap_drop)?);
-    if added.contains(&CapabilityChange::All) {
-        // All that there are to give: root in a container often lacks some itself.
-        let own = own_capabilities();
-        capabilities.retain(|capability| own & (1 << capability.number()) != 0);
-    }
     let mut security = Security {
-        capabilities: capabilities.iter().map(|capability| capability.name().to_owned()).collect(),
+        capabilities: cudock_runtime::capabilities(&changes(&words.cap_add)?, &changes(&words.cap_drop)?),
         no_new_privileges: true,
         seccomp: Seccomp::Default,
         read_only: all.files.read_only,
@@ -367,13 +360,6 @@ fn security(words: &SecurityArgs, all: &RunArgs, devices: Vec<DevicePlan>) -> Re
     // Before anything exists, so that a bad profile is a bad call.
     cudock_runtime::check_seccomp(&security)?;
     Ok(security)
-}
-
-/// The capabilities of this process, a bit each.
-fn own_capabilities() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let permitted = status.lines().find_map(|line| line.strip_prefix("CapPrm:"));
-    permitted.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(u64::MAX)
 }
 
 fn labels(words: &[String]) -> Result<BTreeMap<String, String>, Failure> {
