@@ -99,10 +99,8 @@ impl<'a> Catalogue<'a> {
         let mut numbers: HashMap<Vec<u8>, usize> = HashMap::new();
         let mut owners: Vec<Vec<Owner>> = Vec::new();
         for (index, message) in messages.message.iter().enumerate() {
-            let hir = parse(&message.pattern).map_err(|source| CatalogueError::Pattern {
-                id: message.id.clone(),
-                source: Box::new(source),
-            })?;
+            let hir = parse(&message.pattern)
+                .map_err(|source| CatalogueError::Pattern { id: message.id.clone(), source })?;
             let anchors =
                 anchor::anchors(&hir).ok_or_else(|| CatalogueError::NoAnchor { id: message.id.clone() })?;
             let fixed = anchor::are_everything(&hir, &anchors);
@@ -130,11 +128,11 @@ impl<'a> Catalogue<'a> {
 }
 
 /// A pattern's syntax tree.
-fn parse(pattern: &str) -> Result<Hir, regex_syntax::Error> {
+fn parse(pattern: &str) -> Result<Hir, Box<regex_syntax::Error>> {
     if let Some(hir) = parse_plain(pattern) {
         return Ok(hir);
     }
-    regex_syntax::ParserBuilder::new().multi_line(true).utf8(false).build().parse(pattern)
+    regex_syntax::ParserBuilder::new().multi_line(true).utf8(false).build().parse(pattern).map_err(Box::new)
 }
 
 /// The same for a pattern that is nothing but texts, ends of words and `|`, as two in five are: the general parser takes
@@ -156,7 +154,7 @@ fn parse_plain(pattern: &str) -> Option<Hir> {
                     parts.push(Hir::look(Look::WordUnicode));
                 }
                 escaped if escaped.is_ascii_punctuation() && !matches!(escaped, b'<' | b'>') => {
-                    text.push(escaped)
+                    text.push(escaped);
                 }
                 _ => return None,
             },

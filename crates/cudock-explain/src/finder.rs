@@ -29,6 +29,7 @@ const WORDS: u32 = 11;
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The bits of a word, looked up because a shift by a variable takes three times as long on most x86 processors.
+#[allow(clippy::indexing_slicing, reason = "checked when it is compiled")]
 const BIT: [u64; 64] = {
     let mut bits = [1; 64];
     let mut index = 1;

@@ -199,7 +199,9 @@ impl<'c, 'a> Scan<'c, 'a> {
         let mut matched = std::mem::take(&mut self.matched);
         for candidate in candidates.drain(..) {
             let entry = candidate.owner.entry;
-            let range = if self.is_proven(candidate, window, &text) {
+            // In a line that had to be rewritten, the text is elsewhere.
+            let is_as_written = matches!(text, Cow::Borrowed(_));
+            let range = if is_as_written && self.is_proven(candidate, window, &text) {
                 Some(0..0)
             } else {
                 self.find(entry, block, window, &text)
@@ -216,11 +218,10 @@ impl<'c, 'a> Scan<'c, 'a> {
     }
 
     /// Whether a message that was found before is on a line again, as far as that shows without its expression.
-    fn is_proven(&self, candidate: Candidate<'_>, window: &Range<usize>, text: &Cow<'_, [u8]>) -> bool {
+    fn is_proven(&self, candidate: Candidate<'_>, window: &Range<usize>, line: &[u8]) -> bool {
         let known = self.hits.get(candidate.owner.entry).is_some_and(Option::is_some);
-        // In a line that had to be rewritten, the text is elsewhere.
-        match (text, &candidate.owner.proof, candidate.start.checked_sub(window.start)) {
-            (Cow::Borrowed(line), Some(proof), Some(start)) if known => proof.holds(line, start),
+        match (&candidate.owner.proof, candidate.start.checked_sub(window.start)) {
+            (Some(proof), Some(start)) if known => proof.holds(line, start),
             _ => false,
         }
     }

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cudock_host::Root;
-use cudock_inject::cdi::hook::{self, Call};
+use cudock_inject::cdi::hook::{self, Call, Stage};
 use cudock_inject::cdi::{
     Finding, Level, Machine, Options, Specification, check, check_folders, specification,
 };
@@ -155,8 +155,9 @@ fn hooks_say_everything_they_are_called_for() {
         ]
     );
     for hook in &spec.container_edits.hooks {
-        assert_eq!((hook.hook_name.as_str(), hook.path.as_str()), ("createContainer", "/usr/bin/cudock"));
+        assert_eq!((hook.hook_name.as_str(), hook.path.as_str()), ("createRuntime", "/usr/bin/cudock"));
         assert_eq!(&hook.args[..2], ["cudock", "cdi-hook"]);
+        assert_eq!(hook.args.last().unwrap(), "--join");
     }
     let libraries = &spec.container_edits.hooks[1].args[3..];
     let libcuda = libraries.iter().find(|word| word.contains("::libcuda.so.1::")).unwrap();
@@ -341,7 +342,7 @@ fn hooks_work_on_the_root_of_the_bundle() {
         let tree = tree.file("/config.json", "");
         fs::write(tree.at("/config.json"), config.replace("ABSOLUTE", tree.at("/rootfs").to_str().unwrap()))
             .unwrap();
-        let run = |call: &Call| hook::run(call, state(&tree).as_bytes()).unwrap();
+        let run = |call: &Call| hook::run(call, Stage::Container, state(&tree).as_bytes()).unwrap();
         run(&Call::CreateSymlinks(vec![hook::read_link("libcuda.so.1::/usr/lib64/libcuda.so").unwrap()]));
         run(&Call::UpdateLdcache(
             vec![hook::read_library("64::libcuda.so.1::/usr/lib64/libcuda.so.1").unwrap()],
@@ -363,7 +364,8 @@ fn hooks_work_on_the_root_of_the_bundle() {
 fn a_hook_refuses_what_is_no_state() {
     let tree = Tree::new();
     for text in ["", "{}", "[]", &state(&tree)] {
-        let error = hook::run(&Call::UpdateApplicationProfile, text.as_bytes()).unwrap_err();
+        let error =
+            hook::run(&Call::UpdateApplicationProfile, Stage::Container, text.as_bytes()).unwrap_err();
         assert!(!error.to_string().is_empty());
     }
     for word in ["x", "::/a", "a::b", ""] {

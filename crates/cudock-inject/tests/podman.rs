@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cudock_inject::cdi::hook::{self, Call};
+use cudock_inject::cdi::hook::{self, Call, Stage};
 use cudock_inject::cdi::{Options, specification};
 use tree::{DEBIAN, VERSION, can_make_devices, debian};
 
@@ -45,7 +45,10 @@ fn called_as_a_hook() {
         "update-application-profile" => Call::UpdateApplicationProfile,
         other => panic!("no hook {other}"),
     };
-    hook::run(&call, std::io::stdin().lock()).unwrap();
+    assert_eq!(words.last(), Some(&"--join"));
+    // Threads of a process share their root, and only who shares it with nobody can change the mount namespace.
+    nix::sched::unshare(nix::sched::CloneFlags::CLONE_FS).unwrap();
+    hook::run(&call, Stage::Runtime, std::io::stdin().lock()).unwrap();
 }
 
 #[test]

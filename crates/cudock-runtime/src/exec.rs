@@ -6,13 +6,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::enter::Entry;
 use crate::error::{OnFile, OnSystem, RuntimeError};
-use crate::executor::Become;
 use crate::home::ContainerDir;
 use crate::in_root::InRoot;
 use crate::join::Joining;
-use crate::launch::filter;
-use crate::plan::{Plan, Private};
+use crate::plan::{Plan, Private, Security};
 use crate::pump::{self, Ends, Signals, stay};
 use crate::reexec::{self, Sealed};
 use crate::started::Started;
@@ -100,15 +99,6 @@ fn join(
     if environment.get("HOME").is_none_or(String::is_empty) {
         environment.insert("HOME".to_owned(), identity.home.clone());
     }
-    let program = Become {
-        environment: environment.into_iter().collect(),
-        cwd: request.cwd.clone().unwrap_or_else(|| plan.process.cwd.clone()),
-        filter: filter(&plan.security)?,
-        size: None,
-        late: false,
-        instead: None,
-        init: false,
-    };
     let (streams, ends) = if request.tty {
         let (ours, theirs) = terminal::open_in(&opened)?;
         // Before the program can ask for it.
@@ -120,17 +110,16 @@ fn join(
     };
     drop(opened);
     pump::give_to(&streams, &identity);
-    let joining = Joining {
-        pid,
-        began: status.pid_began,
-        program: &program,
-        args: &request.args,
-        identity: &identity,
-        security: &plan.security,
-        rlimits: &limits::rlimits(&plan.limits)?,
-        streams,
+    let entry = Entry {
+        args: request.args.clone(),
+        environment: environment.into_iter().collect(),
+        cwd: request.cwd.clone().unwrap_or_else(|| plan.process.cwd.clone()),
+        identity,
+        security: Security { devices: Vec::new(), ..plan.security.clone() },
+        rlimits: limits::rlimits(&plan.limits)?,
         tty: request.tty,
     };
+    let joining = Joining { pid, began: status.pid_began, entry, streams };
     // Not before: a container that holds the joining process up must not keep anyone from interrupting us.
     let began = joining.start()?;
     let mut signals = Signals::hold()?;

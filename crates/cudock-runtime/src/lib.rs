@@ -6,11 +6,13 @@
 //! policy says so, and clears away. There is no daemon: everything that others know of a container they read from its
 //! folder, and whether its watcher lives from a lock that the kernel releases.
 
+mod capabilities;
 mod cgroup;
 pub mod clock;
 pub mod copy;
 pub mod end;
 pub mod engine;
+mod enter;
 mod error;
 pub mod exec;
 mod executor;
@@ -24,6 +26,7 @@ mod init;
 mod join;
 mod last_words;
 mod launch;
+mod library_view;
 pub mod limits;
 pub mod log;
 pub mod network;
@@ -48,6 +51,8 @@ pub mod volume_store;
 mod volumes;
 mod watch;
 
+pub use capabilities::capabilities;
+pub use enter::enter;
 pub use error::RuntimeError;
 pub use launch::check_seccomp;
 pub use overlay::leave_mount_namespace;

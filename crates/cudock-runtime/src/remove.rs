@@ -97,13 +97,32 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 
     use std::fs;
+    use std::process::Command;
 
     use rustix::fs::mkdirat;
 
     use super::*;
 
+    const INNER: &str = "CUDOCK_TEST_WITH_FEW_DESCRIPTORS";
+
+    /// Runs itself again in a process that may open few files: in this one, other tests open some as well.
     #[test]
-    fn a_tree_deeper_than_a_path_can_say_is_removed() {
+    fn a_tree_deeper_than_descriptors_and_paths_go_is_removed() {
+        if std::env::var_os(INNER).is_some() {
+            return removes_a_deep_tree();
+        }
+        let inner = Command::new("sh")
+            .args(["-c", "ulimit -n 20 && exec \"$@\"", "sh"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "remove::tests::a_tree_deeper_than_descriptors_and_paths_go_is_removed"])
+            .env(INNER, "1")
+            .output()
+            .unwrap();
+        let (out, err) = (String::from_utf8_lossy(&inner.stdout), String::from_utf8_lossy(&inner.stderr));
+        assert!(inner.status.success() && out.contains("1 passed"), "{out}{err}");
+    }
+
+    fn removes_a_deep_tree() {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().join("top");
         fs::create_dir(&top).unwrap();
@@ -115,6 +134,8 @@ mod tests {
             }
             here = open(&here, "a-name-of-some-length").unwrap();
         }
+        drop(here);
+        assert_eq!(rustix::process::getrlimit(rustix::process::Resource::Nofile).current, Some(20));
         remove_tree(&top).unwrap();
         assert!(!top.exists());
     }

@@ -58,20 +58,10 @@ pub(crate) fn orphaned(task: impl FnOnce()) {
     }
 }
 
-/// Whose child a new process is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Parent {
-    /// This process.
-    Us,
-    /// The parent of this process.
-    Ours,
-}
-
-/// Runs a task in a new process, which exits with what the task returns. Returns the number of the process, as seen
-/// from this one's pid namespace. Must be called with one thread.
-pub(crate) fn spawn(parent: Parent, task: impl FnOnce() -> i32) -> io::Result<i32> {
-    let sibling = if parent == Parent::Ours { nix::libc::CLONE_PARENT } else { 0 };
-    let flags = nix::libc::c_long::from(sibling | nix::libc::SIGCHLD);
+/// Runs a task in a new process that is a child of this one's parent, and exits with what the task returns. Returns the
+/// number of the process, as seen from this one's pid namespace. Must be called with one thread.
+pub(crate) fn spawn_sibling(task: impl FnOnce() -> i32) -> io::Result<i32> {
+    let flags = nix::libc::c_long::from(nix::libc::CLONE_PARENT | nix::libc::SIGCHLD);
     // SAFETY: without CLONE_VM and with a null stack this is fork(2) with another parent; this process has one thread, so
     // its memory is whole in the child. All pointers are null in every order of arguments that architectures have.
     let pid = unsafe { nix::libc::syscall(nix::libc::SYS_clone, flags, 0_usize, 0_usize, 0_usize, 0_usize) };

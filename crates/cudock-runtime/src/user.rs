@@ -1,10 +1,12 @@
 //! Who a container's process is: the words of `--user` looked up in the image's own `/etc/passwd` and `/etc/group`.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::RuntimeError;
 use crate::in_root::InRoot;
 
 /// Who a process is.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) uid: u32,
     pub(crate) gid: u32,

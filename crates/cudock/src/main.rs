@@ -15,7 +15,7 @@ use clap::Parser;
 use crate::failure::{Failure, Outcome};
 
 fn main() -> ExitCode {
-    match run_monitor().unwrap_or_else(|| verbs::run(cli::Cli::parse())) {
+    match run_waited_for().unwrap_or_else(|| verbs::run(cli::Cli::parse())) {
         Ok(outcome) => outcome.into(),
         Err(failure) => {
             failure.print();
@@ -24,12 +24,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the monitor of a container, if that is what this process was started for. Its arguments are parsed apart from all
-/// others, because the start of a container waits for it.
-fn run_monitor() -> Option<Result<Outcome, Failure>> {
-    let is_monitor = std::env::args_os().nth(1).is_some_and(|verb| verb == "monitor");
-    is_monitor.then(|| {
-        let parsed = verbs::MonitorCli::parse_from(std::env::args_os().skip(1));
-        verbs::monitor(&parsed.args)
-    })
+/// Runs the monitor of a container or a process that enters one, if that is what this process was started for. Their
+/// arguments are parsed apart from all others, because the start of a program waits for them.
+fn run_waited_for() -> Option<Result<Outcome, Failure>> {
+    let args = || std::env::args_os().skip(1);
+    match args().next()?.to_str()? {
+        "monitor" => Some(verbs::monitor(&verbs::MonitorCli::parse_from(args()).args)),
+        "enter" => Some(verbs::enter(&verbs::EnterCli::parse_from(args()).args)),
+        _ => None,
+    }
 }

@@ -11,4 +11,5 @@
 )]
 
 mod containers;
+mod join_trace;
 mod support;

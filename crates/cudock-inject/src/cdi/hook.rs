@@ -1,7 +1,7 @@
 //! What a specification's hooks do: the steps of [`crate::apply`], called by another engine while it makes a container.
 //!
-//! An engine calls a `createContainer` hook in the container's mount namespace, before its root becomes `/`, and
-//! writes the container's state to its standard input.
+//! An engine writes the container's state to their standard input. They work in the container's mount namespace, before
+//! its root becomes `/`: as `createRuntime` hooks they join it ([`Stage::Runtime`]).
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
@@ -14,6 +14,7 @@ use rustix::fs::OFlags;
 use rustix::mount::{MountFlags, UnmountFlags, mount_bind, mount_remount, unmount};
 use serde::Deserialize;
 
+use super::join::join;
 use crate::InjectError;
 use crate::apply::{Inside, make_links, teach_loader, write_texts};
 use crate::edits::{Library, Link, Word, application_profile, closed_params};
@@ -33,6 +34,15 @@ pub enum Call {
     DisableDeviceNodeModification,
     /// Tell EGL and Vulkan which GPUs the container has.
     UpdateApplicationProfile,
+}
+
+/// Where an engine calls a hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// In the engine's own namespaces (`createRuntime`), as specifications of this version ask for.
+    Runtime,
+    /// In the container's namespaces (`createContainer`), as those of earlier versions do.
+    Container,
 }
 
 /// A link as hooks are told of it: what it says, `::`, where it is made.
@@ -60,6 +70,8 @@ pub fn read_library(word: &str) -> Result<Library, InjectError> {
 #[derive(Deserialize)]
 struct State {
     bundle: PathBuf,
+    #[serde(default)]
+    pid: i32,
 }
 
 #[derive(Deserialize)]
@@ -86,7 +98,9 @@ struct ConfigDevice {
 }
 
 /// Does what a hook is called for, in the container whose state is read from `state`.
-pub fn run(call: &Call, state: impl Read) -> Result<(), InjectError> {
+///
+/// At [`Stage::Runtime`] this process stays in the container's mount namespace, and must have one thread.
+pub fn run(call: &Call, called_at: Stage, state: impl Read) -> Result<(), InjectError> {
     let state: State = document(state, MOST_STATE, "the container's state on standard input")?;
     let path = state.bundle.join("config.json");
     let file = fs::File::open(&path).map_err(|source| InjectError::File {
@@ -95,6 +109,9 @@ pub fn run(call: &Call, state: impl Read) -> Result<(), InjectError> {
         source,
     })?;
     let config: Config = document(file, MOST_CONFIG, &path.display().to_string())?;
+    if called_at == Stage::Runtime {
+        join(state.pid)?;
+    }
     let inside = Inside::open(&state.bundle.join(&config.root.path))?;
     match call {
         Call::CreateSymlinks(links) => make_links(&inside, links.iter()),

@@ -119,9 +119,10 @@ fn without(whole: Edits, common: &Edits) -> Edits {
 fn written(edits: &Edits, options: &Options, common: bool) -> ContainerEdits {
     let mut hooks = Vec::new();
     let mut hook = |words: Vec<String>| {
-        let args = ["cudock", "cdi-hook"].into_iter().map(str::to_owned).chain(words).collect();
+        let last = std::iter::once("--join".to_owned());
+        let args = ["cudock", "cdi-hook"].into_iter().map(str::to_owned).chain(words).chain(last).collect();
         let path = shown(&options.program);
-        hooks.push(Hook { hook_name: "createContainer".to_owned(), path, args, env: Vec::new() });
+        hooks.push(Hook { hook_name: "createRuntime".to_owned(), path, args, env: Vec::new() });
     };
     if !edits.links.is_empty() {
         hook(words("create-symlinks", "--link", edits.links.iter().map(link_word)));

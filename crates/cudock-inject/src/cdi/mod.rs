@@ -9,6 +9,7 @@ mod spec;
 mod spell;
 
 pub mod hook;
+mod join;
 
 pub use check::{Finding, Level, Machine, check, check_folders};
 pub use make::{Options, specification};

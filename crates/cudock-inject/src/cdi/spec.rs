@@ -79,7 +79,7 @@ pub struct Node {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hook {
-    /// When: `createContainer`.
+    /// When: `createRuntime`.
     pub hook_name: String,
     /// The program.
     pub path: String,

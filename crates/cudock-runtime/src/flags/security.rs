@@ -5,8 +5,9 @@ use std::path::Path;
 use cudock_base::UsageError;
 use cudock_base::files::read_text;
 use cudock_base::text::error_chain;
-use cudock_confine::{CapabilityChange, defaults};
+use cudock_confine::CapabilityChange;
 
+use crate::capabilities::capabilities;
 use crate::error::RuntimeError;
 use crate::launch::check_seccomp;
 use crate::plan::{DevicePlan, Seccomp, Security};
@@ -29,15 +30,8 @@ pub fn security(flags: &SecurityFlags<'_>, devices: Vec<DevicePlan>) -> Result<S
     let changes = |given: &[String]| -> Result<Vec<CapabilityChange>, UsageError> {
         given.iter().map(|text| text.parse().map_err(|error| UsageError::new(error_chain(&error)))).collect()
     };
-    let added = changes(flags.cap_add)?;
-    let mut capabilities = defaults::capabilities(&added, &changes(flags.cap_drop)?);
-    if added.contains(&CapabilityChange::All) {
-        // Only those that this process has: root in a container often lacks some.
-        let permitted = permitted_capabilities();
-        capabilities.retain(|capability| permitted & (1 << capability.number()) != 0);
-    }
     let mut security = Security {
-        capabilities: capabilities.iter().map(|capability| capability.name().to_owned()).collect(),
+        capabilities: capabilities(&changes(flags.cap_add)?, &changes(flags.cap_drop)?),
         no_new_privileges: true,
         seccomp: Seccomp::Default,
         read_only: flags.read_only,
@@ -66,17 +60,6 @@ pub fn security(flags: &SecurityFlags<'_>, devices: Vec<DevicePlan>) -> Result<S
     Ok(security)
 }
 
-/// The permitted capabilities of this process, one bit each.
-fn permitted_capabilities() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    parse_permitted(&status)
-}
-
-fn parse_permitted(status: &str) -> u64 {
-    let permitted = status.lines().find_map(|line| line.strip_prefix("CapPrm:"));
-    permitted.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,11 +78,5 @@ mod tests {
         assert!(with(&["label=disable", "apparmor=unconfined"]).is_ok());
         assert!(with(&["systempaths=unconfined"]).is_err());
         assert!(with(&["seccomp=/nowhere/profile.json"]).is_err());
-    }
-
-    #[test]
-    fn permitted_capabilities_are_those_the_kernel_reports() {
-        assert_eq!(parse_permitted("Name:\tcudock\nCapPrm:\t00000000a80425fb\n"), 0xa804_25fb);
-        assert_eq!(parse_permitted("Name:\tcudock\n"), u64::MAX);
     }
 }

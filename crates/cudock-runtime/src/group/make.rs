@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use cudock_confine::{CapabilityChange, defaults};
+use cudock_confine::CapabilityChange;
 use cudock_group::{Container, Group, Os, VariableValue};
 
 use super::dir::{GroupDir, GroupLock};
 use super::{gpus, volumes};
+use crate::capabilities::capabilities;
 use crate::engine::Request;
 use crate::engine::builtin::Builtin;
 use crate::error::RuntimeError;
@@ -256,13 +257,12 @@ fn security(container: &Container) -> Result<Security, RuntimeError> {
             })
             .collect()
     };
-    let capabilities = defaults::capabilities(&changes(&asked.add)?, &changes(&asked.drop)?);
     let seccomp = match asked.seccomp {
         None => Seccomp::Default,
         Some(bytes) => Seccomp::Profile(String::from_utf8_lossy(&bytes).into_owned()),
     };
     let security = Security {
-        capabilities: capabilities.iter().map(|capability| capability.name().to_owned()).collect(),
+        capabilities: capabilities(&changes(&asked.add)?, &changes(&asked.drop)?),
         // Also where the file allows it: the filter of system calls is installed only under this.
         no_new_privileges: true,
         seccomp,

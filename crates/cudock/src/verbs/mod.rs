@@ -23,7 +23,7 @@ mod slim;
 pub(crate) use self::bench::BenchArgs;
 pub(crate) use self::cdi::{CdiArgs, CdiHookArgs};
 pub(crate) use self::containers::{
-    CpArgs, ExecArgs, ImagesArgs, InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, MonitorArgs,
+    CpArgs, EnterCli, ExecArgs, ImagesArgs, InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, MonitorArgs,
     MonitorCli, PruneArgs, PsArgs, PullArgs, RestartArgs, RmArgs, RunArgs, StartArgs, StatsArgs, StopArgs,
     TopArgs, VolumeArgs, WaitArgs,
 };
@@ -90,6 +90,11 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Verb::Engine => Ok(serve::run_engine()),
         Verb::Nvml { library, processes } => Ok(nvml::run(library.as_deref(), processes)),
     }
+}
+
+/// Enters a container on behalf of the process that joins it.
+pub(crate) fn enter(args: &JoinArgs) -> Result<Outcome, Failure> {
+    Ok(Outcome::Program(containers::enter(args)?))
 }
 
 /// Watches a container.

@@ -6,7 +6,6 @@ mod faults;
 mod foreground;
 mod gpus;
 mod health;
-mod joining;
 mod layout;
 mod machine;
 mod names;

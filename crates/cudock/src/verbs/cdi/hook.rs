@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use cudock_facts::version::DriverVersion;
-use cudock_inject::cdi::hook::{self, Call};
+use cudock_inject::cdi::hook::{self, Call, Stage};
 
 use crate::failure::{Failure, Outcome};
 
@@ -11,6 +11,10 @@ use crate::failure::{Failure, Outcome};
 pub(crate) struct CdiHookArgs {
     #[command(subcommand)]
     pub(crate) what: HookVerb,
+
+    /// Join the container's mount namespace, as `createRuntime` hooks have to
+    #[arg(long, global = true)]
+    pub(crate) join: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -39,7 +43,8 @@ pub(crate) enum HookVerb {
 
 pub(super) fn run(words: &CdiHookArgs) -> Result<Outcome, Failure> {
     let call = call(&words.what)?;
-    hook::run(&call, std::io::stdin().lock())?;
+    let called_at = if words.join { Stage::Runtime } else { Stage::Container };
+    hook::run(&call, called_at, std::io::stdin().lock())?;
     Ok(Outcome::Yes)
 }
 

@@ -37,6 +37,13 @@ pub(crate) struct MonitorCli {
     pub(crate) args: MonitorArgs,
 }
 
+/// The command line of a process that enters a container, which its start waits for, too.
+#[derive(Debug, Parser)]
+pub(crate) struct EnterCli {
+    #[command(flatten)]
+    pub(crate) args: JoinArgs,
+}
+
 /// What a joining process is told.
 #[derive(Debug, Args)]
 pub(crate) struct JoinArgs {
@@ -70,6 +77,12 @@ pub(crate) fn join(words: &JoinArgs) -> Result<i32, Failure> {
     let dir = ContainerDir::at(&handover.container);
     let plan = dir.plan()?;
     Ok(cudock_runtime::exec::exec(&dir, &plan, &handover.request)?)
+}
+
+/// The hidden verb that enters a container on behalf of the one that joins it.
+pub(crate) fn enter(args: &JoinArgs) -> Result<i32, Failure> {
+    cudock_runtime::enter(args.handed)?;
+    Ok(0)
 }
 
 /// The hidden verb that carries connections into a container's network.

@@ -26,7 +26,7 @@ pub(crate) use self::args::{
     EngineArgs, EngineChoice, ExecArgs, InspectContainerArgs, LogsArgs, NetworkChoice, PruneArgs, PsArgs,
     RmArgs, RunArgs, StopArgs, WaitArgs,
 };
-pub(crate) use self::hidden::{JoinArgs, MonitorArgs, MonitorCli, forward, join, monitor};
+pub(crate) use self::hidden::{EnterCli, JoinArgs, MonitorArgs, MonitorCli, enter, forward, join, monitor};
 pub(crate) use self::home::home;
 pub(crate) use self::image::{access, announce_read, opener, platform, progress};
 pub(crate) use self::life::{cp, images, kill, pull, restart, start, top};
