@@ -2,7 +2,7 @@
 //! own lies in the file.
 #![no_main]
 
-use cudock_compat::declared::{FileKind, Files, Machine, read_beside, read_sources};
+use cudock_declared::{FileKind, Files, Machine, read_beside, read_sources};
 use libfuzzer_sys::fuzz_target;
 
 /// A context in which every file has the same text.

@@ -5,7 +5,6 @@
 //! because of which file, and what to change.
 
 pub mod codes;
-pub mod declared;
 pub mod evidence;
 pub mod gate;
 mod gather;

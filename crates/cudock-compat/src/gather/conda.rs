@@ -5,7 +5,7 @@ use cudock_facts::Facts;
 use cudock_facts::version::CudaVersion;
 use cudock_host::frameworks::{Alarm, Support};
 
-use crate::declared::{Declared, DeclaredPackage, Manager};
+use cudock_declared::{Declared, DeclaredPackage, Manager};
 use crate::evidence::{Code, Runtime, Unit, UnitKind};
 
 /// A framework and its packages in conda.

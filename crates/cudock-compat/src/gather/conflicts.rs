@@ -10,7 +10,7 @@ use pep440_rs::Version;
 
 use super::package_names::allows;
 use crate::codes;
-use crate::declared::{Declared, DeclaredPackage, Manager};
+use cudock_declared::{Declared, DeclaredPackage, Manager};
 use crate::evidence::{BuildFailure, Evidence};
 
 /// Finds the first conflict of a file. In a Dockerfile one command may undo what another installed, so it only warns.

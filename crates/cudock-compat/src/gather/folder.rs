@@ -15,7 +15,7 @@ use super::kept::{self, Kept};
 use super::linking::Search;
 use super::survey::{machine_of, programs_and_rest, survey};
 use super::{Context, GatherError, Subject, components, cpu_arch, started_with};
-use crate::declared::{Declared, FileKind, Files, Machine, read_beside, read_sources};
+use cudock_declared::{Declared, FileKind, Files, Machine, read_beside, read_sources};
 use crate::evidence::{Evidence, SubjectKind};
 
 pub(super) fn evidence(folder: &Path, name: &str, context: &Context<'_>) -> Result<Evidence, GatherError> {

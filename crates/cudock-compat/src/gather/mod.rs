@@ -33,7 +33,7 @@ pub use image::{image, image_start};
 pub use kept::{compute, sm};
 pub use subject::{Subject, subject};
 
-use crate::declared::{DeclaredError, FileKind, Machine};
+use cudock_declared::{DeclaredError, FileKind, Machine};
 use crate::evidence::Evidence;
 
 /// Why there is no evidence.
@@ -117,7 +117,7 @@ fn environment(
     let directory =
         beside::Directory::of_dockerfile(path, if kind == FileKind::Dockerfile { &text } else { "" });
     let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut declared = crate::declared::read_beside(kind, name, &text, Machine::default(), &own, &directory)
+    let mut declared = cudock_declared::read_beside(kind, name, &text, Machine::default(), &own, &directory)
         .map_err(wrong)?;
     if kind == FileKind::Pyproject {
         declared.keep_default_groups();
@@ -126,7 +126,7 @@ fn environment(
 }
 
 /// Evidence of what files say.
-fn of_declared(declared: &crate::declared::Declared, name: &str, context: &Context<'_>) -> Evidence {
+fn of_declared(declared: &cudock_declared::Declared, name: &str, context: &Context<'_>) -> Evidence {
     let arm = declared.platform.as_deref().is_some_and(|platform| platform.contains("arm64"));
     let mut evidence =
         declared::evidence(context.facts, name, declared, if arm { "aarch64" } else { "x86_64" });

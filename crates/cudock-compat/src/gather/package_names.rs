@@ -10,7 +10,7 @@ use cudock_host::frameworks::Support;
 use pep440_rs::{Version, VersionSpecifiers};
 
 use super::conda;
-use crate::declared::{Declared, DeclaredPackage, Manager};
+use cudock_declared::{Declared, DeclaredPackage, Manager};
 use crate::evidence::{Code, Evidence, PackageCode, Runtime, Unit, UnitKind, Unread};
 
 /// Frameworks that are judged by the tables of their builds.

@@ -8,7 +8,7 @@ use cudock_facts::version::{CudaRelease, CudaVersion, DriverVersion};
 use pep440_rs::Version;
 
 use crate::codes;
-use crate::declared::{DeclaredImage, DeclaredPackage, Manager};
+use cudock_declared::{DeclaredImage, DeclaredPackage, Manager};
 use crate::evidence::{BuildFailure, CopyKind, DriverCopy, Evidence, Reach, Unread};
 
 /// What a base image brings.

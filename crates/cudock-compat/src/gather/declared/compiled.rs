@@ -8,7 +8,7 @@ use cudock_host::frameworks::Support;
 
 use super::base::toolkit_of_image;
 use crate::codes;
-use crate::declared::{Compiled, Declared, Targets};
+use cudock_declared::{Compiled, Declared, Targets};
 use crate::evidence::{BuildFailure, Code, Evidence, Runtime, Unit, UnitKind};
 
 /// Adds what is compiled.

@@ -6,7 +6,7 @@ use cudock_facts::lookup::{TorchWheel, without_local};
 
 use super::place;
 use crate::codes;
-use crate::declared::{Declared, DeclaredPackage, Manager};
+use cudock_declared::{Declared, DeclaredPackage, Manager};
 use crate::evidence::BuildFailure;
 
 /// A version of torch that its index never had: each index holds the releases of some years.

@@ -18,7 +18,7 @@ use self::base::Base;
 use super::package_names::FRAMEWORKS;
 use super::{conflicts, package_names};
 use crate::codes;
-use crate::declared::{Declared, DeclaredPackage, Manager};
+use cudock_declared::{Declared, DeclaredPackage, Manager};
 use crate::evidence::{Code, Effect, Evidence, Missing, Range, SubjectKind, Unit, UnitKind, Unread};
 
 /// What a file says about GPUs, with the tables' help.

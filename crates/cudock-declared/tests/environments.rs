@@ -8,11 +8,11 @@
     reason = "a test may fail loudly"
 )]
 
-use cudock_compat::declared::{Declared, FileKind, LARGEST_FILE, Machine, Manager, read, read_for};
+use cudock_declared::{Declared, FileKind, LARGEST_FILE, Machine, Manager, read, read_for};
 
 /// Packages as lines: `3 torch[extra] ==2.3.1 >=2 cu121 (group)`.
 fn packages(declared: &Declared) -> Vec<String> {
-    let one = |package: &cudock_compat::declared::DeclaredPackage| {
+    let one = |package: &cudock_declared::DeclaredPackage| {
         let mut text = format!("{} {}", package.line, package.name);
         if !package.extras.is_empty() {
             text += &format!("[{}]", package.extras.join(","));

@@ -1,8 +1,8 @@
 //! Shell scripts as simple commands, one after the other: enough to see what is installed, and nothing is run.
 
 use super::expand::{Lookup, variable};
-use crate::declared::excerpt;
-use crate::declared::pip::{NoteAt, Word};
+use crate::excerpt;
+use crate::pip::{NoteAt, Word};
 
 /// Commands are taken one at a time, so that what one sets is known to the next.
 pub(super) struct Script<'a> {

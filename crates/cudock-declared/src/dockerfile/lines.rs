@@ -1,6 +1,6 @@
 //! A Dockerfile's text as instructions: parser directives, continued lines, here-documents.
 
-use crate::declared::{Fault, excerpt};
+use crate::{Fault, excerpt};
 
 /// An instruction with its arguments on one line, as Docker joins them.
 #[derive(Debug, PartialEq, Eq)]

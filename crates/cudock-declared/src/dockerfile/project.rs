@@ -1,14 +1,14 @@
 //! Installers that read files: pip and uv with requirements and projects, uv and Poetry with lock files.
 
 use super::run::{Reader, subcommand};
-use crate::declared::compile::{Compiled, of_torch};
-use crate::declared::files::join;
-use crate::declared::pip::{self, Word};
-use crate::declared::requirement::{Place, declare};
-use crate::declared::requirements::{Beside, constrain, mark_exclusive, pin, read_in};
-use crate::declared::select::{Groups, Selection};
-use crate::declared::sources::is_cuda_source;
-use crate::declared::{excerpt, poetry_lock, pyproject, uv_lock};
+use crate::compile::{Compiled, of_torch};
+use crate::files::join;
+use crate::pip::{self, Word};
+use crate::requirement::{Place, declare};
+use crate::requirements::{Beside, constrain, mark_exclusive, pin, read_in};
+use crate::select::{Groups, Selection};
+use crate::sources::is_cuda_source;
+use crate::{excerpt, poetry_lock, pyproject, uv_lock};
 
 /// Variables that hold for one command.
 type Set = [(String, Option<String>)];

@@ -1,10 +1,10 @@
 //! Commands that compile, fetch, unpack or run something.
 
 use super::run::{DEEPEST, Reader, subcommand};
-use crate::declared::compile::{self, Compiled, Targets};
-use crate::declared::excerpt;
-use crate::declared::files::join;
-use crate::declared::pip::Word;
+use crate::compile::{self, Compiled, Targets};
+use crate::excerpt;
+use crate::files::join;
+use crate::pip::Word;
 
 /// Commands that neither bring nor start a program.
 const HARMLESS: [&str; 87] = [

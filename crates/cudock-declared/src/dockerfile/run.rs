@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use super::expand::Variables;
 use super::scene::Scene;
 use super::shell::Script;
-use crate::declared::files::join;
-use crate::declared::pip::{Indexes, NoteAt, Word};
-use crate::declared::{CudaPackage, Declared, Machine, Manager, conda, excerpt, pip, system};
+use crate::files::join;
+use crate::pip::{Indexes, NoteAt, Word};
+use crate::{CudaPackage, Declared, Machine, Manager, conda, excerpt, pip, system};
 
 /// Scripts within scripts within scripts.
 pub(super) const DEEPEST: usize = 3;

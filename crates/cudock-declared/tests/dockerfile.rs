@@ -8,14 +8,14 @@
     reason = "a test may fail loudly"
 )]
 
-use cudock_compat::declared::{Declared, FileKind, Machine, Manager, read, read_for};
+use cudock_declared::{Declared, FileKind, Machine, Manager, read, read_for};
 
 fn docker(text: &str) -> Declared {
     read(FileKind::Dockerfile, "Dockerfile", text).unwrap()
 }
 
 fn packages(declared: &Declared) -> Vec<String> {
-    let one = |package: &cudock_compat::declared::DeclaredPackage| {
+    let one = |package: &cudock_declared::DeclaredPackage| {
         let exact = package.exact.as_ref().map(|version| format!(" =={version}")).unwrap_or_default();
         let range = package.range.as_ref().map(|range| format!(" {range}")).unwrap_or_default();
         let tag = package.tag.as_ref().map(|tag| format!(" {tag}")).unwrap_or_default();
@@ -30,7 +30,7 @@ fn notes(declared: &Declared) -> Vec<String> {
 }
 
 fn cuda(declared: &Declared) -> Vec<String> {
-    let version = |found: &cudock_compat::declared::CudaPackage| {
+    let version = |found: &cudock_declared::CudaPackage| {
         found.cuda.map_or_else(|| "?".to_owned(), |cuda| cuda.to_string())
     };
     declared

@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
-use crate::declared::files::{Files, fits, join};
-use crate::declared::sources::{is_cuda_source, is_harmless};
+use crate::files::{Files, fits, join};
+use crate::sources::{is_cuda_source, is_harmless};
 
 /// The surroundings of a stage's commands.
 pub(super) struct Scene<'a> {

@@ -240,7 +240,7 @@ pub struct DeclaredError {
 /// What the file `name` says, for a machine with an x86-64 processor.
 ///
 /// ```
-/// use cudock_compat::declared::{FileKind, read};
+/// use cudock_declared::{FileKind, read};
 ///
 /// let text = "--index-url https://download.pytorch.org/whl/cu121\ntorch==2.3.1\n";
 /// let declared = read(FileKind::Requirements, "requirements.txt", text).unwrap();

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use crate::declared::Fault;
+use crate::Fault;
 
 /// Deeper defaults within defaults than anybody writes.
 const DEEPEST: usize = 8;
