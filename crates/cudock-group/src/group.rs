@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use crate::api_version::ApiVersion;
 use crate::kept::Value;
-use crate::place::Span;
 use crate::probe::Timing;
 use crate::resources::Resources;
 use crate::restart::RestartPolicy;
 use crate::secret::Secret;
+use cudock_base::Span;
 
 /// Containers that share a network, a localhost and volumes.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -31,14 +31,15 @@ mod group;
 mod hide;
 mod kept;
 mod note;
-mod place;
 pub mod probe;
 mod read;
 mod resources;
 pub mod restart;
 mod secret;
 pub mod sequence;
-mod yaml;
+
+pub use cudock_base::Span;
+pub use cudock_yaml::LARGEST;
 
 pub use api_version::{ApiVersion, NEWEST, OLDEST};
 pub use fault::{Fault, GroupError, Problem};
@@ -48,8 +49,6 @@ pub use group::{
 };
 pub use kept::Value;
 pub use note::{Note, NoteKind};
-pub use place::Span;
 pub use read::{Reading, read};
 pub use resources::{Amounts, GPUS_ENDED, Gpu, GpuSku, Limits, Resources};
 pub use secret::Secret;
-pub use yaml::LARGEST;

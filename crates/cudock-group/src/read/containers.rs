@@ -8,7 +8,7 @@ use crate::kept::{OF_CONTAINER, OF_INIT_CONTAINER};
 use crate::note::NoteKind;
 use crate::probe::Purpose;
 use crate::secret::Secret;
-use crate::yaml::Node;
+use cudock_yaml::Node;
 
 use super::fields::{Fields, Keys, Reader};
 use super::names::Seen;

@@ -6,8 +6,8 @@ use crate::fault::Problem;
 use crate::kept::{Kept, Shape, Value};
 use crate::note::NoteKind;
 use crate::secret::Secret;
-use crate::yaml::{Data, Entry, Kind, Node, Scalar};
 use cudock_base::suggest::closest;
+use cudock_yaml::{Data, Entry, Kind, Node, Scalar};
 
 use super::fields::{Reader, below};
 

@@ -1,42 +1,16 @@
-//! Where something is in a file.
+//! Turns the parser's characters into bytes.
 
-use std::ops::Range;
-
+use cudock_base::Span;
 use saphyr_parser::{Marker, Span as Marks};
-use serde::Serialize;
 
-/// A place in the text of a group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Span {
-    /// The line, from 1.
-    pub line: usize,
-    /// The column, from 1, in characters.
-    pub column: usize,
-    /// The first byte.
-    pub start: usize,
-    /// The byte after the last.
-    pub end: usize,
-}
-
-impl Span {
-    /// The beginning of the file.
-    pub const START: Self = Self { line: 1, column: 1, start: 0, end: 0 };
-
-    /// The bytes.
-    pub fn bytes(self) -> Range<usize> {
-        self.start..self.end
-    }
-}
-
-/// Turns the parser's characters into bytes.
 #[derive(Debug)]
-pub(crate) struct Places<'t> {
+pub(crate) struct Spans<'t> {
     text: &'t str,
     /// Where each character starts; empty if every character is one byte.
     starts: Vec<usize>,
 }
 
-impl<'t> Places<'t> {
+impl<'t> Spans<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
         let starts =
             if text.is_ascii() { Vec::new() } else { text.char_indices().map(|(start, _)| start).collect() };
@@ -48,7 +22,7 @@ impl<'t> Places<'t> {
         let end = self.byte(marks.end.index()).max(start);
         // The parser takes the end of a file for the start of another line.
         let (line, column) = if start == self.text.len() {
-            self.last_place()
+            self.end_of_text()
         } else {
             (marks.start.line().max(1), marks.start.col() + 1)
         };
@@ -60,7 +34,7 @@ impl<'t> Places<'t> {
     }
 
     /// Line and column behind the last character.
-    fn last_place(&self) -> (usize, usize) {
+    fn end_of_text(&self) -> (usize, usize) {
         let text = self.text;
         let breaks = text.matches(['\n', '\r']).count() - text.matches("\r\n").count();
         let last = text.rsplit(['\n', '\r']).next().unwrap_or_default();
