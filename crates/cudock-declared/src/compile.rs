@@ -1,5 +1,6 @@
 //! The architectures that a text compiles CUDA programs for: options of nvcc, variables of `CMake` and `PyTorch`.
 
+use cudock_base::Span;
 use cudock_facts::version::{PtxArch, SmArch};
 
 /// A program or an extension that is compiled.
@@ -17,8 +18,8 @@ pub struct Compiled {
     pub image: Option<String>,
     /// The file it is named in, where that is not the file that was read.
     pub file: Option<String>,
-    /// Where, from 1.
-    pub line: usize,
+    /// Where.
+    pub span: Span,
 }
 
 /// What a CUDA program is compiled for.

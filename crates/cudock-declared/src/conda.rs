@@ -1,124 +1,90 @@
 //! conda's `environment.yml`, and the specifications that `conda install` takes.
 
-use std::collections::{HashMap, VecDeque};
 use std::str::FromStr;
 
+use cudock_base::{Arch, Span};
+use cudock_yaml::{Data, Entry, ErrorKind, Node};
 use pep440_rs::Version;
 
 use super::pip;
 use super::requirement::normalise;
 use super::requirements::{is_option, read_requirement};
-use super::yaml_tree::{self, Node};
-use super::{CudaPackage, Declared, DeclaredPackage, Fault, Machine, Manager, excerpt, system, tag};
+use super::{CudaPackage, Declared, DeclaredPackage, Fault, Manager, excerpt, system, tag};
 
-pub(super) fn read(text: &str, machine: Machine) -> Result<Declared, Fault> {
-    let root = yaml_tree::parse(text)?;
-    if !matches!(root, Node::Map(_)) {
-        return Err(Fault::new(1, 1, "expected a map with `dependencies`"));
-    }
+pub(super) fn read(text: &str, arch: Arch) -> Result<Declared, Fault> {
+    let expected_map = || Fault::new(1, 1, "expected a map with `dependencies`");
+    let root = match cudock_yaml::parse(text) {
+        Ok(root) if matches!(root.data, Data::Map(_)) => root,
+        Ok(_) => return Err(expected_map()),
+        Err(error) if error.kind == ErrorKind::Empty => return Err(expected_map()),
+        Err(error) => return Err(Fault::new(error.span.line, error.span.column, error.kind.to_string())),
+    };
     let mut declared = Declared::default();
-    let mut places = Places::of(text);
     let list = |key: &str| root.get(key).map_or(&[][..], Node::members);
     declared.channels = list("channels").iter().filter_map(Node::text).map(str::to_owned).collect();
-    if let Some(Node::Map(variables)) = root.get("variables") {
+    if let Some(Data::Map(variables)) = root.get("variables").map(|node| &node.data) {
         let values =
-            variables.iter().filter_map(|(name, value)| Some((name.clone(), value.text()?.to_owned())));
+            variables.iter().filter_map(|entry| Some((entry.key.clone(), entry.value.text()?.to_owned())));
         declared.environment.extend(values);
     }
     if root.get("dependencies").is_none() {
-        declared.note(1, "no dependencies");
+        declared.note(Span::START, "no dependencies");
     }
     for member in list("dependencies") {
-        match member {
-            Node::Text(spec) => {
-                let line = places.take(spec);
-                declare(&mut declared, spec, line)
-                    .map_err(|message| Fault::new(line, column(text, line), message))?;
+        let span = member.span;
+        match &member.data {
+            Data::Scalar(_) => {
+                let Some(spec) = member.text() else { continue };
+                declare(&mut declared, spec, span)
+                    .map_err(|message| Fault::new(span.line, content_column(text, span), message))?;
             }
-            Node::Map(entries) => {
-                for (key, value) in entries {
+            Data::Map(entries) => {
+                for Entry { key, span, value } in entries {
                     if key == "pip" {
-                        read_pip(&mut declared, value, &mut places, text, machine)?;
+                        read_pip(&mut declared, value, text, arch)?;
                     } else {
-                        let line = places.take(&format!("{key}:"));
-                        declared.note(line, format!("the list `{}` is not read", excerpt(key)));
+                        declared.note(*span, format!("the list `{}` is not read", excerpt(key)));
                     }
                 }
             }
-            Node::Null => {}
-            Node::List(_) => return Err(Fault::new(places.last, 1, "expected a package, not a list")),
+            Data::List(_) => {
+                return Err(Fault::new(span.line, span.column, "expected a package, not a list"));
+            }
         }
     }
-    declared.notes.sort_by_key(|note| note.line);
+    declared.notes.sort_by_key(|note| note.span.line);
     Ok(declared)
 }
 
-fn read_pip(
-    declared: &mut Declared,
-    list: &Node,
-    places: &mut Places,
-    text: &str,
-    machine: Machine,
-) -> Result<(), Fault> {
-    let lines: Vec<(usize, &str)> =
-        list.members().iter().filter_map(Node::text).map(|written| (places.take(written), written)).collect();
+fn read_pip(declared: &mut Declared, list: &Node, text: &str, arch: Arch) -> Result<(), Fault> {
+    let lines: Vec<(Span, &str)> =
+        list.members().iter().filter_map(|member| Some((member.span, member.text()?))).collect();
     let mut words = Vec::new();
-    for (line, option) in lines.iter().filter(|(_, written)| is_option(written)) {
+    for (span, option) in lines.iter().filter(|(_, written)| is_option(written)) {
         let option = pip::split(option);
         let found = pip::arguments(&option);
         for (_, note) in found.unfollowed().into_iter().chain(found.notes) {
-            declared.note(*line, note);
+            declared.note(*span, note);
         }
         words.extend(option);
     }
     let indexes = pip::arguments(&words).indexes;
-    if let (Some(conflict), Some((line, _))) = (indexes.conflict(), lines.first()) {
-        declared.note(*line, conflict);
+    if let (Some(conflict), Some((span, _))) = (indexes.conflict(), lines.first()) {
+        declared.note(*span, conflict);
     }
-    for (line, requirement) in lines.iter().filter(|(_, written)| !is_option(written)) {
-        read_requirement(declared, requirement, *line, &indexes, machine).map_err(|mistake| {
+    for (span, requirement) in lines.iter().filter(|(_, written)| !is_option(written)) {
+        read_requirement(declared, requirement, *span, &indexes, arch).map_err(|mistake| {
             let before = requirement.get(..mistake.at).unwrap_or_default();
-            Fault::new(*line, column(text, *line) + before.chars().count(), mistake.message)
+            Fault::new(span.line, content_column(text, *span) + before.chars().count(), mistake.message)
         })?;
     }
     Ok(())
 }
 
-/// The lines that the members of lists stand on. The YAML parser does not tell, so they are found by their text.
-struct Places {
-    lines: HashMap<String, VecDeque<usize>>,
-    last: usize,
-}
-
-impl Places {
-    fn of(text: &str) -> Self {
-        let mut lines: HashMap<String, VecDeque<usize>> = HashMap::new();
-        for (index, line) in text.lines().enumerate() {
-            let Some(member) =
-                line.trim_start().strip_prefix('-').filter(|rest| rest.starts_with([' ', '\t']))
-            else {
-                continue;
-            };
-            let member = member.split_once(" #").map_or(member, |(member, _)| member);
-            let member = member.trim().trim_matches(['"', '\'']);
-            lines.entry(member.to_owned()).or_default().push_back(index + 1);
-        }
-        Self { lines, last: 1 }
-    }
-
-    /// The line of the next member of this text, or of the member before it where it is written otherwise.
-    fn take(&mut self, member: &str) -> usize {
-        if let Some(line) = self.lines.get_mut(member.trim()).and_then(VecDeque::pop_front) {
-            self.last = line;
-        }
-        self.last
-    }
-}
-
-/// Where the member of a list on a line starts.
-fn column(text: &str, line: usize) -> usize {
-    let line = text.lines().nth(line - 1).unwrap_or_default();
-    line.chars().take_while(|letter| matches!(letter, ' ' | '\t' | '-' | '"' | '\'')).count() + 1
+/// The column of a value's text, behind the quote it may start with.
+fn content_column(text: &str, span: Span) -> usize {
+    let is_quoted = text.get(span.start..).is_some_and(|value| value.starts_with(['"', '\'']));
+    span.column + usize::from(is_quoted)
 }
 
 /// A specification's parts, as written.
@@ -188,7 +154,7 @@ fn in_bracket<'a>(bracket: &'a str, key: &str) -> Option<&'a str> {
 }
 
 /// Adds what a specification asks for.
-pub(super) fn declare(declared: &mut Declared, written: &str, line: usize) -> Result<(), String> {
+pub(super) fn declare(declared: &mut Declared, written: &str, span: Span) -> Result<(), String> {
     let spec = Spec::parse(written)?;
     let name = spec.name.to_ascii_lowercase();
     let version = spec.version.map(|version| version.trim().to_owned());
@@ -199,7 +165,7 @@ pub(super) fn declare(declared: &mut Declared, written: &str, line: usize) -> Re
     }
     if system::is_cuda_in_conda(&name) {
         let cuda = version.as_deref().and_then(|version| system::cuda_of_conda(&name, version));
-        declared.cuda_packages.push(CudaPackage { name, version, cuda, manager: Manager::Conda, line });
+        declared.cuda_packages.push(CudaPackage { name, version, cuda, manager: Manager::Conda, span });
         return Ok(());
     }
     let exact = version.as_deref().and_then(|version| exact(version, spec.build.is_some()));
@@ -213,7 +179,7 @@ pub(super) fn declare(declared: &mut Declared, written: &str, line: usize) -> Re
         group: None,
         exclusive: false,
         file: None,
-        line,
+        span,
     });
     Ok(())
 }

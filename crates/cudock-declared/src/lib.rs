@@ -2,12 +2,12 @@
 //!
 //! A project is judged before anything is built or installed, so these readers go by the text alone. They follow no
 //! file that another names, ask no index and run no shell. Whatever can therefore not be told is a [`Note`] with its
-//! line, never a guess. Files come from anybody: they are bounded in size, and reading takes time and memory in
+//! span, never a guess. Files come from anybody: they are bounded in size, and reading takes time and memory in
 //! proportion to it.
 
 mod compile;
 mod conda;
-mod dockerfile;
+pub mod dockerfile;
 mod files;
 mod marker;
 mod pip;
@@ -21,17 +21,20 @@ mod system;
 mod tag;
 mod toml_tree;
 mod uv_lock;
-mod yaml_tree;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use cudock_base::{Arch, Span};
 use cudock_facts::version::CudaVersion;
 use pep440_rs::Version;
 
 pub use compile::{Compiled, Targets};
 pub use files::{Files, NoFiles};
 pub use sources::{is_build_file, read_sources};
+
+/// What some editors start a file of UTF-8 with.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The largest file that is read.
 pub const LARGEST_FILE: usize = 16 << 20;
@@ -77,7 +80,7 @@ impl FileKind {
 
     fn guess_by_text(text: &str) -> Option<Self> {
         let first = text
-            .trim_start_matches('\u{feff}')
+            .trim_start_matches(BYTE_ORDER_MARK)
             .lines()
             .map(str::trim)
             .find(|line| !line.is_empty() && !line.starts_with('#'))?;
@@ -88,34 +91,6 @@ impl FileKind {
         let pinned = |line: &str| line.contains("==") && requirement::parse(line).is_ok();
         let option = ["-r ", "-c ", "-e ", "-i ", "-f ", "--index-url", "--extra-index-url", "--find-links"];
         (pinned(first) || option.iter().any(|option| first.starts_with(option))).then_some(Self::Requirements)
-    }
-}
-
-/// The processor that markers and platform arguments are evaluated for. The system is Linux.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Machine {
-    /// Intel and AMD.
-    #[default]
-    X86_64,
-    /// 64-bit Arm.
-    Aarch64,
-}
-
-impl Machine {
-    /// As Python's `platform.machine()` has it.
-    pub const fn python_name(self) -> &'static str {
-        match self {
-            Self::X86_64 => "x86_64",
-            Self::Aarch64 => "aarch64",
-        }
-    }
-
-    /// As Docker's platforms have it.
-    pub const fn docker_name(self) -> &'static str {
-        match self {
-            Self::X86_64 => "amd64",
-            Self::Aarch64 => "arm64",
-        }
     }
 }
 
@@ -171,8 +146,8 @@ pub struct DeclaredPackage {
     pub exclusive: bool,
     /// The file it is named in, where that is not the file that was read.
     pub file: Option<String>,
-    /// Where, from 1.
-    pub line: usize,
+    /// Where.
+    pub span: Span,
 }
 
 /// Who installs a package.
@@ -197,8 +172,8 @@ pub struct CudaPackage {
     pub cuda: Option<CudaVersion>,
     /// Who installs it.
     pub manager: Manager,
-    /// Where, from 1.
-    pub line: usize,
+    /// Where.
+    pub span: Span,
 }
 
 /// A base image.
@@ -206,8 +181,8 @@ pub struct CudaPackage {
 pub struct DeclaredImage {
     /// With build arguments filled in.
     pub reference: String,
-    /// Where, from 1.
-    pub line: usize,
+    /// Where.
+    pub span: Span,
 }
 
 /// What could not be told from the text.
@@ -215,8 +190,8 @@ pub struct DeclaredImage {
 pub struct Note {
     /// The file, where that is not the file that was read.
     pub file: Option<String>,
-    /// Where, from 1.
-    pub line: usize,
+    /// Where.
+    pub span: Span,
     /// What it is.
     pub text: String,
     /// Whether what is not known could use a GPU or bring a library.
@@ -247,12 +222,12 @@ pub struct DeclaredError {
 /// assert_eq!(declared.packages[0].tag.as_deref(), Some("cu121"));
 /// ```
 pub fn read(kind: FileKind, name: &str, text: &str) -> Result<Declared, DeclaredError> {
-    read_for(kind, name, text, Machine::default())
+    read_for(kind, name, text, Arch::default())
 }
 
-/// What the file `name` says, for a Linux machine with a processor of the kind `machine`.
-pub fn read_for(kind: FileKind, name: &str, text: &str, machine: Machine) -> Result<Declared, DeclaredError> {
-    read_beside(kind, name, text, machine, "", &NoFiles)
+/// What the file `name` says, for a Linux machine with a processor of the kind `arch`.
+pub fn read_for(kind: FileKind, name: &str, text: &str, arch: Arch) -> Result<Declared, DeclaredError> {
+    read_beside(kind, name, text, arch, "", &NoFiles)
 }
 
 /// What the file `name` says, with the files it names: `path` is its own path among them.
@@ -260,7 +235,7 @@ pub fn read_beside(
     kind: FileKind,
     name: &str,
     text: &str,
-    machine: Machine,
+    arch: Arch,
     path: &str,
     files: &dyn Files,
 ) -> Result<Declared, DeclaredError> {
@@ -268,29 +243,47 @@ pub fn read_beside(
         let message = format!("larger than {} MiB", LARGEST_FILE >> 20);
         return Err(Fault { line: 1, column: 1, message }.in_file(name));
     }
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let without_mark = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    let mark = text.len() - without_mark.len();
+    let text = without_mark;
     let included = Cell::new(0);
     let declared = match kind {
         FileKind::Requirements => {
-            requirements::read_in(text, machine, requirements::Beside::new(path, files, &included))
+            requirements::read_in(text, arch, requirements::Beside::new(path, files, &included))
         }
-        FileKind::Pyproject => pyproject::read(text, machine),
-        FileKind::UvLock => uv_lock::read(text, machine, None),
-        FileKind::CondaEnvironment => conda::read(text, machine),
-        FileKind::Dockerfile => dockerfile::read(text, machine, files),
+        FileKind::Pyproject => pyproject::read(text, arch),
+        FileKind::UvLock => uv_lock::read(text, arch, None),
+        FileKind::CondaEnvironment => conda::read(text, arch),
+        FileKind::Dockerfile => dockerfile::read(text, arch, files),
     };
-    declared.map_err(|fault| fault.in_file(name))
+    let mut declared = declared.map_err(|fault| fault.in_file(name))?;
+    declared.move_spans(mark);
+    Ok(declared)
 }
 
 impl Declared {
     /// Notes something that could decide what is judged.
-    fn note(&mut self, line: usize, text: impl Into<String>) {
-        self.notes.push(Note { file: None, line, text: text.into(), decides: true });
+    fn note(&mut self, span: Span, text: impl Into<String>) {
+        self.notes.push(Note { file: None, span, text: text.into(), decides: true });
     }
 
     /// Notes something that is worth knowing and decides nothing by itself.
-    fn remark(&mut self, line: usize, text: impl Into<String>) {
-        self.notes.push(Note { file: None, line, text: text.into(), decides: false });
+    fn remark(&mut self, span: Span, text: impl Into<String>) {
+        self.notes.push(Note { file: None, span, text: text.into(), decides: false });
+    }
+
+    /// Counts bytes from the start of the file, where a byte order mark was cut off.
+    fn move_spans(&mut self, bytes: usize) {
+        let packages = self.packages.iter_mut().filter(|package| package.file.is_none());
+        let notes = self.notes.iter_mut().filter(|note| note.file.is_none());
+        let compiled = self.compiled.iter_mut().filter(|compiled| compiled.file.is_none());
+        let spans = packages.map(|package| &mut package.span);
+        let spans = spans.chain(notes.map(|note| &mut note.span));
+        let spans = spans.chain(compiled.map(|compiled| &mut compiled.span));
+        let spans = spans.chain(self.cuda_packages.iter_mut().map(|package| &mut package.span));
+        for span in spans.chain(self.base_image.iter_mut().map(|image| &mut image.span)) {
+            (span.start, span.end) = (span.start + bytes, span.end + bytes);
+        }
     }
 
     /// Takes over what another file says.

@@ -1,6 +1,6 @@
 //! Environment markers, `sys_platform == "linux" and extra == "gpu"`, as far as Linux and the processor decide them.
 
-use super::Machine;
+use cudock_base::Arch;
 
 /// Deeper parentheses than anybody writes.
 const DEEPEST: usize = 32;
@@ -8,8 +8,8 @@ const DEEPEST: usize = 32;
 /// Whether a marker holds; `None` if that depends on more than is known here.
 ///
 /// Fails with the byte at which it cannot be read.
-pub(super) fn evaluate(text: &str, machine: Machine, group: Option<&str>) -> Result<Option<bool>, usize> {
-    let mut parser = Parser { text, at: 0, machine, group };
+pub(super) fn evaluate(text: &str, arch: Arch, group: Option<&str>) -> Result<Option<bool>, usize> {
+    let mut parser = Parser { text, at: 0, arch, group };
     let held = parser.either(0)?;
     parser.skip_space();
     if parser.at < text.len() { Err(parser.at) } else { Ok(held) }
@@ -18,7 +18,7 @@ pub(super) fn evaluate(text: &str, machine: Machine, group: Option<&str>) -> Res
 struct Parser<'a> {
     text: &'a str,
     at: usize,
-    machine: Machine,
+    arch: Arch,
     group: Option<&'a str>,
 }
 
@@ -122,7 +122,7 @@ impl<'a> Parser<'a> {
             "os_name" | "os.name" => Operand::Known("posix"),
             "sys_platform" | "sys.platform" => Operand::Known("linux"),
             "platform_system" => Operand::Known("Linux"),
-            "platform_machine" | "platform.machine" => Operand::Known(self.machine.python_name()),
+            "platform_machine" | "platform.machine" => Operand::Known(self.arch.name()),
             "platform_python_implementation" | "platform.python_implementation" => Operand::Known("CPython"),
             "implementation_name" => Operand::Known("cpython"),
             "extra" => Operand::Extra,
@@ -185,12 +185,12 @@ mod tests {
             ("", Err(0)),
         ];
         for (text, held) in cases {
-            assert_eq!(evaluate(text, Machine::X86_64, Some("gpu")), held, "{text}");
+            assert_eq!(evaluate(text, Arch::X86_64, Some("gpu")), held, "{text}");
         }
     }
 
     #[test]
     fn parentheses_without_end_are_refused() {
-        assert!(evaluate(&"(".repeat(1 << 20), Machine::X86_64, None).is_err());
+        assert!(evaluate(&"(".repeat(1 << 20), Arch::X86_64, None).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! What pip and uv take on their command lines; pip takes the same options in requirements files.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::{excerpt, tag};
 
@@ -10,12 +11,12 @@ pub(super) struct Word {
     pub(super) text: String,
     /// Holds the output of a command, or a variable that the file does not set.
     pub(super) is_open: bool,
-    /// Where it starts in the script, in bytes.
-    pub(super) at: usize,
+    /// Its bytes in the script.
+    pub(super) bytes: Range<usize>,
 }
 
-/// Something to note about the word that starts at the byte.
-pub(super) type NoteAt = (usize, String);
+/// Something to note about the word at these bytes.
+pub(super) type NoteAt = (Range<usize>, String);
 
 /// What the words after `pip install` ask for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -244,19 +245,22 @@ impl Arguments {
                 return self.indexes.add(named.map_or(text, |(_, address)| address));
             }
         };
-        self.notes.push((value.at, note));
+        self.notes.push((value.bytes.clone(), note));
     }
 
     /// What to say where files and projects that are named cannot be followed.
     pub(super) fn unfollowed(&self) -> Vec<NoteAt> {
-        let files =
-            self.files.iter().chain(&self.constraints).map(|word| (word.at, not_followed(&word.text)));
-        files.chain(self.editable.iter().map(|word| (word.at, from_source(&word.text)))).collect()
+        let files = self
+            .files
+            .iter()
+            .chain(&self.constraints)
+            .map(|word| (word.bytes.clone(), not_followed(&word.text)));
+        files.chain(self.editable.iter().map(|word| (word.bytes.clone(), from_source(&word.text)))).collect()
     }
 
     fn positional(&mut self, word: &Word) {
         if word.is_open {
-            self.notes.push((word.at, format!("`{}` is not known here", excerpt(&word.text))));
+            self.notes.push((word.bytes.clone(), format!("`{}` is not known here", excerpt(&word.text))));
         } else if !word.text.trim().is_empty() {
             self.requirements.push(word.clone());
         }
@@ -279,7 +283,7 @@ pub(super) fn split(line: &str) -> Vec<Word> {
     let mut word: Option<Word> = None;
     let mut quote = None;
     for (at, letter) in line.char_indices() {
-        let start = || Word { at, ..Word::default() };
+        let start = || Word { bytes: at..at, ..Word::default() };
         match quote {
             Some(end) if letter == end => quote = None,
             None if matches!(letter, '"' | '\'') => {
@@ -288,6 +292,9 @@ pub(super) fn split(line: &str) -> Vec<Word> {
             }
             None if letter.is_whitespace() => words.extend(word.take()),
             _ => word.get_or_insert_with(start).text.push(letter),
+        }
+        if let Some(word) = &mut word {
+            word.bytes.end = at + letter.len_utf8();
         }
     }
     words.extend(word);
@@ -312,7 +319,7 @@ mod tests {
         let names: Vec<&str> = found.requirements.iter().map(|word| word.text.as_str()).collect();
         assert_eq!(names, ["torch", "numpy<2"]);
         assert_eq!(found.indexes.tag(), Some("cu124"));
-        assert_eq!(found.unfollowed(), [(80, "what `file.txt` asks for is not read here".to_owned())]);
+        assert_eq!(found.unfollowed(), [(80..90, "what `file.txt` asks for is not read here".to_owned())]);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(super) fn read(input: &str) -> Result<Vec<DeclaredPackage>, Fault> {
             group: None,
             exclusive: false,
             file: None,
-            line: lines.line(value.span().start),
+            span: lines.span(value.span()),
         });
     }
     Ok(packages)

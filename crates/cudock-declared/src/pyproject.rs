@@ -3,28 +3,29 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
+use cudock_base::{Arch, Span};
 use pep440_rs::{Version, VersionSpecifiers};
 use toml::de::DeTable;
 
 use super::pip::Indexes;
-use super::requirement::{Place, declare, exact_and_range, index_tag, normalise, parse, tag_of_version};
+use super::requirement::{Context, declare, exact_and_range, index_tag, normalise, parse, tag_of_version};
 use super::toml_tree::{self, Lines, Value, list, table, text};
-use super::{Declared, DeclaredPackage, Fault, Machine, Manager, excerpt, marker, tag};
+use super::{Declared, DeclaredPackage, Fault, Manager, excerpt, marker, tag};
 
-pub(super) fn read(input: &str, machine: Machine) -> Result<Declared, Fault> {
+pub(super) fn read(input: &str, arch: Arch) -> Result<Declared, Fault> {
     let lines = Lines::of(input);
     let root = toml_tree::parse(input, &lines)?;
-    let mut reader = Reader::new(&root, &lines, machine);
+    let mut reader = Reader::new(&root, &lines, arch);
     reader.standard(&root)?;
     reader.poetry(&root);
     if table(&root, &["tool", "pixi"]).is_some() {
-        reader.declared.note(1, "the tables of pixi are not read");
+        reader.declared.note(Span::START, "the tables of pixi are not read");
     }
     let mut declared = reader.declared;
     if let Some(conflict) = reader.general.conflict() {
-        declared.note(1, conflict);
+        declared.note(Span::START, conflict);
     }
-    declared.notes.sort_by_key(|note| note.line);
+    declared.notes.sort_by_key(|note| note.span.line);
     Ok(declared)
 }
 
@@ -45,7 +46,7 @@ struct Taken {
 struct Reader<'t> {
     declared: Declared,
     lines: &'t Lines<'t>,
-    machine: Machine,
+    arch: Arch,
     sources: HashMap<String, Vec<Source<'t>>>,
     /// Addresses by the names that sources use.
     named: HashMap<&'t str, &'t str>,
@@ -56,7 +57,7 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    fn new(root: &'t DeTable<'_>, lines: &'t Lines<'t>, machine: Machine) -> Self {
+    fn new(root: &'t DeTable<'_>, lines: &'t Lines<'t>, arch: Arch) -> Self {
         let mut named = HashMap::new();
         let mut general = Indexes::default();
         let uv = table(root, &["tool", "uv"]);
@@ -92,7 +93,7 @@ impl<'t> Reader<'t> {
         Self {
             declared: Declared::default(),
             lines,
-            machine,
+            arch,
             sources,
             named,
             general,
@@ -113,8 +114,8 @@ impl<'t> Reader<'t> {
             self.groups(table(project, &["optional-dependencies"]))?;
             for value in list(project, "dynamic") {
                 if value.get_ref().as_str() == Some("dependencies") {
-                    let line = self.lines.line(value.span().start);
-                    self.declared.note(line, "dependencies are made by the build backend, which is not run");
+                    let span = self.lines.span(value.span());
+                    self.declared.note(span, "dependencies are made by the build backend, which is not run");
                 }
             }
         }
@@ -183,16 +184,17 @@ impl<'t> Reader<'t> {
     }
 
     fn requirement(&mut self, value: &Value<'_>, group: Option<&str>) -> Result<(), Fault> {
-        let span = value.span();
+        let bytes = value.span();
         let Some(written) = value.get_ref().as_str() else {
-            return Err(self.lines.fault(span.start, "expected a requirement in quotes"));
+            return Err(self.lines.fault(bytes.start, "expected a requirement in quotes"));
         };
-        let line = self.lines.line(span.start);
+        let span = self.lines.span(bytes.clone());
         let source =
-            parse(written).ok().and_then(|requirement| self.source_tag(&requirement.name, group, line));
-        let place = Place { line, machine: self.machine, group, tag: self.general.tag() };
+            parse(written).ok().and_then(|requirement| self.source_tag(&requirement.name, group, span));
+        let context = Context { span, arch: self.arch, group, tag: self.general.tag() };
         let before = self.declared.packages.len();
-        declare(&mut self.declared, written, place).map_err(|mistake| self.lines.mistake(span, mistake))?;
+        declare(&mut self.declared, written, context)
+            .map_err(|mistake| self.lines.mistake(bytes, mistake))?;
         if let (Some(taken), Some(package)) = (source, self.declared.packages.get_mut(before))
             && package.exact.as_ref().is_none_or(|version| !version.is_local())
         {
@@ -202,18 +204,18 @@ impl<'t> Reader<'t> {
     }
 
     /// What uv takes a package from, if that is a source of its own.
-    fn source_tag(&mut self, name: &str, group: Option<&str>, line: usize) -> Option<Taken> {
+    fn source_tag(&mut self, name: &str, group: Option<&str>, span: Span) -> Option<Taken> {
         let source = self.sources.get(name)?.iter().find(|source| {
-            let met = |condition| marker::evaluate(condition, self.machine, group) != Ok(Some(false));
+            let met = |condition| marker::evaluate(condition, self.arch, group) != Ok(Some(false));
             source.group.is_none_or(|wanted| group == Some(wanted)) && source.marker.is_none_or(met)
         })?;
         if source.elsewhere {
-            self.declared.note(line, format!("{name} comes from a source that is not an index"));
+            self.declared.note(span, format!("{name} comes from a source that is not an index"));
             return Some(Taken { tag: None });
         }
         let index = source.index?;
         let Some(address) = self.named.get(index) else {
-            self.declared.note(line, format!("the index `{}` of {name} is not in this file", excerpt(index)));
+            self.declared.note(span, format!("the index `{}` of {name} is not in this file", excerpt(index)));
             return Some(Taken { tag: None });
         };
         Some(Taken { tag: tag::of_address(address) })
@@ -264,7 +266,7 @@ impl<'t> Reader<'t> {
     }
 
     fn poetry_dependency(&mut self, name: &str, value: &Value<'_>, group: Option<&str>) {
-        let line = self.lines.line(value.span().start);
+        let span = self.lines.span(value.span());
         let mut package = DeclaredPackage {
             name: name.to_owned(),
             extras: Vec::new(),
@@ -275,28 +277,28 @@ impl<'t> Reader<'t> {
             group: group.map(str::to_owned),
             exclusive: false,
             file: None,
-            line,
+            span,
         };
         let mut index = None;
         let written = match (value.get_ref().as_str(), value.get_ref().as_table()) {
             (Some(version), _) => Some(version),
             (None, Some(details)) => {
-                if !self.poetry_applies(name, details, line) {
+                if !self.poetry_applies(name, details, span) {
                     return;
                 }
                 if is_optional(details) {
                     package.group = self.extras_of.get(name).cloned().or(package.group.take());
                 }
                 if let Some(address) = text(details, "url") {
-                    let place = Place { line, machine: self.machine, group, tag: None };
-                    if declare(&mut self.declared, &format!("{name} @ {address}"), place).is_err() {
+                    let context = Context { span, arch: self.arch, group, tag: None };
+                    if declare(&mut self.declared, &format!("{name} @ {address}"), context).is_err() {
                         self.declared
-                            .note(line, format!("{name} comes from {}, which is not read", excerpt(address)));
+                            .note(span, format!("{name} comes from {}, which is not read", excerpt(address)));
                     }
                     return;
                 }
                 if ["git", "path", "file"].iter().any(|key| details.contains_key(*key)) {
-                    self.declared.note(line, format!("{name} comes from a source that is not an index"));
+                    self.declared.note(span, format!("{name} comes from a source that is not an index"));
                 }
                 let extras = list(details, "extras").filter_map(|extra| extra.get_ref().as_str());
                 package.extras = extras.map(normalise).collect();
@@ -315,21 +317,21 @@ impl<'t> Reader<'t> {
     }
 
     /// Whether a dependency is for Linux, and a note if that is not told.
-    fn poetry_applies(&mut self, name: &str, details: &DeTable<'_>, line: usize) -> bool {
+    fn poetry_applies(&mut self, name: &str, details: &DeTable<'_>, span: Span) -> bool {
         if text(details, "platform").is_some_and(|platform| platform != "linux") {
             return false;
         }
         if let Some(condition) = text(details, "markers") {
-            match marker::evaluate(condition, self.machine, None) {
+            match marker::evaluate(condition, self.arch, None) {
                 Ok(Some(false)) => return false,
                 Ok(Some(true)) => {}
                 Ok(None) | Err(_) => {
-                    self.declared.note(line, format!("{name} is asked for only if {}", excerpt(condition)));
+                    self.declared.note(span, format!("{name} is asked for only if {}", excerpt(condition)));
                 }
             }
         }
         if is_optional(details) && !self.extras_of.contains_key(name) {
-            self.declared.note(line, format!("{name} is installed only with an extra"));
+            self.declared.note(span, format!("{name} is installed only with an extra"));
         }
         true
     }

@@ -2,9 +2,10 @@
 
 use std::str::FromStr;
 
+use cudock_base::{Arch, Span};
 use pep440_rs::{Operator, Version, VersionSpecifiers};
 
-use super::{Declared, DeclaredPackage, Machine, Manager, excerpt, marker, tag};
+use super::{Declared, DeclaredPackage, Manager, excerpt, marker, tag};
 
 /// What is wrong with a requirement, and at which byte of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,31 +106,31 @@ pub(super) fn parse(text: &str) -> Result<Requirement<'_>, Mistake> {
 
 /// Where a requirement stands, and what its surroundings say about it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
-    pub(super) line: usize,
-    pub(super) machine: Machine,
+pub(super) struct Context<'a> {
+    pub(super) span: Span,
+    pub(super) arch: Arch,
     pub(super) group: Option<&'a str>,
     /// The tag of the index packages come from.
     pub(super) tag: Option<&'a str>,
 }
 
 /// Adds what `text` asks for, unless its marker says that Linux is not meant.
-pub(super) fn declare(declared: &mut Declared, text: &str, place: Place<'_>) -> Result<(), Mistake> {
+pub(super) fn declare(declared: &mut Declared, text: &str, context: Context<'_>) -> Result<(), Mistake> {
     let text = text.trim_end();
     if is_address(text.trim_start()) {
-        declare_address(declared, text.trim(), place);
+        declare_address(declared, text.trim(), context);
         return Ok(());
     }
     let requirement = parse(text)?;
     if let Some((at, condition)) = requirement.marker {
-        let held = marker::evaluate(condition, place.machine, place.group)
+        let held = marker::evaluate(condition, context.arch, context.group)
             .map_err(|offset| Mistake::new(at + offset, "not a marker"))?;
         match held {
             Some(true) => {}
             Some(false) => return Ok(()),
             None => {
                 let note = format!("{} is asked for only if {}", requirement.name, excerpt(condition.trim()));
-                declared.note(place.line, note);
+                declared.note(context.span, note);
             }
         }
     }
@@ -140,17 +141,17 @@ pub(super) fn declare(declared: &mut Declared, text: &str, place: Place<'_>) -> 
         range: None,
         tag: None,
         manager: Manager::Pip,
-        group: place.group.map(str::to_owned),
+        group: context.group.map(str::to_owned),
         exclusive: false,
         file: None,
-        line: place.line,
+        span: context.span,
     };
     match requirement.asked {
         Asked::Versions(specifiers) => {
             (package.exact, package.range) = exact_and_range(&specifiers);
             package.tag = match &package.exact {
                 Some(version) if version.is_local() => tag_of_version(version),
-                _ => index_tag(&package.name, place.tag),
+                _ => index_tag(&package.name, context.tag),
             };
         }
         Asked::Address(address) => {
@@ -159,7 +160,7 @@ pub(super) fn declare(declared: &mut Declared, text: &str, place: Place<'_>) -> 
                 package.exact = Some(wheel.version);
             } else {
                 let note = format!("{} comes from {}, which is not read", package.name, excerpt(address));
-                declared.note(place.line, note);
+                declared.note(context.span, note);
             }
         }
     }
@@ -200,14 +201,14 @@ pub(super) fn is_address(text: &str) -> bool {
         || is_archive && !text.contains('@')
 }
 
-fn declare_address(declared: &mut Declared, text: &str, place: Place<'_>) {
+fn declare_address(declared: &mut Declared, text: &str, context: Context<'_>) {
     let address = text.split_whitespace().next().unwrap_or(text);
     let Some(wheel) = Wheel::of_address(address) else {
-        declared.note(place.line, format!("{} is not read", excerpt(address)));
+        declared.note(context.span, format!("{} is not read", excerpt(address)));
         return;
     };
     if wheel.is_for_another_system {
-        declared.note(place.line, format!("{} is not for Linux", excerpt(address)));
+        declared.note(context.span, format!("{} is not for Linux", excerpt(address)));
         return;
     }
     declared.packages.push(DeclaredPackage {
@@ -217,10 +218,10 @@ fn declare_address(declared: &mut Declared, text: &str, place: Place<'_>) {
         exact: Some(wheel.version),
         range: None,
         manager: Manager::Pip,
-        group: place.group.map(str::to_owned),
+        group: context.group.map(str::to_owned),
         exclusive: false,
         file: None,
-        line: place.line,
+        span: context.span,
     });
 }
 

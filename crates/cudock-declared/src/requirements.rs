@@ -2,10 +2,12 @@
 
 use std::cell::Cell;
 
+use cudock_base::{Arch, Span};
+
 use super::files::{Files, join, parent};
 use super::pip::{self, Indexes, Word};
-use super::requirement::{Mistake, Place, declare};
-use super::{Declared, DeclaredPackage, Fault, Machine, excerpt, tag};
+use super::requirement::{Context, Mistake, declare};
+use super::{Declared, DeclaredPackage, Fault, excerpt, tag};
 
 /// Files that include files that include files.
 const DEEPEST: usize = 6;
@@ -35,55 +37,54 @@ impl<'a> Beside<'a> {
 
 /// A line with those that continue it, without comments.
 struct Logical {
-    line: usize,
+    /// From its first character to the end of its last line.
+    span: Span,
     text: String,
 }
 
-pub(super) fn read_in(text: &str, machine: Machine, beside: Beside<'_>) -> Result<Declared, Fault> {
+pub(super) fn read_in(text: &str, arch: Arch, beside: Beside<'_>) -> Result<Declared, Fault> {
     let mut declared = Declared::default();
     let lines: Vec<Logical> = logical_lines(text);
     let mut options = Vec::new();
-    for Logical { line, text } in lines.iter().filter(|logical| is_option(&logical.text)) {
+    for Logical { span, text } in lines.iter().filter(|logical| is_option(&logical.text)) {
         let words = pip::split(text);
         let known_options = pip::arguments(&words);
         for (_, note) in known_options.notes {
-            declared.note(*line, note);
+            declared.note(*span, note);
         }
         options.extend(words);
     }
     // Options hold for the whole file, whichever line they are on.
     let indexes = pip::arguments(&options).indexes;
     let indexes = beside.indexes.map_or_else(|| indexes.clone(), |outer| indexes.clone().or(outer));
-    for Logical { line, text } in lines.iter().filter(|logical| is_option(&logical.text)) {
+    for Logical { span, text } in lines.iter().filter(|logical| is_option(&logical.text)) {
         let found = pip::arguments(&pip::split(text));
-        for (_, note) in found.editable.iter().map(|word| (word.at, pip::from_source(&word.text))) {
-            declared.note(*line, note);
+        for word in &found.editable {
+            declared.note(*span, pip::from_source(&word.text));
         }
         for file in &found.files {
-            include(&mut declared, file, *line, machine, beside, &indexes);
+            include(&mut declared, file, *span, arch, beside, &indexes);
         }
     }
     for logical in lines.iter().filter(|logical| !is_option(&logical.text)) {
-        read_requirement(&mut declared, &logical.text, logical.line, &indexes, machine).map_err(
-            |mistake| {
-                let before = logical.text.get(..mistake.at).unwrap_or(&logical.text);
-                Fault::new(logical.line, before.chars().count() + 1, mistake.message)
-            },
-        )?;
+        read_requirement(&mut declared, &logical.text, logical.span, &indexes, arch).map_err(|mistake| {
+            let before = logical.text.get(..mistake.at).unwrap_or(&logical.text);
+            Fault::new(logical.span.line, before.chars().count() + 1, mistake.message)
+        })?;
     }
-    for Logical { line, text } in lines.iter().filter(|logical| is_option(&logical.text)) {
+    for Logical { span, text } in lines.iter().filter(|logical| is_option(&logical.text)) {
         for file in &pip::arguments(&pip::split(text)).constraints {
             let path = join(parent(beside.path), &file.text);
             match beside.files.text(&path) {
-                Some(text) => constrain(&mut declared.packages, &text, machine),
-                None => declared.note(*line, pip::not_followed(&file.text)),
+                Some(text) => constrain(&mut declared.packages, &text, arch),
+                None => declared.note(*span, pip::not_followed(&file.text)),
             }
         }
     }
     if let Some(conflict) = indexes.conflict() {
-        declared.note(1, conflict);
+        declared.note(Span::START, conflict);
     }
-    declared.notes.sort_by_key(|note| note.line);
+    declared.notes.sort_by_key(|note| note.span.line);
     Ok(declared)
 }
 
@@ -91,8 +92,8 @@ pub(super) fn read_in(text: &str, machine: Machine, beside: Beside<'_>) -> Resul
 fn include(
     declared: &mut Declared,
     file: &Word,
-    line: usize,
-    machine: Machine,
+    span: Span,
+    arch: Arch,
     beside: Beside<'_>,
     indexes: &Indexes,
 ) {
@@ -102,17 +103,17 @@ fn include(
     beside.included.set(beside.included.get() + 1);
     let (files, included) = (beside.files, beside.included);
     let inner = Beside { path: &path, files, indexes: Some(indexes), included, depth: beside.depth + 1 };
-    match text.and_then(|text| read_in(&text, machine, inner).ok()) {
+    match text.and_then(|text| read_in(&text, arch, inner).ok()) {
         Some(included) => declared.absorb(included, &path),
-        None => declared.note(line, pip::not_followed(&file.text)),
+        None => declared.note(span, pip::not_followed(&file.text)),
     }
 }
 
 /// Pins packages whose version is open to the version a file of constraints names.
-pub(super) fn constrain(packages: &mut [DeclaredPackage], text: &str, machine: Machine) {
+pub(super) fn constrain(packages: &mut [DeclaredPackage], text: &str, arch: Arch) {
     let included = Cell::new(MOST_FILES);
     let beside = Beside::new("", &super::NoFiles, &included);
-    let Ok(constraints) = read_in(text, machine, beside) else { return };
+    let Ok(constraints) = read_in(text, arch, beside) else { return };
     pin(packages, &constraints.packages);
 }
 
@@ -131,17 +132,17 @@ pub(super) fn pin(packages: &mut [DeclaredPackage], known: &[DeclaredPackage]) {
 pub(super) fn read_requirement(
     declared: &mut Declared,
     text: &str,
-    line: usize,
+    span: Span,
     indexes: &Indexes,
-    machine: Machine,
+    arch: Arch,
 ) -> Result<(), Mistake> {
     let requirement = without_options(text);
     if let Some(variable) = variable_in(requirement) {
-        declared.note(line, format!("{} depends on {variable}", excerpt(requirement.trim())));
+        declared.note(span, format!("{} depends on {variable}", excerpt(requirement.trim())));
         return Ok(());
     }
     let before = declared.packages.len();
-    declare(declared, requirement, Place { line, machine, group: None, tag: indexes.tag() })?;
+    declare(declared, requirement, Context { span, arch, group: None, tag: indexes.tag() })?;
     mark_exclusive(declared, before, indexes);
     Ok(())
 }
@@ -176,9 +177,19 @@ fn variable_in(text: &str) -> Option<&str> {
 fn logical_lines(text: &str) -> Vec<Logical> {
     let mut logical = Vec::new();
     let mut open: Option<Logical> = None;
-    for (index, line) in text.lines().enumerate() {
+    let mut at = 0;
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        let start = at;
+        at += line.len();
+        let line = line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line));
         let is_comment = line.trim_start().starts_with('#');
-        let current = open.get_or_insert_with(|| Logical { line: index + 1, text: String::new() });
+        let current = open.get_or_insert_with(|| {
+            let blanks = line.len() - line.trim_start().len();
+            let column = line.chars().take_while(|letter| letter.is_whitespace()).count() + 1;
+            let span = Span { line: index + 1, column, start: start + blanks, end: start + line.len() };
+            Logical { span, text: String::new() }
+        });
+        current.span.end = start + line.len();
         if let Some(part) = line.strip_suffix('\\').filter(|_| !is_comment) {
             current.text.push_str(part);
         } else {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use cudock_base::Span;
+
 use super::{Declared, DeclaredPackage};
 
 /// The extras and groups of a project.
@@ -104,7 +106,7 @@ impl Declared {
         let names = others.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         selection.apply(self);
         if !names.is_empty() {
-            self.note(1, format!("whether the extras or groups {names} are installed is not told"));
+            self.note(Span::START, format!("whether the extras or groups {names} are installed is not told"));
         }
     }
 }

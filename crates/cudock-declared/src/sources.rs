@@ -1,5 +1,7 @@
 //! What the sources of a project say about the programs that are compiled from them.
 
+use cudock_base::Span;
+
 use super::compile::{self, Compiled, Targets};
 use super::files::Files;
 use super::{Declared, FileKind};
@@ -31,7 +33,7 @@ pub fn read_sources(files: &dyn Files) -> Declared {
     }
     let first = all.iter().find(|path| is_cuda_source(path));
     if let (true, Some(source)) = (declared.compiled.is_empty(), first) {
-        declared.note(1, format!("{source} is CUDA code, and how it is compiled is not told"));
+        declared.note(Span::START, format!("{source} is CUDA code, and how it is compiled is not told"));
     }
     declared
 }
@@ -56,7 +58,7 @@ fn compiled(path: &str, targets: Targets) -> Compiled {
         targets,
         image: None,
         file: Some(path.to_owned()),
-        line: 1,
+        span: Span::START,
     }
 }
 

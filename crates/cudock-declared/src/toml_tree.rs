@@ -1,7 +1,8 @@
-//! TOML with the line of every value.
+//! TOML with the span of every value.
 
 use std::ops::Range;
 
+use cudock_base::{LineIndex, Span};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -11,32 +12,25 @@ use super::requirement::Mistake;
 pub(super) type Value<'i> = Spanned<DeValue<'i>>;
 
 /// The text of a file, for turning bytes into lines.
-pub(super) struct Lines<'a> {
-    text: &'a str,
-    starts: Vec<usize>,
-}
+pub(super) struct Lines<'a>(LineIndex<'a>);
 
 impl<'a> Lines<'a> {
     pub(super) fn of(text: &'a str) -> Self {
-        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Self { text, starts }
+        Self(LineIndex::new(text))
     }
 
-    /// The line of a byte, from 1.
-    pub(super) fn line(&self, at: usize) -> usize {
-        self.starts.partition_point(|start| *start <= at)
+    pub(super) fn span(&self, bytes: Range<usize>) -> Span {
+        self.0.span(bytes)
     }
 
     pub(super) fn fault(&self, at: usize, message: impl Into<String>) -> Fault {
-        let line = self.line(at);
-        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
-        let before = self.text.as_bytes().get(start..at).unwrap_or_default();
-        Fault::new(line, String::from_utf8_lossy(before).chars().count() + 1, message)
+        let (line, column) = self.0.location(at);
+        Fault::new(line, column, message)
     }
 
     /// A mistake within the string at `span`.
     pub(super) fn mistake(&self, span: Range<usize>, mistake: Mistake) -> Fault {
-        // Past the quote. In a string with escapes the place is only near.
+        // Past the quote. In a string with escapes the location is only near.
         let at = (span.start + 1 + mistake.at).min(span.end);
         self.fault(at, mistake.message)
     }

@@ -3,20 +3,21 @@
 use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 
+use cudock_base::{Arch, Span};
 use pep440_rs::Version;
 use toml::de::DeTable;
 
 use super::requirement::{index_tag, normalise, tag_of_version};
 use super::select::{Groups, Selection};
 use super::toml_tree::{self, Lines, Value, list, text};
-use super::{Declared, DeclaredPackage, Fault, Machine, Manager, excerpt, marker, tag};
+use super::{Declared, DeclaredPackage, Fault, Manager, excerpt, marker, tag};
 
 /// A package of the lock.
 struct Locked<'t> {
     name: String,
     version: Option<&'t str>,
     table: &'t DeTable<'t>,
-    line: usize,
+    span: Span,
     /// The project itself, or another member of its workspace.
     is_root: bool,
     /// Whether something on Linux needs it.
@@ -25,7 +26,7 @@ struct Locked<'t> {
 
 pub(super) fn read(
     input: &str,
-    machine: Machine,
+    arch: Arch,
     selection: Option<(&Selection, &Groups)>,
 ) -> Result<Declared, Fault> {
     let lines = Lines::of(input);
@@ -36,11 +37,11 @@ pub(super) fn read(
     for value in list(&root, "package") {
         packages.push(locked(value, &lines)?);
     }
-    reach(&mut packages, machine, selection);
+    reach(&mut packages, arch, selection);
     for package in packages.iter().filter(|package| package.is_reached && !package.is_root) {
-        add(&mut declared, package, machine, &lines)?;
+        add(&mut declared, package, arch, &lines)?;
     }
-    declared.notes.sort_by_key(|note| note.line);
+    declared.notes.sort_by_key(|note| note.span.line);
     Ok(declared)
 }
 
@@ -52,12 +53,12 @@ fn locked<'t>(value: &'t Value<'t>, lines: &Lines<'_>) -> Result<Locked<'t>, Fau
     let is_root =
         source.is_some_and(|source| ["virtual", "editable"].iter().any(|key| source.contains_key(*key)));
     let version = text(table, "version");
-    let line = lines.line(table.get("name").map_or(at, |name| name.span().start));
-    Ok(Locked { name: normalise(name), version, table, line, is_root, is_reached: false })
+    let span = lines.span(table.get("name").map_or(at..at, |name| name.span()));
+    Ok(Locked { name: normalise(name), version, table, span, is_root, is_reached: false })
 }
 
 /// Marks what the roots need on Linux, over dependencies whose markers do not rule it out.
-fn reach(packages: &mut [Locked<'_>], machine: Machine, selection: Option<(&Selection, &Groups)>) {
+fn reach(packages: &mut [Locked<'_>], arch: Arch, selection: Option<(&Selection, &Groups)>) {
     // By name, and by name and version: a fork has several versions of a package, and names the one it means.
     let mut meant: HashMap<(String, Option<&str>), Vec<usize>> = HashMap::new();
     for (index, package) in packages.iter().enumerate() {
@@ -78,7 +79,7 @@ fn reach(packages: &mut [Locked<'_>], machine: Machine, selection: Option<(&Sele
         for dependency in found {
             let Some(name) = text(dependency, "name").map(normalise) else { continue };
             let ruled_out = text(dependency, "marker")
-                .is_some_and(|condition| marker::evaluate(condition, machine, None) == Ok(Some(false)));
+                .is_some_and(|condition| marker::evaluate(condition, arch, None) == Ok(Some(false)));
             if ruled_out {
                 continue;
             }
@@ -121,17 +122,12 @@ fn dependencies<'t>(
     own.chain(grouped).filter_map(|dependency| dependency.get_ref().as_table()).collect()
 }
 
-fn add(
-    declared: &mut Declared,
-    package: &Locked<'_>,
-    machine: Machine,
-    lines: &Lines<'_>,
-) -> Result<(), Fault> {
+fn add(declared: &mut Declared, package: &Locked<'_>, arch: Arch, lines: &Lines<'_>) -> Result<(), Fault> {
     let mut held = Some(true);
     let mut undecided = "";
     for (index, value) in list(package.table, "resolution-markers").enumerate() {
         let condition = value.get_ref().as_str().unwrap_or_default();
-        let this = marker::evaluate(condition, machine, None)
+        let this = marker::evaluate(condition, arch, None)
             .map_err(|_| lines.fault(value.span().start, "not a marker"))?;
         undecided = if this.is_none() { condition } else { undecided };
         held = match (index, held, this) {
@@ -146,11 +142,11 @@ fn add(
         Some(false) => return Ok(()),
         None => {
             let note = format!("{} is installed only if {}", package.name, excerpt(undecided));
-            declared.note(package.line, note);
+            declared.note(package.span, note);
         }
     }
     let Some(written) = package.version else {
-        declared.note(package.line, format!("{} has no version in the lock", package.name));
+        declared.note(package.span, format!("{} has no version in the lock", package.name));
         return Ok(());
     };
     let version = Version::from_str(written).map_err(|_| {
@@ -162,7 +158,7 @@ fn add(
     if source
         .is_some_and(|source| ["git", "url", "path", "directory"].iter().any(|key| source.contains_key(*key)))
     {
-        declared.note(package.line, format!("{} comes from a source that is not an index", package.name));
+        declared.note(package.span, format!("{} comes from a source that is not an index", package.name));
     }
     let of_registry = registry.and_then(tag::of_address);
     let tag = tag_of_version(&version).or_else(|| index_tag(&package.name, of_registry.as_deref()));
@@ -176,7 +172,7 @@ fn add(
         group: None,
         exclusive: false,
         file: None,
-        line: package.line,
+        span: package.span,
     });
     Ok(())
 }

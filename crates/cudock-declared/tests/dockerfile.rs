@@ -8,7 +8,8 @@
     reason = "a test may fail loudly"
 )]
 
-use cudock_declared::{Declared, FileKind, Machine, Manager, read, read_for};
+use cudock_base::Arch;
+use cudock_declared::{Declared, FileKind, Manager, read, read_for};
 
 fn docker(text: &str) -> Declared {
     read(FileKind::Dockerfile, "Dockerfile", text).unwrap()
@@ -20,13 +21,13 @@ fn packages(declared: &Declared) -> Vec<String> {
         let range = package.range.as_ref().map(|range| format!(" {range}")).unwrap_or_default();
         let tag = package.tag.as_ref().map(|tag| format!(" {tag}")).unwrap_or_default();
         let conda = if package.manager == Manager::Conda { " conda" } else { "" };
-        format!("{} {}{exact}{range}{tag}{conda}", package.line, package.name)
+        format!("{} {}{exact}{range}{tag}{conda}", package.span.line, package.name)
     };
     declared.packages.iter().map(one).collect()
 }
 
 fn notes(declared: &Declared) -> Vec<String> {
-    declared.notes.iter().map(|note| format!("{} {}", note.line, note.text)).collect()
+    declared.notes.iter().map(|note| format!("{} {}", note.span.line, note.text)).collect()
 }
 
 fn cuda(declared: &Declared) -> Vec<String> {
@@ -36,7 +37,7 @@ fn cuda(declared: &Declared) -> Vec<String> {
     declared
         .cuda_packages
         .iter()
-        .map(|found| format!("{} {} {}", found.line, found.name, version(found)))
+        .map(|found| format!("{} {} {}", found.span.line, found.name, version(found)))
         .collect()
 }
 
@@ -71,7 +72,7 @@ CMD ["-m", "train"]
 "#,
     );
     assert_eq!(declared.base_image.as_ref().unwrap().reference, "nvidia/cuda:12.4.1-devel-ubuntu22.04");
-    assert_eq!(declared.base_image.as_ref().unwrap().line, 4);
+    assert_eq!(declared.base_image.as_ref().unwrap().span.line, 4);
     assert_eq!(packages(&declared), ["22 torch ==2.4.0 cu124", "22 numpy <2"]);
     assert_eq!(
         cuda(&declared),
@@ -202,7 +203,7 @@ fn the_platform_decides_markers_and_arguments() {
     let declared = docker(text);
     assert_eq!(declared.platform.as_deref(), Some("linux/arm64"));
     assert_eq!(packages(&declared), ["2 y"]);
-    let by_caller = read_for(FileKind::Dockerfile, "D", "FROM a:$TARGETARCH\n", Machine::Aarch64).unwrap();
+    let by_caller = read_for(FileKind::Dockerfile, "D", "FROM a:$TARGETARCH\n", Arch::Aarch64).unwrap();
     assert_eq!(by_caller.base_image.unwrap().reference, "a:arm64");
 }
 
@@ -341,4 +342,30 @@ fn stages_that_copy_from_each_other_cannot_make_more_work_than_there_is_text() {
     }
     let declared = docker(&text);
     assert!(declared.packages.len() <= 1 && !declared.notes.is_empty());
+}
+
+#[test]
+fn everything_found_has_the_bytes_it_was_found_at() {
+    let text = "\u{feff}FROM nvidia/cuda:12.4.1-base-ubuntu22.04\nRUN apt-get install -y \\\n    # pinned\n    \
+                cuda-toolkit-12-4 && \\\n    pip install 'torch==2.3.1' \"numpy<2\" && \\\n    ./größe.sh x\n\
+                RUN <<-EOF\n\tpip install jax\n\tcurl -O https://example.org/tool\nEOF\n";
+    let file = cudock_declared::dockerfile::parse("Dockerfile", text).unwrap();
+    let keywords = file.instructions.iter().map(|instruction| &text[instruction.span.bytes()][..4]);
+    assert!(keywords.eq(["FROM", "RUN ", "RUN "]));
+    let declared = docker(text);
+    let at = |span: cudock_base::Span| &text[span.bytes()];
+    assert_eq!(at(declared.base_image.as_ref().unwrap().span), "FROM nvidia/cuda:12.4.1-base-ubuntu22.04");
+    assert_eq!(at(declared.cuda_packages[0].span), "cuda-toolkit-12-4");
+    let packages: Vec<&str> = declared.packages.iter().map(|package| at(package.span)).collect();
+    assert_eq!(packages, ["'torch==2.3.1'", "\"numpy<2\"", "jax"]);
+    let jax = declared.packages[2].span;
+    assert_eq!((jax.line, jax.column), (8, 14));
+    let notes: Vec<&str> = declared.notes.iter().map(|note| at(note.span)).collect();
+    assert_eq!(notes, ["./größe.sh x", "curl -O https://example.org/tool"]);
+}
+
+#[test]
+fn a_here_document_in_a_script_is_read_only_where_a_shell_reads_it() {
+    let text = "FROM a\nRUN <<EOF\ncat <<X > /etc/motd\npip install tensorflow\nX\nbash <<Y\npip install torch\nY\nEOF\n";
+    assert_eq!(packages(&docker(text)), ["6 torch"]);
 }

@@ -8,12 +8,13 @@
     reason = "a test may fail loudly"
 )]
 
-use cudock_declared::{Declared, FileKind, LARGEST_FILE, Machine, Manager, read, read_for};
+use cudock_base::Arch;
+use cudock_declared::{Declared, FileKind, LARGEST_FILE, Manager, read, read_for};
 
 /// Packages as lines: `3 torch[extra] ==2.3.1 >=2 cu121 (group)`.
 fn packages(declared: &Declared) -> Vec<String> {
     let one = |package: &cudock_declared::DeclaredPackage| {
-        let mut text = format!("{} {}", package.line, package.name);
+        let mut text = format!("{} {}", package.span.line, package.name);
         if !package.extras.is_empty() {
             text += &format!("[{}]", package.extras.join(","));
         }
@@ -32,7 +33,7 @@ fn packages(declared: &Declared) -> Vec<String> {
 }
 
 fn notes(declared: &Declared) -> Vec<String> {
-    declared.notes.iter().map(|note| format!("{} {}", note.line, note.text)).collect()
+    declared.notes.iter().map(|note| format!("{} {}", note.span.line, note.text)).collect()
 }
 
 #[test]
@@ -116,7 +117,7 @@ triton==3.0.0
 fn markers_are_decided_for_the_machine_that_is_asked_about() {
     let text = "nvidia-cublas-cu12==12.1.3.1 ; platform_system == 'Linux' and platform_machine == 'x86_64'\n";
     let count = |machine| read_for(FileKind::Requirements, "r", text, machine).unwrap().packages.len();
-    assert_eq!((count(Machine::X86_64), count(Machine::Aarch64)), (1, 0));
+    assert_eq!((count(Arch::X86_64), count(Arch::Aarch64)), (1, 0));
 }
 
 #[test]
@@ -333,7 +334,7 @@ source = { git = "https://github.com/Dao-AILab/flash-attention" }
             "52 flash-attn comes from a source that is not an index",
         ]
     );
-    let arm = read_for(FileKind::UvLock, "uv.lock", text, Machine::Aarch64).unwrap();
+    let arm = read_for(FileKind::UvLock, "uv.lock", text, Arch::Aarch64).unwrap();
     assert!(arm.packages.iter().all(|package| package.name != "nvidia-cudnn-cu12"));
 }
 
@@ -384,7 +385,7 @@ prefix: /opt/conda
         .iter()
         .map(|found| {
             (
-                found.line,
+                found.span.line,
                 found.name.as_str(),
                 found.version.as_deref(),
                 found.cuda.map(|cuda| cuda.to_string()),

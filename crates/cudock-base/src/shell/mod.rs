@@ -145,8 +145,8 @@ mod tests {
     }
 
     fn commands(text: &str) -> Vec<Vec<String>> {
-        let commands =
-            Script::new(text).map(|command| command.words.iter().map(|word| shown(&word.parts, text)).collect());
+        let commands = Script::new(text)
+            .map(|command| command.words.iter().map(|word| shown(&word.parts, text)).collect());
         commands.filter(|words: &Vec<String>| !words.is_empty()).collect()
     }
 

@@ -53,7 +53,8 @@ impl<'t> Script<'t> {
     /// Skips the end of a line, and the here-documents that follow it.
     fn end_line(&mut self) {
         let next = self.lexer.position() + 1;
-        let resume = self.here_docs.take_if(|(line_end, _)| *line_end < next).map_or(next, |(_, end)| end.max(next));
+        let resume =
+            self.here_docs.take_if(|(line_end, _)| *line_end < next).map_or(next, |(_, end)| end.max(next));
         self.lexer.set_position(resume);
     }
 
@@ -74,8 +75,7 @@ impl<'t> Script<'t> {
         });
         let rest = self.lexer.rest();
         let operators = ["<<<", "<<-", "&>>", "<<", ">>", "<&", ">&", ">|", "<>", "&>", "<", ">"];
-        let length =
-            operators.into_iter().find(|operator| rest.starts_with(operator)).map_or(1, str::len);
+        let length = operators.into_iter().find(|operator| rest.starts_with(operator)).map_or(1, str::len);
         let operator = rest.get(..length).unwrap_or_default();
         self.lexer.set_position(start + length);
         self.lexer.skip_blanks();

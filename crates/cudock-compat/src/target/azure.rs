@@ -1,5 +1,6 @@
 //! An Azure size: its card, its processor, and the driver its service installs.
 
+use cudock_base::Arch;
 use cudock_base::suggest;
 use cudock_facts::Facts;
 use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
@@ -8,7 +9,7 @@ use cudock_facts::tables::{Profile, Size, SizeDriver};
 use cudock_facts::version::{Date, DriverVersion};
 
 use super::card::gpu_named;
-use super::{Target, TargetError, image_architecture};
+use super::{Target, TargetError};
 use crate::codes;
 
 impl Target {
@@ -55,7 +56,7 @@ impl Target {
         }
         target.sku = Some(profile.name.clone());
         target.service = Some(profile.service.clone());
-        target.traits.cpu = Some("amd64".to_owned());
+        target.traits.cpu = Some(Arch::X86_64.oci_name().to_owned());
         Ok(target)
     }
 
@@ -89,7 +90,7 @@ impl Target {
         }
         target.service = Some(on.to_owned());
         target.sku = Some(size.name.clone());
-        target.traits.cpu = Some(image_architecture(&size.cpu_arch).to_owned());
+        target.traits.cpu = Some(Arch::to_oci(&size.cpu_arch).to_owned());
         target.traits.gpu_count = size
             .gpu_count
             .filter(|count| *count >= 1.0)

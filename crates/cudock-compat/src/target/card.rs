@@ -1,5 +1,6 @@
 //! A card by its name, with a driver or with the newest that drives it.
 
+use cudock_base::Arch;
 use cudock_facts::Facts;
 use cudock_facts::lookup::Found;
 use cudock_facts::tables::{ForwardCompatClass, Gpu, GpuClass, Vendor};
@@ -123,7 +124,7 @@ fn newest_driver(facts: &Facts, row: &Gpu) -> Option<DriverVersion> {
 /// The processor of cards that are sold with one.
 fn own_processor(row: &Gpu) -> Option<&'static str> {
     let with_grace = ["GH200", "GB200", "GB300", "GB10", "VR200"].iter().any(|id| row.id.starts_with(id));
-    (with_grace || row.class == GpuClass::Jetson).then_some("arm64")
+    (with_grace || row.class == GpuClass::Jetson).then_some(Arch::Aarch64.oci_name())
 }
 
 /// NVML's brand. Drivers call boards since Ampere "NVIDIA" and older data-center boards "Tesla".

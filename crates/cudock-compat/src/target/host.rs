@@ -1,5 +1,6 @@
 //! A machine that was read.
 
+use cudock_base::Arch;
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, Severity};
 use cudock_host::checks::Diagnosis;
@@ -7,7 +8,7 @@ use cudock_host::host::{FoundBy, NvmlAnswer};
 use cudock_host::{Host, Status};
 
 use super::card::gpu_named;
-use super::{HostLibcuda, Machine, Target, image_architecture};
+use super::{HostLibcuda, Machine, Target};
 
 impl Target {
     /// The cards of a machine that was read; one target a kind of card. With no card, one target that says so.
@@ -35,7 +36,7 @@ impl Target {
         }
         for target in &mut targets {
             target.cuda = diagnosis.cuda.or(target.cuda);
-            target.traits.cpu = Some(image_architecture(&host.surroundings.cpu_arch).to_owned());
+            target.traits.cpu = Some(Arch::to_oci(&host.surroundings.cpu_arch).to_owned());
             target.traits.wsl = host.surroundings.wsl;
             target.traits.driver_assumed = None;
             target.traits.machine = Some(machine.clone());

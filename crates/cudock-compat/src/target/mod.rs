@@ -118,12 +118,3 @@ impl Target {
         format!("{sku}{gpu}{capability}{driver}")
     }
 }
-
-/// What images call a processor.
-pub fn image_architecture(name: &str) -> &str {
-    match name {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
-}

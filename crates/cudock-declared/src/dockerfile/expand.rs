@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
+use cudock_base::Span;
+
 use crate::Fault;
 
 /// Deeper defaults within defaults than anybody writes.
@@ -34,8 +36,8 @@ impl Variables {
     }
 
     /// Whether they gave out far more text than the file holds. What was made of them is then not to be used.
-    pub(super) fn check(&self, line: usize) -> Result<(), Fault> {
-        let exhausted = || Fault::new(line, 1, "variables become far more text than the file holds");
+    pub(super) fn check(&self, span: Span) -> Result<(), Fault> {
+        let exhausted = || Fault::new(span.line, 1, "variables become far more text than the file holds");
         self.left.get().map(|_| ()).ok_or_else(exhausted)
     }
 

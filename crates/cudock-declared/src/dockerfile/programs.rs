@@ -1,5 +1,7 @@
 //! Commands that compile, fetch, unpack or run something.
 
+use cudock_base::Span;
+
 use super::run::{DEEPEST, Reader, subcommand};
 use crate::compile::{self, Compiled, Targets};
 use crate::excerpt;
@@ -125,20 +127,20 @@ impl Reader<'_, '_> {
         first: &Word,
         arguments: &[Word],
         set: &[(String, Option<String>)],
-        line: usize,
+        span: Span,
         depth: usize,
     ) {
         match program {
-            "nvcc" => self.nvcc(arguments, line),
-            "cmake" => self.cmake(arguments, set, line),
-            "make" | "gmake" | "ninja" => self.make(program, arguments, line),
-            "curl" | "wget" | "aria2c" => self.download(program, arguments, line),
+            "nvcc" => self.nvcc(arguments, span),
+            "cmake" => self.cmake(arguments, set, span),
+            "make" | "gmake" | "ninja" => self.make(program, arguments, span),
+            "curl" | "wget" | "aria2c" => self.download(program, arguments, span),
             "git" => {
                 if let Some(("clone" | "submodule" | "pull" | "fetch", rest)) = subcommand(arguments) {
                     let address = rest.iter().find(|word| word.text.contains([':', '/']));
                     let address = address.map_or("git", |word| word.text.as_str()).to_owned();
                     self.declared
-                        .note(line, format!("what is fetched from `{}` is not read", excerpt(&address)));
+                        .note(span, format!("what is fetched from `{}` is not read", excerpt(&address)));
                 }
             }
             "source" | "." => {
@@ -146,22 +148,22 @@ impl Reader<'_, '_> {
                 if let Some(file) = arguments.first()
                     && !known.iter().any(|word| file.text.contains(word))
                 {
-                    self.script_file(&file.text.clone(), line, depth);
+                    self.script_file(&file.text.clone(), span, depth);
                 }
             }
             "tar" | "unzip" | "bsdtar" | "7z" | "gunzip" => {
-                self.declared.note(line, format!("what `{program}` unpacks is not read"));
+                self.declared.note(span, format!("what `{program}` unpacks is not read"));
             }
             _ if is_script(program) || first.text.starts_with("./") => {
-                self.script_file(&first.text.clone(), line, depth);
+                self.script_file(&first.text.clone(), span, depth);
             }
             _ if HARMLESS.contains(&program) || program.is_empty() => {}
-            _ => self.unknown(&first.text, line),
+            _ => self.unknown(&first.text, span),
         }
     }
 
     /// A script of the build context.
-    pub(super) fn script_file(&mut self, path: &str, line: usize, depth: usize) {
+    pub(super) fn script_file(&mut self, path: &str, span: Span, depth: usize) {
         let installer = ["miniconda", "miniforge", "mambaforge"];
         if installer.iter().any(|name| path.to_ascii_lowercase().contains(name)) {
             return;
@@ -172,19 +174,19 @@ impl Reader<'_, '_> {
                     || text.starts_with("#!/bin/")
                     || text.starts_with("#!/usr/bin/env bash") =>
             {
-                self.script_at(&text, Some(line), depth + 1);
+                self.script_at(&text, Some(span), depth + 1);
             }
-            _ => self.declared.note(line, format!("the script `{}` is not read", excerpt(path))),
+            _ => self.declared.note(span, format!("the script `{}` is not read", excerpt(path))),
         }
     }
 
-    fn compiled(&mut self, name: String, output: Option<String>, targets: Targets, line: usize) {
+    fn compiled(&mut self, name: String, output: Option<String>, targets: Targets, span: Span) {
         let image = self.scene.image.clone();
-        let compiled = Compiled { name, output, is_extension: false, targets, image, file: None, line };
+        let compiled = Compiled { name, output, is_extension: false, targets, image, file: None, span };
         self.declared.compiled.push(compiled);
     }
 
-    fn nvcc(&mut self, arguments: &[Word], line: usize) {
+    fn nvcc(&mut self, arguments: &[Word], span: Span) {
         if arguments.iter().any(|word| matches!(word.text.as_str(), "--version" | "-V" | "--help")) {
             return;
         }
@@ -198,10 +200,10 @@ impl Reader<'_, '_> {
         let output = arguments.iter().position(|word| word.text == "-o" || word.text == "--output-file");
         let output = output.and_then(|at| arguments.get(at + 1)).map_or("a.out", |word| word.text.as_str());
         let output = output.to_owned();
-        self.compiled(output.clone(), Some(join(&self.cwd, &output)), targets, line);
+        self.compiled(output.clone(), Some(join(&self.cwd, &output)), targets, span);
     }
 
-    fn cmake(&mut self, arguments: &[Word], set: &[(String, Option<String>)], line: usize) {
+    fn cmake(&mut self, arguments: &[Word], set: &[(String, Option<String>)], span: Span) {
         let is_step = ["--build", "--install", "-E", "--version", "-P"];
         if arguments.iter().any(|word| is_step.contains(&word.text.as_str())) {
             return;
@@ -243,12 +245,12 @@ impl Reader<'_, '_> {
         let lists = self.scene.text(&join(&self.cwd, source), "CMakeLists.txt");
         let own = lists.and_then(|(_, text)| compile::of_build_file(&text));
         match asked.or(own) {
-            Some(targets) => self.compiled("program that cmake builds".to_owned(), None, targets, line),
-            None => self.declared.note(line, "the program that `cmake` builds is not read"),
+            Some(targets) => self.compiled("program that cmake builds".to_owned(), None, targets, span),
+            None => self.declared.note(span, "the program that `cmake` builds is not read"),
         }
     }
 
-    fn make(&mut self, program: &str, arguments: &[Word], line: usize) {
+    fn make(&mut self, program: &str, arguments: &[Word], span: Span) {
         // What cmake set up was counted there.
         let is_configured = self.declared.compiled.iter().any(|compiled| compiled.name.contains("cmake"));
         let is_noted = self.declared.notes.iter().any(|note| note.text.contains("`cmake`"));
@@ -264,16 +266,16 @@ impl Reader<'_, '_> {
             arguments.iter().any(|word| word.text.contains('=') && !word.text.starts_with('-'));
         match file.and_then(|(_, text)| compile::of_build_file(&text)).filter(|_| program != "ninja") {
             Some(Targets::Unknown(_)) | None => {
-                self.declared.note(line, format!("the program that `{program}` builds is not read"));
+                self.declared.note(span, format!("the program that `{program}` builds is not read"));
             }
             Some(_) if sets_variables => {
-                self.declared.note(line, format!("the variables of `{program}` may change what is built"));
+                self.declared.note(span, format!("the variables of `{program}` may change what is built"));
             }
-            Some(targets) => self.compiled("program that make builds".to_owned(), None, targets, line),
+            Some(targets) => self.compiled("program that make builds".to_owned(), None, targets, span),
         }
     }
 
-    fn download(&mut self, program: &str, arguments: &[Word], line: usize) {
+    fn download(&mut self, program: &str, arguments: &[Word], span: Span) {
         let is_known = |word: &Word| KNOWN_DOWNLOADS.iter().any(|known| word.text.contains(known));
         let is_key = |word: &Word| {
             [".gpg", ".asc", ".key", ".pub", ".list", "gpgkey"]
@@ -285,7 +287,7 @@ impl Reader<'_, '_> {
             return;
         }
         let address = address.map_or(program, |word| word.text.as_str()).to_owned();
-        self.declared.note(line, format!("what is downloaded from `{}` is not read", excerpt(&address)));
+        self.declared.note(span, format!("what is downloaded from `{}` is not read", excerpt(&address)));
     }
 }
 

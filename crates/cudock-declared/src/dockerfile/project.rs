@@ -1,10 +1,12 @@
 //! Installers that read files: pip and uv with requirements and projects, uv and Poetry with lock files.
 
+use cudock_base::Span;
+
 use super::run::{Reader, subcommand};
 use crate::compile::{Compiled, of_torch};
 use crate::files::join;
 use crate::pip::{self, Word};
-use crate::requirement::{Place, declare};
+use crate::requirement::{Context, declare};
 use crate::requirements::{Beside, constrain, mark_exclusive, pin, read_in};
 use crate::select::{Groups, Selection};
 use crate::sources::is_cuda_source;
@@ -15,7 +17,7 @@ type Set = [(String, Option<String>)];
 
 impl Reader<'_, '_> {
     /// `pip install` and `uv pip install`.
-    pub(super) fn install(&mut self, words: &[Word], set: &Set, line: usize, within: Option<usize>) {
+    pub(super) fn install(&mut self, words: &[Word], set: &Set, span: Span, within: Option<Span>) {
         let found = pip::arguments(words);
         self.remember_target(words);
         self.notes(found.notes, within);
@@ -27,26 +29,26 @@ impl Reader<'_, '_> {
             ..Selection::default()
         };
         for file in &found.files {
-            let line = self.line(file.at, within);
+            let span = self.span(file.bytes.clone(), within);
             let Some((path, text)) = self.scene.text(&self.cwd, &file.text).filter(|_| !file.is_open) else {
-                self.declared.note(line, pip::not_followed(&file.text));
+                self.declared.note(span, pip::not_followed(&file.text));
                 continue;
             };
             let read = if path.ends_with("pyproject.toml") {
-                pyproject::read(&text, self.machine).map(|mut project| {
+                pyproject::read(&text, self.arch).map(|mut project| {
                     selection.apply(&mut project);
                     project
                 })
             } else {
                 read_in(
                     &text,
-                    self.machine,
+                    self.arch,
                     Beside::new(&path, self.scene.files, &self.scene.included).with_indexes(&indexes),
                 )
             };
             match read {
                 Ok(included) => self.declared.absorb(included, &path),
-                Err(_) => self.declared.note(line, pip::not_followed(&file.text)),
+                Err(_) => self.declared.note(span, pip::not_followed(&file.text)),
             }
         }
         let without_dependencies = words.iter().any(|word| word.text == "--no-deps");
@@ -56,7 +58,7 @@ impl Reader<'_, '_> {
             .map(|word| (word, false))
             .chain(found.editable.iter().map(|word| (word, true)))
         {
-            let line = self.line(word.at, within);
+            let span = self.span(word.bytes.clone(), within);
             if let Some((directory, extras)) = local_project(&word.text) {
                 if self.is_wheel_directory(directory) {
                     continue;
@@ -66,16 +68,16 @@ impl Reader<'_, '_> {
                     extras: extras.chain(selection.extras.clone()).collect(),
                     ..selection.clone()
                 };
-                self.local(directory, &selection, without_dependencies, set, line, is_editable);
+                self.local(directory, &selection, without_dependencies, set, span, is_editable);
                 continue;
             }
             if word.text.starts_with("git+") || word.text.contains("@ git+") {
-                self.extension(&word.text, set, line);
+                self.extension(&word.text, set, span);
             }
-            let place = Place { line, machine: self.machine, group: None, tag: indexes.tag() };
+            let context = Context { span, arch: self.arch, group: None, tag: indexes.tag() };
             let before = self.declared.packages.len();
-            if let Err(mistake) = declare(self.declared, &word.text, place) {
-                self.declared.note(line, format!("`{}`: {}", excerpt(&word.text), mistake.message));
+            if let Err(mistake) = declare(self.declared, &word.text, context) {
+                self.declared.note(span, format!("`{}`: {}", excerpt(&word.text), mistake.message));
             }
             mark_exclusive(self.declared, before, &indexes);
         }
@@ -83,9 +85,9 @@ impl Reader<'_, '_> {
             match self.scene.text(&self.cwd, &file.text) {
                 Some((_, text)) => {
                     let packages = self.declared.packages.get_mut(first..).unwrap_or_default();
-                    constrain(packages, &text, self.machine);
+                    constrain(packages, &text, self.arch);
                 }
-                None => self.declared.note(line, pip::not_followed(&file.text)),
+                None => self.declared.note(span, pip::not_followed(&file.text)),
             }
         }
         if found.upgrades {
@@ -94,8 +96,8 @@ impl Reader<'_, '_> {
             self.declared.upgraded.extend(names);
         }
         if let (Some(conflict), Some(first)) = (indexes.conflict(), words.first()) {
-            let line = self.line(first.at, within);
-            self.declared.note(line, conflict);
+            let span = self.span(first.bytes.clone(), within);
+            self.declared.note(span, conflict);
         }
     }
 
@@ -129,7 +131,7 @@ impl Reader<'_, '_> {
         selection: &Selection,
         without_dependencies: bool,
         set: &Set,
-        line: usize,
+        span: Span,
         is_editable: bool,
     ) {
         let not_read = if is_editable {
@@ -142,17 +144,17 @@ impl Reader<'_, '_> {
         let builds_cuda = setup.as_ref().is_some_and(|(_, text)| text.contains("CUDAExtension"))
             || self.scene.cuda_sources.iter().any(|path| is_cuda_source(path));
         if builds_cuda {
-            self.extension(directory, set, line);
+            self.extension(directory, set, span);
         }
         let project = self.scene.text(&base, "pyproject.toml");
-        let read = project.and_then(|(path, text)| Some((pyproject::read(&text, self.machine).ok()?, path)));
+        let read = project.and_then(|(path, text)| Some((pyproject::read(&text, self.arch).ok()?, path)));
         let Some((mut project, path)) = read.filter(|_| setup.is_none() || !builds_cuda) else {
-            self.declared.note(line, not_read);
+            self.declared.note(span, not_read);
             return;
         };
         // What `setup.py` asks for is in code, which is not run.
         if project.packages.is_empty() && setup.is_some() {
-            self.declared.note(line, not_read);
+            self.declared.note(span, not_read);
         }
         selection.apply(&mut project);
         if !without_dependencies {
@@ -161,7 +163,7 @@ impl Reader<'_, '_> {
     }
 
     /// An extension that is compiled for the architectures of `TORCH_CUDA_ARCH_LIST`.
-    pub(super) fn extension(&mut self, name: &str, set: &Set, line: usize) {
+    pub(super) fn extension(&mut self, name: &str, set: &Set, span: Span) {
         let Some(list) = self.value(set, "TORCH_CUDA_ARCH_LIST") else { return };
         self.declared.compiled.push(Compiled {
             name: format!("extension built from {}", excerpt(name)),
@@ -170,37 +172,36 @@ impl Reader<'_, '_> {
             targets: of_torch(&list),
             image: self.scene.image.clone(),
             file: None,
-            line,
+            span,
         });
     }
 
-    pub(super) fn uv(&mut self, arguments: &[Word], set: &Set, line: usize, within: Option<usize>) {
+    pub(super) fn uv(&mut self, arguments: &[Word], set: &Set, span: Span, within: Option<Span>) {
         match subcommand(arguments) {
             Some(("pip", rest)) => match subcommand(rest) {
-                Some(("install", rest)) => self.install(rest, set, line, within),
+                Some(("install", rest)) => self.install(rest, set, span, within),
                 Some(("sync", rest)) => {
                     let files = rest.iter().filter(|word| !word.text.starts_with('-'));
                     let words: Vec<Word> = files
                         .flat_map(|word| [Word { text: "-r".to_owned(), ..Word::default() }, word.clone()])
                         .collect();
-                    self.install(&words, set, line, within);
+                    self.install(&words, set, span, within);
                 }
                 _ => {}
             },
-            Some(("add", rest)) => self.install(rest, set, line, within),
-            Some(("sync", rest)) => self.uv_sync(rest, set, line),
+            Some(("add", rest)) => self.install(rest, set, span, within),
+            Some(("sync", rest)) => self.uv_sync(rest, set, span),
             Some(("venv", rest)) => self.environment_at(rest),
             _ => {}
         }
     }
 
-    fn uv_sync(&mut self, words: &[Word], set: &Set, line: usize) {
+    fn uv_sync(&mut self, words: &[Word], set: &Set, span: Span) {
         let selection = uv_selection(words);
         let environment = self.value(set, "UV_PROJECT_ENVIRONMENT").unwrap_or_else(|| ".venv".to_owned());
         self.scene.prefixes.push(join(&self.cwd, &environment));
         let project = self.scene.text(&self.cwd, "pyproject.toml");
-        let project =
-            project.and_then(|(path, text)| Some((pyproject::read(&text, self.machine).ok()?, path)));
+        let project = project.and_then(|(path, text)| Some((pyproject::read(&text, self.arch).ok()?, path)));
         let lock = self.scene.text(&self.cwd, "uv.lock");
         let groups = project.as_ref().map(|(project, _)| project.groups.clone());
         if let Some((path, text)) = lock {
@@ -212,7 +213,7 @@ impl Reader<'_, '_> {
             let known = if groups.is_some() { &selection } else { &either };
             let groups =
                 groups.unwrap_or_else(|| Groups { default: ["dev".to_owned()].into(), ..Groups::default() });
-            if let Ok(locked) = uv_lock::read(&text, self.machine, Some((known, &groups))) {
+            if let Ok(locked) = uv_lock::read(&text, self.arch, Some((known, &groups))) {
                 self.declared.absorb(locked, &path);
                 return;
             }
@@ -222,16 +223,16 @@ impl Reader<'_, '_> {
                 selection.apply(&mut project);
                 self.declared.absorb(project, &path);
             }
-            None => self.declared.note(line, "what uv installs is in files that are not read here"),
+            None => self.declared.note(span, "what uv installs is in files that are not read here"),
         }
     }
 
-    pub(super) fn poetry(&mut self, arguments: &[Word], line: usize) {
+    pub(super) fn poetry(&mut self, arguments: &[Word], span: Span) {
         let Some(("install" | "sync" | "update" | "add", words)) = subcommand(arguments) else { return };
         let project = self.scene.text(&self.cwd, "pyproject.toml");
-        let read = project.and_then(|(path, text)| Some((pyproject::read(&text, self.machine).ok()?, path)));
+        let read = project.and_then(|(path, text)| Some((pyproject::read(&text, self.arch).ok()?, path)));
         let Some((mut project, path)) = read else {
-            self.declared.note(line, "what poetry installs is in files that are not read here");
+            self.declared.note(span, "what poetry installs is in files that are not read here");
             return;
         };
         let lock = self.scene.text(&self.cwd, "poetry.lock");
@@ -250,19 +251,19 @@ impl Reader<'_, '_> {
     }
 
     /// `python setup.py …`, and scripts.
-    pub(super) fn python(&mut self, arguments: &[Word], set: &Set, line: usize) {
+    pub(super) fn python(&mut self, arguments: &[Word], set: &Set, span: Span) {
         let Some(script) = arguments.iter().find(|word| !word.text.starts_with('-')) else { return };
         if arguments.first().is_some_and(|option| option.text == "-c") {
             let runs = ["subprocess", "os.system", "urlretrieve", "urlopen"];
             if runs.iter().any(|word| script.text.contains(word)) {
-                self.unknown("python -c", line);
+                self.unknown("python -c", span);
             }
             return;
         }
         if script.text.ends_with("setup.py") {
-            self.extension("setup.py", set, line);
+            self.extension("setup.py", set, span);
         }
-        self.unknown(&format!("python {}", script.text), line);
+        self.unknown(&format!("python {}", script.text), span);
     }
 }
 

@@ -1,13 +1,17 @@
 //! What the commands of a `RUN` install.
 
 use std::collections::HashMap;
+use std::ops::Range;
+
+use cudock_base::shell::Script;
+use cudock_base::{Arch, Span};
 
 use super::expand::Variables;
 use super::scene::Scene;
-use super::shell::Script;
+use super::shell::Command;
 use crate::files::join;
 use crate::pip::{Indexes, NoteAt, Word};
-use crate::{CudaPackage, Declared, Machine, Manager, conda, excerpt, pip, system};
+use crate::{CudaPackage, Declared, Manager, conda, excerpt, pip, system};
 
 /// Scripts within scripts within scripts.
 pub(super) const DEEPEST: usize = 3;
@@ -18,6 +22,8 @@ const BEFORE_COMMANDS: [&str; 15] = [
     "while",
 ];
 
+const SHELLS: [&str; 5] = ["bash", "sh", "dash", "ash", "zsh"];
+
 /// Reads scripts, and adds what they install.
 pub(super) struct Reader<'a, 'f> {
     pub(super) declared: &'a mut Declared,
@@ -25,9 +31,9 @@ pub(super) struct Reader<'a, 'f> {
     /// The directory that commands run in, without a `/` at the start.
     pub(super) cwd: String,
     pub(super) variables: &'a Variables,
-    pub(super) machine: Machine,
-    /// Turns a byte of the script into a line of the file.
-    pub(super) line_of: &'a dyn Fn(usize) -> usize,
+    pub(super) arch: Arch,
+    /// Turns bytes of the script into a span of the file.
+    pub(super) locate: &'a dyn Fn(Range<usize>) -> Span,
     /// Variables that the script itself sets.
     pub(super) own: HashMap<String, Option<String>>,
 }
@@ -37,34 +43,43 @@ impl Reader<'_, '_> {
         self.script_at(text, None, 0);
     }
 
-    /// A script; `within` is the line of the command whose argument it is.
-    pub(super) fn script_at(&mut self, text: &str, within: Option<usize>, depth: usize) {
-        let mut script = Script::new(text);
-        loop {
+    /// A script; `within` is the command whose argument it is.
+    pub(super) fn script_at(&mut self, text: &str, within: Option<Span>, depth: usize) {
+        for command in Script::new(text) {
             let (own, variables) = (&self.own, self.variables);
             let lookup = |name: &str| match own.get(name) {
                 Some(value) => value.clone(),
                 None => variables.get(name),
             };
-            let Some(command) = script.next(&lookup) else { break };
-            self.notes(command.notes, within);
-            self.command(&command.words, within, depth);
+            let expanded = Command::expand(text, &command, &lookup);
+            self.notes(expanded.notes, within);
+            self.command(&expanded.words, within, depth);
+            let is_shell =
+                matches!(expanded.words.as_slice(), [program] if SHELLS.contains(&program_name(program)));
+            for here_doc in command.redirects.iter().filter_map(|redirect| redirect.here_doc.as_ref()) {
+                let body = text.get(here_doc.body.clone()).filter(|_| is_shell && depth < DEEPEST);
+                let shell = expanded.words.first().map_or(0..0, |program| program.bytes.clone());
+                if let Some(body) = body {
+                    let span = self.span(shell, within);
+                    self.script_at(body, Some(span), depth + 1);
+                }
+            }
         }
     }
 
-    pub(super) fn line(&self, at: usize, within: Option<usize>) -> usize {
-        within.unwrap_or_else(|| (self.line_of)(at))
+    pub(super) fn span(&self, bytes: Range<usize>, within: Option<Span>) -> Span {
+        within.unwrap_or_else(|| (self.locate)(bytes))
     }
 
-    pub(super) fn notes(&mut self, notes: Vec<NoteAt>, within: Option<usize>) {
-        for (at, note) in notes {
-            let line = self.line(at, within);
-            self.declared.note(line, note);
+    pub(super) fn notes(&mut self, notes: Vec<NoteAt>, within: Option<Span>) {
+        for (bytes, note) in notes {
+            let span = self.span(bytes, within);
+            self.declared.note(span, note);
         }
     }
 
     /// One command, in words.
-    pub(super) fn command(&mut self, words: &[Word], within: Option<usize>, depth: usize) {
+    pub(super) fn command(&mut self, words: &[Word], within: Option<Span>, depth: usize) {
         let mut words = words;
         let mut set = Vec::new();
         let mut is_behind_prefix = false;
@@ -82,8 +97,9 @@ impl Reader<'_, '_> {
             self.own.extend(set);
             return;
         };
-        let line = self.line(first.at, within);
-        let program = first.text.rsplit('/').next().unwrap_or_default();
+        let end = arguments.last().map_or(first.bytes.end, |last| last.bytes.end);
+        let span = self.span(first.bytes.start..end.max(first.bytes.end), within);
+        let program = program_name(first);
         let is_python = program.starts_with("python") || program == "pypy3";
         match program {
             "export" => {
@@ -98,22 +114,22 @@ impl Reader<'_, '_> {
                     self.cwd = join(&self.cwd, &directory.text);
                 }
             }
-            "bash" | "sh" | "dash" | "ash" | "zsh" => self.shell(arguments, line, depth),
+            _ if SHELLS.contains(&program) => self.shell(arguments, span, depth),
             "conda" | "mamba" | "micromamba" => self.conda(program, arguments, within, depth),
             "apt" | "apt-get" | "aptitude" | "dnf" | "microdnf" | "tdnf" | "yum" | "zypper" => {
                 self.system(arguments, within);
             }
-            "poetry" => self.poetry(arguments, line),
+            "poetry" => self.poetry(arguments, span),
             "pdm" | "pipenv" | "pixi" => {
                 if let Some("install" | "sync" | "update" | "add") =
                     subcommand(arguments).map(|(name, _)| name)
                 {
                     let note = format!("what {program} installs is in files that are not read here");
-                    self.declared.note(line, note);
+                    self.declared.note(span, note);
                 }
             }
-            "uv" => self.uv(arguments, &set, line, within),
-            _ if is_pip(program) => self.pip(arguments, &set, line, within),
+            "uv" => self.uv(arguments, &set, span, within),
+            _ if is_pip(program) => self.pip(arguments, &set, span, within),
             _ if is_python => {
                 let module =
                     arguments.iter().position(|word| !word.text.starts_with('-') || word.text == "-m");
@@ -126,14 +142,14 @@ impl Reader<'_, '_> {
                     } else if ["venv", "virtualenv"].contains(&module) {
                         self.environment_at(rest.get(1..).unwrap_or_default());
                     } else if !["compileall", "ensurepip", "site", "http.server"].contains(&module) {
-                        self.unknown(&format!("{program} -m {module}"), line);
+                        self.unknown(&format!("{program} -m {module}"), span);
                     }
                 } else {
-                    self.python(arguments, &set, line);
+                    self.python(arguments, &set, span);
                 }
             }
             "virtualenv" => self.environment_at(arguments),
-            _ => self.other(program, first, arguments, &set, line, depth),
+            _ => self.other(program, first, arguments, &set, span, depth),
         }
     }
 
@@ -144,8 +160,8 @@ impl Reader<'_, '_> {
     }
 
     /// Notes a command whose effect is not known.
-    pub(super) fn unknown(&mut self, command: &str, line: usize) {
-        self.declared.note(line, format!("what `{}` does is not read", excerpt(command)));
+    pub(super) fn unknown(&mut self, command: &str, span: Span) {
+        self.declared.note(span, format!("what `{}` does is not read", excerpt(command)));
     }
 
     /// Remembers where a virtual environment is.
@@ -169,14 +185,14 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn shell(&mut self, arguments: &[Word], line: usize, depth: usize) {
+    fn shell(&mut self, arguments: &[Word], span: Span, depth: usize) {
         // `-c`, and flags that hold it: `-lc`, `-exc`.
         let is_command = |word: &Word| word.text.starts_with('-') && word.text.ends_with('c');
         let script = arguments.iter().position(is_command).and_then(|at| arguments.get(at + 1));
         if let Some(script) = script.filter(|_| depth < DEEPEST) {
-            self.script_at(&script.text.clone(), Some(line), depth + 1);
+            self.script_at(&script.text.clone(), Some(span), depth + 1);
         } else if let Some(file) = arguments.iter().find(|word| !word.text.starts_with('-')) {
-            self.script_file(&file.text.clone(), line, depth);
+            self.script_file(&file.text.clone(), span, depth);
         }
     }
 
@@ -184,11 +200,11 @@ impl Reader<'_, '_> {
         &mut self,
         arguments: &[Word],
         set: &[(String, Option<String>)],
-        line: usize,
-        within: Option<usize>,
+        span: Span,
+        within: Option<Span>,
     ) {
         match subcommand(arguments) {
-            Some(("install", rest)) => self.install(rest, set, line, within),
+            Some(("install", rest)) => self.install(rest, set, span, within),
             Some(("wheel", rest)) => {
                 let target = rest.iter().position(|word| ["-w", "--wheel-dir"].contains(&word.text.as_str()));
                 let target = target.and_then(|at| rest.get(at + 1)).map_or(".", |word| word.text.as_str());
@@ -201,7 +217,7 @@ impl Reader<'_, '_> {
                     .filter(|word| !["-w", "--wheel-dir"].contains(&word.text.as_str()))
                     .cloned()
                     .collect();
-                self.install(&rest, set, line, within);
+                self.install(&rest, set, span, within);
             }
             Some(("uninstall", rest)) => {
                 let names: Vec<&str> = rest
@@ -210,7 +226,7 @@ impl Reader<'_, '_> {
                     .filter(|name| !name.starts_with('-'))
                     .collect();
                 self.declared.packages.retain(|package| !names.contains(&package.name.as_str()));
-                self.declared.remark(line, format!("removes {}", excerpt(&names.join(" "))));
+                self.declared.remark(span, format!("removes {}", excerpt(&names.join(" "))));
             }
             _ => {}
         }
@@ -239,7 +255,7 @@ impl Reader<'_, '_> {
         indexes
     }
 
-    fn conda(&mut self, program: &str, arguments: &[Word], within: Option<usize>, depth: usize) {
+    fn conda(&mut self, program: &str, arguments: &[Word], within: Option<Span>, depth: usize) {
         let Some((name, rest)) = subcommand(arguments) else { return };
         match name {
             "install" | "create" | "update" | "upgrade" => self.conda_install(program, rest, within),
@@ -263,10 +279,10 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn conda_install(&mut self, program: &str, words: &[Word], within: Option<usize>) {
+    fn conda_install(&mut self, program: &str, words: &[Word], within: Option<Span>) {
         let mut words = words.iter();
         while let Some(word) = words.next() {
-            let line = self.line(word.at, within);
+            let span = self.span(word.bytes.clone(), within);
             let text = word.text.as_str();
             let (option, glued) =
                 text.split_once('=').map_or((text, None), |(option, value)| (option, Some(value)));
@@ -282,10 +298,10 @@ impl Reader<'_, '_> {
                         glued.or_else(|| words.next().map(|word| word.text.as_str())).unwrap_or_default();
                     let text = self.scene.text(&self.cwd, file);
                     let read =
-                        text.and_then(|(path, text)| Some((conda::read(&text, self.machine).ok()?, path)));
+                        text.and_then(|(path, text)| Some((conda::read(&text, self.arch).ok()?, path)));
                     match read {
                         Some((environment, path)) => self.declared.absorb(environment, &path),
-                        None => self.declared.note(line, pip::not_followed(file)),
+                        None => self.declared.note(span, pip::not_followed(file)),
                     }
                 }
                 "-n" | "--name" | "-p" | "--prefix" | "-r" | "--root-prefix" | "--solver" | "--platform"
@@ -296,18 +312,18 @@ impl Reader<'_, '_> {
                 }
                 _ if text.starts_with('-') || text.is_empty() => {}
                 _ if word.is_open => {
-                    self.declared.note(line, format!("`{}` is not known here", excerpt(text)));
+                    self.declared.note(span, format!("`{}` is not known here", excerpt(text)));
                 }
                 _ => {
-                    if let Err(message) = conda::declare(self.declared, text, line) {
-                        self.declared.note(line, message);
+                    if let Err(message) = conda::declare(self.declared, text, span) {
+                        self.declared.note(span, message);
                     }
                 }
             }
         }
     }
 
-    fn system(&mut self, arguments: &[Word], within: Option<usize>) {
+    fn system(&mut self, arguments: &[Word], within: Option<Span>) {
         let Some(("install" | "reinstall", rest)) = subcommand(arguments) else { return };
         let mut words = rest.iter();
         while let Some(word) = words.next() {
@@ -319,13 +335,13 @@ impl Reader<'_, '_> {
             if text.starts_with('-') || text.is_empty() {
                 continue;
             }
-            let line = self.line(word.at, within);
+            let span = self.span(word.bytes.clone(), within);
             if [".deb", ".rpm"].iter().any(|ending| text.ends_with(ending)) || is_gpu_program(text) {
-                self.declared.note(line, format!("what `{}` installs is not read", excerpt(text)));
+                self.declared.note(span, format!("what `{}` installs is not read", excerpt(text)));
                 continue;
             }
             if word.is_open {
-                self.declared.note(line, format!("`{}` is not known here", excerpt(text)));
+                self.declared.note(span, format!("`{}` is not known here", excerpt(text)));
                 continue;
             }
             let (name, version) =
@@ -345,7 +361,7 @@ impl Reader<'_, '_> {
                     version,
                     cuda,
                     manager: Manager::System,
-                    line,
+                    span,
                 });
             }
         }
@@ -366,6 +382,11 @@ fn is_gpu_program(name: &str) -> bool {
         "vulkan",
     ];
     NAMES.iter().any(|program| name.contains(program))
+}
+
+/// The program that a word names, without its directory.
+fn program_name(word: &Word) -> &str {
+    word.text.rsplit('/').next().unwrap_or_default()
 }
 
 /// The first word that is not an option, and what follows it.

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use cudock_base::Arch;
 use cudock_map::Mmap;
 use cudock_registry::{Client, Digest, Progress, Reference};
 
@@ -153,7 +154,7 @@ fn choose<'m>(
     if let [only] = images.as_slice() {
         return Ok(only);
     }
-    let own = Platform::linux(if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" });
+    let own = Platform::linux(Arch::CURRENT.oci_name());
     let wish = wanted.unwrap_or(&own);
     let fits =
         images.iter().find(|manifest| manifest.platform.as_ref().is_some_and(|found| found.satisfies(wish)));

@@ -113,8 +113,7 @@ fn variable_value(written: &str, at: usize, variables: &Variables<'_>) -> Option
         // Azure Pipelines writes variables as `$(name)`; what is more than a name is a command.
         None => name.strip_prefix(['{', '(']).map_or(name, |name| name.trim_end_matches(['}', ')'])),
     };
-    let (name, default) =
-        name.split_once(":-").map_or((name, None), |(name, default)| (name, Some(default)));
+    let (name, default) = name.split_once(":-").map_or((name, None), |(name, default)| (name, Some(default)));
     let name = name.rsplit(['.', ':']).next().unwrap_or(name);
     let located = variables.get(name, at).or_else(|| {
         let default = default?;
