@@ -6,13 +6,11 @@
 
 pub mod codes;
 pub mod evidence;
-pub mod gate;
 mod gather;
 mod judge;
-pub mod target;
 
 pub use cudock_host::Verdict;
+pub use cudock_target::{self as target, Machine, StartPath, Target, TargetError, gate};
 pub use evidence::Evidence;
 pub use gather::{Context, GatherError, Subject, compute, gather, image, image_start, sm, subject};
 pub use judge::{Failure, Judgement, RULES, Rule, RuleUse, UnitJudgement, judge, judge_start};
-pub use target::{Machine, StartPath, Target, TargetError};

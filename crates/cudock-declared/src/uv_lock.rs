@@ -53,7 +53,7 @@ fn locked<'t>(value: &'t Value<'t>, lines: &Lines<'_>) -> Result<Locked<'t>, Fau
     let is_root =
         source.is_some_and(|source| ["virtual", "editable"].iter().any(|key| source.contains_key(*key)));
     let version = text(table, "version");
-    let span = lines.span(table.get("name").map_or(at..at, |name| name.span()));
+    let span = lines.span(table.get("name").map_or(at..at, toml::Spanned::span));
     Ok(Locked { name: normalise(name), version, table, span, is_root, is_reached: false })
 }
 

@@ -187,7 +187,7 @@ fn is_plain(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@+=, ".contains(&byte);
     let is_text = Scalar { text: text.to_owned(), quoted: false }.kind() == Kind::Text;
     // YAML 1.1 has times and dates, octal numbers and numbers to the base of 60.
-    let is_number_like = text.contains(|letter: char| matches!(letter, ':' | '-' | '_'))
+    let is_number_like = text.contains([':', '-', '_'])
         && text.bytes().all(|byte| byte.is_ascii_digit() || b":-_. ".contains(&byte));
     let is_based = ["0x", "0o", "0b"].iter().any(|prefix| text.starts_with(prefix));
     is_text

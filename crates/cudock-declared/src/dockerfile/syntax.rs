@@ -1,6 +1,6 @@
 //! A Dockerfile's text as instructions: parser directives, continued lines, here-documents.
 //!
-//! The rules are those of BuildKit's parser. `parse-dockerfile` 0.1.9 was tried in its place: it takes the text of
+//! The rules are those of `BuildKit`'s parser. `parse-dockerfile` 0.1.9 was tried in its place: it takes the text of
 //! `RUN bash <<EOF` and of a second here-document for instructions, and lets `\\` at the end of a line continue it.
 
 use std::ops::Range;

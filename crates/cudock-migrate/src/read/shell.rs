@@ -93,13 +93,11 @@ impl Word {
                 },
                 _ => None,
             };
-            match variable {
-                Some(span) => variable_value(text.get(span.clone())?, span.start, variables),
-                None => {
-                    let span = part.span();
-                    Some(Part { text: text.get(span.clone())?.to_owned(), start: span.start, end: span.end })
-                }
+            if let Some(span) = variable {
+                return variable_value(text.get(span.clone())?, span.start, variables);
             }
+            let span = part.span();
+            Some(Part { text: text.get(span.clone())?.to_owned(), start: span.start, end: span.end })
         });
         Self { parts: parts.collect() }
     }

@@ -1,7 +1,11 @@
-//! What a subject is held against: a card, a driver, and what is around them.
+//! What a program is judged against: a card, a driver, and what is around them; and the start gate of containers.
+//!
+//! The judge needs both, and so does whoever starts a container, without needing the judge.
 
 mod azure;
 mod card;
+pub mod codes;
+pub mod gate;
 mod host;
 
 use cudock_facts::finding::Finding;

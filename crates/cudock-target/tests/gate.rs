@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use cudock_compat::gate::{Gate, GateGpu, GateHost, GateVerdict, Property};
+use cudock_target::gate::{Gate, GateGpu, GateHost, GateVerdict, Property};
 
 /// The value of an image for CUDA 12.4, shortened to three branches.
 const CUDA_12_4: &str = "cuda>=12.4 brand=tesla,driver>=470,driver<471 brand=geforce,driver>=470,driver<471 \
