@@ -1,8 +1,9 @@
-//! Any text as an environment file of each kind, alone and with files beside it: no panic, and every place of the text's
+//! Any text as an environment file of each kind, alone and with files beside it: no panic, and every span of the text's
 //! own lies in the file.
 #![no_main]
 
-use cudock_compat::declared::{FileKind, Files, Machine, read_beside, read_sources};
+use cudock_base::{Arch, LineIndex};
+use cudock_declared::{FileKind, Files, dockerfile, read_beside, read_sources};
 use libfuzzer_sys::fuzz_target;
 
 /// A context in which every file has the same text.
@@ -29,17 +30,28 @@ fuzz_target!(|input: (u8, &str, &str)| {
         FileKind::CondaEnvironment,
         FileKind::Dockerfile,
     ][usize::from(choice % 5)];
-    let machine = if choice & 128 == 0 { Machine::X86_64 } else { Machine::Aarch64 };
+    let arch = if choice & 128 == 0 { Arch::X86_64 } else { Arch::Aarch64 };
     FileKind::guess("file", text);
     let files = Everywhere(beside);
     read_sources(&files);
-    let lines = text.split('\n').count();
-    match read_beside(kind, "file", text, machine, "file", &files) {
+    if let Ok(file) = dockerfile::parse("file", text) {
+        for instruction in &file.instructions {
+            assert!(text.get(instruction.span.bytes()).is_some(), "{:?}", instruction.span);
+            for doc in &instruction.here_docs {
+                assert!(text.get(doc.span.bytes()).is_some(), "{:?}", doc.span);
+            }
+        }
+    }
+    let lines = LineIndex::new(text);
+    match read_beside(kind, "file", text, arch, "file", &files) {
         Ok(mut declared) => {
             let packages = declared.packages.iter().filter(|package| package.file.is_none());
-            let notes = declared.notes.iter().filter(|note| note.file.is_none()).map(|note| note.line);
-            for line in packages.map(|package| package.line).chain(notes) {
-                assert!((1..=lines).contains(&line), "line {line} of {lines}");
+            let notes = declared.notes.iter().filter(|note| note.file.is_none()).map(|note| note.span);
+            for span in packages.map(|package| package.span).chain(notes) {
+                assert!(text.get(span.bytes()).is_some(), "{span:?}");
+                // In YAML a carriage return ends a line, too.
+                let is_yaml = kind == FileKind::CondaEnvironment;
+                assert!(is_yaml || span.line == lines.line(span.start), "{span:?}");
             }
             declared.keep_default_groups();
         }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use cudock_compat::gate::{Gate, GateGpu, GateHost, GateVerdict};
+use cudock_target::gate::{Gate, GateGpu, GateHost, GateVerdict};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -49,6 +49,4 @@ cudock_facts::codes! {
     BASE_IMAGE_ENDED = "CD0614";
     NOT_IN_INDEX = "CD0615";
     COMPILER_TARGET_UNSUPPORTED = "CD0701";
-    SIZE_RETIRED = "CD0801";
-    VGPU_DRIVER = "CD0802";
 }

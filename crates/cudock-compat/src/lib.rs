@@ -6,17 +6,14 @@
 
 pub mod code_targets;
 pub mod codes;
-pub mod declared;
 pub mod evidence;
-pub mod gate;
 mod gather;
 mod image_set;
 mod judge;
-pub mod target;
 
 pub use cudock_host::Verdict;
+pub use cudock_target::{self as target, Machine, StartPath, Target, TargetError, gate};
 pub use evidence::Evidence;
 pub use gather::{Context, GatherError, Subject, gather, subject};
 pub use image_set::{ImageSet, OnRead};
 pub use judge::{Failure, Judgement, RULES, Rule, RuleUse, UnitJudgement, judge};
-pub use target::{Machine, StartPath, Target, TargetError};

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::hide;
 use crate::note::Note;
-use crate::place::Span;
-use crate::yaml::LARGEST;
+use cudock_base::Span;
 use cudock_base::format::alternatives;
 use cudock_base::text::escape;
+use cudock_yaml::LARGEST;
 
 /// A group that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +63,28 @@ impl Fault {
     /// The way out.
     pub fn hint(&self) -> String {
         self.problem.hint()
+    }
+}
+
+impl From<cudock_yaml::Error> for Fault {
+    fn from(error: cudock_yaml::Error) -> Self {
+        use cudock_yaml::ErrorKind;
+
+        let problem = match error.kind {
+            ErrorKind::TooLarge => Problem::TooLarge,
+            ErrorKind::Syntax { message } => Problem::Syntax { message },
+            ErrorKind::TooDeep => Problem::TooDeep,
+            ErrorKind::AliasesRepeat => Problem::AliasesRepeat,
+            ErrorKind::SecondDocument => Problem::SecondDocument,
+            ErrorKind::Empty => Problem::Empty,
+            ErrorKind::KeyNotText => Problem::KeyNotText,
+            ErrorKind::UnknownTag { tag } => Problem::UnknownTag { tag },
+            ErrorKind::DuplicateKey { key } => Problem::DuplicateKey { key },
+            ErrorKind::MergeNotMap { found } => {
+                Problem::WrongType { what: "<<".to_owned(), expected: "a map", found }
+            }
+        };
+        Self::new(error.span, problem)
     }
 }
 

@@ -7,11 +7,10 @@ use serde::Serialize;
 
 use crate::api_version::ApiVersion;
 use crate::kept::Value;
-use crate::place::Span;
 use crate::probe::Timing;
 use crate::resources::Resources;
 use crate::restart::RestartPolicy;
-use cudock_base::Secret;
+use cudock_base::{Secret, Span};
 
 /// Containers that share a network, a localhost and volumes.
 #[derive(Clone, Debug, PartialEq, Serialize)]

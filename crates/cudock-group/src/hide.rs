@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::yaml::{Data, Node};
+use cudock_yaml::{Data, Node};
 
 /// Keys whose values are secret wherever they stand.
 const SECRET_KEYS: &[&str] = &[

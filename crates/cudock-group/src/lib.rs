@@ -31,13 +31,14 @@ mod group;
 mod hide;
 mod kept;
 mod note;
-mod place;
 pub mod probe;
 mod read;
 mod resources;
 pub mod restart;
 pub mod sequence;
-mod yaml;
+
+pub use cudock_base::Span;
+pub use cudock_yaml::LARGEST;
 
 pub use api_version::{ApiVersion, NEWEST, OLDEST};
 pub use fault::{Fault, GroupError, Problem};
@@ -47,7 +48,5 @@ pub use group::{
 };
 pub use kept::Value;
 pub use note::{Note, NoteKind};
-pub use place::Span;
 pub use read::{Reading, read};
 pub use resources::{Amounts, GPUS_ENDED, Gpu, GpuSku, Limits, Resources};
-pub use yaml::LARGEST;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::place::Span;
+use cudock_base::Span;
 
 /// Something worth knowing about a good group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

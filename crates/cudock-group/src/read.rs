@@ -15,14 +15,14 @@ use std::ops::Range;
 use serde::Serialize;
 
 use crate::api_version::{ApiVersion, NEWEST, OLDEST};
-use crate::fault::{GroupError, Problem};
+use crate::fault::{Fault, GroupError, Problem};
 use crate::group::{Container, Credential, Group, Os, Port};
 use crate::hide;
 use crate::kept::{OF_CREDENTIAL, OF_GROUP, OF_PROPERTIES};
 use crate::note::{Note, NoteKind};
 use crate::restart::RestartPolicy;
-use crate::yaml::{self, Data, Node};
 use cudock_base::Secret;
+use cudock_yaml::{Data, Node};
 
 use containers::Shared;
 use fields::{Fields, Keys, Reader};
@@ -86,10 +86,11 @@ impl Reading {
 pub fn read(text: &str) -> Result<Reading, GroupError> {
     let mut reader = Reader::default();
     let mut hidden = Vec::new();
-    let root = match yaml::parse(text, &mut reader.faults, &mut hidden) {
+    let mut observer = Observer { faults: &mut reader.faults, hidden: &mut hidden };
+    let root = match cudock_yaml::parse_with(text, &mut observer) {
         Ok(root) => root,
-        Err(fault) => {
-            reader.faults.push(fault);
+        Err(error) => {
+            reader.faults.push(error.into());
             reader.faults.sort_by_key(|fault| fault.span);
             let hidden = hide::all_but_keys(text, is_key);
             return Err(GroupError::Faulty { faults: reader.faults, notes: Vec::new(), hidden });
@@ -105,6 +106,23 @@ pub fn read(text: &str) -> Result<Reading, GroupError> {
             faults.sort_by_key(|fault| fault.span);
             Err(GroupError::Faulty { faults, notes, hidden })
         }
+    }
+}
+
+/// Collects what is wrong with the YAML itself, and what is secret: here, because a value that is given twice does not
+/// get into the tree and is no less secret.
+struct Observer<'a> {
+    faults: &'a mut Vec<Fault>,
+    hidden: &'a mut Vec<Range<usize>>,
+}
+
+impl cudock_yaml::Observer for Observer<'_> {
+    fn error(&mut self, error: cudock_yaml::Error) {
+        self.faults.push(error.into());
+    }
+
+    fn entry(&mut self, key: &str, value: &Node) {
+        hide::below_key(key, value, self.hidden);
     }
 }
 

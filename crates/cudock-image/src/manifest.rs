@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use cudock_base::Arch;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ImageError;
@@ -86,11 +87,7 @@ impl FromStr for Platform {
         let mut parts = text.split('/').map(str::to_owned);
         let (os, architecture, variant) = (parts.next(), parts.next(), parts.next());
         let invalid = || format!("`{text}` is not a platform (such as linux/amd64)");
-        let architecture = match architecture.ok_or_else(invalid)?.as_str() {
-            "x86_64" | "x86-64" => "amd64".to_owned(),
-            "aarch64" => "arm64".to_owned(),
-            other => other.to_owned(),
-        };
+        let architecture = Arch::to_oci(&architecture.ok_or_else(invalid)?).to_owned();
         let os = os.filter(|os| !os.is_empty()).ok_or_else(invalid)?;
         if architecture.is_empty() || parts.next().is_some() {
             return Err(invalid());

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use cudock_compat::Target;
-use cudock_compat::gate::{Gate, GateGpu, GateHost, GateVerdict};
 use cudock_facts::Facts;
+use cudock_target::Target;
+use cudock_target::gate::{Gate, GateGpu, GateHost, GateVerdict};
 
 use crate::InjectError;
 use crate::driver::Driver;

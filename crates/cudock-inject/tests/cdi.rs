@@ -123,7 +123,7 @@ fn both_forms_say_the_same_and_are_stable() {
     let spec = written(&tree.driver());
     let yaml = spec.to_yaml().unwrap();
     assert_eq!(yaml, written(&tree.driver()).to_yaml().unwrap());
-    assert_eq!(serde_yaml_ng::from_str::<Specification>(&yaml).unwrap(), spec);
+    assert_eq!(cudock_yaml::from_str::<Specification>(&yaml).unwrap(), spec);
     assert_eq!(serde_json::from_str::<Specification>(&spec.to_json().unwrap()).unwrap(), spec);
     assert!(yaml.contains("- name: '0'\n"), "a number as a name must stay a text");
 }

@@ -66,7 +66,8 @@ fn structure(text: &str, block: &Block, draft: &mut Draft<'_>) -> Tree {
     match block.dialect {
         Dialect::Prose => Tree::default(),
         Dialect::Shell => {
-            shell::comments(text, block.start, block.end, &mut draft.comments);
+            let comments = cudock_base::shell::comments(text, block.start..block.end);
+            draft.comments.extend(comments.into_iter().map(|bytes| (bytes.start, bytes.end)));
             Tree::default()
         }
         Dialect::Yaml => yaml::read(text, block.start, block.end, &mut draft.comments),

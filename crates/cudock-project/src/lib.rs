@@ -17,9 +17,8 @@ pub use error::ProjectError;
 pub use places::Places;
 pub use quantity::{ByteRate, ByteSize, QuantityError, Span};
 pub use schema::{
-    Architecture, CapabilityRange, Data, DataAccess, DayRate, Deploy, DeployTarget, DeviceChoice,
-    ManagementWanted, Manifest, Needs, RequestRate, Serve, SpotChoice, SpotUse, Start, TryModel, Workload,
-    WorkloadKind,
+    CapabilityRange, Data, DataAccess, DayRate, Deploy, DeployTarget, DeviceChoice, ManagementWanted,
+    Manifest, Needs, RequestRate, Serve, SpotChoice, SpotUse, Start, TryModel, Workload, WorkloadKind,
 };
 
 /// The name of the file.

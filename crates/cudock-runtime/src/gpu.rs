@@ -6,13 +6,13 @@ use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use cudock_compat::Target;
-use cudock_compat::gate::GateHost;
 use cudock_facts::Facts;
 use cudock_host::Root;
 use cudock_inject::{
     Devices, Driver, Edits, GpuRequest, Placement, Places, edits as edits_for, library_folder, requirements,
 };
+use cudock_target::Target;
+use cudock_target::gate::GateHost;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 

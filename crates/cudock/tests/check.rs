@@ -177,8 +177,9 @@ fn an_image_that_is_not_in_the_cache() {
 #[test]
 fn every_code_that_is_reported_has_a_page() {
     let (own, host) = (cudock_compat::codes::ALL, cudock_host::checks::codes::ALL);
+    let target = cudock_target::codes::ALL;
     assert!(own.len() > 30 && host.len() > 30);
-    for finding in own.iter().chain(host) {
+    for finding in own.iter().chain(host).chain(target) {
         let output = run(&["explain", finding]);
         let page = shown(&output);
         assert_eq!(code(&output), 0, "{finding}: {page}");

@@ -182,6 +182,7 @@ fn every_code_that_is_reported_has_a_page_and_every_page_a_code() {
     let reported: std::collections::BTreeSet<&str> = [
         cudock_host::checks::codes::ALL,
         cudock_compat::codes::ALL,
+        cudock_target::codes::ALL,
         cudock_plan::codes::ALL,
         cudock_migrate::codes::ALL,
     ]

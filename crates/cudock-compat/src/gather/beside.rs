@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::declared::Files;
+use cudock_declared::Files;
 
 /// Larger than any file of requirements that people write.
 const LARGEST: u64 = 4 << 20;

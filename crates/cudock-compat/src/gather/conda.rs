@@ -5,8 +5,8 @@ use cudock_facts::Facts;
 use cudock_facts::version::CudaVersion;
 use cudock_host::frameworks::{CpuBuildSeverity, Support};
 
-use crate::declared::{Declared, DeclaredPackage, Manager};
 use crate::evidence::{Code, Runtime, Unit, UnitKind};
+use cudock_declared::{Declared, DeclaredPackage, Manager};
 
 /// A framework and its packages in conda.
 struct Family {
@@ -118,7 +118,7 @@ fn unit(facts: &Facts, file: &str, declared: &Declared, family: &Family) -> Opti
         .or_else(|| selector.and_then(|package| package.cuda))
         .or_else(|| named.first().and_then(|package| package.cuda))
         .filter(|_| flavor == Flavor::Gpu);
-    let path = format!("{file}:{}", first.line);
+    let path = format!("{file}:{}", first.span.line);
     let version = members.iter().find_map(|package| package.exact.as_ref());
     let shown = version.map_or_else(String::new, |version| format!(" {version}"));
     Some(Unit {

@@ -10,8 +10,8 @@ use pep440_rs::Version;
 
 use super::package_names::allows;
 use crate::codes;
-use crate::declared::{Declared, DeclaredPackage, Manager};
 use crate::evidence::{BuildFailure, Evidence};
+use cudock_declared::{Declared, DeclaredPackage, Manager};
 
 /// Finds the first conflict of a file. In a Dockerfile one command may undo what another installed, so it only warns.
 /// Files, extras and groups that need not be installed together are not held against each other.
@@ -29,7 +29,7 @@ pub(crate) fn check(facts: &Facts, file: &str, declared: &Declared, evidence: &m
 
 fn first_conflict(facts: &Facts, file: Option<&String>, declared: &Declared) -> Option<Conflict> {
     let conditional = |package: &DeclaredPackage| {
-        declared.notes.iter().any(|note| note.file == package.file && note.line == package.line)
+        declared.notes.iter().any(|note| note.file == package.file && note.span.line == package.span.line)
     };
     let sure = declared.packages.iter().filter(|package| {
         package.manager == Manager::Pip
@@ -94,7 +94,7 @@ fn twice(lines: &[&DeclaredPackage]) -> Option<Conflict> {
         message: format!("{first} and {second} contradict each other: pip installs neither"),
         error: cannot_install(&first, &second),
         fix: format!("keep one line for {}", a.name),
-        lines: vec![(a.line, first), (b.line, second)],
+        lines: vec![(a.span.line, first), (b.span.line, second)],
     })
 }
 
@@ -124,7 +124,7 @@ fn pinned(
             "pin {}=={needs}{tag}, or take the release of {} for {second}",
             other.name, package.name
         ),
-        lines: vec![(package.line, first), (other.line, second)],
+        lines: vec![(package.span.line, first), (other.span.line, second)],
     })
 }
 
@@ -153,7 +153,7 @@ fn builds(torch: &DeclaredPackage, vision: &DeclaredPackage) -> Option<Conflict>
              Version={of_torch} and torchvision has CUDA Version={of_vision}."
         ),
         fix: "take both from one index, such as https://download.pytorch.org/whl/cu126".to_owned(),
-        lines: vec![(torch.line, asked(torch)), (vision.line, asked(vision))],
+        lines: vec![(torch.span.line, asked(torch)), (vision.span.line, asked(vision))],
     })
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use cudock_base::Arch;
 use cudock_host::host::PythonEnvironment;
 use cudock_host::python;
 use cudock_image::{Tree, walk_directory};
@@ -15,8 +16,8 @@ use super::kept::{self, Kept};
 use super::linking::Search;
 use super::survey::{machine_of, programs_and_rest, survey};
 use super::{Context, GatherError, Subject, components, cpu_arch, started_with};
-use crate::declared::{Declared, FileKind, Files, Machine, read_beside, read_sources};
 use crate::evidence::{Evidence, SubjectKind};
+use cudock_declared::{Declared, FileKind, Files, read_beside, read_sources};
 
 pub(super) fn evidence(folder: &Path, name: &str, context: &Context<'_>) -> Result<Evidence, GatherError> {
     let real = folder.canonicalize().map_err(|source| GatherError::Io { path: folder.to_owned(), source })?;
@@ -99,7 +100,7 @@ fn project(directory: &Path, name: &str) -> Result<Option<Declared>, GatherError
         }
         let Some(text) = files.text(file) else { continue };
         let wrong = |error| GatherError::Declared { file: format!("{name}/{file}"), error };
-        let mut declared = read_beside(kind, file, &text, Machine::default(), file, &files).map_err(wrong)?;
+        let mut declared = read_beside(kind, file, &text, Arch::default(), file, &files).map_err(wrong)?;
         if kind == FileKind::Pyproject {
             declared.keep_default_groups();
         }

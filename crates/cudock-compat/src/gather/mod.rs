@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cudock_base::{ErrorKind, Report};
+use cudock_base::{Arch, ErrorKind, Report};
 use cudock_facts::Facts;
 use cudock_image::{ImageError, walk_directory};
 
@@ -34,8 +34,8 @@ pub(crate) use image::{image, image_start};
 pub(crate) use kept::{compute, sm};
 pub use subject::{Subject, subject};
 
-use crate::declared::{DeclaredError, FileKind, Machine};
 use crate::evidence::Evidence;
+use cudock_declared::{DeclaredError, FileKind};
 
 /// Why there is no evidence.
 #[derive(Debug, thiserror::Error)]
@@ -140,8 +140,8 @@ fn environment(
     let directory =
         beside::Directory::of_dockerfile(path, if kind == FileKind::Dockerfile { &text } else { "" });
     let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut declared = crate::declared::read_beside(kind, name, &text, Machine::default(), &own, &directory)
-        .map_err(wrong)?;
+    let mut declared =
+        cudock_declared::read_beside(kind, name, &text, Arch::default(), &own, &directory).map_err(wrong)?;
     if kind == FileKind::Pyproject {
         declared.keep_default_groups();
     }
@@ -149,10 +149,10 @@ fn environment(
 }
 
 /// Evidence of what files say.
-fn of_declared(declared: &crate::declared::Declared, name: &str, context: &Context<'_>) -> Evidence {
-    let arm = declared.platform.as_deref().is_some_and(|platform| platform.contains("arm64"));
-    let mut evidence =
-        declared::evidence(context.facts, name, declared, if arm { "aarch64" } else { "x86_64" });
+fn of_declared(declared: &cudock_declared::Declared, name: &str, context: &Context<'_>) -> Evidence {
+    let platform = declared.platform.as_deref().and_then(|platform| platform.split('/').nth(1));
+    let arch = platform.and_then(Arch::parse).unwrap_or_default();
+    let mut evidence = declared::evidence(context.facts, name, declared, arch.name());
     evidence.environment.extend(context.environment.clone());
     evidence
 }
@@ -170,14 +170,15 @@ fn started_with(context: &Context<'_>) -> BTreeMap<String, String> {
 
 /// What the loader's directories are named after.
 fn cpu_arch(cpu: Option<&str>) -> &'static str {
-    if cpu == Some("arm64") { "aarch64" } else { "x86_64" }
+    cpu.and_then(Arch::parse).unwrap_or_default().name()
 }
 
 /// What images call the processor of an ELF file.
 fn architecture(machine: u16) -> Option<&'static str> {
+    if let Some(arch) = Arch::from_elf_machine(machine) {
+        return Some(arch.oci_name());
+    }
     match machine {
-        62 => Some("amd64"),
-        183 => Some("arm64"),
         21 => Some("ppc64le"),
         243 => Some("riscv64"),
         22 => Some("s390x"),

@@ -10,8 +10,8 @@ use cudock_host::frameworks::Support;
 use pep440_rs::{Version, VersionSpecifiers};
 
 use super::conda;
-use crate::declared::{Declared, DeclaredPackage, Manager};
 use crate::evidence::{Code, Evidence, PackageCode, Runtime, Unit, UnitKind, Unread};
+use cudock_declared::{Declared, DeclaredPackage, Manager};
 
 /// Frameworks that are judged by the tables of their builds.
 pub(crate) const FRAMEWORKS: [&str; 9] = [
@@ -173,7 +173,7 @@ fn unread(file: &str, unknown: &[&DeclaredPackage]) -> Option<Unread> {
     }
     Some(Unread {
         what,
-        at: format!("{file}:{}", first.line),
+        at: format!("{file}:{}", first.span.line),
         why: format!("{} not in the tables of packages", if several { "are" } else { "is" }),
         fix: installed(first),
     })
@@ -236,7 +236,7 @@ impl Question<'_> {
 
     fn with(&self, code: Code) -> Unit {
         let Self { file, package, row, cuda, toolkit } = self;
-        let path = format!("{file}:{}", package.line);
+        let path = format!("{file}:{}", package.span.line);
         let by_tag = package.tag.as_deref().and_then(CudaVersion::from_tag);
         let by_release = || package.exact.as_ref().and_then(|version| row.cuda_major(version));
         let major = by_tag.map(CudaVersion::major).or(cuda.map(|cuda| cuda.major)).or_else(by_release);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use cudock_image::ImageSource;
 
 use super::GatherError;
-use crate::declared::FileKind;
+use cudock_declared::FileKind;
 
 /// Something that can be checked.
 #[derive(Debug, Clone, PartialEq, Eq)]

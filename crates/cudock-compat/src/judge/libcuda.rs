@@ -69,7 +69,7 @@ pub(super) fn choose(case: &mut Case<'_>) -> Libcuda {
 }
 
 /// A program that is started on the machine itself loads what its loader finds first.
-fn on_machine(case: &mut Case<'_>, found: Option<crate::target::HostLibcuda>, own: Driver) -> Libcuda {
+fn on_machine(case: &mut Case<'_>, found: Option<cudock_target::HostLibcuda>, own: Driver) -> Libcuda {
     let Some(library) = found else {
         case.applies("D6", "the loader finds no libcuda.so.1");
         let message = "the loader finds no libcuda.so.1";

@@ -25,7 +25,7 @@ pub use rules::{RULES, Rule};
 
 use crate::codes;
 use crate::evidence::{Evidence, SubjectKind, UnitKind};
-use crate::target::Target;
+use cudock_target::Target;
 
 /// What a subject will do on a target.
 #[derive(Debug, Clone, Serialize)]

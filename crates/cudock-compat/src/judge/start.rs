@@ -4,8 +4,8 @@ use cudock_facts::finding::{Evidence as Seen, Severity};
 
 use super::{Case, Stop, fails, other_error};
 use crate::codes;
-use crate::gate::{Gate, GateGpu, GateHost, GateVerdict};
-use crate::target::StartPath;
+use cudock_target::StartPath;
+use cudock_target::gate::{Gate, GateGpu, GateHost, GateVerdict};
 
 /// What NVIDIA's hook accepts in `NVIDIA_DRIVER_CAPABILITIES`.
 const CAPABILITIES: [&str; 8] =

@@ -4,6 +4,8 @@
 //! numbers of x32. A filter that looks at the number alone can be walked around by taking another way, so a filter asks
 //! for the way first.
 
+use cudock_base::Arch;
+
 /// A way into the kernel: how arguments are passed and what the numbers mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Abi {
@@ -40,9 +42,9 @@ impl Abi {
     /// The name in the `arches` of docker's profiles, which are those of Go.
     pub(super) const fn go_name(self) -> &'static str {
         match self {
-            Self::X86_64 => "amd64",
+            Self::X86_64 => Arch::X86_64.oci_name(),
             Self::X86 => "x86",
-            Self::Aarch64 => "arm64",
+            Self::Aarch64 => Arch::Aarch64.oci_name(),
         }
     }
 

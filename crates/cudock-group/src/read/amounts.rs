@@ -3,8 +3,8 @@
 use crate::fault::Problem;
 use crate::note::NoteKind;
 use crate::resources::{Amounts, GPUS_ENDED, Gpu, GpuSku, Limits, Resources};
-use crate::yaml::{Data, Node};
 use cudock_base::text::escape;
+use cudock_yaml::{Data, Node};
 
 use super::fields::{Fields, Keys, Reader};
 

@@ -7,8 +7,8 @@ use crate::group::{Container, Os, Port, Security, Variable, VariableValue};
 use crate::kept::{OF_CONTAINER, OF_INIT_CONTAINER};
 use crate::note::NoteKind;
 use crate::probe::Purpose;
-use crate::yaml::Node;
 use cudock_base::Secret;
+use cudock_yaml::Node;
 
 use super::fields::{Fields, Keys, Reader};
 use super::names::Seen;

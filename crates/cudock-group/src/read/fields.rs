@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use crate::fault::{Fault, Problem};
 use crate::kept::{Kept, Value};
 use crate::note::{Note, NoteKind};
-use crate::place::Span;
-use crate::yaml::{Data, Entry, Kind, Node, Scalar};
+use cudock_base::Span;
 use cudock_base::format::alternatives;
 use cudock_base::suggest::closest;
 use cudock_base::text::escape;
+use cudock_yaml::{Data, Entry, Kind, Node, Scalar};
 
 /// Which keys a map has.
 pub(super) struct Keys {

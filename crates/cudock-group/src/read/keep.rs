@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::fault::Problem;
 use crate::kept::{Kept, Shape, Value};
 use crate::note::NoteKind;
-use crate::yaml::{Data, Entry, Kind, Node, Scalar};
 use cudock_base::Secret;
 use cudock_base::suggest::closest;
+use cudock_yaml::{Data, Entry, Kind, Node, Scalar};
 
 use super::fields::{Reader, below};
 

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
 use crate::fault::Problem;
-use crate::place::Span;
+use cudock_base::Span;
 
 use super::fields::{Fields, Reader};
 

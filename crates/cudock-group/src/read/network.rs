@@ -4,7 +4,7 @@ use crate::fault::Problem;
 use crate::group::{Address, Dns, Port, Protocol};
 use crate::kept::OF_ADDRESS;
 use crate::note::NoteKind;
-use crate::place::Span;
+use cudock_base::Span;
 
 use super::fields::{Fields, Keys, Reader};
 use super::names::Seen;

@@ -6,7 +6,7 @@ use crate::fault::Problem;
 use crate::group::{HttpGet, Probe, ProbeAction};
 use crate::note::NoteKind;
 use crate::probe::{Purpose, Timing};
-use crate::yaml::Node;
+use cudock_yaml::Node;
 
 use super::fields::{Fields, Keys, Reader};
 use super::network::port_number;

@@ -8,9 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use crate::fault::Problem;
 use crate::group::{Mount, Os, Volume, VolumeKind};
 use crate::note::NoteKind;
-use crate::yaml::Node;
 use cudock_base::Secret;
 use cudock_base::suggest::closest;
+use cudock_yaml::Node;
 
 use super::fields::{Fields, Keys, Reader};
 use super::names::Seen;

@@ -127,7 +127,7 @@ fn cdi_spec(root: &Root, path: String, text: &str) -> CdiSpec {
     let mut spec =
         CdiSpec { path, kind: None, error: None, devices: Vec::new(), missing: Vec::new(), driver: None };
     // JSON is valid YAML.
-    let value: serde_json::Value = match serde_yaml_ng::from_str(text) {
+    let value: serde_json::Value = match cudock_yaml::from_str(text) {
         Ok(value) => value,
         Err(error) => {
             spec.error = Some(error.to_string());

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use cudock_base::Digest;
+use cudock_base::{Arch, Digest};
 use cudock_http::Progress;
 use cudock_map::Mmap;
 use cudock_registry::{Client, Reference};
@@ -157,7 +157,7 @@ fn choose<'m>(
     if let [only] = images.as_slice() {
         return Ok(only);
     }
-    let own = Platform::linux(if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" });
+    let own = Platform::linux(Arch::CURRENT.oci_name());
     let requested = requested.unwrap_or(&own);
     let fits = images
         .iter()

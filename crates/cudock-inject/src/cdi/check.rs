@@ -95,7 +95,7 @@ pub fn check_folders(machine: &Machine<'_>, folders: &[&str]) -> (Vec<String>, V
 }
 
 fn devices(text: &str) -> Vec<String> {
-    let Ok(spec) = serde_yaml_ng::from_str::<Specification>(text) else { return Vec::new() };
+    let Ok(spec) = cudock_yaml::from_str::<Specification>(text) else { return Vec::new() };
     spec.devices.iter().map(|device| format!("{}={}", spec.kind, device.name)).collect()
 }
 
@@ -104,7 +104,7 @@ pub fn check(machine: &Machine<'_>, path: &str, text: &str) -> Vec<Finding> {
     let mut found =
         Found { path, fix: format!("write it anew: cudock cdi --output {path}"), findings: Vec::new() };
     // JSON is YAML too.
-    let value: Value = match serde_yaml_ng::from_str(text) {
+    let value: Value = match cudock_yaml::from_str(text) {
         Ok(value) => value,
         Err(error) => {
             found.problem(format!("it cannot be read: {error}"));

@@ -117,7 +117,7 @@ impl ContainerEdits {
 impl Specification {
     /// As YAML, in an order that does not depend on chance.
     pub fn to_yaml(&self) -> Result<String, InjectError> {
-        let text = serde_yaml_ng::to_string(self).map_err(|error| wrong(&error))?;
+        let text = cudock_yaml::to_string(self).map_err(|error| wrong(&error))?;
         Ok(format!("---\n{text}"))
     }
 

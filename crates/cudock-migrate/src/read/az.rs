@@ -3,7 +3,7 @@
 use super::draft::{Draft, Found};
 use super::key::is_low_priority;
 use super::names::{folded, is_bare_gpu_size, is_gpu_size, is_name_byte};
-use super::shell::{self, Placed, Word};
+use super::shell::{self, Located, Word};
 use super::variables::Variables;
 use crate::choice::{Interface, Service, What};
 
@@ -61,7 +61,7 @@ struct Command {
 struct Given {
     name: String,
     at: (usize, usize),
-    value: Option<Placed>,
+    value: Option<Located>,
 }
 
 impl Command {
@@ -80,44 +80,44 @@ impl Command {
         let mut options: Vec<Given> = Vec::new();
         for word in words.iter().skip(path.len()) {
             let text = word.text();
-            let Some(placed) = word.placed() else { continue };
+            let Some(located) = word.located() else { continue };
             if text.starts_with('-') && text.len() > 1 {
                 let (name, value) = match text.split_once('=') {
                     Some((name, _)) => (name.to_owned(), word.after(name.len() + 1)),
                     None => (text, None),
                 };
-                options.push(Given { name, at: (placed.start, placed.end), value });
+                options.push(Given { name, at: (located.start, located.end), value });
             } else if let Some(open) = options.last_mut().filter(|option| option.value.is_none()) {
-                open.value = Some(placed);
+                open.value = Some(located);
             } else {
                 // Further values of an option that takes several.
                 let name = options.last().map_or_else(String::new, |option| option.name.clone());
-                options.push(Given { name, at: (placed.start, placed.end), value: Some(placed) });
+                options.push(Given { name, at: (located.start, located.end), value: Some(located) });
             }
         }
         Some(Self { name: format!("az {}", path.join(" ")), service, start, options })
     }
 
-    fn value_of(&self, names: &[&str]) -> Option<&Placed> {
+    fn value_of(&self, names: &[&str]) -> Option<&Located> {
         self.options.iter().find(|option| names.contains(&option.name.as_str()))?.value.as_ref()
     }
 
     fn read(&self, draft: &mut Draft<'_>) {
         let values = self.options.iter().filter_map(|option| option.value.as_ref());
         let mut defaults = values.filter_map(|value| value.text.strip_prefix("location="));
-        let given = self.value_of(&["--location", "-l"]).map(|placed| placed.text.as_str());
+        let given = self.value_of(&["--location", "-l"]).map(|located| located.text.as_str());
         let region = given.or_else(|| defaults.next_back());
         if let Some(region) = region {
             draft.region(region);
         }
         let tier = self.value_of(&["--priority", "--tier", "--vm-priority"]);
-        let low_priority = tier.is_some_and(|placed| is_low_priority(&placed.text));
-        let found = |placed: &Placed, what: What, by: String| Found {
+        let low_priority = tier.is_some_and(|located| is_low_priority(&located.text));
+        let found = |located: &Located, what: What, by: String| Found {
             by,
             service: self.service,
             region: region.map(str::to_owned),
             low_priority,
-            ..Found::new(placed.start, placed.end, what)
+            ..Found::new(located.start, located.end, what)
         };
         for option in &self.options {
             let Some(value) = &option.value else { continue };
@@ -137,7 +137,7 @@ impl Command {
             }
         }
         for option in self.options.iter().filter(|option| option.name == "--skip-gpu-driver-install") {
-            let at = Placed { text: String::new(), start: option.at.0, end: option.at.1 };
+            let at = Located { text: String::new(), start: option.at.0, end: option.at.1 };
             draft.add(found(&at, What::SkipDriver, self.name.clone()));
         }
         self.container_gpus(draft, region);
@@ -157,9 +157,9 @@ impl Command {
         }
         let mut options = self.options.iter().filter(|option| option.name.starts_with("--gpu"));
         let Some(first) = options.next() else { return };
-        let sku = self.value_of(&["--gpu-sku", "--gpu-type"]).map(|placed| placed.text.clone());
+        let sku = self.value_of(&["--gpu-sku", "--gpu-type"]).map(|located| located.text.clone());
         let count =
-            self.value_of(&["--gpu-count", "--gpus", "--gpu"]).and_then(|placed| placed.text.parse().ok());
+            self.value_of(&["--gpu-count", "--gpus", "--gpu"]).and_then(|located| located.text.parse().ok());
         let end = options.next_back().unwrap_or(first);
         let end = end.value.as_ref().map_or(end.at.1, |value| value.end.max(end.at.1));
         let end = if end > first.at.0 { end } else { first.at.1 };

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::blocks::Block;
 use super::dialect::Dialect;
 use super::names::is_name_byte;
-use super::shell::{self, Placed};
+use super::shell::{self, Located};
 use super::tree::{Tree, slice};
 
 /// So many variables are followed from one to the next.
@@ -17,7 +17,7 @@ const LONGEST_VALUE: usize = 100;
 /// Values by name, each with the byte it is set at.
 #[derive(Debug, Default)]
 pub(super) struct Variables<'t> {
-    values: HashMap<&'t str, Vec<Placed>>,
+    values: HashMap<&'t str, Vec<Located>>,
 }
 
 impl<'t> Variables<'t> {
@@ -38,8 +38,8 @@ impl<'t> Variables<'t> {
     pub(super) fn gather_pairs(&mut self, text: &'t str, tree: &Tree) {
         for pair in tree.pairs.iter().filter(|pair| pair.literal) {
             let value = slice(text, pair.value).to_owned();
-            let placed = Placed { text: value, start: pair.value.0, end: pair.value.1 };
-            self.values.entry(slice(text, pair.name)).or_default().push(placed);
+            let located = Located { text: value, start: pair.value.0, end: pair.value.1 };
+            self.values.entry(slice(text, pair.name)).or_default().push(located);
         }
     }
 
@@ -65,8 +65,8 @@ impl<'t> Variables<'t> {
             }
             let Some((name, value_at)) = assignment(text, at, end) else { return };
             let (word, after) = shell::word(text, value_at, none);
-            if let Some(placed) = word.placed().filter(|placed| placed.text.len() <= LONGEST_VALUE) {
-                self.values.entry(name).or_default().push(placed);
+            if let Some(located) = word.located().filter(|located| located.text.len() <= LONGEST_VALUE) {
+                self.values.entry(name).or_default().push(located);
             } else if let Some(value) = raw_variable(text, value_at, end) {
                 self.values.entry(name).or_default().push(value);
             }
@@ -81,20 +81,20 @@ impl<'t> Variables<'t> {
     /// Puts all that was gathered in the order of the text, for [`Self::get`] to search.
     pub(super) fn sort(&mut self) {
         for values in self.values.values_mut() {
-            values.sort_by_key(|placed| placed.start);
+            values.sort_by_key(|located| located.start);
         }
     }
 
     /// The value a variable has at a byte: what was set last before it, or else first.
-    pub(super) fn get(&self, name: &str, before: usize) -> Option<Placed> {
+    pub(super) fn get(&self, name: &str, before: usize) -> Option<Located> {
         let mut name = name.to_owned();
         for _ in 0..LONGEST_CHAIN {
             let values = self.values.get(name.as_str())?;
-            let earlier = values.partition_point(|placed| placed.start < before);
+            let earlier = values.partition_point(|located| located.start < before);
             let value = values.get(earlier.saturating_sub(1))?;
             match variable_name(&value.text).filter(|other| *other != name) {
                 Some(other) if self.values.contains_key(other) => name = other.to_owned(),
-                _ => return Some(Placed { text: value.text.clone(), ..*value }),
+                _ => return Some(Located { text: value.text.clone(), ..*value }),
             }
         }
         None
@@ -134,14 +134,14 @@ fn assignment(text: &str, at: usize, end: usize) -> Option<(&str, usize)> {
 }
 
 /// A value that is another variable, as it is written.
-fn raw_variable(text: &str, at: usize, end: usize) -> Option<Placed> {
+fn raw_variable(text: &str, at: usize, end: usize) -> Option<Located> {
     let rest = text.get(at..end)?;
     let quote = usize::from(rest.starts_with('"'));
     let rest = rest.get(quote..)?;
     let length = rest.find(['"', ' ', '\t', '\r', '\n', ';']).unwrap_or(rest.len());
     let value = rest.get(..length)?;
     variable_name(value)?;
-    Some(Placed { text: value.to_owned(), start: at + quote, end: at + quote + length })
+    Some(Located { text: value.to_owned(), start: at + quote, end: at + quote + length })
 }
 
 /// The name in `$NAME` and `${NAME}`.
@@ -159,9 +159,9 @@ mod tests {
         let mut variables = Variables::default();
         let block = Block { start: 0, end: text.len(), dialect: Dialect::Shell };
         variables.gather(text, &block);
-        let placed = variables.get(name, text.len())?;
-        assert_eq!(&text[placed.start..placed.end], placed.text);
-        Some(placed.text)
+        let located = variables.get(name, text.len())?;
+        assert_eq!(&text[located.start..located.end], located.text);
+        Some(located.text)
     }
 
     #[test]

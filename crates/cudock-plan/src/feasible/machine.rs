@@ -1,5 +1,6 @@
 //! Rules about a size: what it is, what it has, and whether the image runs on it.
 
+use cudock_base::Arch;
 use cudock_facts::tables::{Lifecycle, SizeDriver};
 
 use super::{NO_MEASURE, Rule, short, unless};
@@ -171,18 +172,9 @@ fn not_offered(case: &Case) -> Option<String> {
     nowhere.then(|| "not offered in the regions allowed".to_owned())
 }
 
-/// Images and tables name processors differently.
-fn folded(architecture: &str) -> &str {
-    match architecture {
-        "amd64" | "x86-64" => "x86_64",
-        "arm64" => "aarch64",
-        other => other,
-    }
-}
-
 fn architecture(case: &Case) -> Option<u64> {
     let needed = case.workload().machine.architecture.as_deref();
-    unless(needed.is_none_or(|needed| folded(needed) == folded(&case.machine.architecture)))
+    unless(needed.is_none_or(|needed| Arch::to_kernel(needed) == Arch::to_kernel(&case.machine.architecture)))
 }
 
 fn architecture_words(case: &Case) -> String {

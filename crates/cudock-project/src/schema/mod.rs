@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 pub use data::{Data, DataAccess};
 pub use deploy::{Deploy, DeployTarget, ManagementWanted};
-pub use needs::{Architecture, CapabilityRange, Needs};
+pub use needs::{CapabilityRange, Needs};
 pub use rate::{DayRate, RequestRate};
 pub use serve::{DeviceChoice, Serve, TryModel};
 pub use spot::{SpotChoice, SpotUse};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use cudock_base::Arch;
 use cudock_facts::version::Capability;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -35,28 +36,7 @@ pub struct Needs {
     /// Main memory of an instance: `"64GiB"`.
     pub memory: Option<ByteSize>,
     /// The processor the program is made for.
-    pub architecture: Option<Architecture>,
-}
-
-/// Processors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum Architecture {
-    /// Intel's and AMD's.
-    #[serde(rename = "x86_64", alias = "amd64")]
-    X86_64,
-    /// Arm's.
-    #[serde(rename = "aarch64", alias = "arm64")]
-    Aarch64,
-}
-
-impl Architecture {
-    /// As the tables name it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::X86_64 => "x86_64",
-            Self::Aarch64 => "aarch64",
-        }
-    }
+    pub architecture: Option<Arch>,
 }
 
 /// Compute capabilities from one to another.

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use cudock_base::Arch;
 use cudock_project::{
-    Architecture, ByteRate, ByteSize, DataAccess, DayRate, ManagementWanted, Project, RequestRate, Span,
-    SpotUse,
+    ByteRate, ByteSize, DataAccess, DayRate, ManagementWanted, Project, RequestRate, Span, SpotUse,
 };
 
 use crate::read;
@@ -80,7 +80,7 @@ fn a_training_job_says_what_it_needs_reads_and_bears() {
     assert_eq!((needs.gpus, needs.nodes), (Some(8), Some(2)));
     assert_eq!(needs.capability.unwrap().least.unwrap().to_string(), "8.0");
     assert_eq!(needs.capability.unwrap().greatest.unwrap().to_string(), "9.0");
-    assert_eq!(needs.architecture, Some(Architecture::X86_64));
+    assert_eq!(needs.architecture, Some(Arch::X86_64));
     assert_eq!(data.rate, Some(ByteRate(200_000_000)));
     assert_eq!(data.access, Some(DataAccess::Either));
     assert_eq!(manifest.start.weights, Some(ByteSize(14_000_000_000)));

@@ -9,8 +9,8 @@ use cudock_host::frameworks::Build;
 use pep440_rs::Version;
 
 use crate::codes;
-use crate::declared::{DeclaredImage, DeclaredPackage, Manager};
 use crate::evidence::{BuildFailure, CopyKind, DriverCopy, Evidence, Reach, Unread};
+use cudock_declared::{DeclaredImage, DeclaredPackage, Manager};
 
 /// What a base image brings.
 #[derive(Debug, Clone, Default)]
@@ -68,7 +68,7 @@ pub(super) fn toolkit_of_image(facts: &Facts, reference: &str) -> Option<CudaVer
 /// Reads what the tables know of a base image, into the evidence.
 pub(super) fn read(facts: &Facts, image: &DeclaredImage, file: &str, evidence: &mut Evidence) -> Base {
     let (repository, tag) = split(&image.reference);
-    let at = format!("{file}:{}", image.line);
+    let at = format!("{file}:{}", image.span.line);
     if repository == "nvidia/cuda" {
         return cuda(facts, image, tag, &at, evidence);
     }
@@ -227,7 +227,7 @@ fn framework(
             group: None,
             exclusive: false,
             file: None,
-            line: image.line,
+            span: image.span,
         }),
         is_complete: found.row.gpu,
         is_by_conda,

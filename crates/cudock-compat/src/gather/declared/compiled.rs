@@ -8,8 +8,8 @@ use cudock_host::frameworks::Support;
 
 use super::base::toolkit_of_image;
 use crate::codes;
-use crate::declared::{Compiled, Declared, Targets};
 use crate::evidence::{BuildFailure, Code, Evidence, Runtime, Unit, UnitKind};
+use cudock_declared::{Compiled, Declared, Targets};
 
 /// Adds what is compiled.
 pub(super) fn add(facts: &Facts, file: &str, declared: &Declared, evidence: &mut Evidence) {
@@ -17,7 +17,7 @@ pub(super) fn add(facts: &Facts, file: &str, declared: &Declared, evidence: &mut
         let cuda = toolkit(facts, declared, compiled);
         let toolkit = cuda.and_then(|cuda| facts.toolkits().toolkit(cuda));
         let named = compiled.file.as_deref().unwrap_or(file);
-        let path = format!("{named}:{}", compiled.line);
+        let path = format!("{named}:{}", compiled.span.line);
         if let Some(unsupported) = toolkit.and_then(|toolkit| unsupported(compiled, toolkit)) {
             let cuda = cuda.map_or_else(String::new, |cuda| cuda.to_string());
             evidence.build_failure.get_or_insert(BuildFailure {

@@ -6,8 +6,8 @@ use cudock_facts::lookup::{TorchWheel, without_local};
 
 use super::place;
 use crate::codes;
-use crate::declared::{Declared, DeclaredPackage, Manager};
 use crate::evidence::BuildFailure;
+use cudock_declared::{Declared, DeclaredPackage, Manager};
 
 /// A version of torch that its index never had: each index holds the releases of some years.
 pub(super) fn not_there(facts: &Facts, file: &str, declared: &Declared) -> Option<BuildFailure> {

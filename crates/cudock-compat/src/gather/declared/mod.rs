@@ -18,8 +18,8 @@ use self::base::Base;
 use super::package_names::FRAMEWORKS;
 use super::{conflicts, package_names};
 use crate::codes;
-use crate::declared::{Declared, DeclaredPackage, Manager};
 use crate::evidence::{Code, Effect, Evidence, Missing, Range, SubjectKind, Unit, UnitKind, Unread};
+use cudock_declared::{Declared, DeclaredPackage, Manager};
 
 /// What a file says about GPUs, with the tables' help.
 pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch: &str) -> Evidence {
@@ -83,7 +83,7 @@ fn unread(name: &str, declared: &Declared, evidence: &mut Evidence) {
         "check the lock file, or the built image"
     };
     for note in &declared.notes {
-        let at = format!("{}:{}", note.file.as_deref().unwrap_or(name), note.line);
+        let at = format!("{}:{}", note.file.as_deref().unwrap_or(name), note.span.line);
         if note.decides {
             let (what, why) = (note.text.clone(), String::new());
             evidence.unread.push(Unread { what, at, why, fix: fix.to_owned() });
@@ -136,7 +136,7 @@ fn is_called(build: &str, package: &str) -> bool {
 
 /// Where a package is asked for.
 fn place(file: &str, package: &DeclaredPackage) -> String {
-    format!("{}:{}", package.file.as_deref().unwrap_or(file), package.line)
+    format!("{}:{}", package.file.as_deref().unwrap_or(file), package.span.line)
 }
 
 /// Whether the container starts the driver's own tool.
@@ -180,14 +180,24 @@ fn environment(facts: &Facts, declared: &Declared, cpu_arch: &str) -> PythonEnvi
             "tensorflow-gpu" => "tensorflow".to_owned(),
             name => name.to_owned(),
         };
-        Some(Distribution { name, version, path: format!("line {}", package.line), requires: Vec::new() })
+        Some(Distribution {
+            name,
+            version,
+            path: format!("line {}", package.span.line),
+            requires: Vec::new(),
+        })
     });
     // JAX's extras bring a plugin of its own version.
     let plugins =
         by_pip().filter(|package| package.name == "jax" || package.name == "jaxlib").flat_map(|jax| {
             cuda_of_jax(jax).into_iter().filter_map(|major| {
                 let (name, version) = (format!("jax-cuda{major}-plugin"), jax.exact.clone()?);
-                Some(Distribution { name, version, path: format!("line {}", jax.line), requires: Vec::new() })
+                Some(Distribution {
+                    name,
+                    version,
+                    path: format!("line {}", jax.span.line),
+                    requires: Vec::new(),
+                })
             })
         });
     let pinned = pinned.chain(plugins);

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use pep440_rs::VersionSpecifiers;
 
 use super::base::Base;
-use crate::declared::{Declared, DeclaredPackage};
+use cudock_declared::{Declared, DeclaredPackage};
 
 /// What is installed after all steps, with the framework of the base image first.
 pub(super) fn settle(declared: &Declared, base: Option<&Base>) -> Declared {

@@ -1,0 +1,293 @@
+//! Words, quotes and substitutions.
+
+use std::ops::Range;
+
+use super::{Part, Word};
+
+/// What in braces is longer than this is not a variable: so many that are not closed cost no more than one.
+const LONGEST_VARIABLE: usize = 4096;
+/// The same for snippets, where a `$` is often just a sign.
+const LONGEST_IN_SNIPPET: usize = 200;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// A POSIX script.
+    Script,
+    /// A command in another text, in any shell. Quotes that are not closed are apostrophes.
+    Snippet {
+        /// The quote that the command stands in.
+        quote: Option<u8>,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct Lexer<'t> {
+    text: &'t str,
+    at: usize,
+    /// Where to stop: the end of the text, or of the quotes that are read.
+    limit: usize,
+    style: Style,
+}
+
+impl<'t> Lexer<'t> {
+    pub(super) fn new(text: &'t str, at: usize, style: Style) -> Self {
+        Self { text, at, limit: text.len(), style }
+    }
+
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn set_position(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    pub(super) fn text(&self) -> &'t str {
+        self.text
+    }
+
+    /// The text that is not read yet.
+    pub(super) fn rest(&self) -> &'t str {
+        self.text.get(self.at..self.limit).unwrap_or_default()
+    }
+
+    pub(super) fn byte(&self, offset: usize) -> Option<u8> {
+        self.rest().as_bytes().get(offset).copied()
+    }
+
+    fn is_script(&self) -> bool {
+        self.style == Style::Script
+    }
+
+    /// The length of a line continuation: the escape of a shell, then the end of the line.
+    fn continuation(&self) -> Option<usize> {
+        let is_escape = match self.byte(0)? {
+            b'\\' => true,
+            b'`' | b'^' => !self.is_script(),
+            _ => false,
+        };
+        match (is_escape, self.byte(1), self.byte(2)) {
+            (true, Some(b'\n'), _) => Some(2),
+            (true, Some(b'\r'), Some(b'\n')) => Some(3),
+            _ => None,
+        }
+    }
+
+    /// Goes to the next word, operator, comment or end of a line.
+    pub(super) fn skip_blanks(&mut self) {
+        loop {
+            match self.byte(0) {
+                Some(b' ' | b'\t') => self.at += 1,
+                Some(b'\r') if self.is_script() => self.at += 1,
+                _ => match self.continuation() {
+                    Some(length) => self.at += length,
+                    None => return,
+                },
+            }
+        }
+    }
+
+    /// Whether the command ends here.
+    pub(super) fn is_at_end(&self) -> bool {
+        match self.byte(0) {
+            None | Some(b'\n' | b'\r' | b'#') => true,
+            Some(byte) => self.is_operator(byte),
+        }
+    }
+
+    fn is_operator(&self, byte: u8) -> bool {
+        match self.style {
+            Style::Script => b";|&()<>".contains(&byte),
+            Style::Snippet { quote } => Some(byte) == quote || b";|&()<>`".contains(&byte),
+        }
+    }
+
+    /// The word that starts here.
+    pub(super) fn word(&mut self) -> Word<'t> {
+        let start = self.at;
+        let mut parts = Vec::new();
+        while let Some(byte) = self.byte(0) {
+            if let Some(length) = self.continuation() {
+                // A word goes on where the next line starts without a blank.
+                self.at += length;
+                continue;
+            }
+            if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') || self.is_operator(byte) {
+                break;
+            }
+            let part = match byte {
+                b'\'' | b'"' => self.quoted(byte),
+                b'$' | b'`' => self.substitution(),
+                b'\\' => {
+                    self.at += 1;
+                    self.rest().chars().next().map(|escaped| self.literal(escaped.len_utf8()))
+                }
+                _ => None,
+            };
+            match part {
+                Some(part) => parts.push(part),
+                None if self.byte(0).is_none() => {}
+                None => {
+                    let length = self.plain_length();
+                    let literal = self.literal(length);
+                    parts.push(literal);
+                }
+            }
+        }
+        Word { parts, span: start..self.at }
+    }
+
+    /// The length of the text that stands for itself; at least one character.
+    fn plain_length(&self) -> usize {
+        let rest = self.rest();
+        let first = rest.chars().next().map_or(0, char::len_utf8);
+        let is_plain = |byte: &u8| !b" \t\r\n'\"$`\\^".contains(byte) && !self.is_operator(*byte);
+        first + rest.bytes().skip(first).take_while(is_plain).count()
+    }
+
+    fn literal(&mut self, length: usize) -> Part<'t> {
+        let span = self.at..(self.at + length).min(self.text.len());
+        self.at = span.end;
+        Part::Literal { text: self.text.get(span.clone()).unwrap_or_default(), span }
+    }
+
+    /// The quotes that open here; none if they are not closed and need not be.
+    fn quoted(&mut self, quote: u8) -> Option<Part<'t>> {
+        let start = self.at + 1;
+        let end = match (self.closing(quote), self.style) {
+            (Some(end), _) => Some(end),
+            (None, Style::Script) => None,
+            (None, Style::Snippet { .. }) => return None,
+        };
+        self.at = start;
+        let limit = self.limit;
+        self.limit = end.unwrap_or(limit);
+        let mut parts = Vec::new();
+        if quote == b'"' {
+            self.double(&mut parts);
+        } else if self.at < self.limit {
+            parts.push(self.literal(self.limit - self.at));
+        }
+        let inside = start..self.limit;
+        self.at = end.map_or(limit, |end| end + 1);
+        self.limit = limit;
+        Some(Part::Quoted { quote, parts, span: inside })
+    }
+
+    /// Where the quotes close that open here.
+    fn closing(&self, quote: u8) -> Option<usize> {
+        let rest = self.rest();
+        if quote == b'\'' {
+            return rest.get(1..)?.find('\'').map(|length| self.at + 1 + length);
+        }
+        let bytes = rest.as_bytes();
+        let mut offset = 1;
+        loop {
+            match bytes.get(offset)? {
+                b'"' => return Some(self.at + offset),
+                b'\\' => offset += 2,
+                // Quotes within a substitution are its own.
+                b'$' if self.is_script() && bytes.get(offset + 1) == Some(&b'(') => {
+                    offset += parentheses(rest.get(offset..)?)?;
+                }
+                _ => offset += 1,
+            }
+        }
+    }
+
+    /// The parts of a text in double quotes, up to the limit.
+    fn double(&mut self, parts: &mut Vec<Part<'t>>) {
+        while let Some(byte) = self.byte(0) {
+            match byte {
+                b'\\' if matches!(self.byte(1), Some(b'"' | b'\\' | b'$' | b'`')) => {
+                    self.at += 1;
+                    parts.push(self.literal(1));
+                }
+                b'\\' if self.continuation().is_some() => self.at += self.continuation().unwrap_or(1),
+                _ => {
+                    let part = if matches!(byte, b'$' | b'`') { self.substitution() } else { None };
+                    let part = part.unwrap_or_else(|| {
+                        let rest = self.rest();
+                        let first = rest.chars().next().map_or(0, char::len_utf8);
+                        let more = rest.bytes().skip(first).take_while(|byte| !b"\\$`".contains(byte));
+                        self.literal(first + more.count())
+                    });
+                    parts.push(part);
+                }
+            }
+        }
+    }
+
+    /// The variable or command that starts here; none if the sign stands for itself.
+    fn substitution(&mut self) -> Option<Part<'t>> {
+        let rest = self.rest();
+        let is_script = self.is_script();
+        let is_substitution = rest.starts_with('`') || rest.starts_with("$(");
+        let length = match (self.byte(0)?, self.byte(1)) {
+            (b'`', _) if is_script => rest.get(1..)?.find('`').map_or(rest.len(), |end| end + 2),
+            (b'`', _) => return None,
+            (_, Some(b'(')) if is_script => parentheses(rest).unwrap_or(rest.len()),
+            (_, Some(b'(')) => parentheses(nearby(rest))?,
+            (_, Some(b'{')) if is_script => match closing_brace(rest.get(2..)?, LONGEST_VARIABLE) {
+                Ok(length) => length + 3,
+                Err(seen) => seen + 2,
+            },
+            (_, Some(b'{')) => closing_brace(nearby(rest).get(2..)?, LONGEST_IN_SNIPPET).ok()? + 3,
+            (_, Some(b'@' | b'*' | b'?' | b'#' | b'!' | b'$' | b'-')) if is_script => 2,
+            (_, Some(first)) if first.is_ascii_digit() => 2,
+            (_, Some(first)) if is_name_byte(first) => {
+                1 + rest.bytes().skip(1).take_while(|byte| is_name_byte(*byte)).count()
+            }
+            _ => return None,
+        };
+        let span: Range<usize> = self.at..self.at + length;
+        self.at = span.end;
+        Some(if is_substitution { Part::Substitution { span } } else { Part::Variable { span } })
+    }
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// The line, or as much of it as a variable can take.
+fn nearby(text: &str) -> &str {
+    let line = text.split('\n').next().unwrap_or_default();
+    line.get(..line.floor_char_boundary(LONGEST_IN_SNIPPET)).unwrap_or_default()
+}
+
+/// The length of `$(…)` with those within it; none if it is not closed.
+fn parentheses(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut quote = None;
+    let mut is_escaped = false;
+    for (at, byte) in text.bytes().enumerate().skip(1) {
+        let was_escaped = std::mem::take(&mut is_escaped);
+        match (quote, byte) {
+            _ if was_escaped => {}
+            (None | Some(b'"'), b'\\') => is_escaped = true,
+            (Some(open), _) => quote = Some(open).filter(|open| *open != byte),
+            (None, b'\'' | b'"') => quote = Some(byte),
+            (None, b'(') => depth += 1,
+            (None, b')') if depth <= 1 => return Some(at + 1),
+            (None, b')') => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The length of what is inside braces, or how much of it was looked at.
+fn closing_brace(inside: &str, longest: usize) -> Result<usize, usize> {
+    let mut depth = 0_usize;
+    for (at, letter) in inside.char_indices() {
+        match letter {
+            _ if at >= longest => return Err(at),
+            '{' => depth += 1,
+            '}' if depth == 0 => return Ok(at),
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    Err(inside.len())
+}

@@ -1,0 +1,324 @@
+//! The architectures that a text compiles CUDA programs for: options of nvcc, variables of `CMake` and `PyTorch`.
+
+use cudock_base::Span;
+use cudock_facts::version::{PtxArch, SmArch};
+
+/// A program or an extension that is compiled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiled {
+    /// Its file, or the command that makes it.
+    pub name: String,
+    /// Where it is in the container, if the text says so.
+    pub output: Option<String>,
+    /// Whether it is an extension of a framework and not a program of its own.
+    pub is_extension: bool,
+    /// What it is compiled for.
+    pub targets: Targets,
+    /// The image whose toolkit compiles it.
+    pub image: Option<String>,
+    /// The file it is named in, where that is not the file that was read.
+    pub file: Option<String>,
+    /// Where.
+    pub span: Span,
+}
+
+/// What a CUDA program is compiled for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Targets {
+    /// What the compiler takes if it is told nothing.
+    Default,
+    /// All that the toolkit knows, or all majors of them.
+    All,
+    /// These.
+    Listed {
+        /// Machine code.
+        sass: Vec<SmArch>,
+        /// PTX.
+        ptx: Vec<PtxArch>,
+    },
+    /// The text does not tell, and why.
+    Unknown(String),
+}
+
+impl Targets {
+    /// Adds what another option asks for.
+    fn add(&mut self, other: Self) {
+        match (&mut *self, other) {
+            (Self::Unknown(_), _) | (_, Self::Default) => {}
+            (Self::Listed { sass, ptx }, Self::Listed { sass: more_sass, ptx: more_ptx }) => {
+                sass.extend(more_sass.into_iter().filter(|new| !sass.contains(new)).collect::<Vec<_>>());
+                ptx.extend(more_ptx.into_iter().filter(|new| !ptx.contains(new)).collect::<Vec<_>>());
+            }
+            (_, other) => *self = other,
+        }
+    }
+}
+
+fn listed(sass: Vec<SmArch>, ptx: Vec<PtxArch>) -> Targets {
+    Targets::Listed { sass, ptx }
+}
+
+fn unknown(written: &str) -> Targets {
+    Targets::Unknown(format!("which architectures `{}` means is not known", super::excerpt(written)))
+}
+
+/// The targets among nvcc's arguments.
+pub(super) fn of_nvcc<'a>(words: impl Iterator<Item = &'a str>) -> Targets {
+    let mut targets = Targets::Default;
+    let (mut virtual_arch, mut real) = (None::<String>, Vec::<String>::new());
+    let mut words = words.peekable();
+    while let Some(word) = words.next() {
+        let (name, glued) =
+            word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value.to_owned())));
+        let mut value = || glued.clone().or_else(|| words.next().map(str::to_owned)).unwrap_or_default();
+        match name {
+            "-gencode" | "--generate-code" => targets.add(gencode(&value())),
+            "-arch" | "--gpu-architecture" => virtual_arch = Some(value()),
+            "-code" | "--gpu-code" => {
+                let codes = value();
+                real.extend(codes.split(',').map(|code| clean(code).to_owned()));
+            }
+            _ => {}
+        }
+    }
+    match virtual_arch {
+        Some(arch) if real.is_empty() => targets.add(shorthand(&arch)),
+        Some(_) => targets.add(codes(real.iter().map(String::as_str))),
+        None => {}
+    }
+    targets
+}
+
+/// `-arch=sm_80` is machine code and PTX; `-arch=compute_80` PTX alone.
+fn shorthand(arch: &str) -> Targets {
+    let arch = clean(arch);
+    match arch {
+        "all" | "all-major" => Targets::All,
+        _ => match (arch.parse::<SmArch>(), arch.parse::<PtxArch>()) {
+            (Ok(sass), _) => {
+                let ptx = arch.replacen("sm_", "compute_", 1).parse().ok();
+                listed(vec![sass], ptx.into_iter().collect())
+            }
+            (_, Ok(ptx)) => listed(Vec::new(), vec![ptx]),
+            _ => unknown(arch),
+        },
+    }
+}
+
+/// `arch=compute_80,code=[sm_80,compute_80]`
+fn gencode(value: &str) -> Targets {
+    let Some((_, code)) = value.split_once("code=") else {
+        return unknown(value);
+    };
+    codes(code.split(',').take_while(|code| !code.starts_with("arch=")))
+}
+
+fn codes<'a>(codes: impl Iterator<Item = &'a str>) -> Targets {
+    let (mut sass, mut ptx) = (Vec::new(), Vec::new());
+    for code in codes.map(clean).filter(|code| !code.is_empty()) {
+        match (code.parse::<SmArch>(), code.parse::<PtxArch>()) {
+            (Ok(found), _) => sass.push(found),
+            (_, Ok(found)) => ptx.push(found),
+            _ => return unknown(code),
+        }
+    }
+    if sass.is_empty() && ptx.is_empty() { unknown("code=") } else { listed(sass, ptx) }
+}
+
+/// A target without the quotes and brackets around lists.
+fn clean(word: &str) -> &str {
+    word.trim_matches(['[', ']', '"', '\'', '\\', ' '])
+}
+
+/// `CMAKE_CUDA_ARCHITECTURES`: `80;86-real;90-virtual`, `all`, `native`.
+pub(super) fn of_cmake(list: &str) -> Targets {
+    let (mut sass, mut ptx) = (Vec::new(), Vec::new());
+    for word in list.split([';', ' ', ',']).map(clean).filter(|word| !word.is_empty()) {
+        let (number, kind) = word.split_once('-').unwrap_or((word, ""));
+        if number == "all" {
+            return Targets::All;
+        }
+        let real = format!("sm_{number}").parse::<SmArch>();
+        let virtual_arch = format!("compute_{number}").parse::<PtxArch>();
+        match (kind, real, virtual_arch) {
+            ("", Ok(real), Ok(virtual_arch)) => {
+                sass.push(real);
+                ptx.push(virtual_arch);
+            }
+            ("real", Ok(real), _) => sass.push(real),
+            ("virtual", _, Ok(virtual_arch)) => ptx.push(virtual_arch),
+            _ => return unknown(word),
+        }
+    }
+    if sass.is_empty() && ptx.is_empty() { Targets::Default } else { listed(sass, ptx) }
+}
+
+/// `TORCH_CUDA_ARCH_LIST`: `7.0;8.0+PTX`, `8.0 9.0a`.
+pub(super) fn of_torch(list: &str) -> Targets {
+    let (mut sass, mut ptx) = (Vec::new(), Vec::new());
+    for word in list.split([';', ' ', ',']).map(clean).filter(|word| !word.is_empty()) {
+        let (version, with_ptx) = word.strip_suffix("+PTX").map_or((word, false), |version| (version, true));
+        let number = version.replacen('.', "", 1);
+        let is_version = version.contains('.');
+        match (format!("sm_{number}").parse::<SmArch>(), format!("compute_{number}").parse::<PtxArch>()) {
+            (Ok(real), Ok(virtual_arch)) if is_version => {
+                sass.push(real);
+                ptx.extend(with_ptx.then_some(virtual_arch));
+            }
+            _ => return unknown(word),
+        }
+    }
+    if sass.is_empty() { Targets::Default } else { listed(sass, ptx) }
+}
+
+/// What a `CMakeLists.txt` or a makefile says of its own CUDA programs; nothing where it has none.
+pub(super) fn of_build_file(text: &str) -> Option<Targets> {
+    let lower = text.to_ascii_lowercase();
+    let is_cmake = lower.contains("cmake_minimum_required") || lower.contains("project(");
+    if is_cmake { of_cmake_lists(text, &lower) } else { of_makefile(text) }
+}
+
+fn of_cmake_lists(text: &str, lower: &str) -> Option<Targets> {
+    let code = || text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let names_cuda = code().any(|line| line.contains("CUDA"))
+        || lower.contains("enable_language(cuda)")
+        || lower.contains(".cu");
+    if !names_cuda {
+        return None;
+    }
+    let mut targets = Targets::Default;
+    for line in code() {
+        for key in ["CMAKE_CUDA_ARCHITECTURES", "CUDA_ARCHITECTURES"] {
+            // `set(KEY 80 86)` and `set_target_properties(app PROPERTIES KEY "80;86")`; a test of the variable is neither.
+            let Some((before, value)) = line.split_once(key) else { continue };
+            let is_set = before.trim_end().ends_with('(') && before.to_ascii_lowercase().contains("set(")
+                || before.contains("PROPERT");
+            let value = value.split(')').next().unwrap_or_default();
+            let value = value.split(" CACHE ").next().unwrap_or_default();
+            if !is_set || key == "CUDA_ARCHITECTURES" && before.ends_with("CMAKE_") {
+                continue;
+            }
+            targets.add(if value.contains('$') { unknown(value.trim()) } else { of_cmake(value) });
+        }
+        if line.contains("-gencode") || line.contains("-arch=") || line.contains("--gpu-architecture") {
+            targets.add(of_text(line));
+        }
+        if line.contains("cuda_select_nvcc_arch_flags") {
+            targets.add(unknown("cuda_select_nvcc_arch_flags"));
+        }
+    }
+    Some(targets)
+}
+
+/// The options in a line of a build file, with quotes, parentheses and semicolons between them.
+fn of_text(line: &str) -> Targets {
+    if line.contains('$') && !line.contains("sm_") && !line.contains("compute_") {
+        return unknown(line.trim());
+    }
+    of_nvcc(line.split([' ', '\t', '"', '\'', ';', '(', ')']).filter(|word| !word.is_empty()))
+}
+
+fn of_makefile(text: &str) -> Option<Targets> {
+    let code = || text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    if !code().any(|line| line.contains("nvcc") || line.contains("NVCC")) {
+        return None;
+    }
+    let mut targets = Targets::Default;
+    for line in code().filter(|line| line.contains("-arch") || line.contains("-gencode")) {
+        targets.add(of_text(line));
+    }
+    // A variable's architectures (`-arch=$(ARCH)`) stand elsewhere, and may be given on the command line.
+    if text.contains("-arch=$") || text.contains("code=$") || text.contains("sm_$") {
+        return Some(unknown("a variable of the makefile"));
+    }
+    Some(targets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(targets: &Targets) -> String {
+        match targets {
+            Targets::Default => "default".to_owned(),
+            Targets::All => "all".to_owned(),
+            Targets::Unknown(_) => "unknown".to_owned(),
+            Targets::Listed { sass, ptx } => {
+                let sass = sass.iter().map(ToString::to_string);
+                sass.chain(ptx.iter().map(ToString::to_string)).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+
+    #[test]
+    fn nvcc_options_tell_machine_code_and_ptx() {
+        let cases = [
+            ("-o app app.cu", "default"),
+            ("-arch=sm_80 app.cu", "sm_80 compute_80"),
+            ("-arch sm_80 app.cu", "sm_80 compute_80"),
+            ("--gpu-architecture=compute_80 app.cu", "compute_80"),
+            ("-arch=compute_80 -code=sm_80,compute_80 x.cu", "sm_80 compute_80"),
+            ("-arch=compute_80 -code=sm_80 x.cu", "sm_80"),
+            (
+                "-gencode arch=compute_70,code=sm_70 -gencode=arch=compute_80,code=[sm_80,compute_80]",
+                "sm_70 sm_80 compute_80",
+            ),
+            ("-gencode arch=compute_90a,code=sm_90a", "sm_90a"),
+            ("-arch=native x.cu", "unknown"),
+            ("-arch=all-major x.cu", "all"),
+        ];
+        for (command, expected) in cases {
+            assert_eq!(written(&of_nvcc(command.split(' '))), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn lists_of_cmake_and_pytorch_are_read() {
+        let cmake = [
+            ("80", "sm_80 compute_80"),
+            ("70-real;80", "sm_70 sm_80 compute_80"),
+            ("90-virtual", "compute_90"),
+            ("native", "unknown"),
+            ("all-major", "all"),
+        ];
+        for (list, expected) in cmake {
+            assert_eq!(written(&of_cmake(list)), expected, "{list}");
+        }
+        let torch = [
+            ("7.0;8.0+PTX", "sm_70 sm_80 compute_80"),
+            ("8.0 9.0a", "sm_80 sm_90a"),
+            ("Ampere", "unknown"),
+            ("", "default"),
+        ];
+        for (list, expected) in torch {
+            assert_eq!(written(&of_torch(list)), expected, "{list}");
+        }
+    }
+
+    #[test]
+    fn build_files_tell_their_architectures() {
+        let cases = [
+            ("project(a LANGUAGES CXX)\nadd_executable(a a.cpp)\n", None),
+            (
+                "project(a LANGUAGES CXX CUDA)\nset(CMAKE_CUDA_ARCHITECTURES 75 86)\n",
+                Some("sm_75 sm_86 compute_75 compute_86"),
+            ),
+            (
+                "project(a CUDA)\nset_target_properties(a PROPERTIES CUDA_ARCHITECTURES \"80-real\")\n",
+                Some("sm_80"),
+            ),
+            (
+                "project(a CUDA)\nif(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)\nset(CMAKE_CUDA_ARCHITECTURES ${ARCHS})\nendif()\n",
+                Some("unknown"),
+            ),
+            ("project(a CUDA)\n", Some("default")),
+            ("NVCC=nvcc\napp: app.cu\n\t$(NVCC) -arch=sm_70 -o app app.cu\n", Some("sm_70 compute_70")),
+            ("app: app.c\n\tgcc -march=native -o app app.c\n", None),
+            ("app: app.cu\n\tnvcc -arch=$(ARCH) -o app app.cu\n", Some("unknown")),
+        ];
+        for (text, expected) in cases {
+            let found = of_build_file(text).map(|targets| written(&targets));
+            assert_eq!(found.as_deref(), expected, "{text}");
+        }
+    }
+}

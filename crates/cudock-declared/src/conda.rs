@@ -1,0 +1,229 @@
+//! conda's `environment.yml`, and the specifications that `conda install` takes.
+
+use std::str::FromStr;
+
+use cudock_base::{Arch, Span};
+use cudock_yaml::{Data, Entry, ErrorKind, Node};
+use pep440_rs::Version;
+
+use super::pip;
+use super::requirement::normalise;
+use super::requirements::{is_option, read_requirement};
+use super::{CudaPackage, Declared, DeclaredPackage, Fault, Manager, excerpt, system, tag};
+
+pub(super) fn read(text: &str, arch: Arch) -> Result<Declared, Fault> {
+    let expected_map = || Fault::new(1, 1, "expected a map with `dependencies`");
+    let root = match cudock_yaml::parse(text) {
+        Ok(root) if matches!(root.data, Data::Map(_)) => root,
+        Ok(_) => return Err(expected_map()),
+        Err(error) if error.kind == ErrorKind::Empty => return Err(expected_map()),
+        Err(error) => return Err(Fault::new(error.span.line, error.span.column, error.kind.to_string())),
+    };
+    let mut declared = Declared::default();
+    let list = |key: &str| root.get(key).map_or(&[][..], Node::members);
+    declared.channels = list("channels").iter().filter_map(Node::text).map(str::to_owned).collect();
+    if let Some(Data::Map(variables)) = root.get("variables").map(|node| &node.data) {
+        let values =
+            variables.iter().filter_map(|entry| Some((entry.key.clone(), entry.value.text()?.to_owned())));
+        declared.environment.extend(values);
+    }
+    if root.get("dependencies").is_none() {
+        declared.note(Span::START, "no dependencies");
+    }
+    for member in list("dependencies") {
+        let span = member.span;
+        match &member.data {
+            Data::Scalar(_) => {
+                let Some(spec) = member.text() else { continue };
+                declare(&mut declared, spec, span)
+                    .map_err(|message| Fault::new(span.line, content_column(text, span), message))?;
+            }
+            Data::Map(entries) => {
+                for Entry { key, span, value } in entries {
+                    if key == "pip" {
+                        read_pip(&mut declared, value, text, arch)?;
+                    } else {
+                        declared.note(*span, format!("the list `{}` is not read", excerpt(key)));
+                    }
+                }
+            }
+            Data::List(_) => {
+                return Err(Fault::new(span.line, span.column, "expected a package, not a list"));
+            }
+        }
+    }
+    declared.notes.sort_by_key(|note| note.span.line);
+    Ok(declared)
+}
+
+fn read_pip(declared: &mut Declared, list: &Node, text: &str, arch: Arch) -> Result<(), Fault> {
+    let lines: Vec<(Span, &str)> =
+        list.members().iter().filter_map(|member| Some((member.span, member.text()?))).collect();
+    let mut words = Vec::new();
+    for (span, option) in lines.iter().filter(|(_, written)| is_option(written)) {
+        let option = pip::split(option);
+        let found = pip::arguments(&option);
+        for (_, note) in found.unfollowed().into_iter().chain(found.notes) {
+            declared.note(*span, note);
+        }
+        words.extend(option);
+    }
+    let indexes = pip::arguments(&words).indexes;
+    if let (Some(conflict), Some((span, _))) = (indexes.conflict(), lines.first()) {
+        declared.note(*span, conflict);
+    }
+    for (span, requirement) in lines.iter().filter(|(_, written)| !is_option(written)) {
+        read_requirement(declared, requirement, *span, &indexes, arch).map_err(|mistake| {
+            let before = requirement.get(..mistake.at).unwrap_or_default();
+            Fault::new(span.line, content_column(text, *span) + before.chars().count(), mistake.message)
+        })?;
+    }
+    Ok(())
+}
+
+/// The column of a value's text, behind the quote it may start with.
+fn content_column(text: &str, span: Span) -> usize {
+    let is_quoted = text.get(span.start..).is_some_and(|value| value.starts_with(['"', '\'']));
+    span.column + usize::from(is_quoted)
+}
+
+/// A specification's parts, as written.
+#[derive(Debug, PartialEq, Eq)]
+struct Spec<'a> {
+    name: &'a str,
+    version: Option<&'a str>,
+    build: Option<&'a str>,
+}
+
+impl<'a> Spec<'a> {
+    fn parse(written: &'a str) -> Result<Self, String> {
+        let wrong = || format!("`{}` is not a package", excerpt(written));
+        let spec = written.split_once(" #").map_or(written, |(spec, _)| spec).trim();
+        let spec = spec.split_once("::").map_or(spec, |(_, spec)| spec);
+        let (spec, bracket) = match spec.split_once('[') {
+            Some((spec, rest)) => (spec, Some(rest.strip_suffix(']').ok_or_else(wrong)?)),
+            None => (spec, None),
+        };
+        let end = spec.find([' ', '=', '<', '>', '!', '~']).unwrap_or(spec.len());
+        let (name, rest) = spec.split_at_checked(end).ok_or_else(wrong)?;
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        if name.is_empty() || !name.bytes().all(is_name) {
+            return Err(wrong());
+        }
+        let (version, build) = version_and_build(rest.trim());
+        let inside = |key: &str| bracket.and_then(|bracket| in_bracket(bracket, key));
+        Ok(Self {
+            name,
+            version: version.or_else(|| inside("version")),
+            build: build.or_else(|| inside("build")),
+        })
+    }
+}
+
+/// `=1.2=build`, `==1.2`, `>=1,<2`, `1.2 build`.
+fn version_and_build(rest: &str) -> (Option<&str>, Option<&str>) {
+    let filled = |text: &'_ str| !text.is_empty();
+    if let Some((version, build)) = rest.split_once(char::is_whitespace) {
+        // `>= 1.2` and `>=1, <2` are versions with a space in them.
+        let is_open = version.ends_with(['=', '<', '>', ',', '!', '~', '|']);
+        if !is_open && !build.trim_start().starts_with([',', '|', '<', '>', '=']) {
+            return (Some(version), Some(build.trim()).filter(|build| filled(build)));
+        }
+        return (Some(rest), None);
+    }
+    let signs = rest.len() - rest.trim_start_matches('=').len();
+    match rest.get(signs..).and_then(|bare| bare.split_once('=')).filter(|_| signs > 0) {
+        Some((version, build)) => {
+            (rest.get(..signs + version.len()), Some(build).filter(|build| filled(build)))
+        }
+        None => (Some(rest).filter(|rest| filled(rest)), None),
+    }
+}
+
+/// `version='>=1', build=cuda*`
+fn in_bracket<'a>(bracket: &'a str, key: &str) -> Option<&'a str> {
+    let start = bracket.match_indices(key).map(|(at, _)| at).find_map(|at| {
+        let before = bracket.get(..at)?.trim_end();
+        let value = bracket.get(at + key.len()..)?.trim_start().strip_prefix('=')?;
+        (before.is_empty() || before.ends_with(',')).then_some(value.trim_start())
+    })?;
+    match start.chars().next()? {
+        quote @ ('"' | '\'') => start.get(1..)?.split_once(quote).map(|(value, _)| value),
+        _ => start.split(',').next().map(str::trim_end),
+    }
+}
+
+/// Adds what a specification asks for.
+pub(super) fn declare(declared: &mut Declared, written: &str, span: Span) -> Result<(), String> {
+    let spec = Spec::parse(written)?;
+    let name = spec.name.to_ascii_lowercase();
+    let version = spec.version.map(|version| version.trim().to_owned());
+    if name == "python" {
+        declared.python =
+            version.map(|version| version.trim_start_matches('=').to_owned()).or(declared.python.take());
+        return Ok(());
+    }
+    if system::is_cuda_in_conda(&name) {
+        let cuda = version.as_deref().and_then(|version| system::cuda_of_conda(&name, version));
+        declared.cuda_packages.push(CudaPackage { name, version, cuda, manager: Manager::Conda, span });
+        return Ok(());
+    }
+    let exact = version.as_deref().and_then(|version| exact(version, spec.build.is_some()));
+    declared.packages.push(DeclaredPackage {
+        name: normalise(&name),
+        extras: Vec::new(),
+        range: version.filter(|_| exact.is_none()),
+        exact,
+        tag: spec.build.and_then(tag::of_conda_build),
+        manager: Manager::Conda,
+        group: None,
+        exclusive: false,
+        file: None,
+        span,
+    });
+    Ok(())
+}
+
+/// The one version that is meant. `=2.3.1` allows `2.3.1.1`, too, but of three numbers hardly any package has more;
+/// with a build there is only one.
+fn exact(version: &str, has_build: bool) -> Option<Version> {
+    let bare = version.trim_start_matches('=').trim();
+    let signs = version.len() - version.trim_start_matches('=').len();
+    let is_fuzzy = signs == 1 && !has_build && bare.split('.').count() < 3;
+    (signs <= 2 && !is_fuzzy).then(|| Version::from_str(bare).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specifications_are_taken_apart() {
+        let cases = [
+            ("pytorch", ("pytorch", None, None)),
+            ("pytorch=2.3", ("pytorch", Some("=2.3"), None)),
+            ("pytorch==2.3.0", ("pytorch", Some("==2.3.0"), None)),
+            ("pytorch=2.3.0=py3.11_cuda12.1_0", ("pytorch", Some("=2.3.0"), Some("py3.11_cuda12.1_0"))),
+            ("pytorch==2.3.0=py3_0", ("pytorch", Some("==2.3.0"), Some("py3_0"))),
+            ("conda-forge::pytorch>=2,<3", ("pytorch", Some(">=2,<3"), None)),
+            ("pytorch 2.3.0 cuda*", ("pytorch", Some("2.3.0"), Some("cuda*"))),
+            ("pytorch >=2, <3", ("pytorch", Some(">=2, <3"), None)),
+            ("pytorch[version='>=2,<3', build=*cuda*]", ("pytorch", Some(">=2,<3"), Some("*cuda*"))),
+        ];
+        for (written, (name, version, build)) in cases {
+            assert_eq!(Spec::parse(written), Ok(Spec { name, version, build }), "{written}");
+        }
+        assert!(Spec::parse("=2").is_err() && Spec::parse("a[b").is_err() && Spec::parse("a/b").is_err());
+    }
+
+    #[test]
+    fn a_single_sign_is_one_version_only_if_nothing_is_left_open() {
+        assert_eq!(exact("=2.3", false), None);
+        assert!(
+            exact("=2.3.0", false).is_some()
+                && exact("=2.3", true).is_some()
+                && exact("2.3", false).is_some()
+        );
+        assert!(exact(">=2.3", false).is_none() && exact("2.3.*", false).is_none());
+    }
+}

@@ -1,0 +1,268 @@
+//! Variables in Dockerfiles and shell scripts: `$X`, `${X:-default}`.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+use cudock_base::Span;
+
+use crate::Fault;
+
+/// Deeper defaults within defaults than anybody writes.
+const DEEPEST: usize = 8;
+
+/// The variables of a stage. `None` is one that is set to what the text does not tell.
+///
+/// What they give out is counted: a variable made of twice another, forty times over, would be a terabyte.
+#[derive(Debug)]
+pub(super) struct Variables {
+    environment: BTreeMap<String, Option<String>>,
+    arguments: BTreeMap<String, Option<String>>,
+    left: Cell<Option<usize>>,
+}
+
+impl Variables {
+    /// No variables yet, for a file of this text.
+    pub(super) fn for_text(text: &str) -> Self {
+        let left = text.len().saturating_mul(8).saturating_add(1 << 20);
+        Self { environment: BTreeMap::new(), arguments: BTreeMap::new(), left: Cell::new(Some(left)) }
+    }
+
+    /// The value of a variable; the environment wins over build arguments.
+    pub(super) fn get(&self, name: &str) -> Option<String> {
+        let value = self.environment.get(name).or_else(|| self.arguments.get(name))?.as_ref()?;
+        let left = self.left.get()?.checked_sub(value.len() + 1);
+        self.left.set(left);
+        left.map(|_| value.clone())
+    }
+
+    /// Whether they gave out far more text than the file holds. What was made of them is then not to be used.
+    pub(super) fn check(&self, span: Span) -> Result<(), Fault> {
+        let exhausted = || Fault::new(span.line, 1, "variables become far more text than the file holds");
+        self.left.get().map(|_| ()).ok_or_else(exhausted)
+    }
+
+    pub(super) fn set(&mut self, name: String, value: Option<String>) {
+        self.environment.insert(name, value);
+    }
+
+    pub(super) fn set_argument(&mut self, name: String, value: Option<String>) {
+        self.arguments.insert(name, value);
+    }
+
+    /// Forgets build arguments, which end with their stage.
+    pub(super) fn end_stage(&mut self) {
+        self.arguments.clear();
+    }
+
+    /// The environment, as far as it is known.
+    pub(super) fn into_environment(self) -> BTreeMap<String, String> {
+        self.environment.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+}
+
+/// A value, and the first variable in it that is not known.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Expanded {
+    pub(super) text: String,
+    pub(super) unknown: Option<String>,
+}
+
+/// Gives a variable's value.
+pub(super) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// What comes of the `$` that `text` starts with, and how many bytes it took. `None`: it is just a `$`.
+pub(super) fn variable(text: &str, lookup: Lookup<'_>, depth: usize) -> Option<(Expanded, usize)> {
+    let after = text.strip_prefix('$')?;
+    if let Some(inner) = after.strip_prefix('{') {
+        return Some(match closing_brace(inner) {
+            Ok(length) => (braces(inner.get(..length).unwrap_or_default(), lookup, depth), length + 3),
+            Err(seen) => {
+                let text = text.get(..seen + 2).unwrap_or(text).to_owned();
+                let taken = text.len();
+                (Expanded { text, unknown: Some(name_at_start(inner).to_owned()) }, taken)
+            }
+        });
+    }
+    let name = name_at_start(after);
+    (!name.is_empty()).then(|| (known(name, lookup), 1 + name.len()))
+}
+
+fn known(name: &str, lookup: Lookup<'_>) -> Expanded {
+    match lookup(name) {
+        Some(text) => Expanded { text, unknown: None },
+        None => Expanded { text: format!("${name}"), unknown: Some(name.to_owned()) },
+    }
+}
+
+fn name_at_start(text: &str) -> &str {
+    let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let length = text.bytes().take_while(is_inside).count();
+    let name = text.get(..length).unwrap_or_default();
+    // `$1` and its like are one digit long.
+    if name.starts_with(|first: char| first.is_ascii_digit()) {
+        name.get(..1).unwrap_or_default()
+    } else {
+        name
+    }
+}
+
+/// The length of what is inside braces. Where they are not closed: how much was looked at, which is not looked at
+/// again, so that many of them cost no more than one.
+fn closing_brace(inner: &str) -> Result<usize, usize> {
+    const LONGEST: usize = 4096;
+    let mut depth = 0_usize;
+    for (at, letter) in inner.char_indices() {
+        match letter {
+            _ if at >= LONGEST => return Err(at),
+            '{' => depth += 1,
+            '}' if depth == 0 => return Ok(at),
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    Err(inner.len())
+}
+
+fn braces(inner: &str, lookup: Lookup<'_>, depth: usize) -> Expanded {
+    let name = name_at_start(inner);
+    let rest = inner.get(name.len()..).unwrap_or_default();
+    let unknown = || Expanded { text: format!("${{{inner}}}"), unknown: Some(name.to_owned()) };
+    if name.is_empty() || depth >= DEEPEST {
+        return unknown();
+    }
+    let value = lookup(name);
+    let (is_strict, sign) = rest.strip_prefix(':').map_or((false, rest), |sign| (true, sign));
+    let set = value.clone().filter(|value| !(is_strict && value.is_empty()));
+    match (sign.chars().next(), set) {
+        (None, _) if !is_strict => known(name, lookup),
+        (Some('-' | '?'), Some(text)) => Expanded { text, unknown: None },
+        (Some('-'), None) | (Some('+'), Some(_)) => {
+            plain(sign.get(1..).unwrap_or_default(), lookup, depth + 1)
+        }
+        // Set outside the file, it would be otherwise; within it, it is not set.
+        (Some('+'), None) => Expanded::default(),
+        _ => unknown(),
+    }
+}
+
+/// Text in which only variables are special.
+fn plain(text: &str, lookup: Lookup<'_>, depth: usize) -> Expanded {
+    let mut expanded = Expanded::default();
+    let mut rest = text;
+    while let Some((before, _)) = rest.split_once('$') {
+        expanded.text.push_str(before);
+        rest = rest.get(before.len()..).unwrap_or_default();
+        let taken = if let Some((found, taken)) = variable(rest, lookup, depth) {
+            expanded.text.push_str(&found.text);
+            expanded.unknown = expanded.unknown.or(found.unknown);
+            taken
+        } else {
+            expanded.text.push('$');
+            1
+        };
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    expanded.text.push_str(rest);
+    expanded
+}
+
+/// The words of an instruction, as written: split by space outside quotes.
+pub(super) fn words(text: &str, escape: char) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut start = None;
+    let mut quote = None;
+    let mut is_escaped = false;
+    for (at, letter) in text.char_indices() {
+        if letter.is_whitespace() && quote.is_none() && !is_escaped {
+            words.extend(start.take().and_then(|start| text.get(start..at)));
+            continue;
+        }
+        start.get_or_insert(at);
+        let was_escaped = std::mem::take(&mut is_escaped);
+        match quote {
+            _ if was_escaped => {}
+            Some('\'') if letter != '\'' => {}
+            _ if letter == escape => is_escaped = true,
+            Some(end) if end == letter => quote = None,
+            None if matches!(letter, '"' | '\'') => quote = Some(letter),
+            _ => {}
+        }
+    }
+    words.extend(start.and_then(|start| text.get(start..)));
+    words
+}
+
+/// A word as Docker takes it: without quotes and escapes, with variables filled in.
+pub(super) fn word(raw: &str, escape: char, lookup: Lookup<'_>) -> Expanded {
+    let mut expanded = Expanded::default();
+    let mut quote = None;
+    let mut rest = raw;
+    while let Some(letter) = rest.chars().next() {
+        let mut taken = letter.len_utf8();
+        match (quote, letter) {
+            (Some('\''), '\'') | (Some('"'), '"') => quote = None,
+            (Some('\''), _) => expanded.text.push(letter),
+            (None, '"' | '\'') => quote = Some(letter),
+            (_, '$') => match variable(rest, lookup, 0) {
+                Some((found, length)) => {
+                    expanded.text.push_str(&found.text);
+                    expanded.unknown = expanded.unknown.or(found.unknown);
+                    taken = length;
+                }
+                None => expanded.text.push('$'),
+            },
+            (quote, _) if letter == escape => {
+                let next = rest.chars().nth(1);
+                let is_special = |next: char| quote.is_none() || matches!(next, '"' | '$') || next == escape;
+                match next {
+                    Some(next) if is_special(next) => {
+                        expanded.text.push(next);
+                        taken += next.len_utf8();
+                    }
+                    _ => expanded.text.push(letter),
+                }
+            }
+            _ => expanded.text.push(letter),
+        }
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    expanded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lookup(name: &str) -> Option<String> {
+        match name {
+            "CUDA" => Some("12.4.1".to_owned()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn variables_are_filled_in_as_docker_does() {
+        let cases = [
+            ("nvidia/cuda:${CUDA}-base", "nvidia/cuda:12.4.1-base", None),
+            ("$CUDA-x", "12.4.1-x", None),
+            ("${NO:-${CUDA}}", "12.4.1", None),
+            ("${EMPTY:-x}|${EMPTY-x}|${EMPTY:+y}|${CUDA:+y}", "x|||y", None),
+            ("'$CUDA'", "$CUDA", None),
+            ("\"a $CUDA\"", "a 12.4.1", None),
+            ("\\$CUDA", "$CUDA", None),
+            ("$NO/x", "$NO/x", Some("NO")),
+            ("${CUDA%.*}", "${CUDA%.*}", Some("CUDA")),
+            ("${CUDA", "${CUDA", Some("CUDA")),
+        ];
+        for (raw, text, unknown) in cases {
+            let found = word(raw, '\\', &lookup);
+            assert_eq!((found.text.as_str(), found.unknown.as_deref()), (text, unknown), "{raw}");
+        }
+    }
+
+    #[test]
+    fn words_keep_their_quotes() {
+        assert_eq!(words(r#"A="b c" D=e\ f G='h "i'"#, '\\'), [r#"A="b c""#, r"D=e\ f", r#"G='h "i'"#]);
+    }
+}

@@ -1,0 +1,306 @@
+//! Commands that compile, fetch, unpack or run something.
+
+use cudock_base::Span;
+
+use super::run::{DEEPEST, Reader, subcommand};
+use crate::compile::{self, Compiled, Targets};
+use crate::excerpt;
+use crate::files::join;
+use crate::pip::Word;
+
+/// Commands that neither bring nor start a program.
+const HARMLESS: [&str; 87] = [
+    "[",
+    "[[",
+    "]]",
+    "}",
+    "add-apt-repository",
+    "adduser",
+    "addgroup",
+    "apk",
+    "apt-cache",
+    "apt-key",
+    "apt-mark",
+    "awk",
+    "basename",
+    "break",
+    "case",
+    "cat",
+    "chgrp",
+    "chmod",
+    "chown",
+    "cp",
+    "cut",
+    "date",
+    "deluser",
+    "dirname",
+    "done",
+    "dpkg",
+    "dpkg-reconfigure",
+    "du",
+    "echo",
+    "ls",
+    "esac",
+    "exit",
+    "export",
+    "false",
+    "fc-cache",
+    "fi",
+    "find",
+    "for",
+    "git-lfs",
+    "gpg",
+    "grep",
+    "groupadd",
+    "gzip",
+    "head",
+    "hash",
+    "huggingface-cli",
+    "id",
+    "install",
+    "ldconfig",
+    "ln",
+    "locale-gen",
+    "mkdir",
+    "mktemp",
+    "mv",
+    "nproc",
+    "nvidia-smi",
+    "popd",
+    "printf",
+    "pwd",
+    "pyenv",
+    "readlink",
+    "rm",
+    "rmdir",
+    "sed",
+    "set",
+    "shopt",
+    "sleep",
+    "sort",
+    "ssh-keygen",
+    "strip",
+    "sync",
+    "tail",
+    "tee",
+    "test",
+    "touch",
+    "tr",
+    "trap",
+    "true",
+    "uname",
+    "unset",
+    "update-alternatives",
+    "update-ca-certificates",
+    "update-locale",
+    "useradd",
+    "usermod",
+    "which",
+    "xargs",
+];
+
+/// Addresses of installers and of data whose programs are known not to use a GPU.
+const KNOWN_DOWNLOADS: [&str; 11] = [
+    "astral.sh/uv",
+    "bootstrap.pypa.io",
+    "cuda-keyring",
+    "developer.download.nvidia.com/compute/cuda/repos",
+    "huggingface.co",
+    "install.python-poetry.org",
+    "nvidia.github.io/libnvidia-container",
+    "micro.mamba.pm",
+    "Miniforge3",
+    "Miniconda3",
+    "deb.nodesource.com/gpgkey",
+];
+
+/// Whether a file is a shell script by its name.
+pub(super) fn is_script(name: &str) -> bool {
+    [".sh", ".bash"].iter().any(|ending| name.ends_with(ending))
+}
+
+impl Reader<'_, '_> {
+    /// A command that is not an installer.
+    pub(super) fn other(
+        &mut self,
+        program: &str,
+        first: &Word,
+        arguments: &[Word],
+        set: &[(String, Option<String>)],
+        span: Span,
+        depth: usize,
+    ) {
+        match program {
+            "nvcc" => self.nvcc(arguments, span),
+            "cmake" => self.cmake(arguments, set, span),
+            "make" | "gmake" | "ninja" => self.make(program, arguments, span),
+            "curl" | "wget" | "aria2c" => self.download(program, arguments, span),
+            "git" => {
+                if let Some(("clone" | "submodule" | "pull" | "fetch", rest)) = subcommand(arguments) {
+                    let address = rest.iter().find(|word| word.text.contains([':', '/']));
+                    let address = address.map_or("git", |word| word.text.as_str()).to_owned();
+                    self.declared
+                        .note(span, format!("what is fetched from `{}` is not read", excerpt(&address)));
+                }
+            }
+            "source" | "." => {
+                let known = ["activate", "profile", "bashrc", "conda.sh", ".env", "setup.bash", "os-release"];
+                if let Some(file) = arguments.first()
+                    && !known.iter().any(|word| file.text.contains(word))
+                {
+                    self.script_file(&file.text.clone(), span, depth);
+                }
+            }
+            "tar" | "unzip" | "bsdtar" | "7z" | "gunzip" => {
+                self.declared.note(span, format!("what `{program}` unpacks is not read"));
+            }
+            _ if is_script(program) || first.text.starts_with("./") => {
+                self.script_file(&first.text.clone(), span, depth);
+            }
+            _ if HARMLESS.contains(&program) || program.is_empty() => {}
+            _ => self.unknown(&first.text, span),
+        }
+    }
+
+    /// A script of the build context.
+    pub(super) fn script_file(&mut self, path: &str, span: Span, depth: usize) {
+        let installer = ["miniconda", "miniforge", "mambaforge"];
+        if installer.iter().any(|name| path.to_ascii_lowercase().contains(name)) {
+            return;
+        }
+        match self.scene.text(&self.cwd, path).filter(|_| depth < DEEPEST) {
+            Some((name, text))
+                if is_script(&name)
+                    || text.starts_with("#!/bin/")
+                    || text.starts_with("#!/usr/bin/env bash") =>
+            {
+                self.script_at(&text, Some(span), depth + 1);
+            }
+            _ => self.declared.note(span, format!("the script `{}` is not read", excerpt(path))),
+        }
+    }
+
+    fn compiled(&mut self, name: String, output: Option<String>, targets: Targets, span: Span) {
+        let image = self.scene.image.clone();
+        let compiled = Compiled { name, output, is_extension: false, targets, image, file: None, span };
+        self.declared.compiled.push(compiled);
+    }
+
+    fn nvcc(&mut self, arguments: &[Word], span: Span) {
+        if arguments.iter().any(|word| matches!(word.text.as_str(), "--version" | "-V" | "--help")) {
+            return;
+        }
+        let open = arguments
+            .iter()
+            .find(|word| word.is_open && ["arch", "code"].iter().any(|part| word.text.contains(part)));
+        let targets = match open {
+            Some(word) => Targets::Unknown(format!("`{}` is not known here", excerpt(&word.text))),
+            None => compile::of_nvcc(arguments.iter().map(|word| word.text.as_str())),
+        };
+        let output = arguments.iter().position(|word| word.text == "-o" || word.text == "--output-file");
+        let output = output.and_then(|at| arguments.get(at + 1)).map_or("a.out", |word| word.text.as_str());
+        let output = output.to_owned();
+        self.compiled(output.clone(), Some(join(&self.cwd, &output)), targets, span);
+    }
+
+    fn cmake(&mut self, arguments: &[Word], set: &[(String, Option<String>)], span: Span) {
+        let is_step = ["--build", "--install", "-E", "--version", "-P"];
+        if arguments.iter().any(|word| is_step.contains(&word.text.as_str())) {
+            return;
+        }
+        let mut asked = None;
+        for (index, word) in arguments.iter().enumerate() {
+            let definition = match word.text.strip_prefix("-D") {
+                Some("") => arguments.get(index + 1).map(|next| (next.text.as_str(), next.is_open)),
+                Some(definition) => Some((definition, word.is_open)),
+                None => None,
+            };
+            let value = definition.and_then(|(definition, is_open)| {
+                let (name, value) = definition.split_once('=')?;
+                (name.split(':').next() == Some("CMAKE_CUDA_ARCHITECTURES")).then_some((value, is_open))
+            });
+            asked = value
+                .map(|(value, is_open)| {
+                    if is_open {
+                        Targets::Unknown(format!("`{}` is not known here", excerpt(value)))
+                    } else {
+                        compile::of_cmake(value)
+                    }
+                })
+                .or(asked);
+        }
+        let asked = asked.or_else(|| self.value(set, "CUDAARCHS").map(|list| compile::of_cmake(&list)));
+        let source = arguments.iter().position(|word| word.text == "-S").and_then(|at| arguments.get(at + 1));
+        let valued = |index: &usize| {
+            index.checked_sub(1).and_then(|before| arguments.get(before)).is_some_and(|before| {
+                ["-B", "-G", "-D", "-C", "-T", "-A", "--preset", "--toolchain"]
+                    .contains(&before.text.as_str())
+            })
+        };
+        let positional = || {
+            let mut indexed = arguments.iter().enumerate();
+            indexed.find(|(index, word)| !word.text.starts_with('-') && !valued(index)).map(|(_, word)| word)
+        };
+        let source = source.or_else(positional).map_or(".", |word| word.text.as_str());
+        let lists = self.scene.text(&join(&self.cwd, source), "CMakeLists.txt");
+        let own = lists.and_then(|(_, text)| compile::of_build_file(&text));
+        match asked.or(own) {
+            Some(targets) => self.compiled("program that cmake builds".to_owned(), None, targets, span),
+            None => self.declared.note(span, "the program that `cmake` builds is not read"),
+        }
+    }
+
+    fn make(&mut self, program: &str, arguments: &[Word], span: Span) {
+        // What cmake set up was counted there.
+        let is_configured = self.declared.compiled.iter().any(|compiled| compiled.name.contains("cmake"));
+        let is_noted = self.declared.notes.iter().any(|note| note.text.contains("`cmake`"));
+        if is_configured || is_noted {
+            return;
+        }
+        let directory =
+            arguments.iter().position(|word| word.text == "-C").and_then(|at| arguments.get(at + 1));
+        let base = join(&self.cwd, directory.map_or(".", |word| word.text.as_str()));
+        let file =
+            ["Makefile", "makefile", "GNUmakefile"].iter().find_map(|name| self.scene.text(&base, name));
+        let sets_variables =
+            arguments.iter().any(|word| word.text.contains('=') && !word.text.starts_with('-'));
+        match file.and_then(|(_, text)| compile::of_build_file(&text)).filter(|_| program != "ninja") {
+            Some(Targets::Unknown(_)) | None => {
+                self.declared.note(span, format!("the program that `{program}` builds is not read"));
+            }
+            Some(_) if sets_variables => {
+                self.declared.note(span, format!("the variables of `{program}` may change what is built"));
+            }
+            Some(targets) => self.compiled("program that make builds".to_owned(), None, targets, span),
+        }
+    }
+
+    fn download(&mut self, program: &str, arguments: &[Word], span: Span) {
+        let is_known = |word: &Word| KNOWN_DOWNLOADS.iter().any(|known| word.text.contains(known));
+        let is_key = |word: &Word| {
+            [".gpg", ".asc", ".key", ".pub", ".list", "gpgkey"]
+                .iter()
+                .any(|ending| word.text.ends_with(ending))
+        };
+        let address = arguments.iter().find(|word| word.text.contains("://"));
+        if arguments.iter().any(|word| is_known(word) || is_key(word)) {
+            return;
+        }
+        let address = address.map_or(program, |word| word.text.as_str()).to_owned();
+        self.declared.note(span, format!("what is downloaded from `{}` is not read", excerpt(&address)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_installer_or_compiler_counts_as_harmless() {
+        for program in
+            ["pip", "uv", "poetry", "conda", "nvcc", "cmake", "make", "git", "curl", "python", "cargo", "npm"]
+        {
+            assert!(!HARMLESS.contains(&program), "{program}");
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! A Dockerfile's text as instructions: parser directives, continued lines, here-documents.
+//!
+//! The rules are those of `BuildKit`'s parser. `parse-dockerfile` 0.1.9 was tried in its place: it takes the text of
+//! `RUN bash <<EOF` and of a second here-document for instructions, and lets `\\` at the end of a line continue it.
+
+use std::ops::Range;
+
+use cudock_base::{LineIndex, Span};
+
+use crate::{Fault, excerpt};
+
+/// A Dockerfile as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dockerfile {
+    /// The character that continues lines and escapes others.
+    pub escape: char,
+    /// The instructions, in the order of the file.
+    pub instructions: Vec<Instruction>,
+}
+
+impl Dockerfile {
+    /// Counts bytes from the start of the file, where a byte order mark was cut off.
+    pub(super) fn move_spans(&mut self, bytes: usize) {
+        let moved = |span: &mut Span| (span.start, span.end) = (span.start + bytes, span.end + bytes);
+        for instruction in &mut self.instructions {
+            moved(&mut instruction.span);
+            instruction.arguments.move_by(bytes);
+            for here_doc in &mut instruction.here_docs {
+                moved(&mut here_doc.span);
+                here_doc.body.move_by(bytes);
+            }
+        }
+    }
+}
+
+/// An instruction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instruction {
+    /// In capitals.
+    pub keyword: String,
+    /// From its keyword to the end of its last line, without here-documents.
+    pub span: Span,
+    /// What follows the keyword, in one line.
+    pub arguments: Joined,
+    /// The here-documents that follow it.
+    pub here_docs: Vec<HereDoc>,
+}
+
+/// Text that follows an instruction up to a line with its delimiter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HereDoc {
+    /// The delimiter, without quotes.
+    pub delimiter: String,
+    /// The lines, without the tabs that `<<-` strips.
+    pub body: Joined,
+    /// The lines as they are written, without the delimiter.
+    pub span: Span,
+}
+
+/// Text that was put together from several ranges of the file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Joined {
+    /// The text.
+    pub text: String,
+    /// Where in the text each range starts, and where in the file.
+    ranges: Vec<(usize, usize)>,
+}
+
+impl Joined {
+    fn push(&mut self, text: &str, at: usize) {
+        self.ranges.push((self.text.len(), at));
+        self.text.push_str(text);
+    }
+
+    fn move_by(&mut self, bytes: usize) {
+        self.ranges.iter_mut().for_each(|(_, source)| *source += bytes);
+    }
+
+    /// The byte of the file that a byte of the text comes from.
+    fn source(&self, at: usize) -> usize {
+        let next = self.ranges.partition_point(|(start, _)| *start <= at);
+        let range = next.checked_sub(1).and_then(|index| self.ranges.get(index));
+        range.map_or(0, |(start, source)| source + (at - start))
+    }
+
+    /// The bytes of the file that some bytes of the text come from.
+    pub fn source_range(&self, bytes: Range<usize>) -> Range<usize> {
+        let start = self.source(bytes.start);
+        let end = bytes.end.checked_sub(1).filter(|last| *last >= bytes.start);
+        start..end.map_or(start, |last| self.source(last) + 1)
+    }
+
+    /// The text between two of its bytes.
+    fn slice(&self, bytes: Range<usize>) -> Self {
+        let mut ranges = vec![(0, self.source(bytes.start))];
+        let within = self.ranges.iter().filter(|(start, _)| (bytes.start + 1..bytes.end).contains(start));
+        ranges.extend(within.map(|(start, source)| (start - bytes.start, *source)));
+        Self { text: self.text.get(bytes).unwrap_or_default().to_owned(), ranges }
+    }
+}
+
+const KEYWORDS: [&str; 18] = [
+    "ADD",
+    "ARG",
+    "CMD",
+    "COPY",
+    "ENTRYPOINT",
+    "ENV",
+    "EXPOSE",
+    "FROM",
+    "HEALTHCHECK",
+    "LABEL",
+    "MAINTAINER",
+    "ONBUILD",
+    "RUN",
+    "SHELL",
+    "STOPSIGNAL",
+    "USER",
+    "VOLUME",
+    "WORKDIR",
+];
+
+/// A line and where it starts.
+#[derive(Clone, Copy)]
+struct Line<'t> {
+    start: usize,
+    text: &'t str,
+}
+
+/// Reads the instructions of a Dockerfile. Neither stages nor variables are looked at.
+pub(crate) fn parse(text: &str) -> Result<Dockerfile, Fault> {
+    let index = LineIndex::new(text);
+    let escape = escape_directive(text)?;
+    let mut instructions = Vec::new();
+    let mut lines = lines(text);
+    while let Some(first) = lines.next() {
+        if is_blank(first.text) {
+            continue;
+        }
+        let blanks = first.text.len() - first.text.trim_start().len();
+        let start = first.start + blanks;
+        let mut joined = Joined::default();
+        let mut end = start;
+        let mut current = Some(Line { start, text: first.text.trim_start() });
+        while let Some(line) = current.take() {
+            end = line.start + line.text.len();
+            match without_continuation(line.text, escape) {
+                Some(part) => {
+                    joined.push(part, line.start);
+                    // Blank lines and comments between continued lines do not end them.
+                    current = lines.by_ref().find(|line| !is_blank(line.text));
+                }
+                None => joined.push(line.text, line.start),
+            }
+        }
+        let mut instruction = instruction(&joined, index.span(start..end))?;
+        for (delimiter, strips_tabs) in here_doc_delimiters(&instruction) {
+            let here_doc = here_doc(delimiter, strips_tabs, &mut lines, &index, instruction.span)?;
+            instruction.here_docs.push(here_doc);
+        }
+        instructions.push(instruction);
+    }
+    Ok(Dockerfile { escape, instructions })
+}
+
+/// The lines of a text, without what ends them.
+fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
+    let mut start = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let at = start;
+        start += line.len();
+        let text = line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line));
+        Line { start: at, text }
+    })
+}
+
+fn is_blank(line: &str) -> bool {
+    let line = line.trim_start();
+    line.is_empty() || line.starts_with('#')
+}
+
+/// `# escape=` among the directives at the very top; anything else ends them.
+fn escape_directive(text: &str) -> Result<char, Fault> {
+    for (index, line) in text.lines().enumerate() {
+        let directive = line.trim_start().strip_prefix('#').and_then(|comment| comment.split_once('='));
+        let Some((key, value)) = directive.map(|(key, value)| (key.trim().to_ascii_lowercase(), value))
+        else {
+            break;
+        };
+        match (key.as_str(), value.trim()) {
+            ("escape", "\\") => return Ok('\\'),
+            ("escape", "`") => return Ok('`'),
+            ("escape", other) => {
+                return Err(Fault::new(index + 1, 1, format!("`{}` cannot be the escape", excerpt(other))));
+            }
+            ("syntax" | "check", _) => {}
+            _ => break,
+        }
+    }
+    Ok('\\')
+}
+
+/// The line without the escape at its end; two of them are a character, not a continuation.
+fn without_continuation(line: &str, escape: char) -> Option<&str> {
+    let part = line.trim_end_matches([' ', '\t']).strip_suffix(escape)?;
+    (!part.ends_with(escape)).then_some(part)
+}
+
+fn instruction(joined: &Joined, span: Span) -> Result<Instruction, Fault> {
+    let text = joined.text.as_str();
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    let (word, rest) = text.split_at_checked(end).unwrap_or((text, ""));
+    let keyword = word.to_ascii_uppercase();
+    if KEYWORDS.binary_search(&keyword.as_str()).is_err() {
+        return Err(Fault::new(span.line, 1, format!("unknown instruction `{}`", excerpt(word))));
+    }
+    let arguments = rest.trim();
+    if arguments.is_empty() {
+        let column = word.chars().count() + 1;
+        return Err(Fault::new(span.line, column, format!("{keyword} without arguments")));
+    }
+    let start = end + (rest.len() - rest.trim_start().len());
+    let arguments = joined.slice(start..start + arguments.len());
+    Ok(Instruction { keyword, span, arguments, here_docs: Vec::new() })
+}
+
+/// The delimiters after `<<` and `<<-`, outside quotes, of the instructions that take here-documents.
+fn here_doc_delimiters(instruction: &Instruction) -> Vec<(String, bool)> {
+    let text = instruction.arguments.text.as_str();
+    let triggered = || text.split_whitespace().next().unwrap_or_default().to_ascii_uppercase();
+    let takes_them = |keyword: &str| matches!(keyword, "RUN" | "COPY" | "ADD");
+    let is_trigger = instruction.keyword == "ONBUILD" && takes_them(&triggered());
+    if !takes_them(&instruction.keyword) && !is_trigger {
+        return Vec::new();
+    }
+    let mut delimiters = Vec::new();
+    let mut quote = None;
+    let mut at_word_start = true;
+    for (at, letter) in text.char_indices() {
+        match quote {
+            Some(end) => quote = Some(end).filter(|end| *end != letter),
+            None if matches!(letter, '"' | '\'') => quote = Some(letter),
+            None if at_word_start && letter == '<' => {
+                delimiters.extend(here_doc_delimiter(text.get(at..).unwrap_or_default()));
+            }
+            None => {}
+        }
+        at_word_start = letter.is_whitespace() || at_word_start && letter.is_ascii_digit();
+    }
+    delimiters
+}
+
+fn here_doc_delimiter(text: &str) -> Option<(String, bool)> {
+    let rest = text.strip_prefix("<<")?;
+    let (rest, strips_tabs) = rest.strip_prefix('-').map_or((rest, false), |rest| (rest, true));
+    let word = rest.split(char::is_whitespace).next()?;
+    let name: String = word.chars().filter(|letter| !matches!(letter, '"' | '\'')).collect();
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+    (!name.is_empty() && is_name).then_some((name, strips_tabs))
+}
+
+fn here_doc<'t>(
+    delimiter: String,
+    strips_tabs: bool,
+    lines: &mut impl Iterator<Item = Line<'t>>,
+    index: &LineIndex<'_>,
+    opened: Span,
+) -> Result<HereDoc, Fault> {
+    let mut body = Joined::default();
+    let mut first = None;
+    for line in lines {
+        let text = if strips_tabs { line.text.trim_start_matches('\t') } else { line.text };
+        let start = *first.get_or_insert(line.start);
+        if text == delimiter {
+            return Ok(HereDoc { delimiter, body, span: index.span(start..line.start) });
+        }
+        body.push(text, line.start + line.text.len() - text.len());
+        body.text.push('\n');
+    }
+    let message = format!("no line `{}` ends the text that starts here", excerpt(&delimiter));
+    Err(Fault::new(opened.line, 1, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Each instruction as `line KEYWORD arguments <here-document>`.
+    fn shown(text: &str) -> Vec<String> {
+        let file = parse(text).unwrap();
+        let one = |instruction: &Instruction| {
+            let here_docs: String =
+                instruction.here_docs.iter().map(|doc| format!(" <{}>", doc.body.text)).collect();
+            format!(
+                "{} {} {}{here_docs}",
+                instruction.span.line, instruction.keyword, instruction.arguments.text
+            )
+        };
+        file.instructions.iter().map(one).collect()
+    }
+
+    #[test]
+    fn everything_buildkit_takes_is_read() {
+        let cases: [(&str, &[&str]); 13] = [
+            ("from a\nrun x\n", &["1 FROM a", "2 RUN x"]),
+            ("FROM a\r\nRUN x \\\r\n  y\r\n", &["1 FROM a", "2 RUN x   y"]),
+            (
+                "# syntax=docker/dockerfile:1\n# escape=`\nFROM a\nRUN x `\ny \\\n",
+                &["3 FROM a", "4 RUN x y \\"],
+            ),
+            ("# unknown=1\n# escape=`\nRUN x \\\n y", &["3 RUN x  y"]),
+            ("RUN x \\\n\n # c\n\t y\nUSER z", &["1 RUN x \t y", "5 USER z"]),
+            ("COPY a C:\\\\\nRUN y\n", &["1 COPY a C:\\\\", "2 RUN y"]),
+            ("RUN bash <<EOF\nFROM b\nEOF\nUSER z", &["1 RUN bash <<EOF <FROM b\n>", "4 USER z"]),
+            ("RUN cat <<'E-1' > /x\n$a\nE-1\n", &["1 RUN cat <<'E-1' > /x <$a\n>"]),
+            ("RUN <<A 3<<-\"B\"\r\n1\r\nA\r\n\t\t2\r\n\tB\r\n", &["1 RUN <<A 3<<-\"B\" <1\n> <2\n>"]),
+            ("ONBUILD RUN <<E\nx\nE\n", &["1 ONBUILD RUN <<E <x\n>"]),
+            ("ONBUILD ENV A=<<E\nUSER x", &["1 ONBUILD ENV A=<<E", "2 USER x"]),
+            ("RUN echo '<<E' $((1<<2)) <<< b\nUSER x", &["1 RUN echo '<<E' $((1<<2)) <<< b", "2 USER x"]),
+            ("RUN x \\", &["1 RUN x"]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_of_joined_lines_are_found_in_the_file() {
+        let text = "FROM a\n  RUN x \\\n # c\n  y && z\nRUN <<-E\n\tp q\nE\n";
+        let file = parse(text).unwrap();
+        let [_, run, here] = file.instructions.as_slice() else { panic!("three instructions") };
+        assert_eq!(&text[run.span.bytes()], "RUN x \\\n # c\n  y && z");
+        assert_eq!((run.span.line, run.span.column), (2, 3));
+        let y = run.arguments.text.find('y').unwrap();
+        assert_eq!(&text[run.arguments.source_range(y..y + 6)], "y && z");
+        assert_eq!(&text[run.arguments.source_range(0..y + 1)], "x \\\n # c\n  y");
+        let doc = &here.here_docs[0];
+        assert_eq!((&text[doc.span.bytes()], &text[doc.body.source_range(2..3)]), ("\tp q\n", "q"));
+    }
+
+    proptest! {
+        #[test]
+        fn every_byte_of_an_argument_is_the_byte_of_the_file(
+            text in "(FROM a|RUN |run|\\\\|`|\n|\r\n| |\t|#|x|\u{e9}|<<E|E|<<-'E'|# escape=`|COPY a b){0,20}"
+        ) {
+            let Ok(file) = parse(&text) else { return Ok(()) };
+            for instruction in &file.instructions {
+                prop_assert!(text[instruction.span.bytes()].chars().count() > 0);
+                let joined = &instruction.arguments;
+                for (at, letter) in joined.text.char_indices() {
+                    let source = joined.source_range(at..at + letter.len_utf8());
+                    prop_assert!(text[source].chars().eq([letter]));
+                }
+                for doc in &instruction.here_docs {
+                    prop_assert!(text.get(doc.span.bytes()).is_some());
+                }
+            }
+        }
+    }
+}

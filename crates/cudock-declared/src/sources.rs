@@ -1,0 +1,162 @@
+//! What the sources of a project say about the programs that are compiled from them.
+
+use cudock_base::Span;
+
+use super::compile::{self, Compiled, Targets};
+use super::files::Files;
+use super::{Declared, FileKind};
+
+/// Whether a file tells how programs are compiled, or is a CUDA source itself.
+pub fn is_build_file(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    is_recipe(name) || is_cuda_source(name)
+}
+
+fn is_recipe(name: &str) -> bool {
+    ["CMakeLists.txt", "Makefile", "makefile", "GNUmakefile", "setup.py"].contains(&name)
+}
+
+/// Whether a file holds CUDA code.
+pub(super) fn is_cuda_source(path: &str) -> bool {
+    [".cu", ".cuh"].iter().any(|ending| path.to_ascii_lowercase().ends_with(ending))
+}
+
+/// What a directory's build files and CUDA sources compile, where no Dockerfile says so.
+pub fn read_sources(files: &dyn Files) -> Declared {
+    let mut declared = Declared::default();
+    let all = files.below("");
+    let recipes = all.iter().filter(|path| is_recipe(path.rsplit('/').next().unwrap_or(path)));
+    for path in recipes {
+        if let Some(targets) = files.text(path).and_then(|text| of_recipe(path, &text)) {
+            declared.compiled.push(compiled(path, targets));
+        }
+    }
+    let first = all.iter().find(|path| is_cuda_source(path));
+    if let (true, Some(source)) = (declared.compiled.is_empty(), first) {
+        declared.note(Span::START, format!("{source} is CUDA code, and how it is compiled is not told"));
+    }
+    declared
+}
+
+/// What a build file compiles for; nothing where it compiles no CUDA code.
+pub(super) fn of_recipe(path: &str, text: &str) -> Option<Targets> {
+    if path.ends_with("setup.py") {
+        return text.contains("CUDAExtension").then(|| {
+            Targets::Unknown(
+                "the architectures of a PyTorch extension are chosen when it is built".to_owned(),
+            )
+        });
+    }
+    compile::of_build_file(text)
+}
+
+fn compiled(path: &str, targets: Targets) -> Compiled {
+    Compiled {
+        name: format!("program of {path}"),
+        output: None,
+        is_extension: path.ends_with("setup.py"),
+        targets,
+        image: None,
+        file: Some(path.to_owned()),
+        span: Span::START,
+    }
+}
+
+/// Files that start nothing and bring no library by themselves.
+pub(super) fn is_harmless(path: &str) -> bool {
+    const ENDINGS: [&str; 69] = [
+        "bat",
+        "c",
+        "cc",
+        "cfg",
+        "cfgi",
+        "cmake",
+        "conf",
+        "cpp",
+        "crt",
+        "css",
+        "csv",
+        "cxx",
+        "db",
+        "env",
+        "example",
+        "flac",
+        "gguf",
+        "gif",
+        "gitignore",
+        "go",
+        "gz",
+        "h",
+        "h5",
+        "hpp",
+        "html",
+        "ico",
+        "in",
+        "ini",
+        "ipynb",
+        "j2",
+        "jinja",
+        "jpeg",
+        "jpg",
+        "js",
+        "json",
+        "jsonl",
+        "key",
+        "lock",
+        "md",
+        "mp3",
+        "mp4",
+        "npy",
+        "npz",
+        "onnx",
+        "parquet",
+        "pb",
+        "pem",
+        "pickle",
+        "pkl",
+        "png",
+        "proto",
+        "pt",
+        "pth",
+        "py",
+        "pyi",
+        "rs",
+        "rst",
+        "safetensors",
+        "sh",
+        "sql",
+        "svg",
+        "tflite",
+        "toml",
+        "ts",
+        "tsx",
+        "txt",
+        "wav",
+        "yaml",
+        "yml",
+    ];
+    const NAMES: [&str; 16] = [
+        ".dockerignore",
+        ".env",
+        ".gitattributes",
+        ".gitignore",
+        "authors",
+        "changelog",
+        "containerfile",
+        "dockerfile",
+        "license",
+        "makefile",
+        "notice",
+        "pipfile",
+        "procfile",
+        "py.typed",
+        "readme",
+        "version",
+    ];
+    let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    let is_archive = [".tar.gz", ".tgz"].iter().any(|ending| name.ends_with(ending));
+    let by_ending = name.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending));
+    let docker = FileKind::guess(&name, "") == Some(FileKind::Dockerfile);
+    // Names with a dot in front are settings of tools.
+    !is_archive && (name.starts_with('.') || by_ending || NAMES.contains(&name.as_str()) || docker)
+}

@@ -1,0 +1,178 @@
+//! `uv.lock`: one resolution for all platforms at once, of which the Linux part is wanted.
+
+use std::collections::{BTreeSet, HashMap};
+use std::str::FromStr;
+
+use cudock_base::{Arch, Span};
+use pep440_rs::Version;
+use toml::de::DeTable;
+
+use super::requirement::{index_tag, normalise, tag_of_version};
+use super::select::{Groups, Selection};
+use super::toml_tree::{self, Lines, Value, list, text};
+use super::{Declared, DeclaredPackage, Fault, Manager, excerpt, marker, tag};
+
+/// A package of the lock.
+struct Locked<'t> {
+    name: String,
+    version: Option<&'t str>,
+    table: &'t DeTable<'t>,
+    span: Span,
+    /// The project itself, or another member of its workspace.
+    is_root: bool,
+    /// Whether something on Linux needs it.
+    is_reached: bool,
+}
+
+pub(super) fn read(
+    input: &str,
+    arch: Arch,
+    selection: Option<(&Selection, &Groups)>,
+) -> Result<Declared, Fault> {
+    let lines = Lines::of(input);
+    let root = toml_tree::parse(input, &lines)?;
+    let python = text(&root, "requires-python").map(str::to_owned);
+    let mut declared = Declared { python, is_lock: true, ..Declared::default() };
+    let mut packages = Vec::new();
+    for value in list(&root, "package") {
+        packages.push(locked(value, &lines)?);
+    }
+    reach(&mut packages, arch, selection);
+    for package in packages.iter().filter(|package| package.is_reached && !package.is_root) {
+        add(&mut declared, package, arch, &lines)?;
+    }
+    declared.notes.sort_by_key(|note| note.span.line);
+    Ok(declared)
+}
+
+fn locked<'t>(value: &'t Value<'t>, lines: &Lines<'_>) -> Result<Locked<'t>, Fault> {
+    let at = value.span().start;
+    let table = value.get_ref().as_table().ok_or_else(|| lines.fault(at, "expected a table"))?;
+    let name = text(table, "name").ok_or_else(|| lines.fault(at, "a package without a name"))?;
+    let source = toml_tree::table(table, &["source"]);
+    let is_root =
+        source.is_some_and(|source| ["virtual", "editable"].iter().any(|key| source.contains_key(*key)));
+    let version = text(table, "version");
+    let span = lines.span(table.get("name").map_or(at..at, toml::Spanned::span));
+    Ok(Locked { name: normalise(name), version, table, span, is_root, is_reached: false })
+}
+
+/// Marks what the roots need on Linux, over dependencies whose markers do not rule it out.
+fn reach(packages: &mut [Locked<'_>], arch: Arch, selection: Option<(&Selection, &Groups)>) {
+    // By name, and by name and version: a fork has several versions of a package, and names the one it means.
+    let mut meant: HashMap<(String, Option<&str>), Vec<usize>> = HashMap::new();
+    for (index, package) in packages.iter().enumerate() {
+        meant.entry((package.name.clone(), None)).or_default().push(index);
+        if package.version.is_some() {
+            meant.entry((package.name.clone(), package.version)).or_default().push(index);
+        }
+    }
+    let mut queue: Vec<usize> =
+        packages.iter().enumerate().filter(|(_, package)| package.is_root).map(|(index, _)| index).collect();
+    let has_roots = !queue.is_empty();
+    for package in packages.iter_mut() {
+        package.is_reached = package.is_root || !has_roots;
+    }
+    while let Some(found) =
+        queue.pop().and_then(|index| packages.get(index)).map(|package| needed(package, selection))
+    {
+        for dependency in found {
+            let Some(name) = text(dependency, "name").map(normalise) else { continue };
+            let ruled_out = text(dependency, "marker")
+                .is_some_and(|condition| marker::evaluate(condition, arch, None) == Ok(Some(false)));
+            if ruled_out {
+                continue;
+            }
+            // Whoever asks first takes them all; for those who ask later there is nothing left to do.
+            for index in meant.remove(&(name, text(dependency, "version"))).unwrap_or_default() {
+                if let Some(package) = packages.get_mut(index).filter(|package| !package.is_reached) {
+                    package.is_reached = true;
+                    queue.push(index);
+                }
+            }
+        }
+    }
+}
+
+/// What a package needs. Only of the project itself are groups chosen: of others the lock lists what is needed.
+fn needed<'t>(package: &Locked<'t>, selection: Option<(&Selection, &Groups)>) -> Vec<&'t DeTable<'t>> {
+    let chosen = selection.filter(|_| package.is_root).map(|(selection, groups)| {
+        let names = |key: &str| toml_tree::table(package.table, &[key]).into_iter().flatten();
+        let all = names("optional-dependencies").chain(names("dev-dependencies"));
+        let all = all.map(|(name, _)| name.get_ref().to_string()).collect();
+        (selection.chosen(groups, &all), selection.only_groups)
+    });
+    dependencies(package.table, chosen.as_ref())
+}
+
+/// All dependencies of a package: its own, those of its extras and those of its groups.
+fn dependencies<'t>(
+    table: &'t DeTable<'t>,
+    chosen: Option<&(BTreeSet<String>, bool)>,
+) -> Vec<&'t DeTable<'t>> {
+    let takes = |name: &str| chosen.is_none_or(|(chosen, _)| chosen.contains(name));
+    let own = list(table, "dependencies").filter(|_| chosen.is_none_or(|(_, only_groups)| !only_groups));
+    let grouped = ["optional-dependencies", "dev-dependencies"]
+        .into_iter()
+        .filter_map(|key| toml_tree::table(table, &[key]))
+        .flat_map(|groups| groups.iter())
+        .filter(|(name, _)| takes(name.get_ref()))
+        .filter_map(|(_, group)| group.get_ref().as_array())
+        .flat_map(|group| group.iter());
+    own.chain(grouped).filter_map(|dependency| dependency.get_ref().as_table()).collect()
+}
+
+fn add(declared: &mut Declared, package: &Locked<'_>, arch: Arch, lines: &Lines<'_>) -> Result<(), Fault> {
+    let mut held = Some(true);
+    let mut undecided = "";
+    for (index, value) in list(package.table, "resolution-markers").enumerate() {
+        let condition = value.get_ref().as_str().unwrap_or_default();
+        let this = marker::evaluate(condition, arch, None)
+            .map_err(|_| lines.fault(value.span().start, "not a marker"))?;
+        undecided = if this.is_none() { condition } else { undecided };
+        held = match (index, held, this) {
+            (0, _, this) => this,
+            (_, Some(true), _) | (_, _, Some(true)) => Some(true),
+            (_, Some(false), Some(false)) => Some(false),
+            _ => None,
+        };
+    }
+    match held {
+        Some(true) => {}
+        Some(false) => return Ok(()),
+        None => {
+            let note = format!("{} is installed only if {}", package.name, excerpt(undecided));
+            declared.note(package.span, note);
+        }
+    }
+    let Some(written) = package.version else {
+        declared.note(package.span, format!("{} has no version in the lock", package.name));
+        return Ok(());
+    };
+    let version = Version::from_str(written).map_err(|_| {
+        let at = package.table.get("version").map_or(0, |value| value.span().start);
+        lines.fault(at, format!("`{}` is not a version", excerpt(written)))
+    })?;
+    let source = toml_tree::table(package.table, &["source"]);
+    let registry = source.and_then(|source| text(source, "registry"));
+    if source
+        .is_some_and(|source| ["git", "url", "path", "directory"].iter().any(|key| source.contains_key(*key)))
+    {
+        declared.note(package.span, format!("{} comes from a source that is not an index", package.name));
+    }
+    let of_registry = registry.and_then(tag::of_address);
+    let tag = tag_of_version(&version).or_else(|| index_tag(&package.name, of_registry.as_deref()));
+    declared.packages.push(DeclaredPackage {
+        name: package.name.clone(),
+        extras: Vec::new(),
+        exact: Some(version),
+        range: None,
+        tag,
+        manager: Manager::Pip,
+        group: None,
+        exclusive: false,
+        file: None,
+        span: package.span,
+    });
+    Ok(())
+}

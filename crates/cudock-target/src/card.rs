@@ -1,0 +1,145 @@
+//! A card by its name, with a driver or with the newest that drives it.
+
+use cudock_base::Arch;
+use cudock_facts::Facts;
+use cudock_facts::lookup::Found;
+use cudock_facts::tables::{ForwardCompatClass, Gpu, GpuClass, Vendor};
+use cudock_facts::version::{Capability, DriverVersion};
+
+use super::{StartPath, Target, TargetError, Traits};
+
+impl Target {
+    /// A card, with a driver or with the newest that drives it.
+    pub fn of_gpu(facts: &Facts, name: &str, driver: Option<DriverVersion>) -> Result<Self, TargetError> {
+        let row = gpu_named(facts, name)?;
+        let mut target = Self::of_row(facts, row, driver);
+        // A name that stands for variants of a card stays what it is.
+        if facts.gpus().find(name).one().is_none() {
+            target.gpu = Some(name.trim().to_owned());
+        }
+        Ok(target)
+    }
+
+    pub(super) fn of_row(facts: &Facts, row: &Gpu, driver: Option<DriverVersion>) -> Self {
+        let assumed = if driver.is_none() { newest_driver(facts, row) } else { None };
+        let driver_assumed = assumed.map(|driver| {
+            format!("no driver was named: {driver} is the newest in the tables that drives it")
+        });
+        let branch_only = driver.filter(|driver| !driver.is_exact()).map(DriverVersion::branch);
+        let driver = if row.vendor == Vendor::Nvidia { driver.or(assumed) } else { None };
+        let driver = driver.map(|driver| facts.drivers().last_release(driver));
+        let branch = driver.and_then(|driver| facts.drivers().branch_of(driver));
+        Self {
+            gpu: Some(row.id.clone()),
+            capability: row.capability,
+            driver,
+            cuda: branch.map(|branch| branch.cuda),
+            sku: None,
+            service: None,
+            traits: Traits {
+                vendor: row.vendor,
+                forward_compat: row.forward_compat,
+                modules: row.kernel_module,
+                brand: brand(row),
+                gpu_count: None,
+                cpu: own_processor(row).map(str::to_owned),
+                ptx_isa: branch.map(|branch| branch.ptx_isa),
+                wsl: false,
+                branch_only,
+                driver_assumed,
+                start: StartPath::default(),
+                machine: None,
+                notes: Vec::new(),
+            },
+        }
+    }
+
+    /// A card that nothing is known of, behind a driver.
+    pub fn unknown_card(facts: &Facts, driver: Option<DriverVersion>) -> Self {
+        let branch = driver.and_then(|driver| facts.drivers().branch_of(driver));
+        Self {
+            gpu: None,
+            capability: None,
+            driver,
+            cuda: branch.map(|branch| branch.cuda),
+            sku: None,
+            service: None,
+            traits: Traits {
+                vendor: Vendor::Nvidia,
+                forward_compat: ForwardCompatClass::BrandDependent,
+                modules: None,
+                brand: None,
+                gpu_count: None,
+                cpu: None,
+                ptx_isa: branch.map(|branch| branch.ptx_isa),
+                wsl: false,
+                branch_only: None,
+                driver_assumed: None,
+                start: StartPath::default(),
+                machine: None,
+                notes: Vec::new(),
+            },
+        }
+    }
+}
+
+pub(super) fn gpu_named<'f>(facts: &'f Facts, name: &str) -> Result<&'f Gpu, TargetError> {
+    let alike = |rows: &[&Gpu]| {
+        rows.first().is_some_and(|first| {
+            rows.iter()
+                .all(|row| row.capability == first.capability && row.forward_compat == first.forward_compat)
+        })
+    };
+    match facts.gpus().find(name) {
+        Found::One(row) => Ok(row),
+        // Variants of one card that differ in memory alone are one card here.
+        Found::Several(rows) if alike(&rows) => rows
+            .first()
+            .copied()
+            .ok_or_else(|| TargetError { message: format!("no GPU is called `{name}`"), near: Vec::new() }),
+        Found::Several(rows) => Err(TargetError {
+            message: format!("`{name}` stands for several GPUs"),
+            near: rows.iter().map(|row| row.id.clone()).collect(),
+        }),
+        Found::Nothing(near) => Err(TargetError {
+            message: format!("no GPU is called `{name}`"),
+            near: near.into_iter().map(str::to_owned).collect(),
+        }),
+    }
+}
+
+/// The newest driver in the tables that drives a card.
+fn newest_driver(facts: &Facts, row: &Gpu) -> Option<DriverVersion> {
+    if row.vendor != Vendor::Nvidia {
+        return None;
+    }
+    let last =
+        row.capability.and_then(|capability| facts.drivers().architecture_of(capability)?.last_driver_branch);
+    let branches =
+        facts.drivers().branch.iter().filter(|branch| last.is_none_or(|last| branch.branch <= last));
+    let newest = branches.max_by_key(|branch| branch.branch)?;
+    Some(facts.drivers().last_release(DriverVersion::of_branch(newest.branch)))
+}
+
+/// The processor of cards that are sold with one.
+fn own_processor(row: &Gpu) -> Option<&'static str> {
+    let with_grace = ["GH200", "GB200", "GB300", "GB10", "VR200"].iter().any(|id| row.id.starts_with(id));
+    (with_grace || row.class == GpuClass::Jetson).then_some(Arch::Aarch64.oci_name())
+}
+
+/// NVML's brand. Drivers call boards since Ampere "NVIDIA" and older data-center boards "Tesla".
+fn brand(row: &Gpu) -> Option<String> {
+    let name = row.names.first().map_or(row.id.as_str(), String::as_str).to_ascii_lowercase();
+    let brand = match row.class {
+        GpuClass::Datacenter if row.capability? < Capability::new(8, 0) => "tesla",
+        GpuClass::Datacenter | GpuClass::Jetson => "nvidia",
+        GpuClass::Consumer if name.contains("titan rtx") => "titanrtx",
+        GpuClass::Consumer if name.contains("titan") => "titan",
+        GpuClass::Consumer if name.contains("rtx") => "geforcertx",
+        GpuClass::Consumer => "geforce",
+        GpuClass::Workstation if name.contains("quadro rtx") => "quadrortx",
+        GpuClass::Workstation if name.contains("quadro") => "quadro",
+        GpuClass::Workstation => "nvidiartx",
+    };
+    Some(brand.to_owned())
+}

@@ -1,0 +1,241 @@
+//! From the parser's events to a tree.
+
+use std::collections::{HashMap, HashSet};
+
+use cudock_base::Span;
+use saphyr_parser::{Event, Parser, ScalarStyle, Span as Marks, StrInput, Tag};
+
+use crate::spans::Spans;
+use crate::tree::{Data, Entry, Node, Scalar};
+use crate::{Error, ErrorKind, LARGEST};
+
+/// How deep nodes may lie in each other.
+const DEEPEST: usize = 64;
+
+/// The parser looks at all open brackets at every word, so they must not be many.
+const MOST_BRACKETS: usize = 100;
+
+/// Sees a tree while it is built.
+pub trait Observer {
+    /// Something is wrong that leaves a tree to go on with.
+    fn error(&mut self, error: Error);
+
+    /// An entry of a map, also one that does not get into the tree because its key is there already.
+    fn entry(&mut self, key: &str, value: &Node);
+}
+
+/// Takes whatever leaves a tree.
+struct Lenient;
+
+impl Observer for Lenient {
+    fn error(&mut self, _: Error) {}
+
+    fn entry(&mut self, _: &str, _: &Node) {}
+}
+
+/// Reads a text of one document. Of two entries with the same key the first counts.
+pub fn parse(text: &str) -> Result<Node, Error> {
+    parse_with(text, &mut Lenient)
+}
+
+/// Reads a text of one document, and tells `observer` about errors that leave a tree, and about every entry.
+pub fn parse_with(text: &str, observer: &mut dyn Observer) -> Result<Node, Error> {
+    if text.len() > LARGEST {
+        return Err(Error::new(Span::START, ErrorKind::TooLarge));
+    }
+    check_brackets(text)?;
+    let mut builder = Builder {
+        parser: Parser::new_from_str(text),
+        spans: Spans::new(text),
+        budget: text.len().saturating_mul(4).saturating_add(1024),
+        anchors: HashMap::new(),
+        observer,
+    };
+    builder.document()
+}
+
+fn check_brackets(text: &str) -> Result<(), Error> {
+    let mut depth = 0_usize;
+    let (mut line, mut column) = (1, 0);
+    for (offset, letter) in text.char_indices() {
+        column += 1;
+        match letter {
+            '\n' => (line, column) = (line + 1, 0),
+            '[' | '{' => depth += 1,
+            ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MOST_BRACKETS {
+            return Err(Error::new(
+                Span { line, column, start: offset, end: offset + 1 },
+                ErrorKind::TooDeep,
+            ));
+        }
+    }
+    Ok(())
+}
+
+struct Builder<'t, 'o> {
+    parser: Parser<'t, StrInput<'t>>,
+    spans: Spans<'t>,
+    /// How many more nodes and bytes the tree may take.
+    budget: usize,
+    /// Finished nodes with a name, and what each costs.
+    anchors: HashMap<usize, (Node, usize)>,
+    observer: &'o mut dyn Observer,
+}
+
+impl<'t> Builder<'t, '_> {
+    fn document(&mut self) -> Result<Node, Error> {
+        loop {
+            match self.next()? {
+                (Event::DocumentStart(_), _) => break,
+                (Event::StreamEnd, marks) => {
+                    return Err(Error::new(self.spans.point(marks.start), ErrorKind::Empty));
+                }
+                _ => {}
+            }
+        }
+        let (event, marks) = self.next()?;
+        let root = self.node(event, marks, 0)?;
+        loop {
+            match self.next()? {
+                (Event::StreamEnd, _) => return Ok(root),
+                (Event::DocumentStart(_), marks) => {
+                    return Err(Error::new(self.spans.span(marks), ErrorKind::SecondDocument));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<(Event<'t>, Marks), Error> {
+        match self.parser.next_event() {
+            Some(Ok(event)) => Ok(event),
+            Some(Err(error)) => {
+                let kind = ErrorKind::Syntax { message: error.info().to_owned() };
+                Err(Error::new(self.spans.point(*error.marker()), kind))
+            }
+            // The parser ends with an event of its own; this is for its next version.
+            None => Ok((Event::StreamEnd, Marks::default())),
+        }
+    }
+
+    fn node(&mut self, event: Event<'t>, marks: Marks, depth: usize) -> Result<Node, Error> {
+        let span = self.spans.span(marks);
+        if depth > DEEPEST {
+            return Err(Error::new(span, ErrorKind::TooDeep));
+        }
+        let before = self.budget;
+        let (anchor, data) = match event {
+            Event::Alias(anchor) => return self.alias(anchor, span),
+            Event::Scalar(text, style, anchor, tag) => {
+                self.pay(text.len(), span)?;
+                let quoted = style != ScalarStyle::Plain || self.is_text(tag.as_deref(), span);
+                (anchor, Data::Scalar(Scalar { text: text.into_owned(), quoted }))
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.pay(0, span)?;
+                self.is_text(tag.as_deref(), span);
+                (anchor, Data::List(self.list(depth)?))
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.pay(0, span)?;
+                self.is_text(tag.as_deref(), span);
+                (anchor, Data::Map(self.map(depth)?))
+            }
+            other => {
+                let message = format!("{other:?} where a value should be");
+                return Err(Error::new(span, ErrorKind::Syntax { message }));
+            }
+        };
+        let node = Node { span, data };
+        if anchor > 0 {
+            let cost = before - self.budget;
+            self.pay(cost, span)?;
+            self.anchors.insert(anchor, (node.clone(), cost));
+        }
+        Ok(node)
+    }
+
+    fn pay(&mut self, bytes: usize, span: Span) -> Result<(), Error> {
+        self.budget =
+            self.budget.checked_sub(bytes + 1).ok_or_else(|| Error::new(span, ErrorKind::AliasesRepeat))?;
+        Ok(())
+    }
+
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<Node, Error> {
+        let Some((node, cost)) = self.anchors.get(&anchor) else {
+            let message = "an alias inside of what it stands for".to_owned();
+            return Err(Error::new(span, ErrorKind::Syntax { message }));
+        };
+        // It keeps the span of what it stands for: that is where an error is fixed, and a secret hidden.
+        let (node, cost) = (node.clone(), *cost);
+        self.pay(cost, span)?;
+        Ok(node)
+    }
+
+    /// Whether a tag says that the value is text; unknown tags are errors.
+    fn is_text(&mut self, tag: Option<&Tag>, span: Span) -> bool {
+        let Some(tag) = tag else { return false };
+        match (tag.is_yaml_core_schema(), tag.suffix.as_str()) {
+            (true, "str") => return true,
+            (true, "null" | "bool" | "int" | "float" | "seq" | "map" | "timestamp") => {}
+            _ if tag.handle.is_empty() && tag.suffix == "!" => return true,
+            _ => self.observer.error(Error::new(span, ErrorKind::UnknownTag { tag: tag.suffix.clone() })),
+        }
+        false
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Vec<Node>, Error> {
+        let mut members = Vec::new();
+        loop {
+            match self.next()? {
+                (Event::SequenceEnd, _) => return Ok(members),
+                (event, marks) => members.push(self.node(event, marks, depth + 1)?),
+            }
+        }
+    }
+
+    fn map(&mut self, depth: usize) -> Result<Vec<Entry>, Error> {
+        let mut entries = Vec::new();
+        let mut merged = Vec::new();
+        let mut seen = HashSet::new();
+        loop {
+            let (event, marks) = self.next()?;
+            if event == Event::MappingEnd {
+                break;
+            }
+            let key = self.node(event, marks, depth + 1)?;
+            let (event, marks) = self.next()?;
+            let value = self.node(event, marks, depth + 1)?;
+            let span = key.span;
+            let Data::Scalar(Scalar { text: key, quoted }) = key.data else {
+                return Err(Error::new(span, ErrorKind::KeyNotText));
+            };
+            self.observer.entry(&key, &value);
+            if key == "<<" && !quoted {
+                self.merge(value, &mut merged);
+            } else if seen.insert(key.clone()) {
+                entries.push(Entry { key, span, value });
+            } else {
+                self.observer.error(Error::new(span, ErrorKind::DuplicateKey { key }));
+            }
+        }
+        // What a map says itself goes before what it takes over, and of that the first.
+        entries.extend(merged.into_iter().filter(|entry| seen.insert(entry.key.clone())));
+        Ok(entries)
+    }
+
+    /// `<<: *other` takes the entries of another map over, as Azure's tools do.
+    fn merge(&mut self, value: Node, into: &mut Vec<Entry>) {
+        match value.data {
+            Data::Map(entries) => into.extend(entries),
+            Data::List(members) => members.into_iter().for_each(|member| self.merge(member, into)),
+            Data::Scalar(_) => {
+                let kind = ErrorKind::MergeNotMap { found: value.found() };
+                self.observer.error(Error::new(value.span, kind));
+            }
+        }
+    }
+}
