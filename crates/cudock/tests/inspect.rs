@@ -93,7 +93,7 @@ fn a_file_that_is_cut_off_is_told_with_its_place() {
     let output = run(&["inspect", path.to_str().unwrap()]);
     assert_eq!(code(&output), 2);
     assert!(
-        shown(&output).contains("at offset 0x8: the container claims 20016 bytes, and 984 are left"),
+        shown(&output).contains("at offset 0x8: container claims 20016 bytes, but 984 are left"),
         "{}",
         shown(&output)
     );

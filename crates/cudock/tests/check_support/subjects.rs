@@ -23,7 +23,7 @@ fn a_program_that_is_cut_off_is_refused_wherever_it_ends() {
 #[test]
 fn a_fat_binary_that_is_cut_off_is_refused_with_its_place() {
     let told = refused(&Folder::with("cut.fatbin", &fixture("default.fatbin")[..1000]), "cut.fatbin");
-    assert!(told.contains("cut.fatbin: at offset 0x8: the container claims 20016 bytes"), "{told}");
+    assert!(told.contains("cut.fatbin: at offset 0x8: container claims 20016 bytes"), "{told}");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_layer_that_is_no_tar_file_is_refused_with_its_number() {
     write(&folder, "image", &[image]);
     let told = refused(&folder, "oci:image");
     assert!(told.contains("error: layer 3 (sha256:"), "{told}");
-    assert!(told.contains("broken tar header"), "{told}");
+    assert!(told.contains("invalid tar header"), "{told}");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_document_that_was_altered_is_refused() {
     let manifest = std::fs::read_to_string(folder.path().join(&name)).unwrap();
     folder.write(&name, manifest.replace("\"schemaVersion\":2", "\"schemaVersion\":3"));
     let told = refused(&folder, "oci:image");
-    assert!(told.contains("holds other bytes than its name says"), "{told}");
+    assert!(told.contains("digest mismatch"), "{told}");
 }
 
 #[test]
