@@ -174,19 +174,19 @@ impl ModelSettings {
         }
     }
 
-    pub(crate) fn batcher(&self) -> cudock_batcher::Settings {
-        cudock_batcher::Settings {
+    pub(crate) fn batcher(&self) -> cudock_batcher::BatcherSettings {
+        cudock_batcher::BatcherSettings {
             max_rows: self.max_batch,
             max_wait: self.max_wait,
-            preferred: self.preferred.clone(),
+            preferred_rows: self.preferred.clone(),
             pad: self.pad_rows || self.graphs,
             latency_target: self.latency_target,
-            queue_rows: self.queue_rows,
-            queue_time: self.queue_time,
+            max_queued_rows: self.queue_rows,
+            max_queue_time: self.queue_time,
             shared_cores: !self.wants_gpu(),
-            refuse_larger: false,
+            reject_larger: false,
             lanes: self.lanes * self.gpus.len().max(1),
-            ..cudock_batcher::Settings::default()
+            ..cudock_batcher::BatcherSettings::default()
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use cudock_batcher::{Arrival, Batcher, Next, Refusal, Settings, Ticket, Time};
+use cudock_batcher::{AdmissionError, Arrival, Batcher, BatcherSettings, LaneAction, Ticket, Time};
 use cudock_tensor::{Answer, Tensor};
 
 use crate::ServeError;
@@ -100,7 +100,7 @@ pub(crate) enum NotTaken {
 }
 
 impl Queue {
-    pub(crate) fn new(settings: Settings, metrics: ModelMetrics) -> Self {
+    pub(crate) fn new(settings: BatcherSettings, metrics: ModelMetrics) -> Self {
         let full_at = settings.max_rows;
         Self {
             state: Mutex::new(State {
@@ -154,20 +154,20 @@ impl Queue {
         Ok(())
     }
 
-    fn refused(&self, refusal: &Refusal, rows: usize) -> ServeError {
+    fn refused(&self, refusal: &AdmissionError, rows: usize) -> ServeError {
         match *refusal {
-            Refusal::Full { retry_after } => {
+            AdmissionError::QueueFull { retry_after } => {
                 self.metrics.refused();
                 let milliseconds = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
                 self.crowded_at.store(self.now().0, Ordering::Relaxed);
                 self.crowded.store(milliseconds.max(1), Ordering::Relaxed);
                 ServeError::Full { retry_after }
             }
-            Refusal::Late => {
+            AdmissionError::DeadlineUnreachable => {
                 self.metrics.expired(1);
                 ServeError::Late
             }
-            Refusal::TooManyRows { max } => ServeError::TooManyRows { rows, max },
+            AdmissionError::TooManyRows { max } => ServeError::TooManyRows { rows, max },
         }
     }
 
@@ -193,7 +193,7 @@ impl Queue {
     pub(crate) fn quiet(&self) {
         let now = self.now();
         let mut state = lock(&self.state);
-        state.batcher.quiet(now);
+        state.batcher.on_reads_drained(now);
         let wake = state.sleeping > 0;
         drop(state);
         if wake {
@@ -231,8 +231,8 @@ impl Queue {
                 state = lock(&self.state);
                 continue;
             }
-            match state.batcher.next(now) {
-                Next::Run(batch) => {
+            match state.batcher.next_action(now) {
+                LaneAction::Run(batch) => {
                     self.crowded.store(0, Ordering::Relaxed);
                     let requests = batch.tickets.iter().filter_map(|&ticket| state.vacate(ticket)).collect();
                     let expected = state.batcher.estimate(batch.padded_rows);
@@ -246,12 +246,12 @@ impl Queue {
                         expected,
                     });
                 }
-                Next::WaitUntil(time) => {
+                LaneAction::WaitUntil(time) => {
                     let limit = Duration::from_nanos(time.0.saturating_sub(now.0));
                     state = self.sleep(state, Some(limit));
                 }
-                Next::Idle if state.closed => return None,
-                Next::Idle => state = self.sleep(state, None),
+                LaneAction::Idle if state.closed => return None,
+                LaneAction::Idle => state = self.sleep(state, None),
             }
         }
     }
@@ -273,7 +273,7 @@ impl Queue {
     /// Tells the batcher that a lane holds its batch, so that it learns how long filling takes.
     pub(crate) fn filled(&self, id: u64) {
         let now = self.now();
-        lock(&self.state).batcher.filled(now, id);
+        lock(&self.state).batcher.on_filled(now, id);
     }
 
     /// Tells the batcher what was measured while the model was warmed.
@@ -281,7 +281,7 @@ impl Queue {
         let now = self.now();
         let mut state = lock(&self.state);
         for &(rows, took) in times {
-            state.batcher.teach(now, rows, took);
+            state.batcher.record_batch_time(now, rows, took);
         }
     }
 
@@ -289,7 +289,7 @@ impl Queue {
     pub(crate) fn finished(&self, id: u64, ok: bool) {
         let now = self.now();
         let mut state = lock(&self.state);
-        state.batcher.finished(now, id, ok);
+        state.batcher.on_finished(now, id, ok);
         // Another lane may have waited for this one to come to its end.
         let wake = state.sleeping > 0 && state.batcher.queued_requests() > 0;
         drop(state);

@@ -1,21 +1,21 @@
-//! A mean that follows what it measures and is not thrown off by one odd value.
+//! A moving average that one outlier does not disturb.
 
-/// How much more than usual a value may be before it is doubted.
-const ODD: f64 = 8.0;
+/// A value this many times the mean is an outlier.
+const OUTLIER: f64 = 8.0;
 /// The weight of a new value once there are enough of them.
 const SHARE: f64 = 0.125;
 
-/// A moving mean of times. The first values count in full; later ones an eighth. A value eight times the mean is passed
-/// over once and believed the second time in a row. Falling is followed faster than rising, since the odd ones (a first
-/// run that allocates, a machine that was stopped for a moment) are all too long.
+/// A moving average of durations. The first values count in full; later ones an eighth. An outlier is ignored once and
+/// believed the second time in a row. Falling values are followed faster than rising ones, because outliers (a first
+/// run that allocates, a machine that was suspended for a moment) are always too long.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Average {
+pub(crate) struct MovingAverage {
     value: f64,
     samples: u32,
-    doubted: bool,
+    suspected: bool,
 }
 
-impl Average {
+impl MovingAverage {
     pub(crate) fn value(&self) -> Option<f64> {
         (self.samples > 0).then_some(self.value)
     }
@@ -24,21 +24,21 @@ impl Average {
         self.samples
     }
 
-    /// Takes a value in; whether it was believed.
+    /// Adds a value; returns whether it was believed.
     pub(crate) fn learn(&mut self, value: f64) -> bool {
         if self.samples == 0 {
-            *self = Self { value, samples: 1, doubted: false };
+            *self = Self { value, samples: 1, suspected: false };
             return true;
         }
-        if value > self.value * ODD {
-            if !self.doubted {
-                self.doubted = true;
+        if value > self.value * OUTLIER {
+            if !self.suspected {
+                self.suspected = true;
                 return false;
             }
-            *self = Self { value, samples: 1, doubted: false };
+            *self = Self { value, samples: 1, suspected: false };
             return true;
         }
-        self.doubted = false;
+        self.suspected = false;
         self.samples = self.samples.saturating_add(1);
         let share = if value * 2.0 < self.value { 0.5 } else { SHARE.max(1.0 / f64::from(self.samples)) };
         self.value += (value - self.value) * share;
@@ -48,10 +48,10 @@ impl Average {
 
 #[cfg(test)]
 mod tests {
-    use super::Average;
+    use super::MovingAverage;
 
     fn after(values: &[f64]) -> f64 {
-        let mut average = Average::default();
+        let mut average = MovingAverage::default();
         for &value in values {
             average.learn(value);
         }
@@ -59,27 +59,27 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_before_the_first_value() {
-        assert_eq!(Average::default().value(), None);
+    fn there_is_no_value_before_the_first_sample() {
+        assert_eq!(MovingAverage::default().value(), None);
     }
 
     #[test]
-    fn the_first_values_are_weighed_alike() {
+    fn the_first_values_have_equal_weight() {
         assert!((after(&[1.0, 2.0, 3.0]) - 2.0).abs() < 1e-9);
     }
 
     #[test]
-    fn one_odd_value_changes_nothing() {
+    fn one_outlier_changes_nothing() {
         assert!((after(&[10.0, 10.0, 10.0, 900.0, 10.0]) - 10.0).abs() < 1e-9);
     }
 
     #[test]
-    fn odd_values_in_a_row_are_the_new_truth() {
+    fn consecutive_outliers_replace_the_mean() {
         assert!((after(&[10.0, 10.0, 900.0, 900.0]) - 900.0).abs() < 1e-9);
     }
 
     #[test]
-    fn a_cold_first_value_is_forgotten_in_a_dozen() {
+    fn a_slow_first_value_is_forgotten_quickly() {
         let mut values = vec![1_000_000.0];
         values.extend([100.0; 24]);
         assert!(after(&values) < 130.0);

@@ -1,40 +1,40 @@
-//! A server, its clients and its device, event by event.
+//! A discrete-event simulation of a server, its clients and its device.
 //!
-//! A request is made by a client process (one thing at a time), crosses the network, is read by the server's one IO
-//! thread (one thing at a time), is admitted, filled into a lane, run by the device (one batch at a time), and its
-//! answer goes back the same way. Where cores are shared, reading and running halve each other's speed.
+//! A request is made by a client process (one at a time), crosses the network, is read by the server's only I/O thread
+//! (one at a time), is admitted, copied into a lane and run by the device (one batch at a time), and its response goes
+//! back the same way. If cores are shared, I/O and the device each run at half speed while both are busy.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
 
-use cudock_batcher::{Arrival, Batch, Next, Ticket, Time};
+use cudock_batcher::{Arrival, Batch, LaneAction, Ticket, Time};
 
 use super::policy::Policy;
 use super::rng::Rng;
 
-/// Who sends.
+/// How requests are generated.
 #[derive(Clone, Copy, Debug)]
-pub enum Source {
-    /// Each client sends its next request when it has its answer and has thought for a while (on average).
+pub enum LoadPattern {
+    /// Each client sends its next request after its response and a mean think time.
     Closed { clients: usize, think: Duration },
-    /// Requests come at random, so many a second, whatever the server does.
+    /// Requests arrive at random at this rate per second, whatever the server does.
     Open { rate: f64 },
-    /// So many at once, time and again.
+    /// A burst of requests at a fixed interval.
     Bursts { size: usize, every: Duration },
 }
 
-/// What things cost, in microseconds.
+/// Costs in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// For each batch.
+    /// Per batch.
     pub fixed: f64,
-    /// For each row of a batch.
+    /// Per row of a batch.
     pub row: f64,
-    /// Spread of batch times, as a share.
+    /// Relative standard deviation of batch times.
     pub noise: f64,
     /// Share of batches that take three times as long.
-    pub hiccups: f64,
+    pub stalls: f64,
     /// To copy a row into a lane.
     pub copy: f64,
     pub read: f64,
@@ -49,7 +49,7 @@ pub const MLP: Costs = Costs {
     fixed: 250.0,
     row: 17.0,
     noise: 0.03,
-    hiccups: 0.0,
+    stalls: 0.0,
     copy: 0.2,
     read: 3.0,
     write: 1.5,
@@ -64,26 +64,26 @@ impl Costs {
     }
 }
 
-/// What came of it, over the time after warming up.
+/// Results after the warm-up.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct SimulationResult {
     pub seconds: f64,
-    pub answered: usize,
-    pub refused: usize,
+    pub completed: usize,
+    pub rejected: usize,
     pub expired: usize,
     pub batches: usize,
     /// From admission to the end of the batch, in microseconds, sorted.
     pub latency: Vec<f64>,
-    pub most_queued: usize,
+    pub max_queued: usize,
 }
 
-impl Outcome {
+impl SimulationResult {
     pub fn throughput(&self) -> f64 {
-        self.answered as f64 / self.seconds
+        self.completed as f64 / self.seconds
     }
 
     pub fn mean_batch(&self) -> f64 {
-        self.answered as f64 / self.batches.max(1) as f64
+        self.completed as f64 / self.batches.max(1) as f64
     }
 
     pub fn quantile(&self, share: f64) -> f64 {
@@ -94,78 +94,84 @@ impl Outcome {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A request is with the server's network card.
+    /// A request has reached the server's network card.
     Reached(u64),
-    /// An answer, or a refusal, is with the client's.
+    /// A response has reached the client.
     Returned(u64),
-    /// A client has thought.
+    /// A client's think time is over.
     Send,
-    /// A source that does not wait for answers.
-    Source,
+    /// The next request or burst of an open load.
+    NextArrival,
     Filled(u64),
 }
 
 #[derive(Clone, Copy)]
-enum Chore {
+enum IoTask {
     Read(u64),
     Write(u64),
 }
 
-pub struct World<'a> {
+pub struct SimulatedServer<'a> {
     policy: &'a mut dyn Policy,
     costs: Costs,
-    source: Source,
+    load: LoadPattern,
     rng: Rng,
     now: f64,
     sequence: u64,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
-    io: VecDeque<(Chore, f64)>,
+    io: VecDeque<(IoTask, f64)>,
     device: VecDeque<(Batch, f64)>,
-    filling: HashMap<u64, Batch>,
-    /// When the client process has time again.
+    fill_time_per_row: HashMap<u64, Batch>,
+    /// When the client process is free again.
     client_free: f64,
     admitted: HashMap<u64, f64>,
-    refused: HashMap<u64, Duration>,
+    rejected: HashMap<u64, Duration>,
     tickets: u64,
     wake: Option<f64>,
     warm: f64,
-    outcome: Outcome,
+    result: SimulationResult,
 }
 
-/// Runs a server for so long; the first quarter is not counted.
-pub fn run(policy: &mut dyn Policy, costs: Costs, source: Source, seconds: f64, seed: u64) -> Outcome {
+/// Simulates a server; the first quarter is not counted.
+pub fn run(
+    policy: &mut dyn Policy,
+    costs: Costs,
+    load: LoadPattern,
+    seconds: f64,
+    seed: u64,
+) -> SimulationResult {
     let end = seconds * 1e6;
-    let mut world = World {
+    let mut server = SimulatedServer {
         policy,
         costs,
-        source,
+        load,
         rng: Rng::new(seed),
         now: 0.0,
         sequence: 0,
         events: BinaryHeap::new(),
         io: VecDeque::new(),
         device: VecDeque::new(),
-        filling: HashMap::new(),
+        fill_time_per_row: HashMap::new(),
         client_free: 0.0,
         admitted: HashMap::new(),
-        refused: HashMap::new(),
+        rejected: HashMap::new(),
         tickets: 0,
         wake: None,
         warm: end / 4.0,
-        outcome: Outcome { seconds: seconds * 0.75, ..Outcome::default() },
+        result: SimulationResult { seconds: seconds * 0.75, ..SimulationResult::default() },
     };
-    match source {
-        Source::Closed { clients, .. } => (0..clients).for_each(|_| world.later(0.0, Event::Send)),
-        Source::Open { .. } | Source::Bursts { .. } => world.later(0.0, Event::Source),
+    match load {
+        LoadPattern::Closed { clients, .. } => (0..clients).for_each(|_| server.later(0.0, Event::Send)),
+        LoadPattern::Open { .. } | LoadPattern::Bursts { .. } => server.later(0.0, Event::NextArrival),
     }
-    while world.now < end {
-        world.step();
+    while server.now < end {
+        server.step();
     }
-    world.outcome.latency.sort_by(f64::total_cmp);
-    world.outcome
+    server.result.latency.sort_by(f64::total_cmp);
+    server.result
 }
 
-impl World<'_> {
+impl SimulatedServer<'_> {
     fn time(&self) -> Time {
         Time((self.now * 1e3).round() as u64)
     }
@@ -193,12 +199,12 @@ impl World<'_> {
         }
         self.now = next;
         if io <= next {
-            self.chore_done();
+            self.io_done();
         } else if device <= next {
             self.batch_done();
         } else if event <= next {
             if let Some(Reverse((_, _, event))) = self.events.pop() {
-                self.happen(event);
+                self.handle(event);
             }
         } else {
             self.wake = None;
@@ -206,30 +212,30 @@ impl World<'_> {
         self.serve();
     }
 
-    fn happen(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         match event {
             Event::Send => self.send(),
-            Event::Source => {
-                let delay = match self.source {
-                    Source::Open { rate } => {
+            Event::NextArrival => {
+                let delay = match self.load {
+                    LoadPattern::Open { rate } => {
                         self.send();
                         self.rng.exponential(1e6 / rate)
                     }
-                    Source::Bursts { size, every } => {
+                    LoadPattern::Bursts { size, every } => {
                         (0..size).for_each(|_| self.send());
                         every.as_secs_f64() * 1e6
                     }
-                    Source::Closed { .. } => return,
+                    LoadPattern::Closed { .. } => return,
                 };
-                self.later(delay, Event::Source);
+                self.later(delay, Event::NextArrival);
             }
-            Event::Reached(ticket) => self.io.push_back((Chore::Read(ticket), self.costs.read)),
+            Event::Reached(ticket) => self.io.push_back((IoTask::Read(ticket), self.costs.read)),
             Event::Returned(ticket) => self.returned(ticket),
             Event::Filled(batch) => {
-                if let Some(batch) = self.filling.remove(&batch) {
+                if let Some(batch) = self.fill_time_per_row.remove(&batch) {
                     let time = self.time();
-                    self.policy.filled(time, batch.id);
-                    let slow = if self.rng.chance(self.costs.hiccups) { 3.0 } else { 1.0 };
+                    self.policy.on_filled(time, batch.id);
+                    let slow = if self.rng.chance(self.costs.stalls) { 3.0 } else { 1.0 };
                     let spread = (1.0 + self.costs.noise * self.rng.normal()).max(0.2);
                     let work = self.costs.time(batch.padded_rows) * spread * slow;
                     self.device.push_back((batch, work));
@@ -241,31 +247,31 @@ impl World<'_> {
     fn send(&mut self) {
         self.tickets += 1;
         let ticket = self.tickets;
-        let closed = matches!(self.source, Source::Closed { .. });
+        let closed = matches!(self.load, LoadPattern::Closed { .. });
         let cost = if closed { self.costs.client } else { 0.0 };
         self.client_free = self.client_free.max(self.now) + cost;
         self.later(self.client_free - self.now + self.costs.network, Event::Reached(ticket));
     }
 
     fn returned(&mut self, ticket: u64) {
-        let refused = self.refused.remove(&ticket);
-        if let Source::Closed { think, .. } = self.source {
+        let rejected = self.rejected.remove(&ticket);
+        if let LoadPattern::Closed { think, .. } = self.load {
             let think = think.as_secs_f64() * 1e6;
             let pause = if think > 0.0 { self.rng.exponential(think) } else { 0.0 };
-            let back_off = refused.map_or(0.0, |after| after.as_secs_f64() * 1e6 * (1.0 + self.rng.unit()));
+            let back_off = rejected.map_or(0.0, |after| after.as_secs_f64() * 1e6 * (1.0 + self.rng.unit()));
             self.later(pause + back_off, Event::Send);
         }
     }
 
-    fn chore_done(&mut self) {
-        let Some((chore, _)) = self.io.pop_front() else { return };
-        match chore {
-            Chore::Read(ticket) => self.admit(ticket),
-            Chore::Write(ticket) => self.later(self.costs.network, Event::Returned(ticket)),
+    fn io_done(&mut self) {
+        let Some((task, _)) = self.io.pop_front() else { return };
+        match task {
+            IoTask::Read(ticket) => self.admit(ticket),
+            IoTask::Write(ticket) => self.later(self.costs.network, Event::Returned(ticket)),
         }
         if self.io.is_empty() {
             let time = self.time();
-            self.policy.quiet(time);
+            self.policy.on_reads_drained(time);
         }
     }
 
@@ -276,15 +282,15 @@ impl World<'_> {
         match self.policy.admit(time, arrival) {
             Ok(()) => {
                 self.admitted.insert(ticket, self.now);
-                self.outcome.most_queued = self.outcome.most_queued.max(self.admitted.len());
+                self.result.max_queued = self.result.max_queued.max(self.admitted.len());
             }
-            Err(refusal) => {
-                let cudock_batcher::Refusal::Full { retry_after } = refusal else {
-                    panic!("no request of this world is late or too large")
+            Err(error) => {
+                let cudock_batcher::AdmissionError::QueueFull { retry_after } = error else {
+                    panic!("no request of this server is late or too large")
                 };
-                self.refused.insert(ticket, retry_after);
-                self.outcome.refused += usize::from(self.now > self.warm);
-                self.io.push_back((Chore::Write(ticket), self.costs.write));
+                self.rejected.insert(ticket, retry_after);
+                self.result.rejected += usize::from(self.now > self.warm);
+                self.io.push_back((IoTask::Write(ticket), self.costs.write));
             }
         }
     }
@@ -292,34 +298,34 @@ impl World<'_> {
     fn batch_done(&mut self) {
         let Some((batch, _)) = self.device.pop_front() else { return };
         let time = self.time();
-        self.policy.finished(time, batch.id);
+        self.policy.on_finished(time, batch.id);
         let counted = self.now > self.warm;
-        self.outcome.batches += usize::from(counted);
+        self.result.batches += usize::from(counted);
         for Ticket(ticket) in batch.tickets {
             let admitted = self.admitted.remove(&ticket).expect("no ticket runs twice");
             if counted {
-                self.outcome.answered += 1;
-                self.outcome.latency.push(self.now - admitted);
+                self.result.completed += 1;
+                self.result.latency.push(self.now - admitted);
             }
-            self.io.push_back((Chore::Write(ticket), self.costs.write));
+            self.io.push_back((IoTask::Write(ticket), self.costs.write));
         }
     }
 
     fn serve(&mut self) {
         loop {
             let time = self.time();
-            match self.policy.next(time) {
-                Next::Run(batch) => {
+            match self.policy.next_action(time) {
+                LaneAction::Run(batch) => {
                     let copy = self.costs.copy * batch.rows as f64;
                     self.later(copy, Event::Filled(batch.id));
-                    self.filling.insert(batch.id, batch);
+                    self.fill_time_per_row.insert(batch.id, batch);
                 }
-                Next::WaitUntil(until) => {
+                LaneAction::WaitUntil(until) => {
                     assert!(until > time, "a wait that is over already");
                     self.wake = Some(until.0 as f64 / 1e3);
                     break;
                 }
-                Next::Idle => {
+                LaneAction::Idle => {
                     self.wake = None;
                     break;
                 }
@@ -330,7 +336,7 @@ impl World<'_> {
         self.policy.expired(time, &mut expired);
         for Ticket(ticket) in expired {
             self.admitted.remove(&ticket).expect("no ticket expires that does not wait");
-            self.outcome.expired += 1;
+            self.result.expired += 1;
         }
     }
 }
