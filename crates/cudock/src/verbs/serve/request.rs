@@ -240,17 +240,17 @@ fn source(words: &ServeArgs) -> Result<(ModelSource, Serve), Failure> {
             .hint("name a model file, a folder with a cudock.toml, or a folder of models"));
     }
     if !folder.join(FILE_NAME).is_file() {
-        return Ok((ModelSource::Folder(folder), Serve::default()));
+        return Ok((ModelSource::Directory(folder), Serve::default()));
     }
     let project = Project::open(&folder).map_err(|error| Failure::input(chain(&error)))?;
     let models = match project.model() {
-        Some(file) if file.is_dir() => ModelSource::Folder(file),
+        Some(file) if file.is_dir() => ModelSource::Directory(file),
         Some(file) if !file.is_file() => {
             return Err(Failure::input(format!("{} is not there", file.display()))
                 .hint(format!("correct `model` in {}", folder.join(FILE_NAME).display())));
         }
         Some(file) => ModelSource::File { name: words.name.clone().unwrap_or_else(|| project.name()), file },
-        None => ModelSource::Folder(folder),
+        None => ModelSource::Directory(folder),
     };
     Ok((models, project.manifest.serve))
 }

@@ -1,30 +1,30 @@
-//! How the server is doing, for probes, for Prometheus, for the page and for the Open Inference Protocol.
+//! Information about server and models, for probes, Prometheus, the page and the Open Inference Protocol.
 
 use cudock_tensor::TensorSpec;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
-use super::answer::{self, HttpAnswer};
+use super::response::{self, HttpResponse};
 use super::route::ModelName;
 use crate::metrics::{Exposition, Percentiles};
 use crate::model::Model;
 use crate::page::status::{
-    BatchCount, DeviceStatus, Latencies, ModelState, ModelStatus, Percentiles as Milliseconds, QueueStatus,
-    ServerState, ServerStatus, StatusReport, Totals,
+    BatchCount, DeviceStatus, Latencies, ModelState, ModelStatus, PercentileStatus, QueueStatus,
+    RequestTotals, ServerState, ServerStatus, StatusReport,
 };
-use crate::service::Service;
+use crate::service::ModelService;
 use crate::{ServeError, grpc};
 
-/// State of the server and why it is not the best one.
-fn state(service: &Service) -> (ServerState, Option<String>) {
+/// The state of the server, and the reason if it is not healthy.
+fn state(service: &ModelService) -> (ServerState, Option<String>) {
     if service.is_draining() {
-        return (ServerState::Draining, Some("the server was told to end".to_owned()));
+        return (ServerState::Draining, Some("the server is shutting down".to_owned()));
     }
     if service.is_loading() {
         return (ServerState::Starting, Some("models are being loaded".to_owned()));
     }
     if service.budget.is_exhausted() {
-        return (ServerState::Degraded, Some("requests hold all of the server's memory".to_owned()));
+        return (ServerState::Degraded, Some("the memory budget is exhausted".to_owned()));
     }
     let models = service.loaded();
     let degraded = models
@@ -41,22 +41,22 @@ fn state(service: &Service) -> (ServerState, Option<String>) {
     }
 }
 
-/// `GET /health`: 200 while requests are answered, be it on less than was asked for; 503 while they are not.
-pub(crate) fn health(service: &Service) -> HttpAnswer {
+/// `GET /health`: 200 while requests are processed, even if degraded; 503 otherwise.
+pub(crate) fn health(service: &ModelService) -> HttpResponse {
     let (state, reason) = state(service);
     let models: Vec<Value> = service
         .loaded()
         .iter()
         .map(|model| {
-            let condition = model.condition();
+            let health = model.health();
             json!({
                 "name": model.name(),
                 "version": model.version(),
                 "ready": model.is_ready(),
                 "device": &*model.device_name(),
-                "provider": condition.devices.first().map(|device| device.provider),
-                "engine": condition.devices.first().map(|device| device.engine.clone()),
-                "engine_processes": condition.processes,
+                "provider": health.devices.first().map(|device| device.provider),
+                "engine": health.devices.first().map(|device| device.engine.clone()),
+                "engine_processes": health.processes,
                 "reason": model.degraded(),
             })
         })
@@ -68,7 +68,7 @@ pub(crate) fn health(service: &Service) -> HttpAnswer {
     let gpu_name = service
         .loaded()
         .iter()
-        .flat_map(|model| model.condition().devices)
+        .flat_map(|model| model.health().devices)
         .find(|device| device.provider.on_gpu())
         .map(|device| device.name)
         .or_else(|| readings.first().map(|reading| reading.name.clone()));
@@ -80,7 +80,7 @@ pub(crate) fn health(service: &Service) -> HttpAnswer {
         ServerState::Starting => "starting",
         ServerState::Draining => "draining",
     };
-    answer::json(
+    response::json(
         status,
         &json!({
             "status": word, "reason": reason, "device": device, "gpu_available": gpu_name.is_some(),
@@ -91,13 +91,13 @@ pub(crate) fn health(service: &Service) -> HttpAnswer {
 }
 
 /// 200 or 503, for probes.
-pub(crate) fn yes_or_no(what: &str, yes: bool) -> HttpAnswer {
+pub(crate) fn probe(what: &str, yes: bool) -> HttpResponse {
     let status = if yes { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    answer::json(status, &json!({ what: yes }))
+    response::json(status, &json!({ what: yes }))
 }
 
 /// `GET /status`
-pub(crate) fn status(service: &Service) -> Result<HttpAnswer, ServeError> {
+pub(crate) fn status(service: &ModelService) -> Result<HttpResponse, ServeError> {
     let (state, reason) = state(service);
     let models = service.loaded();
     let mut devices: Vec<DeviceStatus> = (service.settings.read_devices)()
@@ -110,7 +110,7 @@ pub(crate) fn status(service: &Service) -> Result<HttpAnswer, ServeError> {
         })
         .collect();
     if devices.is_empty() {
-        devices.push(machine());
+        devices.push(cpu_status());
     }
     let report = StatusReport {
         schema: 1,
@@ -127,42 +127,42 @@ pub(crate) fn status(service: &Service) -> Result<HttpAnswer, ServeError> {
                 service
                     .failures()
                     .into_iter()
-                    .map(|(name, version, why)| ModelStatus::failed(name, version, why)),
+                    .map(|(name, version, reason)| ModelStatus::failed(name, version, reason)),
             )
             .collect(),
         devices,
     };
     let text = serde_json::to_vec(&report).map_err(|error| ServeError::Engine(error.to_string()))?;
-    Ok(answer::whole(StatusCode::OK, "application/json", text))
+    Ok(response::full(StatusCode::OK, "application/json", text))
 }
 
 fn model_status(model: &Model) -> ModelStatus {
-    let condition = model.condition();
+    let health = model.health();
     let (totals, recent) = (model.totals(), model.recent());
     let (rows, requests) = model.queued();
     let stage = |percentiles: Percentiles| {
         let Percentiles { p50, p90, p99 } = percentiles;
-        (p99 > 0.0).then_some(Milliseconds { p50, p90, p99 })
+        (p99 > 0.0).then_some(PercentileStatus { p50, p90, p99 })
     };
     ModelStatus {
         name: model.name().to_owned(),
         version: model.version().to_owned(),
         state: if model.is_ready() { ModelState::Ready } else { ModelState::Restarting },
         device: model.device_name().to_string(),
-        provider: condition.devices.first().map(|device| device.provider),
+        provider: health.devices.first().map(|device| device.provider),
         degraded: model.degraded(),
         batched: model.signature().batched,
         inputs: model.signature().inputs.clone(),
         outputs: model.signature().outputs.clone(),
         max_batch: model.max_rows(),
         try_range: model.settings().try_range.map(|(low, high)| [low, high]),
-        totals: Totals {
+        totals: RequestTotals {
             requests: totals.requests,
             rows: totals.rows,
             batches: totals.batches,
-            refused: totals.refused,
+            rejected: totals.rejected,
             failed: totals.failed,
-            cancelled: totals.cancelled,
+            canceled: totals.canceled,
             expired: totals.expired,
         },
         queue: QueueStatus { rows, requests },
@@ -176,7 +176,7 @@ fn model_status(model: &Model) -> ModelStatus {
 }
 
 /// Memory of a machine without a GPU.
-fn machine() -> DeviceStatus {
+fn cpu_status() -> DeviceStatus {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let bytes = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -192,87 +192,87 @@ fn machine() -> DeviceStatus {
 }
 
 /// `GET /metrics`
-pub(crate) fn metrics(service: &Service) -> HttpAnswer {
+pub(crate) fn metrics(service: &ModelService) -> HttpResponse {
     let models: Vec<_> =
         service.loaded().iter().map(|model| (model.clone(), model.totals(), model.queued())).collect();
     let mut page = Exposition::default();
     let mut each = |name: &str, kind: &str, help: &str, value: &dyn Fn(usize) -> f64| {
         page.family(name, kind, help);
-        for (place, (model, ..)) in models.iter().enumerate() {
-            page.sample(name, &[("model", model.name()), ("version", model.version())], value(place));
+        for (index, (model, ..)) in models.iter().enumerate() {
+            page.sample(name, &[("model", model.name()), ("version", model.version())], value(index));
         }
     };
     #[allow(clippy::cast_precision_loss, reason = "Prometheus counts in floating point")]
     {
-        let total = |pick: fn(&crate::metrics::Totals) -> u64| {
+        let total = |pick: fn(&crate::metrics::ModelTotals) -> u64| {
             let counts: Vec<f64> = models.iter().map(|(_, totals, _)| pick(totals) as f64).collect();
-            move |place: usize| counts.get(place).copied().unwrap_or(0.0)
+            move |index: usize| counts.get(index).copied().unwrap_or(0.0)
         };
-        each("cudock_requests_total", "counter", "Requests answered.", &total(|totals| totals.requests));
-        each("cudock_rows_total", "counter", "Rows of answered requests.", &total(|totals| totals.rows));
+        each("cudock_requests_total", "counter", "Successful requests.", &total(|totals| totals.requests));
+        each("cudock_rows_total", "counter", "Rows of successful requests.", &total(|totals| totals.rows));
         each("cudock_batches_total", "counter", "Batches run.", &total(|totals| totals.batches));
         each(
             "cudock_expired_total",
             "counter",
-            "Requests whose time was over.",
+            "Requests whose deadline passed.",
             &total(|totals| totals.expired),
         );
         each(
             "cudock_cancelled_total",
             "counter",
-            "Requests whose client left.",
-            &total(|totals| totals.cancelled),
+            "Requests whose client disconnected.",
+            &total(|totals| totals.canceled),
         );
         each(
             "cudock_failed_total",
             "counter",
-            "Requests the engine failed on.",
+            "Requests that failed in the engine.",
             &total(|totals| totals.failed),
         );
         each(
             "cudock_engine_restarts_total",
             "counter",
-            "Engines replaced.",
+            "Engines reindexd.",
             &total(|totals| totals.restarts),
         );
-        let queued = |place: usize| models.get(place).map_or(0.0, |(_, _, (rows, _))| *rows as f64);
-        each("cudock_queue_rows", "gauge", "Rows that wait.", &queued);
-        let ready = |place: usize| f64::from(models.get(place).is_some_and(|(model, ..)| model.is_ready()));
+        let queued = |index: usize| models.get(index).map_or(0.0, |(_, _, (rows, _))| *rows as f64);
+        each("cudock_queue_rows", "gauge", "Queued rows.", &queued);
+        let ready = |index: usize| f64::from(models.get(index).is_some_and(|(model, ..)| model.is_ready()));
         each("cudock_model_ready", "gauge", "Whether an engine runs the model.", &ready);
     }
-    refusals(&mut page, service, models.iter().map(|(model, totals, _)| (&**model, totals.refused)));
+    rejections(&mut page, service, models.iter().map(|(model, totals, _)| (&**model, totals.rejected)));
     let stages = [("queue", 0), ("compute", 1), ("total", 2)];
-    page.family("cudock_request_seconds", "histogram", "Time of answered requests by stage.");
+    page.family("cudock_request_seconds", "histogram", "Time of successful requests by stage.");
     for (model, totals, _) in &models {
-        for (stage, place) in stages {
+        for (stage, index) in stages {
             let histogram = [&totals.stages.queue, &totals.stages.compute, &totals.stages.total];
             let labels = [("model", model.name()), ("version", model.version()), ("stage", stage)];
-            if let Some(histogram) = histogram.get(place) {
+            if let Some(histogram) = histogram.get(index) {
                 page.histogram("cudock_request_seconds", &labels, histogram);
             }
         }
     }
     devices(&mut page, service);
-    answer::whole(StatusCode::OK, "text/plain; version=0.0.4", page.into_text())
+    response::full(StatusCode::OK, "text/plain; version=0.0.4", page.into_text())
 }
 
-/// Requests that were refused: by a model's queue, or for memory before they came that far.
+/// Rejected requests: by a model's queue, or for lack of memory before that.
 #[allow(clippy::cast_precision_loss, reason = "Prometheus counts in floating point")]
-fn refusals<'model>(
+fn rejections<'model>(
     page: &mut Exposition,
-    service: &Service,
+    service: &ModelService,
     models: impl Iterator<Item = (&'model Model, u64)>,
 ) {
     let name = "cudock_refused_total";
-    page.family(name, "counter", "Requests refused because queue or memory were full.");
-    for (model, refused) in models {
-        page.sample(name, &[("model", model.name()), ("version", model.version())], refused as f64);
+    page.family(name, "counter", "Requests rejected because the queue or the memory budget was full.");
+    for (model, rejected) in models {
+        page.sample(name, &[("model", model.name()), ("version", model.version())], rejected as f64);
     }
-    page.sample(name, &[("model", ""), ("version", "")], service.budget.refused() as f64);
+    page.sample(name, &[("model", ""), ("version", "")], service.budget.rejected() as f64);
 }
 
 #[allow(clippy::cast_precision_loss, reason = "Prometheus counts in floating point")]
-fn devices(page: &mut Exposition, service: &Service) {
+fn devices(page: &mut Exposition, service: &ModelService) {
     let readings = (service.settings.read_devices)();
     let numbers: Vec<String> = readings.iter().map(|reading| reading.gpu.to_string()).collect();
     let mut each =
@@ -289,21 +289,21 @@ fn devices(page: &mut Exposition, service: &Service) {
     });
     each("cudock_gpu_memory_total_bytes", "Memory of the GPU.", &|reading| Some(reading.memory_total as f64));
     each("cudock_gpu_utilisation", "Share of time a kernel ran.", &|reading| reading.utilisation);
-    page.family("cudock_held_bytes", "gauge", "Bytes of requests being read, waiting or running.");
+    page.family("cudock_held_bytes", "gauge", "Bytes of requests being read, queued or running.");
     page.sample("cudock_held_bytes", &[], service.budget.held() as f64);
 }
 
 /// `GET /v2`
-pub(crate) fn server_metadata() -> HttpAnswer {
+pub(crate) fn server_metadata() -> HttpResponse {
     let extensions = grpc::describe::EXTENSIONS;
-    answer::json(
+    response::json(
         StatusCode::OK,
         &json!({"name": "cudock", "version": env!("CARGO_PKG_VERSION"), "extensions": extensions}),
     )
 }
 
 /// `GET /v2/models/NAME`
-pub(crate) fn model_metadata(service: &Service, model: &ModelName) -> Result<HttpAnswer, ServeError> {
+pub(crate) fn model_metadata(service: &ModelService, model: &ModelName) -> Result<HttpResponse, ServeError> {
     let model = service.model(&model.name, model.version.as_deref())?;
     let tensors = |specs: &[TensorSpec]| -> Vec<Value> {
         specs
@@ -317,7 +317,7 @@ pub(crate) fn model_metadata(service: &Service, model: &ModelName) -> Result<Htt
         .filter(|other| other.name() == model.name())
         .map(|other| other.version().to_owned())
         .collect();
-    Ok(answer::json(
+    Ok(response::json(
         StatusCode::OK,
         &json!({
             "name": model.name(), "versions": versions, "platform": "onnxruntime_onnx",
@@ -327,15 +327,15 @@ pub(crate) fn model_metadata(service: &Service, model: &ModelName) -> Result<Htt
 }
 
 /// `GET /v2/models/NAME/ready`
-pub(crate) fn model_ready(service: &Service, model: &ModelName) -> Result<HttpAnswer, ServeError> {
+pub(crate) fn model_ready(service: &ModelService, model: &ModelName) -> Result<HttpResponse, ServeError> {
     let model = service.model(&model.name, model.version.as_deref())?;
     let ready = model.is_ready() && !service.is_draining();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    Ok(answer::json(status, &json!({"name": model.name(), "ready": ready})))
+    Ok(response::json(status, &json!({"name": model.name(), "ready": ready})))
 }
 
-/// `GET /v2/models/NAME/config`, in Triton's words.
-pub(crate) fn model_config(service: &Service, model: &ModelName) -> Result<HttpAnswer, ServeError> {
+/// `GET /v2/models/NAME/config`, in Triton's format.
+pub(crate) fn model_config(service: &ModelService, model: &ModelName) -> Result<HttpResponse, ServeError> {
     let model = service.model(&model.name, model.version.as_deref())?;
     let skip = usize::from(model.signature().batched);
     let tensors = |specs: &[TensorSpec]| -> Vec<Value> {
@@ -353,7 +353,7 @@ pub(crate) fn model_config(service: &Service, model: &ModelName) -> Result<HttpA
             .collect()
     };
     let wait = model.settings().max_wait.as_micros();
-    Ok(answer::json(
+    Ok(response::json(
         StatusCode::OK,
         &json!({
             "name": model.name(), "platform": "onnxruntime_onnx", "backend": "onnxruntime",
@@ -367,17 +367,17 @@ pub(crate) fn model_config(service: &Service, model: &ModelName) -> Result<HttpA
     ))
 }
 
-/// `GET /v2/models/NAME/stats`, in Triton's words; of all models if none is named.
+/// `GET /v2/models/NAME/stats`, in Triton's format; of all models if none is named.
 pub(crate) fn model_statistics(
-    service: &Service,
+    service: &ModelService,
     model: Option<&ModelName>,
-) -> Result<HttpAnswer, ServeError> {
+) -> Result<HttpResponse, ServeError> {
     let models = match model {
         Some(model) => vec![service.model(&model.name, model.version.as_deref())?],
         None => service.loaded().to_vec(),
     };
     let counts: Vec<Value> = models.iter().map(|model| counts(model)).collect();
-    Ok(answer::json(StatusCode::OK, &json!({ "model_stats": counts })))
+    Ok(response::json(StatusCode::OK, &json!({ "model_stats": counts })))
 }
 
 fn counts(model: &Model) -> Value {
@@ -409,7 +409,7 @@ struct IndexRequest {
 }
 
 /// `POST /v2/repository/index`; with `{"ready": true}` only models that can be used.
-pub(crate) fn repository_index(service: &Service, body: &[u8]) -> Result<HttpAnswer, ServeError> {
+pub(crate) fn repository_index(service: &ModelService, body: &[u8]) -> Result<HttpResponse, ServeError> {
     let wanted: IndexRequest = if body.trim_ascii().is_empty() {
         IndexRequest::default()
     } else {
@@ -425,5 +425,5 @@ pub(crate) fn repository_index(service: &Service, body: &[u8]) -> Result<HttpAns
             json!({"name": entry.name, "version": entry.version, "state": state, "reason": entry.reason})
         })
         .collect();
-    Ok(answer::json(StatusCode::OK, &Value::Array(entries)))
+    Ok(response::json(StatusCode::OK, &Value::Array(entries)))
 }

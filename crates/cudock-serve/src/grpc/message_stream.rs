@@ -1,4 +1,4 @@
-//! Reading the messages of a call as they come.
+//! Reads the messages of a call as they arrive.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -8,59 +8,59 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::Body;
 
-use super::encoding::{Encoding, too_long};
+use super::encoding::{GrpcEncoding, too_long};
 use super::frames::{Deframer, RawMessage};
-use super::status::{Code, Status};
+use super::status::{GrpcCode, GrpcStatus};
 use crate::ServeError;
-use crate::aside::{Aside, INLINE};
 use crate::memory::Reservation;
-use crate::pace::Pace;
+use crate::stall::StallDetector;
+use crate::worker_pool::{MAX_INLINE_PARSE, WorkerPool};
 
-/// Whether a client owes a message, or may take its time before the next.
+/// Whether the next message must arrive in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    Owed,
-    Leisure,
+pub(crate) enum MessageTiming {
+    Required,
+    Optional,
 }
 
-/// The messages of a body. A client that begins a message must go on with it.
-pub(crate) struct Messages<B> {
+/// The messages of a body. A client that has started a message must finish it in time.
+pub(crate) struct MessageStream<B> {
     body: Pin<Box<B>>,
     deframer: Deframer,
-    turn: Turn,
-    pace: Pace,
+    turn: MessageTiming,
+    stall: StallDetector,
     received: usize,
     ended: bool,
 }
 
-impl<B> Messages<B>
+impl<B> MessageStream<B>
 where
     B: Body<Data = Bytes>,
     B::Error: std::fmt::Display,
 {
-    /// Of that body, each of at most `limit` bytes; `patience` is how long a client may pause.
-    pub(crate) fn new(body: B, limit: usize, turn: Turn, patience: Duration) -> Self {
-        let (deframer, pace) = (Deframer::new(limit), Pace::new(patience));
-        Self { body: Box::pin(body), deframer, turn, pace, received: 0, ended: false }
+    /// Creates a stream of messages of at most `limit` bytes; `patience` is the longest pause of the client.
+    pub(crate) fn new(body: B, limit: usize, turn: MessageTiming, patience: Duration) -> Self {
+        let (deframer, stall) = (Deframer::new(limit), StallDetector::new(patience));
+        Self { body: Box::pin(body), deframer, turn, stall, received: 0, ended: false }
     }
 
-    /// The next message; none at the end of the body. May be dropped and asked for again.
+    /// The next message; `None` at the end of the body. Cancel-safe.
     pub(crate) async fn next(
         &mut self,
         held: &mut Reservation,
         draining: impl Fn() -> bool,
-    ) -> Result<Option<RawMessage>, Status> {
+    ) -> Result<Option<RawMessage>, GrpcStatus> {
         poll_fn(|context| self.poll_next(context, held, &draining)).await
     }
 
-    /// The one message of a call that takes one.
+    /// The message of a unary call.
     pub(crate) async fn only(
         mut self,
         held: &mut Reservation,
         draining: impl Fn() -> bool,
-    ) -> Result<RawMessage, Status> {
+    ) -> Result<RawMessage, GrpcStatus> {
         let wrong_number =
-            |found| Status::new(Code::Unimplemented, format!("the call takes one message, not {found}"));
+            |found| GrpcStatus::new(GrpcCode::Unimplemented, format!("expected one message, found {found}"));
         let message = self.next(held, &draining).await?.ok_or_else(|| wrong_number("none"))?;
         match self.next(held, &draining).await? {
             None => Ok(message),
@@ -68,7 +68,7 @@ where
         }
     }
 
-    /// Whether nothing of a further message has come.
+    /// Whether nothing of another message has arrived.
     pub(crate) fn is_between_messages(&self) -> bool {
         self.deframer.is_between_messages()
     }
@@ -78,28 +78,28 @@ where
         context: &mut Context<'_>,
         held: &mut Reservation,
         draining: &impl Fn() -> bool,
-    ) -> Poll<Result<Option<RawMessage>, Status>> {
+    ) -> Poll<Result<Option<RawMessage>, GrpcStatus>> {
         loop {
             if let Some(message) = self.deframer.next()? {
                 return Poll::Ready(Ok(Some(message)));
             }
             if self.ended {
-                let broken = || Status::invalid("the request ends inside a message");
+                let broken = || GrpcStatus::invalid("the request ends inside a message");
                 return Poll::Ready(if self.is_between_messages() { Ok(None) } else { Err(broken()) });
             }
             let Poll::Ready(frame) = self.body.as_mut().poll_frame(context) else {
-                if self.turn == Turn::Leisure && self.is_between_messages() {
-                    self.pace.pause();
+                if self.turn == MessageTiming::Optional && self.is_between_messages() {
+                    self.stall.pause();
                     return Poll::Pending;
                 }
-                ready!(self.pace.poll_stalled(context, self.received, draining));
+                ready!(self.stall.poll_stalled(context, self.received, draining));
                 return Poll::Ready(Err(ServeError::BodyTooSlow.into()));
             };
             match frame.transpose() {
                 Err(error) => {
-                    return Poll::Ready(Err(Status::new(
-                        Code::Unavailable,
-                        format!("the request broke off: {error}"),
+                    return Poll::Ready(Err(GrpcStatus::new(
+                        GrpcCode::Unavailable,
+                        format!("the request was interrupted: {error}"),
                     )));
                 }
                 Ok(None) => self.ended = true,
@@ -115,34 +115,33 @@ where
     }
 }
 
-/// The message behind what came, and what it holds: a compressed one that is or grows long is unpacked on a thread of
-/// its own.
-pub(crate) async fn unpack(
-    aside: &Aside,
+/// Decompresses a message; a long one on a worker thread.
+pub(crate) async fn decode_message(
+    workers: &WorkerPool,
     message: RawMessage,
-    encoding: Encoding,
+    encoding: GrpcEncoding,
     limit: usize,
     mut held: Reservation,
-) -> Result<(Bytes, Reservation), Status> {
+) -> Result<(Bytes, Reservation), GrpcStatus> {
     if !message.compressed {
         return Ok((message.bytes, held));
     }
-    let packed = message.bytes;
-    if packed.len() <= INLINE {
-        match encoding.decompress(&packed, limit.min(INLINE), |bytes| held.cover(bytes)) {
-            Err(status) if limit > INLINE && status == too_long(INLINE) => {}
+    let compressed = message.bytes;
+    if compressed.len() <= MAX_INLINE_PARSE {
+        match encoding.decompress(&compressed, limit.min(MAX_INLINE_PARSE), |bytes| held.cover(bytes)) {
+            Err(status) if limit > MAX_INLINE_PARSE && status == too_long(MAX_INLINE_PARSE) => {}
             outcome => return outcome.map(|bytes| (bytes, held)),
         }
     }
     let unpacking = move || {
-        let outcome = encoding.decompress(&packed, limit, |bytes| held.cover(bytes));
-        drop(packed);
+        let outcome = encoding.decompress(&compressed, limit, |bytes| held.cover(bytes));
+        drop(compressed);
         if let Ok(bytes) = &outcome {
             held.shrink(bytes.len());
         }
         Ok(outcome.map(|bytes| (bytes, held)))
     };
-    aside.run(unpacking).await?
+    workers.run(unpacking).await?
 }
 
 #[cfg(test)]
@@ -199,54 +198,61 @@ pub(crate) mod tests {
         false
     }
 
-    fn whole(body: &'static [u8]) -> Messages<Full<Bytes>> {
-        Messages::new(Full::new(Bytes::from_static(body)), 100, Turn::Owed, PATIENCE)
+    fn whole(body: &'static [u8]) -> MessageStream<Full<Bytes>> {
+        MessageStream::new(Full::new(Bytes::from_static(body)), 100, MessageTiming::Required, PATIENCE)
     }
 
-    fn from(client: &Client, turn: Turn) -> Messages<Client> {
-        Messages::new(client.clone(), 100, turn, PATIENCE)
+    fn from(client: &Client, turn: MessageTiming) -> MessageStream<Client> {
+        MessageStream::new(client.clone(), 100, turn, PATIENCE)
     }
 
     #[tokio::test]
-    async fn a_call_of_one_message_gives_it() {
+    async fn a_unary_call_returns_its_message() {
         let message = whole(b"\0\0\0\0\x02hi").only(&mut free(), running).await.unwrap();
         assert_eq!(message.bytes, "hi");
     }
 
     #[tokio::test]
-    async fn a_call_of_one_message_with_another_number_is_refused() {
+    async fn a_unary_call_with_no_or_several_messages_is_rejected() {
         for body in [&b""[..], b"\0\0\0\0\x01a\0\0\0\0\x01b"] {
-            assert_eq!(whole(body).only(&mut free(), running).await.unwrap_err().code, Code::Unimplemented);
+            assert_eq!(
+                whole(body).only(&mut free(), running).await.unwrap_err().code,
+                GrpcCode::Unimplemented
+            );
         }
     }
 
     #[tokio::test]
-    async fn a_request_that_ends_inside_a_message_is_refused() {
+    async fn a_request_that_ends_inside_a_message_is_rejected() {
         for body in [&b"\0\0"[..], b"\0\0\0\0\x02h", b"\0\0\0\0\x01a\0"] {
-            assert_eq!(whole(body).only(&mut free(), running).await.unwrap_err().code, Code::InvalidArgument);
+            assert_eq!(
+                whole(body).only(&mut free(), running).await.unwrap_err().code,
+                GrpcCode::InvalidArgument
+            );
         }
     }
 
     #[tokio::test]
-    async fn a_client_that_stops_inside_a_message_is_given_up() {
-        for turn in [Turn::Owed, Turn::Leisure] {
+    async fn a_client_that_stops_inside_a_message_times_out() {
+        for turn in [MessageTiming::Required, MessageTiming::Optional] {
             let client = Client::default();
             client.send(Sent::Data(b"\0\0\0\0\x02h"));
-            let given_up = from(&client, turn).next(&mut free(), running).await.unwrap_err();
-            assert_eq!(given_up, ServeError::BodyTooSlow.into());
+            let error = from(&client, turn).next(&mut free(), running).await.unwrap_err();
+            assert_eq!(error, ServeError::BodyTooSlow.into());
         }
     }
 
     #[tokio::test]
-    async fn a_client_that_owes_a_message_and_sends_nothing_is_given_up() {
-        let given_up = from(&Client::default(), Turn::Owed).only(&mut free(), running).await.unwrap_err();
-        assert_eq!(given_up, ServeError::BodyTooSlow.into());
+    async fn a_client_that_sends_no_required_message_times_out() {
+        let error =
+            from(&Client::default(), MessageTiming::Required).only(&mut free(), running).await.unwrap_err();
+        assert_eq!(error, ServeError::BodyTooSlow.into());
     }
 
     #[tokio::test]
-    async fn a_client_may_take_its_time_between_the_messages_of_a_stream() {
+    async fn a_client_may_pause_between_the_messages_of_a_stream() {
         let client = Client::default();
-        let (mut messages, mut holding) = (from(&client, Turn::Leisure), free());
+        let (mut messages, mut holding) = (from(&client, MessageTiming::Optional), free());
         client.send(Sent::Data(b"\0\0\0\0\x01a"));
         assert_eq!(messages.next(&mut holding, running).await.unwrap().unwrap().bytes, "a");
         let silence = messages.next(&mut holding, running);
@@ -258,35 +264,36 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_is_counted_against_the_servers_memory_as_it_comes() {
+    async fn a_message_counts_against_the_memory_budget_as_it_arrives() {
         let client = Client::default();
         client.send(Sent::Data(b"\0\0\0\0\x50 the first of eighty bytes"));
         let mut held = Reservation::new(&Arc::new(Budget::new(20)));
-        let refused = from(&client, Turn::Owed).next(&mut held, running).await.unwrap_err();
-        assert_eq!(refused.code, Code::ResourceExhausted);
+        let refused = from(&client, MessageTiming::Required).next(&mut held, running).await.unwrap_err();
+        assert_eq!(refused.code, GrpcCode::ResourceExhausted);
     }
 
     #[tokio::test]
-    async fn a_connection_that_breaks_is_told_from_an_end() {
+    async fn a_broken_connection_is_an_error() {
         let client = Client::default();
         client.send(Sent::Data(b"\0\0"));
         client.send(Sent::Reset);
         assert_eq!(
-            from(&client, Turn::Owed).next(&mut free(), running).await.unwrap_err().code,
-            Code::Unavailable
+            from(&client, MessageTiming::Required).next(&mut free(), running).await.unwrap_err().code,
+            GrpcCode::Unavailable
         );
     }
 
     #[tokio::test]
-    async fn long_compressed_messages_are_unpacked_as_short_ones_are() {
-        let aside = Aside::new(1);
+    async fn short_and_long_compressed_messages_are_decompressed() {
+        let workers = WorkerPool::new(1);
         for length in [100_usize, 300_000] {
-            // Bytes that do not compress well, so that the long one goes the other way.
+            // Data that does not compress well, so that the long message takes the other path.
             let message: Vec<u8> =
                 (0..length as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
-            let bytes = Bytes::from(Encoding::Gzip.compress(&[message.clone().into()]).unwrap());
+            let bytes = Bytes::from(GrpcEncoding::Gzip.compress(&[message.clone().into()]).unwrap());
             let raw = RawMessage { compressed: true, bytes };
-            let (unpacked, _held) = unpack(&aside, raw, Encoding::Gzip, length, free()).await.unwrap();
+            let (unpacked, _held) =
+                decode_message(&workers, raw, GrpcEncoding::Gzip, length, free()).await.unwrap();
             assert_eq!(unpacked, message);
         }
     }

@@ -1,4 +1,4 @@
-//! What goes back over HTTP: bodies, errors, compression.
+//! HTTP responses: bodies, errors, compression.
 
 use std::io::Write;
 use std::pin::Pin;
@@ -11,46 +11,46 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
 
-use super::activity::{Activity, Busy};
+use super::monitor::{BusyGuard, ConnectionActivity};
 use crate::ServeError;
-use crate::aside::INLINE;
 use crate::grpc::GrpcBody;
-use crate::inflate::Packing;
+use crate::inflate::CompressionFormat;
 use crate::memory::Reservation;
-use crate::service::Service;
+use crate::service::ModelService;
+use crate::worker_pool::MAX_INLINE_PARSE;
 
-/// The body of an answer.
-pub(crate) enum AnswerBody {
-    /// All of it, once.
+/// The body of a response.
+pub(crate) enum ResponseBody {
+    /// A complete body.
     Whole(Option<Bytes>),
-    /// Messages and trailers of gRPC.
+    /// gRPC messages and trailers.
     Grpc(GrpcBody),
-    /// The same, as they come about.
-    Stream(WatchedBody),
+    /// A stream of gRPC messages.
+    Stream(MonitoredBody),
 }
 
-/// A body that goes on for as long as its client likes. It keeps its connection busy while it waits for the server; what
-/// it has given must be taken by the client in time.
-pub(crate) struct WatchedBody {
+/// A body that lasts as long as its client likes. It keeps its connection busy while it waits for the server; what it
+/// has produced must be read by the client in time.
+pub(crate) struct MonitoredBody {
     body: GrpcBody,
-    activity: Arc<Activity>,
-    waiting: Option<Busy>,
+    activity: Arc<ConnectionActivity>,
+    waiting: Option<BusyGuard>,
 }
 
-impl AnswerBody {
-    /// The body, with its connection told what it does.
-    pub(crate) fn watched(self, activity: Arc<Activity>) -> Self {
+impl ResponseBody {
+    /// Lets a stream report its activity to the connection's monitor.
+    pub(crate) fn monitored(self, activity: Arc<ConnectionActivity>) -> Self {
         match self {
             Self::Grpc(body) if body.is_stream() => {
                 let waiting = Some(Arc::clone(&activity).begin());
-                Self::Stream(WatchedBody { body, activity, waiting })
+                Self::Stream(MonitoredBody { body, activity, waiting })
             }
             body => body,
         }
     }
 }
 
-impl WatchedBody {
+impl MonitoredBody {
     fn poll_frame(
         &mut self,
         context: &mut Context<'_>,
@@ -64,10 +64,10 @@ impl WatchedBody {
     }
 }
 
-/// An answer over HTTP.
-pub(crate) type HttpAnswer = Response<AnswerBody>;
+/// An HTTP response.
+pub(crate) type HttpResponse = Response<ResponseBody>;
 
-impl Body for AnswerBody {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 
@@ -85,40 +85,40 @@ impl Body for AnswerBody {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.is_none(),
-            Self::Grpc(body) | Self::Stream(WatchedBody { body, .. }) => body.is_end_stream(),
+            Self::Grpc(body) | Self::Stream(MonitoredBody { body, .. }) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::Grpc(body) | Self::Stream(WatchedBody { body, .. }) => body.size_hint(),
+            Self::Grpc(body) | Self::Stream(MonitoredBody { body, .. }) => body.size_hint(),
         }
     }
 }
 
-/// An answer with that body.
-pub(crate) fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> HttpAnswer {
+/// Creates a response with that body.
+pub(crate) fn full(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> HttpResponse {
     let body = body.into();
     let body = if body.is_empty() { None } else { Some(body) };
-    let mut answer = Response::new(AnswerBody::Whole(body));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    answer
+    let mut response = Response::new(ResponseBody::Whole(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
 }
 
-/// An answer in JSON.
-pub(crate) fn json(status: StatusCode, value: &serde_json::Value) -> HttpAnswer {
-    whole(status, "application/json", value.to_string())
+/// Creates a JSON response.
+pub(crate) fn json(status: StatusCode, value: &serde_json::Value) -> HttpResponse {
+    full(status, "application/json", value.to_string())
 }
 
-/// The answer that tells a client why there is none.
-pub(crate) fn error(error: &ServeError) -> HttpAnswer {
+/// Creates the response of an error.
+pub(crate) fn error(error: &ServeError) -> HttpResponse {
     let status = status_of(error);
-    let mut answer = json(status, &serde_json::json!({ "error": error.to_string() }));
-    let headers = answer.headers_mut();
+    let mut response = json(status, &serde_json::json!({ "error": error.to_string() }));
+    let headers = response.headers_mut();
     if let Some(after) = error.retry_after() {
-        // The header counts whole seconds; who can do better reads the milliseconds.
+        // The standard header has a resolution of one second; clients that can do better read the milliseconds.
         let seconds = after.as_secs_f64().ceil().max(1.0);
         insert(headers, "retry-after", &format!("{seconds}"));
         insert(headers, "retry-after-ms", &after.as_millis().to_string());
@@ -129,7 +129,7 @@ pub(crate) fn error(error: &ServeError) -> HttpAnswer {
     if let ServeError::MethodNotAllowed { allowed, .. } = error {
         headers.insert(header::ALLOW, HeaderValue::from_static(allowed));
     }
-    answer
+    response
 }
 
 fn insert(headers: &mut HeaderMap, name: &'static str, value: &str) {
@@ -140,68 +140,73 @@ fn insert(headers: &mut HeaderMap, name: &'static str, value: &str) {
 
 fn status_of(error: &ServeError) -> StatusCode {
     match error {
-        ServeError::NoModel { .. } | ServeError::NoVersion { .. } | ServeError::NotFound(_) => {
+        ServeError::ModelNotFound { .. } | ServeError::VersionNotFound { .. } | ServeError::NotFound(_) => {
             StatusCode::NOT_FOUND
         }
         ServeError::NotReady { .. } | ServeError::Draining => StatusCode::SERVICE_UNAVAILABLE,
         ServeError::Malformed(Malformed::TooLarge { .. })
         | ServeError::BodyTooLarge { .. }
-        | ServeError::OverBudget { .. }
+        | ServeError::MemoryExceeded { .. }
         | ServeError::TooManyRows { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        ServeError::Malformed(_) | ServeError::BadRequest(_) | ServeError::WhichModel(_) => {
+        ServeError::Malformed(_) | ServeError::BadRequest(_) | ServeError::AmbiguousModel(_) => {
             StatusCode::BAD_REQUEST
         }
         ServeError::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         ServeError::Unwritable(_) | ServeError::NotAcceptable(_) => StatusCode::NOT_ACCEPTABLE,
         ServeError::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
-        ServeError::Full { .. } => StatusCode::TOO_MANY_REQUESTS,
-        ServeError::Late => StatusCode::GATEWAY_TIMEOUT,
+        ServeError::Overloaded { .. } => StatusCode::TOO_MANY_REQUESTS,
+        ServeError::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
         ServeError::Unauthorized => StatusCode::UNAUTHORIZED,
         ServeError::Engine(_) | ServeError::Reload { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         ServeError::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
     }
 }
 
-/// Bodies shorter than this are not worth compressing.
+/// Shorter bodies are not worth compressing.
 const WORTH_COMPRESSING: usize = 1024;
 
-/// Compresses an answer if its client takes that and it is long enough to gain by it.
-pub(crate) async fn compressed(service: &Service, answer: HttpAnswer, accepted: &HeaderValue) -> HttpAnswer {
-    let Some(encoding) = accepted.to_str().ok().and_then(Encoding::preferred) else { return answer };
-    let (mut head, body) = answer.into_parts();
-    let AnswerBody::Whole(Some(bytes)) = body else { return Response::from_parts(head, body) };
-    let packed = if bytes.len() < WORTH_COMPRESSING {
+/// Compresses a response if its client accepts that and it is long enough.
+pub(crate) async fn compressed(
+    service: &ModelService,
+    response: HttpResponse,
+    accepted: &HeaderValue,
+) -> HttpResponse {
+    let Some(encoding) = accepted.to_str().ok().and_then(HttpEncoding::preferred) else { return response };
+    let (mut head, body) = response.into_parts();
+    let ResponseBody::Whole(Some(bytes)) = body else { return Response::from_parts(head, body) };
+    let compressed = if bytes.len() < WORTH_COMPRESSING {
         None
-    } else if bytes.len() <= INLINE {
+    } else if bytes.len() <= MAX_INLINE_PARSE {
         encoding.compress(&bytes).ok().map(Bytes::from)
     } else {
         let (whole, mut reservation) = (bytes.clone(), Reservation::new(&service.budget));
-        let packing = move || {
+        let format = move || {
             reservation.cover(whole.len() / 2)?;
-            let packed = encoding.compress(&whole).map_err(|error| ServeError::Engine(error.to_string()))?;
+            let compressed =
+                encoding.compress(&whole).map_err(|error| ServeError::Engine(error.to_string()))?;
             drop(whole);
-            reservation.resize(packed.len())?;
-            Ok(reservation.attach(packed.into()))
+            reservation.resize(compressed.len())?;
+            Ok(reservation.attach(compressed.into()))
         };
-        // Where there is no room to compress it, it goes as it is.
-        service.aside.run(packing).await.ok()
+        // Without memory to compress it, the response is sent as it is.
+        service.workers.run(format).await.ok()
     };
-    if packed.is_some() {
+    if compressed.is_some() {
         head.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
         head.headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     }
-    Response::from_parts(head, AnswerBody::Whole(packed.or(Some(bytes))))
+    Response::from_parts(head, ResponseBody::Whole(compressed.or(Some(bytes))))
 }
 
-/// Ways to compress a body.
+/// A content encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Encoding {
+pub(crate) enum HttpEncoding {
     Gzip,
     Deflate,
     Zstd,
 }
 
-impl Encoding {
+impl HttpEncoding {
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         match name {
             "gzip" | "x-gzip" => Some(Self::Gzip),
@@ -211,11 +216,11 @@ impl Encoding {
         }
     }
 
-    pub(crate) fn packing(self) -> Packing {
+    pub(crate) fn format(self) -> CompressionFormat {
         match self {
-            Self::Gzip => Packing::Gzip,
-            Self::Deflate => Packing::Zlib,
-            Self::Zstd => Packing::Zstd,
+            Self::Gzip => CompressionFormat::Gzip,
+            Self::Deflate => CompressionFormat::Zlib,
+            Self::Zstd => CompressionFormat::Zstd,
         }
     }
 
@@ -227,14 +232,15 @@ impl Encoding {
         }
     }
 
-    /// The cheapest of those an `Accept-Encoding` allows.
+    /// The cheapest encoding that an `Accept-Encoding` header allows.
     fn preferred(accepted: &str) -> Option<Self> {
         let allowed = |wanted: Self| {
             accepted.split(',').any(|item| {
                 let mut parts = item.split(';').map(str::trim);
                 let named = parts.next().and_then(Self::from_name) == Some(wanted);
-                let refused = parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)));
-                named && !refused
+                let excluded =
+                    parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)));
+                named && !excluded
             })
         };
         [Self::Zstd, Self::Gzip, Self::Deflate].into_iter().find(|&encoding| allowed(encoding))
@@ -265,14 +271,14 @@ mod tests {
 
     #[test]
     fn an_encoding_with_weight_zero_is_not_used() {
-        assert_eq!(Encoding::preferred("gzip;q=0, deflate"), Some(Encoding::Deflate));
-        assert_eq!(Encoding::preferred("br, gzip;q=0.5"), Some(Encoding::Gzip));
-        assert_eq!(Encoding::preferred("identity"), None);
+        assert_eq!(HttpEncoding::preferred("gzip;q=0, deflate"), Some(HttpEncoding::Deflate));
+        assert_eq!(HttpEncoding::preferred("br, gzip;q=0.5"), Some(HttpEncoding::Gzip));
+        assert_eq!(HttpEncoding::preferred("identity"), None);
     }
 
     #[test]
-    fn every_refusal_for_want_of_room_says_when_to_come_back() {
-        let full = error(&ServeError::Full { retry_after: std::time::Duration::from_millis(40) });
+    fn an_overload_response_contains_the_retry_delay() {
+        let full = error(&ServeError::Overloaded { retry_after: std::time::Duration::from_millis(40) });
         assert_eq!(full.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(full.headers().get("retry-after").map(HeaderValue::as_bytes), Some(&b"1"[..]));
         assert_eq!(full.headers().get("retry-after-ms").map(HeaderValue::as_bytes), Some(&b"40"[..]));

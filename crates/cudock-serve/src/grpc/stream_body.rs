@@ -1,4 +1,4 @@
-//! A body that a task writes.
+//! A response body that is written by a task.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -9,42 +9,41 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
 
-use super::status::Status;
-use crate::reply::lock;
+use super::status::GrpcStatus;
+use crate::sync::lock;
 
-/// Where a task puts pieces of the body it writes.
+/// The sink into which a task writes chunks of the body.
 #[derive(Clone, Default)]
-pub(crate) struct Outbox(Arc<Mutex<VecDeque<Bytes>>>);
+pub(crate) struct MessageSink(Arc<Mutex<VecDeque<Bytes>>>);
 
-impl Outbox {
-    /// Puts the pieces of a message.
+impl MessageSink {
+    /// Writes the chunks of a message.
     pub(crate) fn put(&self, pieces: Vec<Bytes>) {
         lock(&self.0).extend(pieces);
     }
 
-    /// Whether all that was put has been taken.
     fn take(&self) -> Option<Bytes> {
         lock(&self.0).pop_front()
     }
 }
 
-/// The body: what the task puts, and then its status as trailers. The task runs only while the body is asked for
-/// more, so it stands still for a client that does not read, and ends with the client.
-pub(crate) struct Written<T> {
+/// A body: what the task writes, and then its status as trailers. The task is polled only while the body is, so it
+/// stops for a client that does not read, and ends with the client.
+pub(crate) struct StreamBody<T> {
     task: Option<Pin<Box<T>>>,
-    outbox: Outbox,
-    status: Option<Status>,
+    sink: MessageSink,
+    status: Option<GrpcStatus>,
 }
 
-impl<T: Future<Output = Status>> Written<T> {
-    /// The body that the task made by `task` writes.
-    pub(crate) fn by(task: impl FnOnce(Outbox) -> T) -> Self {
-        let outbox = Outbox::default();
-        Self { task: Some(Box::pin(task(outbox.clone()))), outbox, status: None }
+impl<T: Future<Output = GrpcStatus>> StreamBody<T> {
+    /// Creates a body from the task that `task` returns.
+    pub(crate) fn by(task: impl FnOnce(MessageSink) -> T) -> Self {
+        let sink = MessageSink::default();
+        Self { task: Some(Box::pin(task(sink.clone()))), sink, status: None }
     }
 }
 
-impl<T: Future<Output = Status>> Body for Written<T> {
+impl<T: Future<Output = GrpcStatus>> Body for StreamBody<T> {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -53,7 +52,7 @@ impl<T: Future<Output = Status>> Body for Written<T> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         loop {
-            if let Some(piece) = self.outbox.take() {
+            if let Some(piece) = self.sink.take() {
                 return Poll::Ready(Some(Ok(Frame::data(piece))));
             }
             let Some(task) = &mut self.task else {
@@ -64,7 +63,7 @@ impl<T: Future<Output = Status>> Body for Written<T> {
                     self.status = Some(status);
                     self.task = None;
                 }
-                Poll::Pending => match self.outbox.take() {
+                Poll::Pending => match self.sink.take() {
                     Some(piece) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
                     None => return Poll::Pending,
                 },
@@ -81,16 +80,16 @@ impl<T: Future<Output = Status>> Body for Written<T> {
 mod tests {
     use http_body_util::BodyExt;
 
-    use super::super::status::Code;
+    use super::super::status::GrpcCode;
     use super::*;
 
     #[tokio::test]
-    async fn what_the_task_puts_is_followed_by_its_status() {
-        let body = Written::by(|outbox| async move {
-            outbox.put(vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")]);
+    async fn messages_are_followed_by_the_status() {
+        let body = StreamBody::by(|sink| async move {
+            sink.put(vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")]);
             tokio::task::yield_now().await;
-            outbox.put(vec![Bytes::from_static(b"c")]);
-            Status::new(Code::Unavailable, "enough")
+            sink.put(vec![Bytes::from_static(b"c")]);
+            GrpcStatus::new(GrpcCode::Unavailable, "enough")
         });
         let collected = body.collect().await.unwrap();
         assert_eq!(collected.trailers().unwrap()["grpc-status"], "14");
@@ -98,17 +97,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_task_stands_still_while_nobody_reads() {
-        let (outbox, watched) = (Outbox::default(), Outbox::default());
+    async fn the_task_stops_while_the_client_does_not_read() {
+        let (sink, watched) = (MessageSink::default(), MessageSink::default());
         let writer = watched.clone();
-        let mut body = Written::by(|_| async move {
+        let mut body = StreamBody::by(|_| async move {
             for _ in 0..3 {
                 writer.put(vec![Bytes::from_static(b"x")]);
                 tokio::task::yield_now().await;
             }
-            Status::OK
+            GrpcStatus::OK
         });
-        body.outbox = outbox;
+        body.sink = sink;
         assert_eq!(watched.take(), None);
         let waker = std::task::Waker::noop();
         let _ = Pin::new(&mut body).poll_frame(&mut Context::from_waker(waker));

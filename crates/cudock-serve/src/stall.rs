@@ -1,7 +1,7 @@
-//! How slowly a client may send a body.
+//! Detection of clients that send a body too slowly.
 //!
-//! A pause limit alone lets a client hold memory for ever with a byte now and then. So a body is looked at in windows:
-//! each must bring a minimum, and the more is held already, the more it must bring.
+//! A limit on pauses alone lets a client hold memory forever with a byte now and then. So a body is judged in windows:
+//! each must bring a minimum, and the more has arrived already, the more it must bring.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{Sleep, sleep};
 
-/// Bytes a second that a client must send at least.
+/// Smallest accepted rate in bytes per second.
 const MIN_RATE: f64 = 1024.0;
-/// A window must also bring this share of what came before it.
+/// A window must also bring this fraction (1/32) of what arrived before it.
 const SHARE: usize = 32;
-/// How long a client may send nothing once the server is about to end.
+/// Longest pause of a client while the server is shutting down.
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Watches one body as it arrives. Costs nothing while bytes are there to be read.
+/// Watches one body as it arrives. It costs nothing while there are bytes to read.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct StallDetector {
     window: Duration,
     started: Option<Instant>,
     at_start: usize,
@@ -26,19 +26,20 @@ pub(crate) struct Pace {
     tick: Option<Pin<Box<Sleep>>>,
 }
 
-impl Pace {
-    /// With windows of that length.
+impl StallDetector {
+    /// Creates a detector with windows of this length.
     pub(crate) fn new(window: Duration) -> Self {
         Self { window, started: None, at_start: 0, at_tick: 0, tick: None }
     }
 
-    /// Starts over: the client owes nothing at present.
+    /// Starts over: the client owes nothing at the moment.
     pub(crate) fn pause(&mut self) {
         self.started = None;
         self.tick = None;
     }
 
-    /// To be called when nothing can be read, with the bytes that came so far; ready once the client is too slow.
+    /// Call this when nothing can be read, with the number of bytes received so far. It is ready once the client is too
+    /// slow.
     pub(crate) fn poll_stalled(
         &mut self,
         context: &mut Context<'_>,
@@ -61,7 +62,7 @@ impl Pace {
             }
             self.at_tick = received;
             if started.elapsed() >= self.window {
-                if received - self.at_start < least(self.at_start, self.window) {
+                if received - self.at_start < min_bytes(self.at_start, self.window) {
                     return Poll::Ready(());
                 }
                 self.started = Some(Instant::now());
@@ -72,8 +73,8 @@ impl Pace {
     }
 }
 
-/// Bytes that a window must bring, given what came before it.
-fn least(before: usize, window: Duration) -> usize {
+/// Bytes that a window must bring, given what arrived before it.
+fn min_bytes(before: usize, window: Duration) -> usize {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and saturates")]
     let rate = (MIN_RATE * window.as_secs_f64()) as usize;
     rate.max(before / SHARE).max(1)
@@ -86,25 +87,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_more_is_held_the_more_must_come() {
+    fn the_minimum_grows_with_the_received_bytes() {
         let window = Duration::from_secs(30);
         for (before, needed) in [(0, 30 << 10), (100 << 10, 30 << 10), (32 << 20, 1 << 20)] {
-            assert_eq!(least(before, window), needed, "{before}");
+            assert_eq!(min_bytes(before, window), needed, "{before}");
         }
-        assert_eq!(least(0, Duration::ZERO), 1);
+        assert_eq!(min_bytes(0, Duration::ZERO), 1);
     }
 
     #[tokio::test]
-    async fn a_client_that_trickles_is_given_up_and_one_that_sends_is_not() {
+    async fn a_trickling_client_is_dropped_and_a_steady_one_is_not() {
         let window = Duration::from_millis(40);
-        let mut trickle = Pace::new(window);
+        let mut trickle = StallDetector::new(window);
         let mut received = 0;
         poll_fn(|context| {
             received += 1;
             trickle.poll_stalled(context, received, || false)
         })
         .await;
-        let mut steady = Pace::new(window);
+        let mut steady = StallDetector::new(window);
         let mut received = 0;
         let watched = poll_fn(|context| {
             received += 1 << 10;
@@ -114,8 +115,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_about_to_end_does_not_wait_for_a_silent_client() {
-        let mut pace = Pace::new(Duration::from_secs(600));
-        poll_fn(|context| pace.poll_stalled(context, 10, || true)).await;
+    async fn a_server_that_shuts_down_does_not_wait_for_a_silent_client() {
+        let mut stall = StallDetector::new(Duration::from_secs(600));
+        poll_fn(|context| stall.poll_stalled(context, 10, || true)).await;
     }
 }

@@ -1,7 +1,7 @@
-//! Threads for work that would hold up everybody on an I/O thread: large bodies, and what compressed ones unpack to.
+//! Worker threads for jobs that would block an I/O thread: large bodies and decompression.
 //!
-//! They are few, so that such work cannot take all processors, and they give way to the I/O threads. What waits for
-//! them has its memory reserved, so the queue is bounded by the memory budget.
+//! There are few of them, so that such jobs cannot take all CPU cores, and they run at a lower priority than the I/O
+//! threads. A queued job has its memory reserved, so the queue is bounded by the memory budget.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -12,37 +12,36 @@ use rustix::thread::gettid;
 use tokio::sync::oneshot;
 
 use crate::ServeError;
-use crate::reply::lock;
+use crate::sync::lock;
 
-/// Bytes of JSON, and of compressed or unpacked data, that are read on the I/O thread.
-pub(crate) const INLINE: usize = 64 << 10;
-/// Bytes that are copied on the I/O thread.
-pub(crate) const INLINE_COPY: usize = 1 << 20;
-/// How much the threads give way to others: the kernel's nice value.
+/// Largest JSON or compressed data that is processed on the I/O thread, in bytes.
+pub(crate) const MAX_INLINE_PARSE: usize = 64 << 10;
+/// Largest copy that is made on the I/O thread, in bytes.
+pub(crate) const MAX_INLINE_COPY: usize = 1 << 20;
+/// Nice value of the worker threads.
 const NICE: i32 = 10;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The threads.
-pub(crate) struct Aside {
+/// A pool of worker threads.
+pub(crate) struct WorkerPool {
     jobs: Mutex<Sender<Job>>,
 }
 
-impl Aside {
-    /// Starts so many threads; they end with this.
+impl WorkerPool {
+    /// Starts `threads` threads; they end when the pool is dropped.
     pub(crate) fn new(threads: usize) -> Self {
         let (jobs, waiting) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
         for number in 0..threads.max(1) {
             let waiting = Arc::clone(&waiting);
-            // Without its threads the pool refuses work, which callers report.
-            let _ =
-                thread::Builder::new().name(format!("parse {number}")).spawn(move || work_through(&waiting));
+            // Without threads the pool rejects jobs, which callers report.
+            let _ = thread::Builder::new().name(format!("parse {number}")).spawn(move || run_jobs(&waiting));
         }
         Self { jobs: Mutex::new(jobs) }
     }
 
-    /// Runs it on one of the threads. A job whose caller has gone by its turn is not run.
+    /// Runs a job on a worker thread. A job whose caller is gone before it starts does not run.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, ServeError> + Send + 'static,
@@ -59,13 +58,13 @@ impl Aside {
     }
 }
 
-fn work_through(waiting: &Mutex<Receiver<Job>>) {
-    // A thread that may not give way works all the same.
+fn run_jobs(waiting: &Mutex<Receiver<Job>>) {
+    // Missing permission to lower the priority is no reason to fail.
     let _ = setpriority_process(Pid::from_raw(gettid().as_raw_nonzero().get()), NICE);
     loop {
         let job = lock(waiting).recv();
         let Ok(job) = job else { return };
-        // One job that panics must not take the thread from all others; its caller sees the reply dropped.
+        // A job that panics must not end the thread; its caller sees the channel closed.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
     }
 }
@@ -76,28 +75,28 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_is_done_elsewhere_and_a_panic_costs_only_its_own_job() {
-        let aside = Aside::new(1);
+    async fn jobs_run_on_another_thread_and_a_panic_fails_only_its_own_job() {
+        let workers = WorkerPool::new(1);
         let here = thread::current().id();
-        let there = aside.run(move || Ok(thread::current().id())).await.unwrap();
+        let there = workers.run(move || Ok(thread::current().id())).await.unwrap();
         assert_ne!(here, there);
-        let failed: Result<(), _> = aside.run(|| panic!("on purpose")).await;
+        let failed: Result<(), _> = workers.run(|| panic!("on purpose")).await;
         assert!(failed.is_err());
-        assert_eq!(aside.run(move || Ok(thread::current().id())).await.unwrap(), there);
+        assert_eq!(workers.run(move || Ok(thread::current().id())).await.unwrap(), there);
     }
 
     #[tokio::test]
-    async fn work_whose_caller_left_is_not_done() {
-        let aside = Aside::new(1);
+    async fn a_job_whose_caller_is_gone_does_not_run() {
+        let workers = WorkerPool::new(1);
         let (release, wait) = std::sync::mpsc::channel::<()>();
-        let first = aside.run(move || Ok(wait.recv().is_ok()));
+        let first = workers.run(move || Ok(wait.recv().is_ok()));
         let mut first = Box::pin(first);
         assert!(
             std::future::poll_fn(|cx| std::task::Poll::Ready(first.as_mut().poll(cx))).await.is_pending()
         );
-        let (told, heard) = std::sync::mpsc::channel();
-        let mut second = Box::pin(aside.run(move || {
-            told.send(()).unwrap();
+        let (started, has_started) = std::sync::mpsc::channel();
+        let mut second = Box::pin(workers.run(move || {
+            started.send(()).unwrap();
             Ok(())
         }));
         assert!(
@@ -106,7 +105,7 @@ mod tests {
         drop(second);
         release.send(()).unwrap();
         assert!(first.await.unwrap());
-        aside.run(|| Ok(())).await.unwrap();
-        assert!(heard.try_recv().is_err());
+        workers.run(|| Ok(())).await.unwrap();
+        assert!(has_started.try_recv().is_err());
     }
 }
