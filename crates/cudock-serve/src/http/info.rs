@@ -69,7 +69,7 @@ pub(crate) fn health(service: &ModelService) -> HttpResponse {
         .loaded()
         .iter()
         .flat_map(|model| model.health().devices)
-        .find(|device| device.provider.on_gpu())
+        .find(|device| device.provider.is_gpu())
         .map(|device| device.name)
         .or_else(|| readings.first().map(|reading| reading.name.clone()));
     let status = if service.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

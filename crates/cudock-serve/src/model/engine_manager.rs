@@ -60,7 +60,7 @@ impl EngineManager {
         sizes.dedup();
         let limit = self.settings.engine_timeout;
         for lane in &mut lanes {
-            cudock_engine::warm(lane.as_mut(), &signature, &sizes, limit)?;
+            cudock_engine::warm_up(lane.as_mut(), &signature, &sizes, limit)?;
         }
         // The second run of each size is the first one at full speed. Rows with dynamic dimensions are warmed up with a
         // size of one, so their times say nothing.
@@ -69,7 +69,7 @@ impl EngineManager {
         if let Some(lane) = lanes.first_mut().filter(|_| closed && signature.batched) {
             for &rows in &sizes {
                 let begun = Instant::now();
-                cudock_engine::warm(lane.as_mut(), &signature, &[rows], limit)?;
+                cudock_engine::warm_up(lane.as_mut(), &signature, &[rows], limit)?;
                 times.push((rows, begun.elapsed()));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use cudock_engine::Device;
+use cudock_engine::DeviceInfo;
 
 use crate::sync::lock;
 
@@ -24,7 +24,7 @@ struct EngineList {
 
 #[derive(Clone)]
 struct RunningEngine {
-    device: Device,
+    device: DeviceInfo,
     process: Option<u32>,
 }
 
@@ -32,7 +32,7 @@ struct RunningEngine {
 #[derive(Clone, Debug)]
 pub(crate) struct HealthSnapshot {
     /// Devices of its engines.
-    pub(crate) devices: Vec<Device>,
+    pub(crate) devices: Vec<DeviceInfo>,
     /// Process ids of its engines.
     pub(crate) processes: Vec<u32>,
     /// Why an engine is missing, if one is.
@@ -41,7 +41,7 @@ pub(crate) struct HealthSnapshot {
 
 impl ModelHealth {
     /// Records a running engine.
-    pub(crate) fn engine_started(&self, device: &Device, process: Option<u32>) {
+    pub(crate) fn engine_started(&self, device: &DeviceInfo, process: Option<u32>) {
         let mut engines = lock(&self.engines);
         engines.engine_lost = None;
         engines.name = Some(device.name.as_str().into());

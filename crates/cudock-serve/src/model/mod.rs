@@ -190,8 +190,11 @@ impl Model {
         if !self.settings.wants_gpu() {
             return None;
         }
-        let reasons: Vec<_> =
-            device.passed_over.iter().map(|(provider, reason)| format!("{provider:?}: {reason}")).collect();
+        let reasons: Vec<_> = device
+            .skipped_providers
+            .iter()
+            .map(|(provider, reason)| format!("{provider:?}: {reason}"))
+            .collect();
         Some(format!("a GPU was requested and is not used: {}", reasons.join("; ")))
     }
 

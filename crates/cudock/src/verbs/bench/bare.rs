@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use cudock_engine::{Device, Engine, EngineError, EngineSettings, Lane, OnnxEngine, OutputView, Provider};
+use cudock_engine::{DeviceInfo, Engine, EngineError, EngineSettings, Lane, OnnxEngine, OutputView, Provider};
 use cudock_load::payload::{self, Input, Protocol};
 use cudock_tensor::{Answer, Limits, Signature, Tensor, predict};
 use serde::Serialize;
@@ -27,7 +27,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 pub(super) struct Bare {
     schema: u8,
     pub(super) model: String,
-    pub(super) device: Device,
+    pub(super) device: DeviceInfo,
     pub(super) sessions: usize,
     pub(super) runs: Vec<BatchRun>,
     /// The number of rows of the fastest.
@@ -72,7 +72,7 @@ pub(super) fn run(words: &BenchArgs, model: &Path, format: Format) -> Result<Out
     let mut engine = load(words, model)?;
     let signature = engine.signature().clone();
     let device = engine.device().clone();
-    for (provider, reason) in &device.passed_over {
+    for (provider, reason) in &device.skipped_providers {
         anstream::eprintln!("{provider:?} is not used: {reason}");
     }
     let inputs = signature

@@ -1,4 +1,4 @@
-//! First batches, before anybody waits for one.
+//! Warm-up batches.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use cudock_tensor::{DType, Signature, elements};
 
 use crate::{EngineError, Lane};
 
-/// Runs a batch of zeros for each of the row counts, so that memory is there, algorithms are chosen and launches are
-/// recorded when the first request comes. Dimensions that the model leaves open are taken as one; a model that cannot
-/// be run with such is not warmed: only an engine that died or hung is an error.
+/// Runs a batch of zeros for each row count, so that memory is allocated, algorithms are chosen and CUDA graphs are
+/// captured before the first request. Dynamic dimensions are set to one; a model that fails with them is not warmed up:
+/// only an engine that died or timed out is an error.
 ///
-/// Largest first: what the largest batch needs is enough for the others, and they find it in place.
-pub fn warm(
+/// Largest first: its memory is enough for the others.
+pub fn warm_up(
     lane: &mut dyn Lane,
     signature: &Signature,
     rows: &[usize],
@@ -36,9 +36,9 @@ fn run_zeros(
     limit: Duration,
 ) -> Result<(), EngineError> {
     for (index, spec) in signature.inputs.iter().enumerate() {
-        let open = |place: usize| if signature.batched && place == 0 { rows } else { 1 };
+        let open = |index: usize| if signature.batched && index == 0 { rows } else { 1 };
         let shape: Vec<usize> =
-            spec.shape.iter().enumerate().map(|(place, size)| size.unwrap_or_else(|| open(place))).collect();
+            spec.shape.iter().enumerate().map(|(index, size)| size.unwrap_or_else(|| open(index))).collect();
         // An empty string is four bytes of length, all zero.
         let size = spec.dtype.size().unwrap_or_else(|| if spec.dtype == DType::String { 4 } else { 0 });
         let bytes = elements(&shape).and_then(|elements| elements.checked_mul(size)).ok_or_else(|| {
@@ -55,20 +55,20 @@ mod tests {
 
     use cudock_tensor::{DType, Signature, TensorSpec};
 
-    use super::warm;
+    use super::warm_up;
     use crate::{EngineError, Lane, OutputView};
 
     #[derive(Default)]
-    struct Noted {
+    struct MockLane {
         room: Vec<u8>,
-        asked: Vec<(usize, Vec<usize>, usize)>,
+        inputs: Vec<(usize, Vec<usize>, usize)>,
         runs: usize,
         dies: bool,
     }
 
-    impl Lane for Noted {
+    impl Lane for MockLane {
         fn input(&mut self, index: usize, shape: &[usize], bytes: usize) -> Result<&mut [u8], EngineError> {
-            self.asked.push((index, shape.to_vec(), bytes));
+            self.inputs.push((index, shape.to_vec(), bytes));
             self.room = vec![7; bytes];
             Ok(&mut self.room)
         }
@@ -97,24 +97,24 @@ mod tests {
 
     #[test]
     fn every_row_count_is_run_once_the_largest_first() {
-        let mut lane = Noted::default();
-        assert!(warm(&mut lane, &signature(true), &[1, 4, 0, 4], Duration::ZERO).is_ok());
+        let mut lane = MockLane::default();
+        assert!(warm_up(&mut lane, &signature(true), &[1, 4, 0, 4], Duration::ZERO).is_ok());
         let expected = [(0, vec![4, 3, 1], 48), (1, vec![4], 16), (0, vec![1, 3, 1], 12), (1, vec![1], 4)];
-        assert_eq!(lane.asked, expected);
+        assert_eq!(lane.inputs, expected);
     }
 
     #[test]
     fn a_model_without_rows_is_run_once() {
-        let mut lane = Noted::default();
-        assert!(warm(&mut lane, &signature(false), &[2, 4], Duration::ZERO).is_ok());
+        let mut lane = MockLane::default();
+        assert!(warm_up(&mut lane, &signature(false), &[2, 4], Duration::ZERO).is_ok());
         assert_eq!(lane.runs, 1);
     }
 
     #[test]
     fn an_engine_that_dies_is_an_error_at_once() {
-        let mut lane = Noted { dies: true, ..Noted::default() };
+        let mut lane = MockLane { dies: true, ..MockLane::default() };
         assert!(matches!(
-            warm(&mut lane, &signature(true), &[1, 2], Duration::ZERO),
+            warm_up(&mut lane, &signature(true), &[1, 2], Duration::ZERO),
             Err(EngineError::Died(_))
         ));
         assert_eq!(lane.runs, 1);

@@ -1,7 +1,8 @@
-//! Values of ONNX Runtime over memory of ours, and the one call that runs a model on them.
+//! ONNX Runtime tensors over our own memory, and the call that runs a model on them.
 //!
-//! `ort`'s own tensors own their memory or borrow it for a lifetime; lanes keep theirs from batch to batch, where another
-//! process or the GPU sees it too. So these values hold on to the memory they are views of, and nothing is copied.
+//! `ort`'s own tensors own their memory or borrow it for a lifetime; lanes keep theirs from batch to batch, where
+//! another process or the GPU accesses it, too. So these tensors hold a reference to the memory they view, and nothing
+//! is copied.
 
 #![allow(unsafe_code, reason = "ONNX Runtime is a C library")]
 
@@ -22,35 +23,35 @@ use ort::value::Outlet;
 
 use crate::cuda::DeviceMemory;
 
-/// What the engine refused, in its words.
+/// A result with the error message of the engine.
 pub(crate) type Result<T> = std::result::Result<T, String>;
 
-/// A tensor as the engine has it.
-pub(crate) struct Value {
+/// A tensor of the engine.
+pub(crate) struct OrtTensor {
     value: NonNull<OrtValue>,
-    _memory: Memory,
+    _memory: TensorMemory,
 }
 
-/// Where a value's elements are; held so that they stay there.
+/// The memory of a tensor, held to keep it alive.
 #[allow(dead_code, reason = "held, not read")]
-enum Memory {
+enum TensorMemory {
     Host(Arc<Mapping>),
     Device(Arc<DeviceMemory>),
     Engine,
 }
 
 // SAFETY: a value is used by one thread at a time (nothing here clones it), and the engine ties values to no thread.
-unsafe impl Send for Value {}
+unsafe impl Send for OrtTensor {}
 
-impl Value {
-    /// A tensor at the beginning of host memory.
+impl OrtTensor {
+    /// A tensor at the start of host memory.
     pub(crate) fn on_host(memory: Arc<Mapping>, dtype: DType, shape: &[usize]) -> Result<Self> {
         let (address, size) = (memory.address().cast(), memory.size());
-        let place = memory_info(AllocationDevice::CPU, 0)?;
-        Self::over(&place, address, size, dtype, shape, Memory::Host(memory))
+        let info = memory_info(AllocationDevice::CPU, 0)?;
+        Self::over(&info, address, size, dtype, shape, TensorMemory::Host(memory))
     }
 
-    /// A tensor at the beginning of device memory.
+    /// A tensor at the start of device memory.
     pub(crate) fn on_device(
         memory: Arc<DeviceMemory>,
         gpu: u32,
@@ -58,17 +59,17 @@ impl Value {
         shape: &[usize],
     ) -> Result<Self> {
         let (address, size) = (memory.address(), memory.size());
-        let place = memory_info(AllocationDevice::CUDA, gpu)?;
-        Self::over(&place, address, size, dtype, shape, Memory::Device(memory))
+        let info = memory_info(AllocationDevice::CUDA, gpu)?;
+        Self::over(&info, address, size, dtype, shape, TensorMemory::Device(memory))
     }
 
     fn over(
-        place: &MemoryInfo<'_>,
+        info: &MemoryInfo<'_>,
         address: *mut c_void,
         size: usize,
         dtype: DType,
         shape: &[usize],
-        memory: Memory,
+        memory: TensorMemory,
     ) -> Result<Self> {
         let bytes = cudock_tensor::elements(shape)
             .zip(dtype.size())
@@ -81,7 +82,7 @@ impl Value {
         // shape's length goes along; the engine writes the value's address into a local.
         let status = unsafe {
             (ort::api().CreateTensorWithDataAsOrtValue)(
-                place.ptr(),
+                info.ptr(),
                 address,
                 bytes,
                 shape.as_ptr(),
@@ -91,15 +92,15 @@ impl Value {
             )
         };
         check(status)?;
-        let value = NonNull::new(value).ok_or("the engine gave no value")?;
+        let value = NonNull::new(value).ok_or("the engine returned no tensor")?;
         Ok(Self { value, _memory: memory })
     }
 
-    /// A tensor of strings from lengths and bytes, as [`cudock_tensor::Tensor`] lays them out.
+    /// A string tensor from lengths and bytes, in the layout of [`cudock_tensor::Tensor`].
     pub(crate) fn of_strings(shape: &[usize], mut data: &[u8]) -> Result<Self> {
-        let count = cudock_tensor::elements(shape).ok_or("more strings than can be counted")?;
+        let count = cudock_tensor::elements(shape).ok_or("the number of strings overflows")?;
         if count > data.len() / 4 {
-            return Err(format!("{count} strings cannot be in {} bytes", data.len()));
+            return Err(format!("{count} strings do not fit into {} bytes", data.len()));
         }
         let shape = dimensions(shape)?;
         let mut allocator = Allocator::default();
@@ -115,8 +116,8 @@ impl Value {
             )
         };
         check(status)?;
-        let value = NonNull::new(value).ok_or("the engine gave no value")?;
-        let tensor = Self { value, _memory: Memory::Engine };
+        let value = NonNull::new(value).ok_or("the engine returned no tensor")?;
+        let tensor = Self { value, _memory: TensorMemory::Engine };
         for number in 0..count {
             let (string, rest) = data
                 .split_first_chunk::<4>()
@@ -145,7 +146,7 @@ impl Value {
     pub(crate) fn shape(&self) -> Result<Vec<usize>> {
         let mut info: *mut OrtTensorTypeAndShapeInfo = std::ptr::null_mut();
         let mut rank = 0;
-        // SAFETY: the value is alive; the engine writes into locals. The description is released below on every way.
+        // SAFETY: the value is alive; the engine writes into locals. The description is released below on every path.
         unsafe {
             check((ort::api().GetTensorTypeAndShape)(self.value.as_ptr(), &raw mut info))?;
             let counted = check((ort::api().GetDimensionsCount)(info, &raw mut rank));
@@ -156,17 +157,17 @@ impl Value {
             read?;
             shape
                 .into_iter()
-                .map(|size| usize::try_from(size).map_err(|_| format!("a dimension of {size}")))
+                .map(|size| usize::try_from(size).map_err(|_| format!("invalid dimension {size}")))
                 .collect()
         }
     }
 
-    /// The elements of a tensor in host memory that is not one of strings.
+    /// The elements of a non-string tensor in host memory.
     pub(crate) fn host_bytes(&self, dtype: DType) -> Result<&[u8]> {
         let size = dtype.size().ok_or("strings have no fixed size")?;
         let bytes = cudock_tensor::elements(&self.shape()?)
             .and_then(|elements| elements.checked_mul(size))
-            .ok_or("more elements than can be counted")?;
+            .ok_or("the number of elements overflows")?;
         if bytes == 0 {
             return Ok(&[]);
         }
@@ -176,7 +177,7 @@ impl Value {
         unsafe {
             check((ort::api().GetTensorMutableData)(self.value.as_ptr(), &raw mut address))?;
             if address.is_null() {
-                return Err("the engine gave a tensor without memory".to_owned());
+                return Err("the engine returned a tensor without memory".to_owned());
             }
             Ok(std::slice::from_raw_parts(address.cast_const().cast(), bytes))
         }
@@ -184,7 +185,7 @@ impl Value {
 
     /// The strings of a tensor, as lengths and bytes.
     pub(crate) fn string_bytes(&self) -> Result<Vec<u8>> {
-        let count = cudock_tensor::elements(&self.shape()?).ok_or("more strings than can be counted")?;
+        let count = cudock_tensor::elements(&self.shape()?).ok_or("the number of strings overflows")?;
         let mut length = 0;
         // SAFETY: the value is a tensor of strings (the engine refuses others); the length goes into a local.
         check(unsafe { (ort::api().GetStringTensorDataLength)(self.value.as_ptr(), &raw mut length) })?;
@@ -211,20 +212,20 @@ impl Value {
     }
 }
 
-impl Drop for Value {
+impl Drop for OrtTensor {
     fn drop(&mut self) {
         // SAFETY: the value is ours and released once.
         unsafe { (ort::api().ReleaseValue)(self.value.as_ptr()) };
     }
 }
 
-/// The names by which a model's inputs and outputs are passed, in the order in which values are.
-pub(crate) struct Names {
+/// The names of a model's inputs and outputs, in signature order.
+pub(crate) struct TensorNames {
     inputs: Vec<CString>,
     outputs: Vec<CString>,
 }
 
-impl Names {
+impl TensorNames {
     pub(crate) fn new(inputs: &[Outlet], outputs: &[Outlet]) -> Result<Self> {
         let name = |outlet: &Outlet| {
             CString::new(outlet.name()).map_err(|_| format!("{:?} has a zero byte", outlet.name()))
@@ -234,17 +235,17 @@ impl Names {
     }
 }
 
-/// Runs a model. Outputs that have a value are written there; for the others the engine makes one, which comes back in
-/// the same place.
+/// Runs a model. Outputs with a tensor are written to it; the others are allocated by the engine and returned at the
+/// same index.
 pub(crate) fn run(
     session: &mut Session,
     options: &RunOptions,
-    names: &Names,
-    inputs: &[Value],
-    outputs: &[Option<Value>],
-) -> Result<Vec<Option<Value>>> {
+    names: &TensorNames,
+    inputs: &[OrtTensor],
+    outputs: &[Option<OrtTensor>],
+) -> Result<Vec<Option<OrtTensor>>> {
     if inputs.len() != names.inputs.len() || outputs.len() != names.outputs.len() {
-        return Err("not as many values as the model has inputs and outputs".to_owned());
+        return Err("the number of tensors does not match the model".to_owned());
     }
     let input_names: Vec<*const c_char> = names.inputs.iter().map(|name| name.as_ptr()).collect();
     let output_names: Vec<*const c_char> = names.outputs.iter().map(|name| name.as_ptr()).collect();
@@ -272,7 +273,7 @@ pub(crate) fn run(
         .zip(outputs)
         .map(|(value, bound)| match bound {
             Some(_) => None,
-            None => NonNull::new(value).map(|value| Value { value, _memory: Memory::Engine }),
+            None => NonNull::new(value).map(|value| OrtTensor { value, _memory: TensorMemory::Engine }),
         })
         .collect();
     check(status)?;
@@ -293,13 +294,13 @@ pub(crate) fn library_version(library: &Path) -> Option<String> {
 }
 
 fn memory_info(device: AllocationDevice<'_>, number: u32) -> Result<MemoryInfo<'static>> {
-    let number = i32::try_from(number).map_err(|_| format!("no GPU has the number {number}"))?;
+    let number = i32::try_from(number).map_err(|_| format!("invalid GPU index {number}"))?;
     MemoryInfo::new(device, number, AllocatorType::Device, MemoryType::Default)
         .map_err(|error| error.to_string())
 }
 
 fn dimensions(shape: &[usize]) -> Result<Vec<i64>> {
-    shape.iter().map(|&size| i64::try_from(size).map_err(|_| format!("a dimension of {size}"))).collect()
+    shape.iter().map(|&size| i64::try_from(size).map_err(|_| format!("invalid dimension {size}"))).collect()
 }
 
 fn check(status: OrtStatusPtr) -> Result<()> {
