@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cudock_tensor::{Malformed, Unwritable};
+use cudock_tensor::{RequestError, ResponseError};
 
 /// The reason why a request failed. Its message is sent to the client.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -36,10 +36,10 @@ pub enum ServeError {
     },
     /// The request does not match the model.
     #[error(transparent)]
-    Malformed(#[from] Malformed),
+    RequestError(#[from] RequestError),
     /// The response cannot be written in the requested format.
     #[error(transparent)]
-    Unwritable(#[from] Unwritable),
+    ResponseError(#[from] ResponseError),
     /// The request violates the protocol.
     #[error("{0}")]
     BadRequest(String),

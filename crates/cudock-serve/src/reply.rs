@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use cudock_batcher::Ticket;
-use cudock_tensor::Answer;
+use cudock_tensor::InferenceResponse;
 use tokio::sync::Notify;
 
 use crate::ServeError;
@@ -21,7 +21,7 @@ use crate::read_tracker::ReadTracker;
 use crate::sync::lock;
 
 /// The result of a request.
-pub(crate) type InferenceResult = Result<Answer, ServeError>;
+pub(crate) type InferenceResult = Result<InferenceResponse, ServeError>;
 
 thread_local! {
     static REPLY_QUEUE: RefCell<Option<Arc<ReplyQueue>>> = const { RefCell::new(None) };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use cudock_base::suggest;
-use cudock_tensor::Limits;
+use cudock_tensor::RequestLimits;
 use tokio::sync::Notify;
 
 use crate::memory::Budget;
@@ -327,7 +327,7 @@ impl ModelService {
     }
 
     /// Limits of one request.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &RequestLimits {
         &self.settings.limits
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cudock_engine::{Engine, EngineError, EngineSettings, Provider};
-use cudock_tensor::Limits;
+use cudock_tensor::RequestLimits;
 
 use crate::http::ApiKeys;
 use crate::log::Log;
@@ -43,7 +43,7 @@ pub struct ServeSettings {
     /// Threads that read and write connections.
     pub io_threads: usize,
     /// Limits of one request.
-    pub limits: Limits,
+    pub limits: RequestLimits,
     /// Memory budget: most bytes that requests and responses hold at once, from the first byte read to the last one
     /// written.
     pub memory: usize,

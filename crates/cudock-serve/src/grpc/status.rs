@@ -76,8 +76,8 @@ impl From<ServeError> for GrpcStatus {
             | ServeError::VersionNotFound { .. }
             | ServeError::NotFound(_) => GrpcCode::NotFound,
             ServeError::AmbiguousModel(_)
-            | ServeError::Malformed(_)
-            | ServeError::Unwritable(_)
+            | ServeError::RequestError(_)
+            | ServeError::ResponseError(_)
             | ServeError::NotAcceptable(_)
             | ServeError::BadRequest(_)
             | ServeError::TooManyRows { .. } => GrpcCode::InvalidArgument,

@@ -1,10 +1,12 @@
-//! Inference requests.
+//! InferenceRequest requests.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use cudock_tensor::{Answer, Inference, Limits, Malformed, Signature, npy, oip, predict, raw};
+use cudock_tensor::{
+    InferenceRequest, InferenceResponse, RequestError, RequestLimits, Signature, npy, oip, predict, raw,
+};
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderValue};
@@ -60,7 +62,7 @@ pub(crate) async fn predict(
     apply_headers(&head.headers, &mut request)?;
     let (id, single, outputs) = (request.id.take(), request.single, std::mem::take(&mut request.outputs));
     let response = model.infer_since(request, received).await?;
-    let writing = move |response: &Answer| {
+    let writing = move |response: &InferenceResponse| {
         let (signature, mut out) = (model.signature(), Vec::new());
         match wanted {
             BodyFormat::Json => {
@@ -106,9 +108,9 @@ pub(crate) async fn infer(
         (request.id.take(), std::mem::take(&mut request.outputs), request.binary_outputs);
     let response = model.infer_since(request, received).await?;
     let inline = if binary_outputs { MAX_INLINE_COPY } else { MAX_INLINE_PARSE };
-    let writing = move |response: &Answer| {
+    let writing = move |response: &InferenceResponse| {
         let (signature, mut out) = (model.signature(), Vec::new());
-        let reply = oip::Reply { id: id.as_deref(), outputs: &outputs, binary_outputs };
+        let reply = oip::ResponseOptions { id: id.as_deref(), outputs: &outputs, binary_outputs };
         let json_length = oip::write(response, signature, &reply, model.name(), model.version(), &mut out)?;
         Ok((out.into(), json_length))
     };
@@ -127,8 +129,10 @@ async fn parse(
     model: &Arc<Model>,
     body: RequestBody,
     text: usize,
-    read: impl FnOnce(&Bytes, &Signature, &Limits) -> Result<Inference, Malformed> + Send + 'static,
-) -> Result<(Inference, Reservation), ServeError> {
+    read: impl FnOnce(&Bytes, &Signature, &RequestLimits) -> Result<InferenceRequest, RequestError>
+    + Send
+    + 'static,
+) -> Result<(InferenceRequest, Reservation), ServeError> {
     let RequestBody { bytes, mut held } = body;
     let limits = *service.limits();
     if text <= MAX_INLINE_PARSE {
@@ -173,9 +177,9 @@ fn parsed_size(text: &[u8], signature: &Signature) -> usize {
 async fn write<T: Send + 'static>(
     service: &ModelService,
     mut held: Reservation,
-    response: Answer,
+    response: InferenceResponse,
     inline: usize,
-    write: impl FnOnce(&Answer) -> Result<(Bytes, T), ServeError> + Send + 'static,
+    write: impl FnOnce(&InferenceResponse) -> Result<(Bytes, T), ServeError> + Send + 'static,
 ) -> Result<(Bytes, T), ServeError> {
     let size: usize = response.outputs.iter().map(|tensor| tensor.data().len()).sum();
     let writing = move || {
@@ -202,7 +206,7 @@ fn json_length(headers: &HeaderMap) -> Result<Option<usize>, ServeError> {
 }
 
 /// Deadline and priority headers, for clients whose protocol has no fields for them.
-fn apply_headers(headers: &HeaderMap, request: &mut Inference) -> Result<(), ServeError> {
+fn apply_headers(headers: &HeaderMap, request: &mut InferenceRequest) -> Result<(), ServeError> {
     let number = |name: &str| -> Result<Option<f64>, ServeError> {
         let Some(value) = headers.get(name) else { return Ok(None) };
         let number = value.to_str().ok().and_then(|text| text.trim().parse::<f64>().ok());
@@ -283,7 +287,7 @@ mod tests {
             (DType::String, r#"{"input": [["","","a"],["b","",""]]}"#),
         ] {
             let signature = signature(dtype);
-            let read = predict::read(text.as_bytes(), &signature, &Limits::default()).unwrap();
+            let read = predict::read(text.as_bytes(), &signature, &RequestLimits::default()).unwrap();
             let size: usize = read.inputs.iter().map(|tensor| tensor.data().len()).sum();
             let most = parsed_size(text.as_bytes(), &signature);
             assert!(size <= most, "{text}: {size} bytes, {most} expected");

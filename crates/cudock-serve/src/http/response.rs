@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use cudock_tensor::Malformed;
+use cudock_tensor::RequestError;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
@@ -144,15 +144,15 @@ fn status_of(error: &ServeError) -> StatusCode {
             StatusCode::NOT_FOUND
         }
         ServeError::NotReady { .. } | ServeError::Draining => StatusCode::SERVICE_UNAVAILABLE,
-        ServeError::Malformed(Malformed::TooLarge { .. })
+        ServeError::RequestError(RequestError::TooLarge { .. })
         | ServeError::BodyTooLarge { .. }
         | ServeError::MemoryExceeded { .. }
         | ServeError::TooManyRows { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        ServeError::Malformed(_) | ServeError::BadRequest(_) | ServeError::AmbiguousModel(_) => {
+        ServeError::RequestError(_) | ServeError::BadRequest(_) | ServeError::AmbiguousModel(_) => {
             StatusCode::BAD_REQUEST
         }
         ServeError::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        ServeError::Unwritable(_) | ServeError::NotAcceptable(_) => StatusCode::NOT_ACCEPTABLE,
+        ServeError::ResponseError(_) | ServeError::NotAcceptable(_) => StatusCode::NOT_ACCEPTABLE,
         ServeError::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
         ServeError::Overloaded { .. } => StatusCode::TOO_MANY_REQUESTS,
         ServeError::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cudock_engine::{EngineError, Lane, OutputView};
-use cudock_tensor::{Answer, DType, Signature, Tensor, elements};
+use cudock_tensor::{DType, InferenceResponse, Signature, Tensor, elements};
 
 use super::queue::{PendingRequest, Queue, RunnableBatch};
 use super::shapes::{self, RowShapes};
@@ -138,7 +138,7 @@ impl LaneContext {
         outputs: &[Tensor],
         from: usize,
         to: usize,
-    ) -> Option<Answer> {
+    ) -> Option<InferenceResponse> {
         let batched = self.signature.batched;
         let padded = (!self.pad_sizes.is_empty())
             .then(|| RowShapes::of(&request.inputs, &self.signature, &self.pad_sizes));
@@ -152,7 +152,7 @@ impl LaneContext {
                 None => Some(rows),
             }
         });
-        Some(Answer { outputs: outputs.collect::<Option<_>>()? })
+        Some(InferenceResponse { outputs: outputs.collect::<Option<_>>()? })
     }
 
     /// Retries the requests of a failed batch in isolation, so that only the one at fault fails. A request that was

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use cudock_batcher::Time;
 use cudock_engine::Provider;
-use cudock_tensor::{Answer, Inference, Signature, Tensor};
+use cudock_tensor::{InferenceRequest, InferenceResponse, Signature, Tensor};
 
 use self::engine_manager::EngineManager;
 use self::health::{HealthSnapshot, ModelHealth};
@@ -213,16 +213,16 @@ impl Model {
     }
 
     /// Runs a request. Dropping the future withdraws the request unless it is already running.
-    pub async fn infer(&self, request: Inference) -> Result<Answer, ServeError> {
+    pub async fn infer(&self, request: InferenceRequest) -> Result<InferenceResponse, ServeError> {
         self.infer_since(request, Instant::now()).await
     }
 
     /// Runs a request whose first bytes arrived at `received`; its deadline counts from there.
     pub(crate) async fn infer_since(
         &self,
-        request: Inference,
+        request: InferenceRequest,
         received: Instant,
-    ) -> Result<Answer, ServeError> {
+    ) -> Result<InferenceResponse, ServeError> {
         let deadline = request.timeout.and_then(|timeout| received.checked_add(timeout));
         let (rows, priority, mut inputs) = (request.rows, request.priority, request.inputs);
         let mut model = self;

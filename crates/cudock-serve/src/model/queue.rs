@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cudock_batcher::{AdmissionError, Arrival, Batcher, BatcherSettings, LaneAction, Ticket, Time};
-use cudock_tensor::{Answer, Tensor};
+use cudock_tensor::{InferenceResponse, Tensor};
 
 use crate::ServeError;
 use crate::metrics::ModelMetrics;
@@ -440,7 +440,7 @@ impl Submission {
     }
 
     /// Waits for the result, until the deadline if there is one.
-    pub(crate) async fn result(mut self, deadline: Option<Instant>) -> Result<Answer, ServeError> {
+    pub(crate) async fn result(mut self, deadline: Option<Instant>) -> Result<InferenceResponse, ServeError> {
         let result = match deadline {
             None => (&mut self.receiver).await,
             Some(deadline) => {

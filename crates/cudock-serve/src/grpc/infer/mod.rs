@@ -1,4 +1,4 @@
-//! Inference: from a message to tensors, and from a result to a message.
+//! InferenceRequest: from a message to tensors, and from a result to a message.
 
 mod contents;
 mod parameters;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use cudock_tensor::{Answer, Inference, WantedOutput};
+use cudock_tensor::{InferenceRequest, InferenceResponse, RequestedOutput};
 
 use self::request::InferRequest;
 pub(crate) use self::response::{InferResponse, error_in_stream};
@@ -26,8 +26,8 @@ use crate::worker_pool::MAX_INLINE_COPY;
 pub(crate) struct CompletedInference {
     model: Arc<Model>,
     id: String,
-    wanted: Vec<WantedOutput>,
-    response: Answer,
+    wanted: Vec<RequestedOutput>,
+    response: InferenceResponse,
 }
 
 impl CompletedInference {
@@ -55,7 +55,7 @@ pub(crate) struct RequestInfo {
 /// A request that is ready to run.
 struct PreparedInference {
     model: Arc<Model>,
-    inference: Inference,
+    inference: InferenceRequest,
     held: Reservation,
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use cudock_tensor::{DType, Inference, Limits, Signature, Tensor, WantedOutput, elements};
+use cudock_tensor::{DType, InferenceRequest, RequestLimits, RequestedOutput, Signature, Tensor, elements};
 
 use super::contents;
 use super::parameters::{Parameters, check_of_tensor};
@@ -76,14 +76,14 @@ impl InferRequest {
     pub(crate) fn into_inference(
         self,
         signature: &Signature,
-        limits: &Limits,
+        limits: &RequestLimits,
         deadline: Deadline,
         received: Instant,
-    ) -> Result<Inference, GrpcStatus> {
+    ) -> Result<InferenceRequest, GrpcStatus> {
         let outputs = self.outputs.iter().map(|name| wanted(name, signature)).collect::<Result<_, _>>()?;
         let timeout = earlier(deadline.remaining(received)?, self.parameters.timeout);
         let tensors = tensors(self.inputs, self.raw, limits)?;
-        let mut inference = Inference::from_tensors(tensors, signature)
+        let mut inference = InferenceRequest::from_tensors(tensors, signature)
             .map_err(|malformed| GrpcStatus::from(ServeError::from(malformed)))?;
         inference.outputs = outputs;
         inference.binary_outputs = true;
@@ -118,7 +118,7 @@ impl InferInput {
     }
 
     /// The tensor, from raw bytes or from its own contents.
-    fn into_tensor(self, raw: Option<Bytes>, limits: &Limits) -> Result<(String, Tensor), GrpcStatus> {
+    fn into_tensor(self, raw: Option<Bytes>, limits: &RequestLimits) -> Result<(String, Tensor), GrpcStatus> {
         let Self { name, datatype, shape, contents } = self;
         let dtype = DType::from_protocol_name(&datatype)
             .ok_or_else(|| GrpcStatus::invalid(format!("input `{name}`: unknown datatype {datatype:?}")))?;
@@ -153,7 +153,7 @@ impl InferInput {
 fn tensors(
     inputs: Vec<InferInput>,
     raw: Vec<Bytes>,
-    limits: &Limits,
+    limits: &RequestLimits,
 ) -> Result<Vec<(String, Tensor)>, GrpcStatus> {
     if raw.is_empty() {
         return inputs.into_iter().map(|input| input.into_tensor(None, limits)).collect();
@@ -181,12 +181,12 @@ fn read_output(field: Field<'_>) -> Result<String, GrpcStatus> {
     Ok(name)
 }
 
-fn wanted(name: &str, signature: &Signature) -> Result<WantedOutput, GrpcStatus> {
+fn wanted(name: &str, signature: &Signature) -> Result<RequestedOutput, GrpcStatus> {
     let index = signature.output(name).ok_or_else(|| {
         let known: Vec<_> = signature.outputs.iter().map(|spec| spec.name.as_str()).collect();
         GrpcStatus::invalid(format!("unknown output `{name}`; the model has {}", known.join(", ")))
     })?;
-    Ok(WantedOutput { index, binary: true })
+    Ok(RequestedOutput { index, binary: true })
 }
 
 fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), GrpcStatus> {

@@ -1,7 +1,7 @@
 //! `ModelInferResponse`. Tensors are not copied: the head is written, and their bytes are appended.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use cudock_tensor::{Answer, Signature, Tensor, TensorSpec, WantedOutput};
+use cudock_tensor::{InferenceResponse, RequestedOutput, Signature, Tensor, TensorSpec};
 use prost::Message;
 
 use crate::grpc::messages::{InferParameter, InferResponseHead, OutputTensor, ParameterEntry};
@@ -22,8 +22,8 @@ pub(crate) struct InferResponse<'response> {
     pub(crate) id: &'response str,
     pub(crate) signature: &'response Signature,
     /// The requested outputs; all if empty.
-    pub(crate) wanted: &'response [WantedOutput],
-    pub(crate) response: &'response Answer,
+    pub(crate) wanted: &'response [RequestedOutput],
+    pub(crate) response: &'response InferenceResponse,
 }
 
 impl InferResponse<'_> {

@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use cudock_tensor::{Answer, DType, Inference, Limits, Signature, Tensor, TensorSpec, WantedOutput};
+use cudock_tensor::{
+    DType, InferenceRequest, InferenceResponse, RequestLimits, RequestedOutput, Signature, Tensor, TensorSpec,
+};
 
 use super::*;
 use crate::grpc::fixtures;
@@ -22,8 +24,8 @@ fn one_input() -> Signature {
     signature(vec![spec("x", DType::F32, &[None, None])], true)
 }
 
-fn inference(message: &Bytes, signature: &Signature) -> Result<Inference, GrpcStatus> {
-    let limits = Limits::default();
+fn inference(message: &Bytes, signature: &Signature) -> Result<InferenceRequest, GrpcStatus> {
+    let limits = RequestLimits::default();
     InferRequest::read(message, limits.rank)?.into_inference(
         signature,
         &limits,
@@ -66,7 +68,7 @@ fn inputs_are_sorted_and_outputs_selected() {
     assert_eq!(inference.rows, 2);
     assert_eq!(inference.inputs[0].data()[..], [0x00, 0x38, 0x00, 0x3c, 0x00, 0x40, 0x00, 0x44]);
     assert_eq!(*inference.inputs[1].data(), [7_i64, -8].map(i64::to_le_bytes).concat());
-    assert_eq!(inference.outputs, [WantedOutput { index: 1, binary: true }]);
+    assert_eq!(inference.outputs, [RequestedOutput { index: 1, binary: true }]);
 }
 
 #[test]
@@ -177,7 +179,8 @@ fn the_earlier_of_both_timeouts_applies() {
     for (header, timeout) in [(&b"1m"[..], Duration::from_millis(1)), (b"1S", Duration::from_millis(5))] {
         let deadline = Deadline::of_request(Some(header), now).unwrap();
         let request = InferRequest::read(&message, 16).unwrap();
-        let inference = request.into_inference(&one_input(), &Limits::default(), deadline, now).unwrap();
+        let inference =
+            request.into_inference(&one_input(), &RequestLimits::default(), deadline, now).unwrap();
         assert_eq!(inference.timeout, Some(timeout));
     }
 }
@@ -199,9 +202,9 @@ fn corrupt_messages_never_panic() {
     }
 }
 
-fn result() -> Answer {
+fn result() -> InferenceResponse {
     let first = [1.5_f32, -2.0].map(f32::to_le_bytes).concat();
-    Answer {
+    InferenceResponse {
         outputs: vec![
             Tensor::new(DType::F32, vec![2, 1], first.into()).unwrap(),
             Tensor::new(DType::String, vec![2], Bytes::from_static(b"\x02\0\0\0hi\0\0\0\0")).unwrap(),
@@ -211,8 +214,8 @@ fn result() -> Answer {
 
 fn response<'a>(
     signature: &'a Signature,
-    wanted: &'a [WantedOutput],
-    response: &'a Answer,
+    wanted: &'a [RequestedOutput],
+    response: &'a InferenceResponse,
 ) -> InferResponse<'a> {
     InferResponse { model: "model", version: "3", id: "seven", signature, wanted, response }
 }
@@ -236,7 +239,7 @@ fn the_tensors_of_a_response_are_not_copied() {
 #[test]
 fn only_requested_outputs_are_written_in_the_requested_order() {
     let (model, result) = (one_input(), result());
-    let wanted = [1, 0].map(|index| WantedOutput { index, binary: true });
+    let wanted = [1, 0].map(|index| RequestedOutput { index, binary: true });
     let both = response(&model, &wanted, &result).message().unwrap();
     assert_eq!(both[1], *result.outputs[1].data());
     assert_eq!(both[3], *result.outputs[0].data());

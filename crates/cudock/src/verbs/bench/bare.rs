@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use cudock_engine::{DeviceInfo, Engine, EngineError, EngineSettings, Lane, OnnxEngine, OutputView, Provider};
 use cudock_load::payload::{self, Input, Protocol};
-use cudock_tensor::{Answer, Limits, Signature, Tensor, predict};
+use cudock_tensor::{InferenceResponse, RequestLimits, Signature, Tensor, predict};
 use serde::Serialize;
 
 use super::args::{BenchArgs, EngineDevice};
@@ -248,7 +248,7 @@ fn json_work(
 ) -> Result<Option<JsonWork>, Failure> {
     let rows = if signature.batched { words.rows.first().copied().unwrap_or(1) } else { 1 };
     let Ok(body) = payload::body(Protocol::Predict, inputs, rows, words.seed) else { return Ok(None) };
-    let limits = Limits::default();
+    let limits = RequestLimits::default();
     if predict::read(&body, signature, &limits).is_err() {
         return Ok(None);
     }
@@ -259,7 +259,7 @@ fn json_work(
         .map(|view| Tensor::new(view.dtype, view.shape, Bytes::copy_from_slice(view.data)))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| Failure::outside(error.to_string()))?;
-    let answer = Answer { outputs };
+    let answer = InferenceResponse { outputs };
     let mut out = Vec::new();
     if predict::write(&answer, signature, false, &[], "cpu", &mut out).is_err() {
         return Ok(None);

@@ -11,7 +11,7 @@ use cudock_project::{ByteSize, DeviceChoice, FILE_NAME, Project, Serve, Span};
 use cudock_serve::{
     ApiKeys, KeysError, Log, LogFormat, ModelSettings, ModelSettingsFor, ModelSource, ServeSettings, TlsFiles,
 };
-use cudock_tensor::Limits;
+use cudock_tensor::RequestLimits;
 
 use super::args::{DeviceWord, LogWord, ServeArgs};
 use super::{devices, engine, runtime};
@@ -63,7 +63,7 @@ pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
         listen: addresses(words, file.listen.as_deref())?,
         // An engine on the CPU needs the processors more than the connections do.
         io_threads: words.io_threads.unwrap_or((processors / if on_gpu { 2 } else { 4 }).clamp(1, 8)),
-        limits: Limits { body, elements: body, ..Limits::default() },
+        limits: RequestLimits { body, elements: body, ..RequestLimits::default() },
         memory,
         connections: words.connections.max(1),
         client_timeout: time(words.client_timeout, file.client_timeout, Duration::from_secs(30)),

@@ -1,9 +1,9 @@
-//! Unknown names in requests, as error messages show them.
+//! Suggestions for unknown names in requests.
 
 use cudock_base::suggest::closest;
 use cudock_base::text::truncate;
 
-/// The end of a message about an unknown name: the name that was probably meant, or else every name there is.
+/// The end of a message about an unknown name: the closest name, or else all names.
 pub(crate) fn alternatives<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str, IntoIter: Clone>,
@@ -16,7 +16,7 @@ pub(crate) fn alternatives<'a>(
     format!("; expected {}", all.join(", "))
 }
 
-/// A name from a request, short enough for a message.
-pub(crate) fn shown(name: &str) -> String {
+/// A name from a request, truncated for a message.
+pub(crate) fn truncated(name: &str) -> String {
     truncate(name, 60)
 }
