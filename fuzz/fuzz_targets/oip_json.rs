@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use cudock_tensor::oip::{self, ResponseOptions};
-use cudock_tensor::{InferenceResponse, DType, RequestLimits, Signature, TensorSpec, RequestedOutput};
+use cudock_tensor::{DType, InferenceResponse, RequestLimits, RequestedOutput, Signature, TensorSpec};
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 

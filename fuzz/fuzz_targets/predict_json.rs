@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use cudock_tensor::{InferenceResponse, DType, RequestLimits, Signature, Tensor, TensorSpec, predict};
+use cudock_tensor::{DType, InferenceResponse, RequestLimits, Signature, Tensor, TensorSpec, predict};
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 

@@ -1,6 +1,6 @@
 //! The protobuf wire format, as far as parsing requests needs it.
 //!
-//! InferenceRequest requests are parsed by hand: a generated parser makes hundreds of bytes of structs out of two bytes of
+//! Inference requests are parsed by hand: a generated parser makes hundreds of bytes of structs out of two bytes of
 //! message, and copies numbers twice on their way to the engine.
 
 /// An invalid protobuf message.

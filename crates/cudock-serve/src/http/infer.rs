@@ -1,4 +1,4 @@
-//! InferenceRequest requests.
+//! Inference requests.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! InferenceRequest: from a message to tensors, and from a result to a message.
+//! Inference: from a message to tensors, and from a result to a message.
 
 mod contents;
 mod parameters;

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use cudock_engine::{DeviceInfo, Engine, EngineError, EngineSettings, Lane, OnnxEngine, OutputView, Provider};
+use cudock_engine::{
+    DeviceInfo, Engine, EngineError, EngineSettings, Lane, OnnxEngine, OutputView, Provider,
+};
 use cudock_load::payload::{self, Input, Protocol};
 use cudock_tensor::{InferenceResponse, RequestLimits, Signature, Tensor, predict};
 use serde::Serialize;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use cudock_load::payload::{self, Input, InputShape, Protocol, Recipe};
 use cudock_load::{
-    Dialogue, LoadError, ModelMetadata, Request, Target, learn_answers, model_metadata, model_names,
+    HttpClient, LoadError, LoadRequest, ModelMetadata, ServerUrl, model_metadata, model_names,
+    record_expected,
 };
 use cudock_tensor::DType;
 
@@ -20,18 +21,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) struct Plan {
     pub(super) address: std::net::SocketAddr,
     pub(super) path: String,
-    pub(super) requests: Vec<Request>,
+    pub(super) requests: Vec<LoadRequest>,
     /// What a request holds, in words.
     pub(super) holds: String,
 }
 
 /// Finds out what to send, and sends each request once, so that its answer is known.
-pub(super) fn prepare(words: &BenchArgs, target: &Target) -> Result<Plan, Failure> {
+pub(super) fn prepare(words: &BenchArgs, target: &ServerUrl) -> Result<Plan, Failure> {
     let told = |error: LoadError| failure(&error);
     let address = target.reach().map_err(told)?;
     let headers = words.header.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
     let protocol = Protocol::from(words.protocol);
-    let mut dialogue = Dialogue::new(target, address, PATIENCE);
+    let mut dialogue = HttpClient::new(target, address, PATIENCE);
     let mut metadata = None;
     let mut name = words.model_name.clone().or_else(|| target.path().and_then(name_in_path));
     if words.body.is_none() || (name.is_none() && target.path().is_none()) {
@@ -67,7 +68,7 @@ pub(super) fn prepare(words: &BenchArgs, target: &Target) -> Result<Plan, Failur
         (payload::requests(&recipe).map_err(told)?, described(&inputs, &words.rows))
     };
     let elements = metadata.as_ref().and_then(ModelMetadata::output_elements);
-    learn_answers(&mut dialogue, &mut requests, elements).map_err(told)?;
+    record_expected(&mut dialogue, &mut requests, elements).map_err(told)?;
     Ok(Plan { address, path, requests, holds })
 }
 
@@ -82,8 +83,8 @@ fn name_in_path(path: &str) -> Option<String> {
 
 /// The name of the server's only model, if it has one and says so.
 fn only_model(
-    dialogue: &mut Dialogue,
-    target: &Target,
+    dialogue: &mut HttpClient,
+    target: &ServerUrl,
     headers: &[(String, String)],
 ) -> Result<Option<String>, Failure> {
     let names = model_names(dialogue, target, headers).unwrap_or_default();
@@ -139,18 +140,18 @@ fn described(inputs: &[Input], rows: &[usize]) -> String {
 
 fn from_file(
     file: &std::path::Path,
-    target: &Target,
+    target: &ServerUrl,
     path: &str,
     mut headers: Vec<(String, String)>,
     words: &BenchArgs,
-) -> Result<(Vec<Request>, String), Failure> {
+) -> Result<(Vec<LoadRequest>, String), Failure> {
     let body = std::fs::read(file)
         .map_err(|error| Failure::input(format!("cannot read {}: {error}", file.display())))?;
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
         headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
     }
     let rows = words.rows.first().copied().unwrap_or(1);
-    Ok((vec![Request::post(target, path, &headers, &body, rows)], file.display().to_string()))
+    Ok((vec![LoadRequest::post(target, path, &headers, &body, rows)], file.display().to_string()))
 }
 
 fn header(text: &str) -> Result<(String, String), Failure> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cudock_load::{Load, Report, Search, Settings, Step, Target, highest_rate};
+use cudock_load::{Load, LoadReport, LoadSettings, RateSearch, SearchStep, ServerUrl, highest_rate};
 use serde::Serialize;
 
 use super::args::BenchArgs;
@@ -34,7 +34,7 @@ pub(super) struct Measured {
     path: String,
     protocol: cudock_load::payload::Protocol,
     body_bytes: usize,
-    pub(super) runs: Vec<Report>,
+    pub(super) runs: Vec<LoadReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) search: Option<Found>,
 }
@@ -45,19 +45,19 @@ pub(super) struct Found {
     pub(super) target_p99_ms: f64,
     /// The highest rate within the target; none if even one a second is too much.
     pub(super) rate: Option<f64>,
-    steps: Vec<Step>,
+    steps: Vec<SearchStep>,
 }
 
 pub(super) fn run(words: &BenchArgs, format: Format) -> Result<Outcome, Failure> {
     let loads = loads(words)?;
     let url = words.url.clone().unwrap_or_default();
-    let target: Target = url.parse().map_err(|error| failure(&error))?;
+    let target: ServerUrl = url.parse().map_err(|error| failure(&error))?;
     let plan = prepare(words, &target)?;
-    let bytes = plan.requests.iter().map(cudock_load::Request::body_length).max().unwrap_or_default();
+    let bytes = plan.requests.iter().map(cudock_load::LoadRequest::body_length).max().unwrap_or_default();
     let text = format == Format::Text;
     talk(&format!(
         "POST http://{}{}, {} ({}), {} bodies",
-        target.place(),
+        target.authority(),
         plan.path,
         plan.holds,
         output::megabytes(bytes as u64),
@@ -122,8 +122,8 @@ fn loads(words: &BenchArgs) -> Result<Vec<Load>, Failure> {
     Ok(closed.chain(open).collect())
 }
 
-fn once(words: &BenchArgs, plan: &Plan, load: Load) -> Result<Report, Failure> {
-    let settings = Settings {
+fn once(words: &BenchArgs, plan: &Plan, load: Load) -> Result<LoadReport, Failure> {
+    let settings = LoadSettings {
         address: plan.address,
         load,
         warm_up: warm_up(words),
@@ -151,7 +151,7 @@ fn search(
         talk("32 clients, to know where to begin …");
         once(words, plan, Load::Closed { clients: 32 })?.goodput_per_second
     };
-    let search = Search {
+    let search = RateSearch {
         start: (estimate / 2.0).max(1.0),
         ceiling: (estimate * 8.0).max(100.0),
         floor: 1.0,

@@ -1,6 +1,6 @@
 //! From values to places: a logarithmic axis with round marks.
 
-use cudock_picture::round_values;
+use cudock_load::svg::round_values;
 
 /// Equal distances for equal ratios.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,43 +1,43 @@
-//! Pictures of figures, as SVG that reads on light and on dark ground.
+//! SVG charts that are readable on light and dark backgrounds.
 //!
-//! Places, lines, points and texts, and the round values of an axis; what they stand for is the caller's business.
+//! Lines, points, texts, and the round values of an axis; the caller decides what they mean.
 
 use std::fmt::Write as _;
 
-/// How many lines can be told apart.
-pub const LOOKS: usize = 9;
+/// Number of distinguishable line styles.
+pub const LINE_STYLES: usize = 9;
 
-/// Colours that can be told apart on white and on near black, and by most who do not see all colours. Every other one
-/// is dashed besides, so that neighbours differ in more than colour.
-const COLOURS: [&str; LOOKS] =
+/// Colors that are distinguishable on white and on near black, also with most kinds of color blindness. Every other
+/// style is dashed, so that neighbors differ in more than color.
+const COLORS: [&str; LINE_STYLES] =
     ["#2f80c0", "#d55e00", "#009e73", "#9467bd", "#cc79a7", "#3a9fd8", "#8a8f00", "#8c6d5a", "#7f8c99"];
 
-/// A picture in the making.
+/// An SVG document under construction.
 #[derive(Debug)]
 pub struct Svg {
     out: String,
 }
 
-/// Where a text stands to its place.
+/// The alignment of a text to its position.
 #[derive(Clone, Copy, Debug)]
 pub enum Anchor {
-    /// It begins there.
+    /// It starts there.
     Start,
-    /// Its middle is there.
+    /// It is centered there.
     Middle,
     /// It ends there.
     End,
 }
 
 impl Svg {
-    /// A picture of that size.
+    /// Creates a document of that size.
     pub fn new(width: f64, height: f64, title: &str) -> Self {
         let mut looks = String::new();
-        for (number, colour) in COLOURS.iter().enumerate() {
+        for (number, color) in COLORS.iter().enumerate() {
             let dash = if number % 2 == 0 { "none" } else { "8 4" };
             let _ = write!(
                 looks,
-                ".l{number}{{stroke:{colour};stroke-dasharray:{dash}}}.d{number}{{fill:{colour}}}"
+                ".l{number}{{stroke:{color};stroke-dasharray:{dash}}}.d{number}{{fill:{color}}}"
             );
         }
         let title = escape(title);
@@ -58,7 +58,7 @@ impl Svg {
         Self { out }
     }
 
-    /// A text. Classes: `soft`, `head`, `bold`.
+    /// Adds a text. Classes: `soft`, `head`, `bold`.
     pub fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, class: &str, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
@@ -72,7 +72,7 @@ impl Svg {
         );
     }
 
-    /// A straight line. Classes: `grid`, `axis`, `mark`, `band`.
+    /// Adds a straight line. Classes: `grid`, `axis`, `mark`, `band`.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
         let _ = writeln!(
             self.out,
@@ -81,12 +81,12 @@ impl Svg {
         );
     }
 
-    /// A point. Classes: `dot`, and `d0` to `d8` for the looks of lines.
+    /// Adds a point. Classes: `dot`, and `d0` to `d8` for the line styles.
     pub fn dot(&mut self, (x, y): (f64, f64), radius: f64, class: &str) {
         let _ = writeln!(self.out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" class=\"{class}\"/>");
     }
 
-    /// A line through points. Classes: `line`, and `l0` to `l8` for its look.
+    /// Adds a line through points. Classes: `line`, and `l0` to `l8` for its style.
     pub fn path(&mut self, points: impl IntoIterator<Item = (f64, f64)>, class: &str) {
         let mut path = String::new();
         for (number, (x, y)) in points.into_iter().enumerate() {
@@ -95,14 +95,14 @@ impl Svg {
         let _ = writeln!(self.out, "<path class=\"{class}\" d=\"{path}\"/>");
     }
 
-    /// The picture's text.
+    /// Returns the document.
     pub fn finish(mut self) -> String {
         self.out.push_str("</svg>\n");
         self.out
     }
 }
 
-/// The numbers 1, 2 and 5 of every decade, within bounds.
+/// The values 1, 2 and 5 of every decade, within bounds.
 pub fn round_values(low: f64, high: f64) -> Vec<f64> {
     let mut values = Vec::new();
     let mut decade = 10_f64.powf(low.log10().floor());
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_break_out_of_their_text() {
+    fn text_is_escaped() {
         let mut svg = Svg::new(1.0, 1.0, "a<b>&\u{1}");
         svg.text((0.0, 0.0), Anchor::Start, "", "</text><script>");
         let text = svg.finish();

@@ -1,15 +1,15 @@
-//! What is counted while the load lasts.
+//! Counters of a run.
 //!
-//! Two rules, the same for both kinds of load. **Latency** is told of the requests that were meant to be sent inside
-//! the window, whenever their answers came. **Rates** are told of the answers that came inside the window, whenever
-//! they were asked for. So neither a slow answer nor one that comes in the grace period flatters the server.
+//! Two rules, for both kinds of load. **Latency** is measured for requests whose intended send time is inside the
+//! window, whenever their responses arrive. **Rates** are measured for responses that arrive inside the window,
+//! whenever their requests were sent. So neither a slow response nor one in the grace period flatters the server.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-/// The time in which things count.
+/// The measurement window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     pub(crate) start: Instant,
@@ -17,7 +17,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    fn holds(&self, time: Instant) -> bool {
+    fn contains(&self, time: Instant) -> bool {
         self.start <= time && time < self.end
     }
 }
@@ -28,39 +28,39 @@ pub(crate) type Latencies = Histogram<u64>;
 /// Slots of the rate over time.
 pub(crate) const SLOTS: usize = 100;
 
-/// Counts of one worker, or of all of them together.
+/// Counters of one worker, or of all together.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct LoadCounters {
     window: Window,
     slot: Duration,
-    /// Requests meant to be sent in the window.
+    /// Requests whose intended send time is in the window.
     pub(crate) started: u64,
-    /// Latencies of answers 2xx.
+    /// Latencies of 2xx responses.
     pub(crate) accepted: Latencies,
-    /// Latencies of answers 429 and 503.
+    /// Latencies of 429 and 503 responses.
     pub(crate) refused: Latencies,
-    /// Latencies of all other answers.
+    /// Latencies of all other responses.
     pub(crate) failed: Latencies,
     /// How late requests were sent, in an open loop.
     pub(crate) late: Latencies,
     pub(crate) statuses: BTreeMap<u16, u64>,
-    /// Requests without an answer because a connection could not be made or broke, by reason.
+    /// Requests without a response because a connection failed, by reason.
     pub(crate) broken: BTreeMap<String, u64>,
-    /// Requests without an answer when the grace period was over.
+    /// Requests without a response at the end of the grace period.
     pub(crate) unanswered: u64,
-    /// Answers 2xx that came in the window, and the rows they answer.
+    /// 2xx responses in the window, and their rows.
     pub(crate) good: u64,
     pub(crate) good_rows: u64,
-    /// The same, over time.
+    /// The same over time.
     pub(crate) slots: Vec<u64>,
     pub(crate) checked: u64,
     pub(crate) wrong: u64,
-    /// Processor time the workers took, in seconds, and how many workers there were.
+    /// CPU time of the workers in seconds, and the number of connections.
     pub(crate) busy: f64,
     pub(crate) connections: usize,
 }
 
-impl Tally {
+impl LoadCounters {
     pub(crate) fn new(window: Window) -> Self {
         let slots = u32::try_from(SLOTS).unwrap_or(1);
         let slot = (window.end.saturating_duration_since(window.start) / slots).max(Duration::from_micros(1));
@@ -85,24 +85,24 @@ impl Tally {
         }
     }
 
-    /// A request that was meant to be sent at `intended` is sent now, or never will be.
+    /// Counts a request that is sent now, or never will be.
     pub(crate) fn start(&mut self, intended: Instant) {
-        if self.window.holds(intended) {
+        if self.window.contains(intended) {
             self.started += 1;
         }
     }
 
-    /// A request of an open loop leaves.
+    /// Counts a sent request of an open loop.
     pub(crate) fn send(&mut self, intended: Instant, now: Instant) {
-        if self.window.holds(intended) {
+        if self.window.contains(intended) {
             record(&mut self.late, now.saturating_duration_since(intended));
         }
     }
 
-    /// An answer has come.
-    pub(crate) fn answer(&mut self, intended: Instant, now: Instant, status: u16, rows: usize) {
+    /// Counts a response.
+    pub(crate) fn response(&mut self, intended: Instant, now: Instant, status: u16, rows: usize) {
         let success = (200..300).contains(&status);
-        if success && self.window.holds(now) {
+        if success && self.window.contains(now) {
             self.good += 1;
             self.good_rows += rows as u64;
             let since = now.saturating_duration_since(self.window.start).as_nanos();
@@ -111,7 +111,7 @@ impl Tally {
                 *slot += 1;
             }
         }
-        if self.window.holds(intended) {
+        if self.window.contains(intended) {
             *self.statuses.entry(status).or_default() += 1;
             let latencies = match status {
                 200..300 => &mut self.accepted,
@@ -122,9 +122,9 @@ impl Tally {
         }
     }
 
-    /// A request will have no answer.
+    /// Counts a request that will have no response.
     pub(crate) fn lose(&mut self, intended: Instant, reason: &str) {
-        if self.window.holds(intended) {
+        if self.window.contains(intended) {
             match self.broken.get_mut(reason) {
                 Some(count) => *count += 1,
                 None => {
@@ -134,14 +134,14 @@ impl Tally {
         }
     }
 
-    /// A request has no answer, and the time is over.
+    /// Counts a request without a response at the end.
     pub(crate) fn abandon(&mut self, intended: Instant) {
-        if self.window.holds(intended) {
+        if self.window.contains(intended) {
             self.unanswered += 1;
         }
     }
 
-    /// An answer was compared with the expected one.
+    /// Counts a verified response.
     pub(crate) fn check(&mut self, right: bool) {
         self.checked += 1;
         self.wrong += u64::from(!right);
@@ -200,31 +200,31 @@ mod tests {
     fn latency_goes_by_the_intended_time_and_rates_by_the_answer() {
         let start = Instant::now();
         let at = |milliseconds| start + Duration::from_millis(milliseconds);
-        let mut tally = Tally::new(Window { start: at(1000), end: at(2000) });
-        // Sent before the window, answered in it; in it; sent in it, answered behind it; behind it.
-        for (sent, answered) in [(900, 1100), (1200, 1300), (1900, 2500), (2100, 2200)] {
-            tally.start(at(sent));
-            tally.answer(at(sent), at(answered), 200, 4);
+        let mut counters = LoadCounters::new(Window { start: at(1000), end: at(2000) });
+        // Sent before the window, completed in it; in it; sent in it, completed behind it; behind it.
+        for (sent, completed) in [(900, 1100), (1200, 1300), (1900, 2500), (2100, 2200)] {
+            counters.start(at(sent));
+            counters.response(at(sent), at(completed), 200, 4);
         }
-        assert_eq!((tally.started, tally.good, tally.good_rows), (2, 2, 8));
-        assert_eq!(tally.accepted.len(), 2);
-        assert!(tally.accepted.max() >= 599_000_000, "{}", tally.accepted.max());
-        assert_eq!(tally.slots.iter().sum::<u64>(), 2);
-        assert_eq!(tally.slots.get(10), Some(&1));
+        assert_eq!((counters.started, counters.good, counters.good_rows), (2, 2, 8));
+        assert_eq!(counters.accepted.len(), 2);
+        assert!(counters.accepted.max() >= 599_000_000, "{}", counters.accepted.max());
+        assert_eq!(counters.slots.iter().sum::<u64>(), 2);
+        assert_eq!(counters.slots.get(10), Some(&1));
     }
 
     #[test]
     fn refusals_and_failures_are_kept_apart() {
         let start = Instant::now();
-        let mut tally = Tally::new(Window { start, end: start + Duration::from_secs(1) });
+        let mut counters = LoadCounters::new(Window { start, end: start + Duration::from_secs(1) });
         for status in [200, 429, 503, 500, 404] {
-            tally.answer(start, start + Duration::from_millis(1), status, 1);
+            counters.response(start, start + Duration::from_millis(1), status, 1);
         }
-        tally.lose(start, "reset");
-        tally.abandon(start);
-        let mut sum = Tally::new(Window { start, end: start + Duration::from_secs(1) });
-        sum.add(&tally);
-        sum.add(&tally);
+        counters.lose(start, "reset");
+        counters.abandon(start);
+        let mut sum = LoadCounters::new(Window { start, end: start + Duration::from_secs(1) });
+        sum.add(&counters);
+        sum.add(&counters);
         assert_eq!((sum.accepted.len(), sum.refused.len(), sum.failed.len()), (2, 4, 4));
         assert_eq!((sum.good, sum.unanswered, sum.broken.get("reset")), (2, 2, Some(&2)));
         assert_eq!(sum.statuses.get(&429), Some(&2));
@@ -233,8 +233,8 @@ mod tests {
     #[test]
     fn a_long_latency_is_not_cut_short() {
         let start = Instant::now();
-        let mut tally = Tally::new(Window { start, end: start + Duration::from_secs(1) });
-        tally.answer(start, start + Duration::from_secs(300), 200, 1);
-        assert!(tally.accepted.max() >= 299_000_000_000, "{}", tally.accepted.max());
+        let mut counters = LoadCounters::new(Window { start, end: start + Duration::from_secs(1) });
+        counters.response(start, start + Duration::from_secs(300), 200, 1);
+        assert!(counters.accepted.max() >= 299_000_000_000, "{}", counters.accepted.max());
     }
 }

@@ -1,4 +1,4 @@
-//! One request and its answer, before the load begins.
+//! A client for single requests before the load.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,31 +7,31 @@ use std::time::Duration;
 use cudock_tensor::DType;
 
 use crate::response::ResponseReader;
-use crate::{Expected, LoadError, Request, Target};
+use crate::{Expected, LoadError, LoadRequest, ServerUrl};
 
-/// An answer in full.
+/// A complete response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Response {
+pub struct HttpResponse {
     /// Its status.
     pub status: u16,
     /// Its body.
     pub body: Vec<u8>,
-    /// Where its JSON ends and its binary part begins, if it says so.
+    /// Where its JSON ends and its binary part starts, if it has one.
     pub json_length: Option<usize>,
 }
 
-impl Response {
+impl HttpResponse {
     /// Whether the request was done.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// What the answer says, in one line that fits a message: its `error`, `detail` or `message` if it is JSON.
+    /// What the response says, in one line that fits a message: its `error`, `detail` or `message` if it is JSON.
     pub fn message(&self) -> String {
         let text = match serde_json::from_slice::<serde_json::Value>(&self.body) {
             Ok(value) => {
-                let told = ["error", "detail", "message"].iter().find_map(|name| value.get(name));
-                match told.unwrap_or(&value) {
+                let message = ["error", "detail", "message"].iter().find_map(|name| value.get(name));
+                match message.unwrap_or(&value) {
                     serde_json::Value::String(text) => text.clone(),
                     other => other.to_string(),
                 }
@@ -45,28 +45,28 @@ impl Response {
 
 /// A connection for one request after the other.
 #[derive(Debug)]
-pub struct Dialogue {
-    target: Target,
+pub struct HttpClient {
+    target: ServerUrl,
     address: SocketAddr,
     timeout: Duration,
     stream: Option<TcpStream>,
 }
 
-impl Dialogue {
-    /// Nothing is sent yet. No answer may take longer than `timeout`.
-    pub fn new(target: &Target, address: SocketAddr, timeout: Duration) -> Self {
+impl HttpClient {
+    /// Creates a client without connecting. No response may take longer than `timeout`.
+    pub fn new(target: &ServerUrl, address: SocketAddr, timeout: Duration) -> Self {
         Self { target: target.clone(), address, timeout, stream: None }
     }
 
-    /// Sends a request and waits for its answer.
-    pub fn ask(&mut self, request: &Request) -> Result<Response, LoadError> {
-        let place = self.target.place();
+    /// Sends a request and waits for its response.
+    pub fn send(&mut self, request: &LoadRequest) -> Result<HttpResponse, LoadError> {
+        let server = self.target.authority();
         let broken =
-            |source| LoadError::Exchange { place: place.clone(), path: request.path().to_owned(), source };
+            |source| LoadError::Exchange { server: server.clone(), path: request.path().to_owned(), source };
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => TcpStream::connect_timeout(&self.address, self.timeout)
-                .map_err(|source| LoadError::Connect { place: place.clone(), source })?,
+                .map_err(|source| LoadError::Connect { server: server.clone(), source })?,
         };
         stream.set_nodelay(true).map_err(broken)?;
         stream.set_read_timeout(Some(self.timeout)).map_err(broken)?;
@@ -74,9 +74,9 @@ impl Dialogue {
         let mut reader = ResponseReader::new();
         reader.begin(true);
         let mut buffer = [0; 16 << 10];
-        let answered = loop {
+        let completed = loop {
             let count = match stream.read(&mut buffer) {
-                // A signal ends the wait of a stream with a timeout, whatever its handler says.
+                // A signal interrupts the wait of a stream with a timeout, even with SA_RESTART.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 read => read.map_err(broken)?,
             };
@@ -85,34 +85,34 @@ impl Dialogue {
                 Some(bytes) => reader.feed(bytes),
             };
             let step = step.map_err(|source| LoadError::Response {
-                place: place.clone(),
+                server: server.clone(),
                 path: request.path().to_owned(),
                 source,
             })?;
-            if let Some(answered) = step {
-                break answered;
+            if let Some(completed) = step {
+                break completed;
             }
         };
-        if !answered.close {
+        if !completed.close {
             self.stream = Some(stream);
         }
-        Ok(Response {
-            status: answered.status,
+        Ok(HttpResponse {
+            status: completed.status,
             body: reader.body().to_vec(),
             json_length: reader.json_length(),
         })
     }
 }
 
-/// Sends every request once, alone, so that its answer is known, and notes it as expected. The first answer that is no
-/// success ends this. `elements` is what binary answers hold, if that is known.
-pub fn learn_answers(
-    dialogue: &mut Dialogue,
-    requests: &mut [Request],
+/// Sends every request once, alone, and records its response as the expected one. The first unsuccessful response ends
+/// this. `elements` is the element type of binary responses, if known.
+pub fn record_expected(
+    client: &mut HttpClient,
+    requests: &mut [LoadRequest],
     elements: Option<DType>,
 ) -> Result<(), LoadError> {
     for request in requests {
-        let response = dialogue.ask(request)?;
+        let response = client.send(request)?;
         if !response.is_success() {
             return Err(LoadError::Refused {
                 path: request.path().to_owned(),

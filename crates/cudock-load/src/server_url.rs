@@ -1,4 +1,4 @@
-//! Where the server is.
+//! The URL of a server.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::str::FromStr;
@@ -6,53 +6,53 @@ use std::time::Duration;
 
 use crate::LoadError;
 
-/// How long a first connection may take.
+/// Timeout of the first connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The address of a server: `http://host:port/path`; scheme, port and path may be left out.
+/// The URL of a server: `http://host:port/path`; scheme, port and path are optional.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct ServerUrl {
     host: String,
     port: u16,
     path: Option<String>,
 }
 
-impl FromStr for Target {
+impl FromStr for ServerUrl {
     type Err = LoadError;
 
     fn from_str(url: &str) -> Result<Self, LoadError> {
         let fault = |reason| LoadError::Url { url: url.to_owned(), reason };
         let rest = match url.split_once("://") {
             Some(("http", rest)) => rest,
-            Some(("https", _)) => return Err(fault("only http is spoken, to the server itself")),
-            Some(_) => return Err(fault("only http is spoken")),
+            Some(("https", _)) => return Err(fault("only http is supported, not https")),
+            Some(_) => return Err(fault("only http is supported")),
             None => url,
         };
-        let (place, path) = match rest.find('/') {
+        let (authority, path) = match rest.find('/') {
             Some(slash) => rest.split_at(slash),
             None => (rest, ""),
         };
         if url.bytes().any(|byte| byte.is_ascii_control() || byte == b' ') {
-            return Err(fault("it has blanks or control characters"));
+            return Err(fault("it contains spaces or control characters"));
         }
         // An IPv6 address stands in brackets and has colons of its own.
-        let (host, port) = match place.rsplit_once(':') {
+        let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => {
                 (host, port.parse().map_err(|_| fault("the port is not a number up to 65535"))?)
             }
-            _ => (place, 80),
+            _ => (authority, 80),
         };
         if host.is_empty() || host.contains('@') {
-            return Err(fault("it names no host"));
+            return Err(fault("it has no host"));
         }
         let path = (path.len() > 1).then(|| path.to_owned());
         Ok(Self { host: host.to_owned(), port, path })
     }
 }
 
-impl Target {
+impl ServerUrl {
     /// Host and port, as the `Host` header has them.
-    pub fn place(&self) -> String {
+    pub fn authority(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 
@@ -74,7 +74,7 @@ impl Target {
                 Err(error) => refusal = error,
             }
         }
-        Err(LoadError::Connect { place: self.place(), source: refusal })
+        Err(LoadError::Connect { server: self.authority(), source: refusal })
     }
 }
 
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn addresses_are_taken_apart() {
-        for (url, place, path) in [
+        for (url, authority, path) in [
             ("http://localhost:8000", "localhost:8000", None),
             ("http://localhost:8000/", "localhost:8000", None),
             ("localhost:8000/predictions/m", "localhost:8000", Some("/predictions/m")),
@@ -94,8 +94,8 @@ mod tests {
             ("http://[::1]:9000/x", "[::1]:9000", Some("/x")),
             ("http://[::1]", "[::1]:80", None),
         ] {
-            let target: Target = url.parse().unwrap();
-            assert_eq!((target.place().as_str(), target.path()), (place, path), "{url}");
+            let target: ServerUrl = url.parse().unwrap();
+            assert_eq!((target.authority().as_str(), target.path()), (authority, path), "{url}");
         }
     }
 
@@ -104,14 +104,14 @@ mod tests {
         for url in
             ["https://localhost", "ftp://localhost", "http://", "http://h:99999", "http://u@h", "http://a b/"]
         {
-            assert!(url.parse::<Target>().is_err(), "{url}");
+            assert!(url.parse::<ServerUrl>().is_err(), "{url}");
         }
     }
 
     #[test]
     fn a_port_nobody_listens_on_is_told() {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let target: Target = format!("127.0.0.1:{port}").parse().unwrap();
+        let target: ServerUrl = format!("127.0.0.1:{port}").parse().unwrap();
         assert!(matches!(target.reach(), Err(LoadError::Connect { .. })));
     }
 }
