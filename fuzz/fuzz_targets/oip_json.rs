@@ -3,8 +3,8 @@
 #![no_main]
 
 use bytes::Bytes;
-use cudock_tensor::oip::{self, Reply};
-use cudock_tensor::{Answer, DType, Limits, Signature, TensorSpec, WantedOutput};
+use cudock_tensor::oip::{self, ResponseOptions};
+use cudock_tensor::{DType, InferenceResponse, RequestLimits, RequestedOutput, Signature, TensorSpec};
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 
@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
         None => Bytes::copy_from_slice(rest),
     };
     let signature = signature(*choice & 127);
-    let limits = Limits { body: 1 << 16, rank: 5, elements: 2000 };
+    let limits = RequestLimits { body: 1 << 16, rank: 5, elements: 2000 };
     let inference = match oip::read(&body, split, &signature, &limits) {
         Ok(inference) => inference,
         Err(error) => {
@@ -33,11 +33,11 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(!signature.batched || tensor.rows() == inference.rows);
     }
     for binary in [false, true] {
-        let outputs: Vec<WantedOutput> = (0..signature.outputs.len())
-            .map(|index| WantedOutput { index, binary: binary || index == 1 })
+        let outputs: Vec<RequestedOutput> = (0..signature.outputs.len())
+            .map(|index| RequestedOutput { index, binary: binary || index == 1 })
             .collect();
-        let reply = Reply { id: inference.id.as_deref(), outputs: &outputs, binary_outputs: false };
-        let answer = Answer { outputs: inference.inputs.clone() };
+        let reply = ResponseOptions { id: inference.id.as_deref(), outputs: &outputs, binary_outputs: false };
+        let answer = InferenceResponse { outputs: inference.inputs.clone() };
         let mut out = Vec::new();
         // JSON has no NaN, and strings that came as binary may be no text.
         let Ok(length) = oip::write(&answer, &signature, &reply, "m", "1", &mut out) else {
@@ -51,7 +51,7 @@ fuzz_target!(|bytes: &[u8]| {
             continue;
         }
         let body = Bytes::from([head.as_bytes(), blobs].concat());
-        let limits = Limits { body: 1 << 24, ..limits };
+        let limits = RequestLimits { body: 1 << 24, ..limits };
         let back =
             oip::read(&body, length.map(|_| head.len()), &signature, &limits).expect("what we write we take");
         assert_eq!((back.inputs, back.id), (inference.inputs.clone(), inference.id.clone()));

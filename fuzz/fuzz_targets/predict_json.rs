@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use cudock_tensor::{Answer, DType, Limits, Signature, Tensor, TensorSpec, predict};
+use cudock_tensor::{DType, InferenceResponse, RequestLimits, Signature, Tensor, TensorSpec, predict};
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((choice, body)) = bytes.split_first() else { return };
     let signature = signature(*choice);
-    let limits = Limits { body: 1 << 16, rank: 5, elements: 2000 };
+    let limits = RequestLimits { body: 1 << 16, rank: 5, elements: 2000 };
     let inference = match predict::read(body, &signature, &limits) {
         Ok(inference) => inference,
         Err(error) => {
@@ -85,17 +85,17 @@ fn flatten<'a>(text: &'a RawValue, out: &mut Vec<&'a str>) {
     }
 }
 
-fn write_and_read(signature: &Signature, tensors: &[Tensor], single: bool, limits: &Limits) {
+fn write_and_read(signature: &Signature, tensors: &[Tensor], single: bool, limits: &RequestLimits) {
     // Arrays of nothing do not show the dimensions behind the first that is zero.
     if tensors.iter().any(|tensor| tensor.shape().contains(&0)) {
         return;
     }
     let mut out = Vec::new();
-    predict::write(&Answer { outputs: tensors.to_vec() }, signature, single, &[], "d", &mut out)
+    predict::write(&InferenceResponse { outputs: tensors.to_vec() }, signature, single, &[], "d", &mut out)
         .expect("text");
     let text = String::from_utf8(out).expect("text");
     let body = text.replacen("\"prediction\"", "\"input\"", 1).replace(",\"device\":\"d\"}", "}");
-    let limits = Limits { body: 1 << 24, ..*limits };
+    let limits = RequestLimits { body: 1 << 24, ..*limits };
     let back = predict::read(body.as_bytes(), signature, &limits).expect("what we write we take");
     assert_eq!(back.inputs, tensors);
 }

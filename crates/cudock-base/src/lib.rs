@@ -15,6 +15,7 @@ mod secret;
 pub mod shell;
 mod span;
 pub mod suggest;
+pub mod svg;
 pub mod text;
 mod timestamp;
 mod usage;

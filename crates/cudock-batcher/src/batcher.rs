@@ -1,219 +1,223 @@
-//! The state machine: what happens to it, and what it answers.
+//! The state machine: its events and decisions.
 
 mod admission;
 mod dispatch;
-mod target;
+mod latency_target;
 
 use std::time::Duration;
 
-use crate::average::Average;
-use crate::number::{real, span, whole};
+use crate::arrivals::ArrivalModel;
+use crate::batch_time::BatchTimeModel;
+use crate::convert::{f64_to_ns, ns_to_f64, to_f64};
+use crate::moving_average::MovingAverage;
 use crate::queue::Queue;
-use crate::rhythm::Rhythm;
-use crate::snapshot::{LearnedSize, Snapshot};
-use crate::speed::Speed;
 use crate::time::nanos;
-use crate::{Arrival, Next, Refusal, Settings, Ticket, Time};
+use crate::{AdmissionError, Arrival, BatcherSettings, LaneAction, Ticket, Time};
 
-use target::Target;
+use latency_target::LatencyTarget;
 
-/// A level of priority counts as at least so much later an arrival.
-const LEAST_AGEING: u64 = 10_000_000;
+/// Smallest delay of the arrival that a priority level counts as, in nanoseconds.
+const MIN_AGING: u64 = 10_000_000;
 
-/// Decides which requests run together and when.
+/// Decides which requests run together, and when.
 ///
-/// The caller admits requests, asks [`next`](Self::next) whenever a lane is free and something has changed, and reports
-/// batches as [`finished`](Self::finished). Every admitted ticket comes out once: in a batch, from
-/// [`take_expired`](Self::take_expired), or by [`cancel`](Self::cancel).
+/// The caller admits requests, calls [`next_action`](Self::next_action) whenever a lane is free and something has
+/// changed, and reports finished batches with [`on_finished`](Self::on_finished). Every admitted ticket comes out
+/// exactly once: in a batch, from [`take_expired`](Self::take_expired), or from [`cancel`](Self::cancel).
 ///
 /// ```
-/// use cudock_batcher::{Arrival, Batcher, Next, Settings, Ticket, Time};
+/// use cudock_batcher::{Arrival, Batcher, BatcherSettings, LaneAction, Ticket, Time};
 ///
-/// let mut batcher = Batcher::new(Settings::default());
+/// let mut batcher = Batcher::new(BatcherSettings::default());
 /// for ticket in 0..3 {
 ///     let arrival = Arrival { ticket: Ticket(ticket), rows: 1, bucket: 0, bytes: 64, priority: 0, deadline: None };
 ///     batcher.admit(Time::ZERO, arrival).unwrap();
 /// }
-/// batcher.quiet(Time(1));
-/// let Next::Run(batch) = batcher.next(Time(1)) else { unreachable!("the device is idle and nobody else is coming") };
+/// batcher.on_reads_drained(Time(1));
+/// let LaneAction::Run(batch) = batcher.next_action(Time(1)) else { unreachable!("the device is idle") };
 /// assert_eq!(batch.rows, 3);
-/// batcher.finished(Time(500_000), batch.id, true);
-/// assert_eq!(batcher.next(Time(500_000)), Next::Idle);
+/// batcher.on_finished(Time(500_000), batch.id, true);
+/// assert_eq!(batcher.next_action(Time(500_000)), LaneAction::Idle);
 /// ```
 #[derive(Debug)]
 pub struct Batcher {
-    settings: Settings,
+    settings: BatcherSettings,
     queue: Queue,
-    speed: Speed,
-    rhythm: Rhythm,
-    target: Option<Target>,
-    /// Time to fill a lane's buffers, for each row.
-    filling: Average,
+    batch_time: BatchTimeModel,
+    arrivals: ArrivalModel,
+    target: Option<LatencyTarget>,
+    fill_time_per_row: MovingAverage,
     running: Vec<Running>,
     running_requests: usize,
     batches: u64,
     /// The latest time seen.
     clock: u64,
-    /// When the device last finished something.
+    /// When the device last finished a batch.
     last_finish: u64,
     /// Since when a request has been waiting for an idle device.
     waiting_since: u64,
-    quiet: bool,
+    reads_drained: bool,
     expired: Vec<Ticket>,
     spare_tickets: Vec<Vec<Ticket>>,
-    spare_arrivals: Vec<Vec<u64>>,
+    spare_times: Vec<Vec<u64>>,
 }
 
-/// A batch that is with the engine.
+/// A batch in the engine.
 #[derive(Debug)]
 struct Running {
     id: u64,
     padded_rows: usize,
     started: u64,
-    /// Since when the device can have been working on it.
+    /// Earliest time at which the device can have started it.
     handed_over: u64,
-    /// How long it was thought to take.
+    /// Its estimated time when it started.
     expected: Option<f64>,
     /// When its requests were admitted.
-    arrivals: Vec<u64>,
-    /// Whether nothing else may run beside it.
-    alone: bool,
+    admitted_at: Vec<u64>,
+    /// Whether no other batch may run at the same time.
+    isolated: bool,
 }
 
 impl Batcher {
-    /// A batcher that has learned nothing yet. Settings that make no sense are mended: no size or number of lanes is
-    /// less than one, and preferred sizes are put in order.
-    pub fn new(mut settings: Settings) -> Self {
+    /// Creates a batcher that has learned nothing yet. Invalid settings are corrected: sizes and lanes are at least
+    /// one, and preferred row counts are sorted.
+    pub fn new(mut settings: BatcherSettings) -> Self {
         settings.max_rows = settings.max_rows.max(1);
         settings.lanes = settings.lanes.max(1);
-        settings.preferred.retain(|&rows| rows > 0 && rows <= settings.max_rows);
-        settings.preferred.sort_unstable();
-        settings.preferred.dedup();
+        settings.preferred_rows.retain(|&rows| rows > 0 && rows <= settings.max_rows);
+        settings.preferred_rows.sort_unstable();
+        settings.preferred_rows.dedup();
         Self {
-            queue: Queue::new(nanos(settings.queue_time).max(LEAST_AGEING)),
-            speed: Speed::new(&settings.preferred),
-            rhythm: Rhythm::default(),
-            target: settings.latency_target.map(|target| Target::new(nanos(target))),
-            filling: Average::default(),
+            queue: Queue::new(nanos(settings.max_queue_time).max(MIN_AGING)),
+            batch_time: BatchTimeModel::new(&settings.preferred_rows),
+            arrivals: ArrivalModel::default(),
+            target: settings.latency_target.map(|target| LatencyTarget::new(nanos(target))),
+            fill_time_per_row: MovingAverage::default(),
             running: Vec::with_capacity(settings.lanes),
             running_requests: 0,
             batches: 0,
             clock: 0,
             last_finish: 0,
             waiting_since: 0,
-            quiet: false,
+            reads_drained: false,
             expired: Vec::new(),
             spare_tickets: Vec::new(),
-            spare_arrivals: Vec::new(),
+            spare_times: Vec::new(),
             settings,
         }
     }
 
-    /// Lets a request wait for its batch, or says why not.
-    pub fn admit(&mut self, now: Time, arrival: Arrival) -> Result<(), Refusal> {
+    /// Queues a request, or rejects it.
+    pub fn admit(&mut self, now: Time, arrival: Arrival) -> Result<(), AdmissionError> {
         let now = self.tick(now);
-        self.rhythm.knocked(now);
-        self.judge(now, &arrival)?;
+        self.arrivals.on_offered(now);
+        self.check_admission(now, &arrival)?;
         if self.queue.requests() == 0 {
             self.waiting_since = now;
         }
-        if !self.queue.push(now, &arrival) {
-            return Err(self.full(now));
-        }
-        self.rhythm.arrived(now, self.present());
-        self.quiet = false;
+        self.queue.push(now, &arrival);
+        self.arrivals.on_admitted(now, self.in_flight());
+        self.reads_drained = false;
         Ok(())
     }
 
-    /// Takes back a request whose client has left. True: it was queued still, and is gone. False: it is running, or was
-    /// never there, or comes out of [`Self::take_expired`].
+    /// Removes a request whose client has disconnected. Returns whether it was still queued; if not, it is running,
+    /// unknown, or comes out of [`Self::take_expired`].
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
         self.queue.remove(ticket).is_some()
     }
 
-    /// The transport has written the answers it was given and read all there is at this moment. With several threads
-    /// that read, this is when none of them has any more to do. A caller that never says so pays with a wait of
-    /// [`Settings::settle`] before the first batches, and of [`Settings::max_wait`] before each where cores are shared.
-    pub fn quiet(&mut self, now: Time) {
+    /// Reports that the transport has written all responses and read everything that is available. With several threads
+    /// that read, this is when none of them has anything left to do. A caller that never reports it pays with a wait of
+    /// [`BatcherSettings::drain_timeout`] before the first batches, and of [`BatcherSettings::max_wait`] before each
+    /// one if cores are shared.
+    pub fn on_reads_drained(&mut self, now: Time) {
         self.tick(now);
-        self.quiet = true;
+        self.reads_drained = true;
     }
 
-    /// What a free lane is to do. To be asked again after anything was admitted, finished or reported quiet.
-    pub fn next(&mut self, now: Time) -> Next {
+    /// What a free lane does next. Call it again after a request was admitted, a batch finished or the reads were
+    /// drained.
+    pub fn next_action(&mut self, now: Time) -> LaneAction {
         let now = self.tick(now);
         self.expire(now);
         self.decide(now)
     }
 
-    /// The requests that are not going to be run because their deadline has passed, or will have before they are done.
-    /// To be asked after [`Self::next`] and at [`Self::next_deadline`].
+    /// Moves out the requests that will not run because their deadline has passed, or will pass before they could
+    /// finish. Call it after [`Self::next_action`] and at [`Self::next_deadline`].
     pub fn take_expired(&mut self, now: Time, out: &mut Vec<Ticket>) {
         let now = self.tick(now);
         self.expire(now);
         out.append(&mut self.expired);
     }
 
-    /// When [`Self::take_expired`] will have something, if nothing else happens.
+    /// Time at which [`Self::take_expired`] will return a request, if nothing else happens.
     pub fn next_deadline(&self) -> Option<Time> {
         if self.expired.is_empty() { self.queue.next_deadline().map(Time) } else { Some(Time(self.clock)) }
     }
 
-    /// The lane has copied the batch to where the engine reads it. Optional: teaches how long before the end of a batch
-    /// the next lane must start to fill.
-    pub fn filled(&mut self, now: Time, batch: u64) {
+    /// Reports that the lane has copied the batch into the engine's buffers. Optional: the batcher learns from it how
+    /// long before the end of a batch the next lane must start to fill.
+    pub fn on_filled(&mut self, now: Time, batch: u64) {
         let now = self.tick(now);
         if let Some(running) = self.running.iter_mut().find(|running| running.id == batch) {
-            self.filling.learn(span(now.saturating_sub(running.started)) / real(running.padded_rows.max(1)));
-            // With one lane the time to fill is part of what a batch takes; with more it can be hidden.
+            self.fill_time_per_row
+                .learn(ns_to_f64(now.saturating_sub(running.started)) / to_f64(running.padded_rows.max(1)));
+            // With one lane the fill time is part of the batch time; with more it is hidden behind the running batch.
             if self.settings.lanes > 1 {
                 running.handed_over = now;
             }
         }
     }
 
-    /// A batch came to its end; `ok` if its time tells how long such a batch takes. A batch that is not known is
-    /// passed over, so that an engine that was given up on may still report.
-    pub fn finished(&mut self, now: Time, batch: u64, ok: bool) {
+    /// Reports that a batch finished; `ok` if its time is representative. An unknown batch is ignored, so that an
+    /// engine that was abandoned may still report.
+    pub fn on_finished(&mut self, now: Time, batch: u64, ok: bool) {
         let now = self.tick(now);
-        let Some(place) = self.running.iter().position(|running| running.id == batch) else { return };
-        let mut running = self.running.remove(place);
-        self.running_requests = self.running_requests.saturating_sub(running.arrivals.len());
+        let Some(index) = self.running.iter().position(|running| running.id == batch) else { return };
+        let mut running = self.running.remove(index);
+        self.running_requests = self.running_requests.saturating_sub(running.admitted_at.len());
         if ok {
             let began = running.handed_over.max(self.last_finish);
-            self.speed.learn(now, running.padded_rows, now.saturating_sub(began));
+            self.batch_time.learn(now, running.padded_rows, now.saturating_sub(began));
             if let Some(target) = &mut self.target {
-                target.answered(now, &running.arrivals, self.speed.known_since().unwrap_or(now));
-                target.usual_rows = self.speed.rows_within(target.planned() / 2.0, self.settings.max_rows);
+                target.record_responses(
+                    now,
+                    &running.admitted_at,
+                    self.batch_time.known_since().unwrap_or(now),
+                );
+                target.usual_rows =
+                    self.batch_time.rows_within(target.planned() / 2.0, self.settings.max_rows);
             }
         }
         self.last_finish = now;
         if self.running.is_empty() {
             self.waiting_since = self.waiting_since.max(now);
         }
-        self.rhythm.answered(now, self.present());
-        self.quiet = false;
-        running.arrivals.clear();
-        self.spare_arrivals.push(running.arrivals);
+        self.arrivals.on_responded(now, self.in_flight());
+        self.reads_drained = false;
+        running.admitted_at.clear();
+        self.spare_times.push(running.admitted_at);
     }
 
-    /// Takes requests back whose engine died under them, after their batch was reported as finished. They go to the
-    /// front whatever the queue's bounds, and each runs in a batch of its own with nothing beside it: so the one that
-    /// is to blame takes nobody with it.
+    /// Queues requests again whose engine died, after their batch was reported as finished. They go to the front
+    /// regardless of the queue's limits, and each one runs isolated, in a batch of its own with no other batch at the
+    /// same time: so the request that killed the engine does no harm to others.
     pub fn retry(&mut self, now: Time, requests: impl IntoIterator<Item = Arrival>) {
         let now = self.tick(now);
         for arrival in requests {
-            self.queue.push_alone(now, &arrival);
+            self.queue.push_isolated(now, &arrival);
         }
     }
 
-    /// A batch of so many rows was seen to take so long, outside of this batcher: while a model was warmed up.
-    pub fn teach(&mut self, now: Time, rows: usize, took: Duration) {
+    /// Records a batch time that was measured elsewhere, while a model was warmed up.
+    pub fn record_batch_time(&mut self, now: Time, rows: usize, took: Duration) {
         let now = self.tick(now);
-        self.speed.learn(now, self.padded(rows), nanos(took));
+        self.batch_time.learn(now, self.padded(rows), nanos(took));
     }
 
-    /// Gives back the list of a batch that is done with, to be used for another.
+    /// Takes back the ticket list of a finished batch for reuse.
     pub fn recycle(&mut self, mut tickets: Vec<Ticket>) {
         if self.spare_tickets.len() < self.settings.lanes + 1 {
             tickets.clear();
@@ -221,61 +225,24 @@ impl Batcher {
         }
     }
 
-    /// Rows that wait.
+    /// Number of queued rows.
     pub fn queued_rows(&self) -> usize {
         self.queue.rows()
     }
 
-    /// Requests that wait.
+    /// Number of queued requests.
     pub fn queued_requests(&self) -> usize {
         self.queue.requests()
     }
 
-    /// Bytes of the requests that wait.
-    pub fn queued_bytes(&self) -> usize {
-        self.queue.bytes()
-    }
-
-    /// Batches that are with the engine.
-    pub fn running(&self) -> usize {
+    /// Number of batches in the engine.
+    pub fn running_batches(&self) -> usize {
         self.running.len()
     }
 
-    /// How long a batch of so many rows takes, padding included; nothing before the first one.
+    /// Estimated time of a batch of `rows` rows, padding included; `None` before the first measurement.
     pub fn estimate(&self, rows: usize) -> Option<Duration> {
-        self.time_of(rows).map(|nanos| Duration::from_nanos(whole(nanos)))
-    }
-
-    /// How long a request that is admitted now would wait before it runs; nothing before the first batch was run.
-    pub fn expected_wait(&self, now: Time) -> Option<Duration> {
-        self.wait(self.clock.max(now.0), self.queue.rows()).map(|nanos| Duration::from_nanos(whole(nanos)))
-    }
-
-    /// Most rows of a batch that keep a request within the latency target, if it is run without delay; the largest
-    /// batch where there is no target.
-    pub fn max_rows_within_target(&self) -> usize {
-        let most = self.settings.max_rows;
-        self.target.as_ref().map_or(most, |target| self.speed.rows_within(target.planned(), most))
-    }
-
-    /// What was learned, for metrics.
-    pub fn learned(&self) -> Snapshot {
-        let duration = |nanos: f64| Duration::from_nanos(whole(nanos));
-        let sizes = self.speed.curve().iter();
-        Snapshot {
-            sizes: sizes
-                .map(|knot| LearnedSize {
-                    rows: knot.rows,
-                    time: duration(knot.nanos),
-                    batches: knot.samples,
-                })
-                .collect(),
-            gap: self.rhythm.gap().map(duration),
-            return_time: self.rhythm.return_time().map(duration),
-            fill_time: self.filling.value().map(|row| duration(row * real(self.full_rows()))),
-            clients: self.rhythm.clients(),
-            planned_share: self.target.as_ref().map_or(1.0, Target::share),
-        }
+        self.time_of(rows).map(|nanos| Duration::from_nanos(f64_to_ns(nanos)))
     }
 
     fn tick(&mut self, now: Time) -> u64 {
@@ -283,8 +250,8 @@ impl Batcher {
         self.clock
     }
 
-    /// Requests in the server.
-    fn present(&self) -> usize {
+    /// Number of queued and running requests.
+    fn in_flight(&self) -> usize {
         self.queue.requests() + self.running_requests
     }
 
@@ -294,28 +261,28 @@ impl Batcher {
         }
     }
 
-    /// Rows the engine runs for so many.
+    /// Rows that the engine runs for a batch of `rows`.
     fn padded(&self, rows: usize) -> usize {
         if !self.settings.pad {
             return rows;
         }
-        let place = self.settings.preferred.partition_point(|&size| size < rows);
-        self.settings.preferred.get(place).copied().unwrap_or(rows)
+        let index = self.settings.preferred_rows.partition_point(|&size| size < rows);
+        self.settings.preferred_rows.get(index).copied().unwrap_or(rows)
     }
 
     fn time_of(&self, rows: usize) -> Option<f64> {
-        self.speed.estimate(self.padded(rows))
+        self.batch_time.estimate(self.padded(rows))
     }
 
-    /// Rows beyond which nothing is waited for.
+    /// Row count at which a batch is full and does not wait.
     fn full_rows(&self) -> usize {
-        self.settings.preferred.last().copied().unwrap_or(self.settings.max_rows)
+        self.settings.preferred_rows.last().copied().unwrap_or(self.settings.max_rows)
     }
 
-    /// When the device will have done all it was given, going by what was expected. It may lie in the past.
+    /// When the device will have finished all its batches, as estimated. It may lie in the past.
     fn device_free(&self) -> Option<u64> {
         self.running.iter().try_fold(self.last_finish, |free, running| {
-            Some(free.max(running.handed_over).saturating_add(whole(running.expected?)))
+            Some(free.max(running.handed_over).saturating_add(f64_to_ns(running.expected?)))
         })
     }
 }

@@ -1,17 +1,17 @@
-//! Hashing of numbers that nobody outside chooses.
+//! A fast hash map for integer keys that no client chooses.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map from the caller's own numbers.
-pub(crate) type NumberMap<V> = HashMap<u64, V, BuildHasherDefault<NumberHasher>>;
+/// A map with `u64` keys.
+pub(crate) type U64Map<V> = HashMap<u64, V, BuildHasherDefault<U64Hasher>>;
 
-/// One multiplication: tickets are counted by the caller and buckets are hashes already, so there is nothing to defend
-/// against, and the map is asked for every request.
+/// A hasher of one multiplication: tickets are consecutive numbers and buckets are hashes already, so there is no
+/// attacker to defend against, and the map is used for every request.
 #[derive(Debug, Default)]
-pub(crate) struct NumberHasher(u64);
+pub(crate) struct U64Hasher(u64);
 
-impl Hasher for NumberHasher {
+impl Hasher for U64Hasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -1,72 +1,76 @@
-//! Who waits, in which order.
+//! The queue of admitted requests, in the order in which they run.
 //!
-//! Requests of one bucket and one priority are a linked list through a slab, so that entering, leaving at the front and
-//! leaving from the middle (the client went away) take the same few steps and no memory. The heads of the lists are
-//! ordered by arrival, with each level of priority counting as so much later an arrival: the urgent overtake, but
-//! nobody is overtaken for ever.
+//! Requests of one bucket and one priority level form a linked list through a slab, so that pushing, popping and
+//! removing from the middle (the client disconnected) take constant time and allocate nothing. The heads of the lists
+//! are ordered by arrival time, and each priority level counts as a fixed delay of the arrival: urgent requests
+//! overtake, but no request starves.
 
 use std::collections::BTreeSet;
 
-use crate::hash::NumberMap;
-use crate::slab::{NONE, Slab};
+use slab::Slab;
+
+use crate::hash::U64Map;
 use crate::{Arrival, Ticket};
 
-/// Levels of priority that are told apart.
+/// A slab key that is never in use.
+const NONE: usize = usize::MAX;
+
+/// Number of priority levels.
 pub const LEVELS: usize = 16;
 
-/// A request that waits.
+/// A request in the queue.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct QueuedRequest {
     pub(crate) ticket: Ticket,
     pub(crate) rows: usize,
     pub(crate) arrived: u64,
-    /// The last moment, if there is none.
+    /// `u64::MAX` if it has none.
     pub(crate) deadline: u64,
-    /// The name of its bucket.
-    pub(crate) bucket_name: u64,
+    /// The caller's hash of its bucket.
+    pub(crate) bucket_hash: u64,
     bytes: usize,
     level: usize,
-    /// Its bucket's number; [`NONE`] for those that run alone.
-    bucket: u32,
+    /// Slab key of its bucket; [`NONE`] if it runs isolated.
+    bucket: usize,
     sequence: u64,
-    before: u32,
-    after: u32,
+    prev: usize,
+    next: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct List {
-    head: u32,
-    tail: u32,
+struct RequestList {
+    head: usize,
+    tail: usize,
 }
 
-impl List {
+impl RequestList {
     const EMPTY: Self = Self { head: NONE, tail: NONE };
 }
 
 #[derive(Debug)]
 struct Bucket {
-    name: u64,
+    hash: u64,
     rows: usize,
     requests: usize,
-    levels: [List; LEVELS],
-    /// Where it stands among the buckets' heads.
-    standing: Option<(u64, u64)>,
+    levels: [RequestList; LEVELS],
+    /// Its rank in `Queue::heads`.
+    rank: Option<(u64, u64)>,
 }
 
-/// All that wait.
+/// All queued requests.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// By how much later an arrival one level of priority counts.
-    ageing: u64,
-    entries: Slab<Entry>,
-    tickets: NumberMap<u32>,
+    /// Delay of the arrival that one priority level counts as.
+    aging: u64,
+    slots: Slab<QueuedRequest>,
+    tickets: U64Map<usize>,
     buckets: Slab<Bucket>,
-    names: NumberMap<u32>,
-    /// The first of each bucket: standing and number of the bucket.
-    heads: BTreeSet<(u64, u64, u32)>,
-    alone: List,
-    /// Entries by deadline, for those that have one.
-    deadlines: BTreeSet<(u64, u32)>,
+    bucket_keys: U64Map<usize>,
+    /// The first request of each bucket: rank, sequence and key of the bucket.
+    heads: BTreeSet<(u64, u64, usize)>,
+    isolated: RequestList,
+    /// Requests with a deadline, ordered by it.
+    deadlines: BTreeSet<(u64, usize)>,
     rows_by_level: [usize; LEVELS],
     sequence: u64,
     rows: usize,
@@ -74,15 +78,15 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn new(ageing: u64) -> Self {
+    pub(crate) fn new(aging: u64) -> Self {
         Self {
-            ageing,
-            entries: Slab::new(),
-            tickets: NumberMap::default(),
+            aging,
+            slots: Slab::new(),
+            tickets: U64Map::default(),
             buckets: Slab::new(),
-            names: NumberMap::default(),
+            bucket_keys: U64Map::default(),
             heads: BTreeSet::new(),
-            alone: List::EMPTY,
+            isolated: RequestList::EMPTY,
             deadlines: BTreeSet::new(),
             rows_by_level: [0; LEVELS],
             sequence: 0,
@@ -107,7 +111,7 @@ impl Queue {
         self.heads.len()
     }
 
-    /// Rows that a request of that priority, arriving now, would have before it, as long as nobody has aged.
+    /// Rows that would run before a request of that priority arriving now, if none has aged.
     pub(crate) fn rows_before(&self, priority: u32) -> usize {
         self.rows_by_level.iter().take(level_of(priority) + 1).sum()
     }
@@ -116,146 +120,149 @@ impl Queue {
         self.deadlines.first().map(|&(deadline, _)| deadline)
     }
 
-    /// Lets a request in; whether there was a number left for it.
-    pub(crate) fn push(&mut self, now: u64, arrival: &Arrival) -> bool {
-        let Some(bucket) = self.bucket_named(arrival.bucket) else { return false };
-        self.enter(now, arrival, bucket)
+    /// Adds a request.
+    pub(crate) fn push(&mut self, now: u64, arrival: &Arrival) {
+        let bucket = self.bucket_key(arrival.bucket);
+        self.link(now, arrival, bucket);
     }
 
-    /// Lets a request in that runs before all others, in a batch of its own.
-    pub(crate) fn push_alone(&mut self, now: u64, arrival: &Arrival) -> bool {
-        self.enter(now, arrival, NONE)
+    /// Adds a request that runs before all others, in a batch of its own.
+    pub(crate) fn push_isolated(&mut self, now: u64, arrival: &Arrival) {
+        self.link(now, arrival, NONE);
     }
 
-    /// The bucket whose turn it is: its number, name and rows.
-    pub(crate) fn first_bucket(&self) -> Option<(u32, u64, usize)> {
-        let &(_, _, number) = self.heads.first()?;
-        let bucket = self.buckets.get(number)?;
-        Some((number, bucket.name, bucket.rows))
+    /// The bucket that runs next: key, hash and rows.
+    pub(crate) fn first_bucket(&self) -> Option<(usize, u64, usize)> {
+        let &(_, _, key) = self.heads.first()?;
+        let bucket = self.buckets.get(key)?;
+        Some((key, bucket.hash, bucket.rows))
     }
 
-    /// The request of that bucket whose turn it is, and its number.
-    pub(crate) fn peek(&self, bucket: u32) -> Option<(u32, &Entry)> {
-        let (_, _, number) = self.head_of(bucket)?;
-        Some((number, self.entries.get(number)?))
+    /// The request of that bucket that runs next, and its key.
+    pub(crate) fn peek(&self, bucket: usize) -> Option<(usize, &QueuedRequest)> {
+        let (_, _, key) = self.head_of(bucket)?;
+        Some((key, self.slots.get(key)?))
     }
 
-    /// Takes the request with the number that [`Self::peek`] gave. Until [`Self::settle`] was called the order of
-    /// buckets is not to be asked for.
-    pub(crate) fn pop(&mut self, number: u32) -> Option<Entry> {
-        self.leave(number)
+    /// Removes the request with the key that [`Self::peek`] returned. The order of buckets is stale until
+    /// [`Self::update_rank`] is called.
+    pub(crate) fn pop(&mut self, key: usize) -> Option<QueuedRequest> {
+        self.unlink(key)
     }
 
-    /// Puts a bucket in its place after requests were taken from it.
-    pub(crate) fn settle(&mut self, bucket: u32) {
-        let head = self.head_of(bucket).map(|(standing, sequence, _)| (standing, sequence));
-        let Some(state) = self.buckets.get_mut(bucket) else { return };
-        if state.standing != head {
-            if let Some((standing, sequence)) = state.standing {
-                self.heads.remove(&(standing, sequence, bucket));
+    /// Updates the rank of a bucket after requests were removed from it.
+    pub(crate) fn update_rank(&mut self, bucket: usize) {
+        let head = self.head_of(bucket).map(|(rank, sequence, _)| (rank, sequence));
+        let Some(entry) = self.buckets.get_mut(bucket) else { return };
+        if entry.rank != head {
+            if let Some((rank, sequence)) = entry.rank {
+                self.heads.remove(&(rank, sequence, bucket));
             }
-            if let Some((standing, sequence)) = head {
-                self.heads.insert((standing, sequence, bucket));
+            if let Some((rank, sequence)) = head {
+                self.heads.insert((rank, sequence, bucket));
             }
-            state.standing = head;
+            entry.rank = head;
         }
-        if state.requests == 0 {
-            self.names.remove(&state.name);
-            self.buckets.take(bucket);
+        if entry.requests == 0 {
+            self.bucket_keys.remove(&entry.hash);
+            self.buckets.try_remove(bucket);
         }
     }
 
-    /// Takes the first of those that run alone.
-    pub(crate) fn pop_alone(&mut self) -> Option<Entry> {
-        self.leave(self.alone.head)
+    /// Removes the first isolated request.
+    pub(crate) fn pop_isolated(&mut self) -> Option<QueuedRequest> {
+        self.unlink(self.isolated.head)
     }
 
-    pub(crate) fn has_alone(&self) -> bool {
-        self.alone.head != NONE
+    pub(crate) fn has_isolated(&self) -> bool {
+        self.isolated.head != NONE
     }
 
-    /// Takes a request out wherever it stands.
-    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<Entry> {
-        let number = *self.tickets.get(&ticket.0)?;
-        let entry = self.leave(number)?;
-        self.settle(entry.bucket);
+    /// Removes a request from any position.
+    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<QueuedRequest> {
+        let key = *self.tickets.get(&ticket.0)?;
+        let entry = self.unlink(key)?;
+        self.update_rank(entry.bucket);
         Some(entry)
     }
 
-    /// Takes out a request whose deadline has come, if there is one.
-    pub(crate) fn pop_expired(&mut self, now: u64) -> Option<Entry> {
-        let &(deadline, number) = self.deadlines.first()?;
+    /// Removes a request whose deadline has passed, if there is one.
+    pub(crate) fn pop_expired(&mut self, now: u64) -> Option<QueuedRequest> {
+        let &(deadline, key) = self.deadlines.first()?;
         if deadline > now {
             return None;
         }
-        let entry = self.leave(number)?;
-        self.settle(entry.bucket);
+        let entry = self.unlink(key)?;
+        self.update_rank(entry.bucket);
         Some(entry)
     }
 
-    fn bucket_named(&mut self, name: u64) -> Option<u32> {
-        if let Some(&number) = self.names.get(&name) {
-            return Some(number);
-        }
-        let bucket = Bucket { name, rows: 0, requests: 0, levels: [List::EMPTY; LEVELS], standing: None };
-        let number = self.buckets.insert(bucket)?;
-        self.names.insert(name, number);
-        Some(number)
+    fn bucket_key(&mut self, hash: u64) -> usize {
+        let buckets = &mut self.buckets;
+        *self.bucket_keys.entry(hash).or_insert_with(|| {
+            buckets.insert(Bucket {
+                hash,
+                rows: 0,
+                requests: 0,
+                levels: [RequestList::EMPTY; LEVELS],
+                rank: None,
+            })
+        })
     }
 
-    /// Standing, sequence and number of the request whose turn it is in a bucket.
-    fn head_of(&self, bucket: u32) -> Option<(u64, u64, u32)> {
+    /// Rank, sequence and key of the request that runs next in a bucket.
+    fn head_of(&self, bucket: usize) -> Option<(u64, u64, usize)> {
         let levels = &self.buckets.get(bucket)?.levels;
         levels
             .iter()
             .filter_map(|list| {
-                let entry = self.entries.get(list.head)?;
-                Some((self.standing(entry), entry.sequence, list.head))
+                let entry = self.slots.get(list.head)?;
+                Some((self.rank(entry), entry.sequence, list.head))
             })
             .min()
     }
 
-    fn standing(&self, entry: &Entry) -> u64 {
-        entry.arrived.saturating_add(self.ageing.saturating_mul(entry.level as u64))
+    fn rank(&self, entry: &QueuedRequest) -> u64 {
+        entry.arrived.saturating_add(self.aging.saturating_mul(entry.level as u64))
     }
 
-    fn list(&mut self, bucket: u32, level: usize) -> Option<&mut List> {
+    fn list(&mut self, bucket: usize, level: usize) -> Option<&mut RequestList> {
         if bucket == NONE {
-            return Some(&mut self.alone);
+            return Some(&mut self.isolated);
         }
         self.buckets.get_mut(bucket)?.levels.get_mut(level)
     }
 
-    fn enter(&mut self, now: u64, arrival: &Arrival, bucket: u32) -> bool {
+    fn link(&mut self, now: u64, arrival: &Arrival, bucket: usize) {
         let level = level_of(arrival.priority);
-        let Some(&mut List { tail, .. }) = self.list(bucket, level) else { return false };
+        let Some(&mut RequestList { tail, .. }) = self.list(bucket, level) else { return };
         self.sequence += 1;
-        let entry = Entry {
+        let entry = QueuedRequest {
             ticket: arrival.ticket,
             rows: arrival.rows,
             arrived: now,
             deadline: arrival.deadline.map_or(u64::MAX, |deadline| deadline.0),
-            bucket_name: arrival.bucket,
+            bucket_hash: arrival.bucket,
             bytes: arrival.bytes,
             level,
             bucket,
             sequence: self.sequence,
-            before: tail,
-            after: NONE,
+            prev: tail,
+            next: NONE,
         };
-        let Some(number) = self.entries.insert(entry) else { return false };
-        if let Some(before) = self.entries.get_mut(tail) {
-            before.after = number;
+        let key = self.slots.insert(entry);
+        if let Some(prev) = self.slots.get_mut(tail) {
+            prev.next = key;
         }
         if let Some(list) = self.list(bucket, level) {
-            list.tail = number;
+            list.tail = key;
             if tail == NONE {
-                list.head = number;
+                list.head = key;
             }
         }
-        self.tickets.insert(entry.ticket.0, number);
+        self.tickets.insert(entry.ticket.0, key);
         if entry.deadline != u64::MAX {
-            self.deadlines.insert((entry.deadline, number));
+            self.deadlines.insert((entry.deadline, key));
         }
         self.rows = self.rows.saturating_add(entry.rows);
         self.bytes = self.bytes.saturating_add(entry.bytes);
@@ -268,30 +275,29 @@ impl Queue {
         }
         // Only the first of its level can change the head of its bucket.
         if tail == NONE {
-            self.settle(bucket);
+            self.update_rank(bucket);
         }
-        true
     }
 
-    fn leave(&mut self, number: u32) -> Option<Entry> {
-        let entry = self.entries.take(number)?;
-        if let Some(before) = self.entries.get_mut(entry.before) {
-            before.after = entry.after;
+    fn unlink(&mut self, key: usize) -> Option<QueuedRequest> {
+        let entry = self.slots.try_remove(key)?;
+        if let Some(prev) = self.slots.get_mut(entry.prev) {
+            prev.next = entry.next;
         }
-        if let Some(after) = self.entries.get_mut(entry.after) {
-            after.before = entry.before;
+        if let Some(next) = self.slots.get_mut(entry.next) {
+            next.prev = entry.prev;
         }
         if let Some(list) = self.list(entry.bucket, entry.level) {
-            if list.head == number {
-                list.head = entry.after;
+            if list.head == key {
+                list.head = entry.next;
             }
-            if list.tail == number {
-                list.tail = entry.before;
+            if list.tail == key {
+                list.tail = entry.prev;
             }
         }
         self.tickets.remove(&entry.ticket.0);
         if entry.deadline != u64::MAX {
-            self.deadlines.remove(&(entry.deadline, number));
+            self.deadlines.remove(&(entry.deadline, key));
         }
         self.rows = self.rows.saturating_sub(entry.rows);
         self.bytes = self.bytes.saturating_sub(entry.bytes);

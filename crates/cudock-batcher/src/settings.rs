@@ -1,56 +1,56 @@
-//! What people may choose.
+//! The limits that users configure.
 
 use std::time::Duration;
 
-/// The bounds a [`crate::Batcher`] keeps to. What is best within them it learns.
+/// Limits of a [`crate::Batcher`]. It learns what is best within them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Most rows of a batch. A request with more runs as a batch of its own, of its own size.
+pub struct BatcherSettings {
+    /// Most rows of a batch. A request with more rows runs in a batch of its own.
     pub max_rows: usize,
-    /// Whether requests with more rows than `max_rows` are refused instead.
-    pub refuse_larger: bool,
-    /// Longest that a request is held back, while the device is idle, for others to join it.
+    /// Reject requests with more than `max_rows` rows instead of running them alone.
+    pub reject_larger: bool,
+    /// Longest time that a request is held back for others to join it while the device is idle.
     pub max_wait: Duration,
-    /// Row counts the engine likes best, in rising order: batches are cut to them, or padded to the next one. Those
-    /// beyond `max_rows` do not count.
-    pub preferred: Vec<usize>,
-    /// Whether batches are padded to the next preferred size.
+    /// Row counts that the engine runs best, ascending: batches are cut to them, or padded to the next one. Values
+    /// beyond `max_rows` are ignored.
+    pub preferred_rows: Vec<usize>,
+    /// Pad batches to the next preferred row count.
     pub pad: bool,
-    /// Time within which 99 of 100 requests are to be answered, from admission to the end of their batch.
+    /// Time within which 99 % of the requests finish, from admission to the end of their batch.
     pub latency_target: Option<Duration>,
-    /// Most rows that wait, and most requests, should there be some without rows. One that is larger than that is let
-    /// into an empty queue.
-    pub queue_rows: usize,
-    /// Most bytes that wait.
-    pub queue_bytes: usize,
-    /// Requests are refused that would wait longer than this, as far as speed is known.
-    pub queue_time: Duration,
-    /// Batches that may be with the engine at once. The device is taken to work on one after the other; the lanes
-    /// beyond the first are there so that the next batch is filled meanwhile.
+    /// Most queued rows, and most queued requests, since requests may have no rows. A larger request is admitted into
+    /// an empty queue.
+    pub max_queued_rows: usize,
+    /// Most queued bytes.
+    pub max_queued_bytes: usize,
+    /// Reject requests that would be queued for longer than this, as far as batch times are known.
+    pub max_queue_time: Duration,
+    /// Most batches in the engine at once. The device is assumed to run one after the other; further lanes are there to
+    /// fill the next batch meanwhile.
     pub lanes: usize,
-    /// Whether the engine runs on the processors that also read requests and write answers. If so, running a small
-    /// batch while requests are still being read gains nothing, and an idle device waits until the transport is
-    /// [quiet](crate::Batcher::quiet), for up to `max_wait`.
+    /// Whether the engine runs on the CPU cores that also read requests and write responses. If so, running a small
+    /// batch while requests are still being read gains nothing, and an idle device waits up to `max_wait` until
+    /// [all reads are drained](crate::Batcher::on_reads_drained).
     pub shared_cores: bool,
-    /// Longest that an idle device with processors of its own waits for the transport to become quiet.
-    pub settle: Duration,
+    /// Longest time that an idle device with cores of its own waits until all reads are drained.
+    pub drain_timeout: Duration,
 }
 
-impl Default for Settings {
+impl Default for BatcherSettings {
     fn default() -> Self {
         Self {
             max_rows: 32,
-            refuse_larger: false,
+            reject_larger: false,
             max_wait: Duration::from_millis(2),
-            preferred: Vec::new(),
+            preferred_rows: Vec::new(),
             pad: false,
             latency_target: None,
-            queue_rows: 4096,
-            queue_bytes: 1 << 30,
-            queue_time: Duration::from_secs(1),
+            max_queued_rows: 4096,
+            max_queued_bytes: 1 << 30,
+            max_queue_time: Duration::from_secs(1),
             lanes: 1,
             shared_cores: false,
-            settle: Duration::from_micros(100),
+            drain_timeout: Duration::from_micros(100),
         }
     }
 }

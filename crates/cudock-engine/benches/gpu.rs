@@ -1,9 +1,10 @@
-//! What each switch brings on a GPU, in a process of its own and with the settings of a server.
+//! Measures the effect of each GPU option, in a process of its own and with the settings of a server.
 //!
 //!     CUDOCK_ONNXRUNTIME=…/libonnxruntime.so.1.31.1 cargo bench -p cudock-engine --bench gpu -- [MODEL.onnx]
 //!
-//! Without a model, the small convolutional net and the three-layer net of the tests. Rows are random; each row of the
-//! table adds one switch to the one above it. Two lanes take turns, as a server's do: one is filled while the other runs.
+//! The default models are the small convolutional net and the three-layer net of the tests. Rows are random; each row
+//! of the table adds one option to the one above it. Two lanes take turns, as in a server: one is filled while the
+//! other one runs.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +18,7 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use cudock_engine::{Engine, EngineSettings, IsolatedEngine, Lane, Provider, onnx_file, warm};
+use cudock_engine::{Engine, EngineSettings, IsolatedEngine, Lane, Provider, onnx_file, warm_up};
 use cudock_tensor::{Signature, elements};
 
 const LIMIT: Duration = Duration::from_secs(300);
@@ -32,11 +33,11 @@ fn main() -> ExitCode {
         eprintln!("skipped: CUDOCK_ONNXRUNTIME does not name a library of ONNX Runtime");
         return ExitCode::SUCCESS;
     };
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut models: Vec<PathBuf> = arguments.iter().map(PathBuf::from).collect();
     if models.is_empty() {
         for (name, model) in [("conv.onnx", onnx_file::conv()), ("mlp.onnx", onnx_file::mlp())] {
-            models.push(folder.path().join(name));
+            models.push(directory.path().join(name));
             std::fs::write(models.last().unwrap(), model).unwrap();
         }
     }
@@ -53,14 +54,14 @@ fn main() -> ExitCode {
         };
         let pinned = EngineSettings { pinned: true, ..plain.clone() };
         let bound = EngineSettings { io_binding: true, ..pinned.clone() };
-        let recorded = EngineSettings { graphs: ROWS.to_vec(), ..bound.clone() };
-        let last = EngineSettings { nhwc: true, ..recorded.clone() };
+        let captured = EngineSettings { graphs: ROWS.to_vec(), ..bound.clone() };
+        let last = EngineSettings { nhwc: true, ..captured.clone() };
         let sessions = EngineSettings { sessions: 2, ..last.clone() };
         for (name, settings) in [
             ("plain", plain),
             ("+ pinned", pinned),
             ("+ io binding", bound),
-            ("+ recorded", recorded),
+            ("+ captured", captured),
             ("+ channels last", last),
             ("+ two sessions", sessions),
         ] {
@@ -81,14 +82,20 @@ fn measure(name: &str, settings: &EngineSettings, time: Duration) {
     let signature = engine.signature().clone();
     let mut lanes = engine.take_lanes();
     for lane in &mut lanes {
-        warm(&mut **lane, &signature, &ROWS, LIMIT).unwrap();
+        warm_up(&mut **lane, &signature, &ROWS, LIMIT).unwrap();
     }
     let rates: Vec<String> =
         ROWS.iter().map(|&rows| format!("{:>9.0}", rate(&mut lanes, &signature, rows, time))).collect();
-    println!("{name:<16} {}  {} {:?} {:?}", rates.join(" "), device.name, device.passed_over, device.notes);
+    println!(
+        "{name:<16} {}  {} {:?} {:?}",
+        rates.join(" "),
+        device.name,
+        device.skipped_providers,
+        device.notes
+    );
 }
 
-/// Rows a second with every lane run by a thread of its own, each input copied in before each run.
+/// Rows per second with every lane driven by its own thread, each input copied in before each run.
 fn rate(lanes: &mut [Box<dyn Lane>], signature: &Signature, rows: usize, time: Duration) -> f64 {
     let inputs: Vec<(Vec<usize>, Vec<u8>)> = signature
         .inputs
@@ -98,7 +105,7 @@ fn rate(lanes: &mut [Box<dyn Lane>], signature: &Signature, rows: usize, time: D
             shape[0] = rows;
             let bytes = elements(&shape).unwrap() * spec.dtype.size().unwrap();
             // Small numbers in every float type: each byte below that of the exponent's upper half.
-            (shape, (0..bytes).map(|place| u8::try_from(place * 37 % 59).unwrap()).collect())
+            (shape, (0..bytes).map(|buffer| u8::try_from(buffer * 37 % 59).unwrap()).collect())
         })
         .collect();
     let done = AtomicU32::new(0);

@@ -1,9 +1,9 @@
-//! What a lane costs beside a bare loop of the engine: in this process, and in one of its own.
+//! Measures the overhead of a lane compared with a bare loop of the engine: in this process, and in one of its own.
 //!
 //!     CUDOCK_ONNXRUNTIME=…/libonnxruntime.so.1.31.1 cargo bench -p cudock-engine
 //!
-//! The three take turns, in slices of a tenth of a second, so that a busy machine is busy for all of them. Rows a second
-//! are those of the middle slice; the cost is the difference of the time of a run.
+//! The three take turns, in slices of a tenth of a second, so that a busy machine affects all of them. Rows per second
+//! are those of the median slice; the overhead is the difference of the time of a run.
 
 #![allow(
     clippy::unwrap_used,
@@ -35,9 +35,9 @@ fn main() -> ExitCode {
     println!(
         "model  rows  bare rows/s  lane rows/s  ratio  own process rows/s  ratio  cost µs: lane  process"
     );
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for (name, model, width) in [("tiny", onnx_file::tiny(), 64), ("mlp", onnx_file::mlp(), 512)] {
-        let file = folder.path().join(format!("{name}.onnx"));
+        let file = directory.path().join(format!("{name}.onnx"));
         std::fs::write(&file, model).unwrap();
         let settings = EngineSettings { threads: 1, ..EngineSettings::new(&file, Path::new(&library)) };
         measure(name, &settings, width);
@@ -54,7 +54,7 @@ fn measure(name: &str, settings: &EngineSettings, width: usize) {
     let mut session = bare_session(settings);
     for rows in [1, 8, 32, 64] {
         let input: Vec<f32> =
-            (0..rows * width).map(|place| f32::from(u8::try_from(place % 251).unwrap()) / 251.0).collect();
+            (0..rows * width).map(|buffer| f32::from(u8::try_from(buffer % 251).unwrap()) / 251.0).collect();
         let bytes: Vec<u8> = input.iter().flat_map(|value| value.to_le_bytes()).collect();
         let mut times = [Vec::new(), Vec::new(), Vec::new()];
         for _ in 0..SLICES {

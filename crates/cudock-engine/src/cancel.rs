@@ -1,49 +1,49 @@
-//! Stopping a batch that nobody waits for any more.
+//! Cancels a batch that no client waits for.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ort::session::RunOptions;
 
-/// Stops batches of one lane from another thread. Batches are counted from one, on both sides of the lane's socket.
+/// Cancels batches of one lane from another thread. Batches are numbered from one, on both sides of the lane's socket.
 #[derive(Clone, Default)]
-pub(crate) struct Canceller {
-    state: Arc<Mutex<State>>,
+pub(crate) struct Canceler {
+    state: Arc<Mutex<CancelState>>,
 }
 
 #[derive(Default)]
-struct State {
-    /// The batch that runs or ran last.
+struct CancelState {
+    /// The current or last batch.
     batch: u64,
-    /// The newest batch that was to be stopped.
-    cancelled: u64,
-    /// What stops the batch that runs.
+    /// The newest canceled batch.
+    canceled: u64,
+    /// Terminates the running batch.
     running: Option<Arc<RunOptions>>,
 }
 
-/// A request to stop a batch, on the control stream.
+/// A cancel request on the control stream.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Cancel {
     pub(crate) lane: usize,
     pub(crate) batch: u64,
 }
 
-impl Canceller {
-    /// Counts the next batch.
+impl Canceler {
+    /// Starts the next batch.
     pub(crate) fn next_batch(&self) {
         self.state().batch += 1;
     }
 
-    /// Stops a batch: now if it runs, or as soon as it would. A batch that has ended is none of its business.
+    /// Cancels a batch: now if it runs, or as soon as it starts. A finished batch is ignored.
     pub(crate) fn cancel(&self, batch: u64) {
         let mut state = self.state();
-        state.cancelled = state.cancelled.max(batch);
+        state.canceled = state.canceled.max(batch);
         if let Some(options) = state.running.as_ref().filter(|_| state.batch == batch) {
-            // The run then ends with an error, which is its answer.
+            // The run then fails, which is the reply.
             let _ = options.terminate();
         }
     }
 
-    /// Runs the batch, unless it was stopped before it began.
+    /// Runs the batch, unless it was canceled before.
     pub(crate) fn run<T>(
         &self,
         options: &Arc<RunOptions>,
@@ -51,22 +51,22 @@ impl Canceller {
     ) -> Result<T, String> {
         {
             let mut state = self.state();
-            if state.cancelled >= state.batch && state.batch > 0 {
-                return Err("the batch was cancelled".to_owned());
+            if state.canceled >= state.batch && state.batch > 0 {
+                return Err("the batch was canceled".to_owned());
             }
             state.running = Some(Arc::clone(options));
         }
-        let outcome = run();
+        let result = run();
         let mut state = self.state();
         state.running = None;
-        if state.cancelled >= state.batch && state.batch > 0 {
-            // The options are those of the next batch of the same shape.
+        if state.canceled >= state.batch && state.batch > 0 {
+            // The next batch of the same shape uses the same options.
             options.unterminate().map_err(|error| error.to_string())?;
         }
-        outcome
+        result
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CancelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

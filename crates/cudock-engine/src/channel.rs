@@ -1,7 +1,7 @@
-//! Sockets between a server and its engine's process.
+//! Sockets between a server and its engine process.
 //!
-//! One control stream carries the settings, the answer and the descriptors of every lane; its end tells either side that
-//! the other is gone. Each lane has a socket of packets.
+//! A control stream carries the settings, the reply and the file descriptors of every lane; its end shows either side
+//! that the other one is gone. Each lane has a packet socket.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -18,17 +18,17 @@ use rustix::net::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::Device;
+use crate::DeviceInfo;
 
-/// Most bytes of a message on the control stream.
+/// Largest message on the control stream, in bytes.
 const MESSAGE: u32 = 64 << 20;
-/// Descriptors that go in one packet; the kernel takes 253.
+/// File descriptors per packet; the kernel allows 253.
 const DESCRIPTORS: usize = 64;
 
-/// What the engine's process says once it has tried to load the model.
+/// The engine process's reply after loading the model.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) enum Answer {
-    Ready { signature: Signature, device: Device },
+pub(crate) enum LoadReply {
+    Ready { signature: Signature, device: DeviceInfo },
     Library { reason: String },
     Load { reason: String },
 }
@@ -58,7 +58,7 @@ pub(crate) fn receive_message<T: DeserializeOwned>(control: &mut UnixStream) -> 
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// Sends descriptors; the other side has copies of its own from then on.
+/// Sends file descriptors; the other side gets duplicates.
 pub(crate) fn send_descriptors(control: &UnixStream, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     for some in descriptors.chunks(DESCRIPTORS) {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
@@ -71,7 +71,7 @@ pub(crate) fn send_descriptors(control: &UnixStream, descriptors: &[BorrowedFd<'
     Ok(())
 }
 
-/// Waits for so many descriptors.
+/// Receives `count` file descriptors.
 pub(crate) fn receive_descriptors(control: &UnixStream, count: usize) -> io::Result<Vec<OwnedFd>> {
     let mut descriptors = Vec::new();
     while descriptors.len() < count {
@@ -93,7 +93,7 @@ pub(crate) fn receive_descriptors(control: &UnixStream, count: usize) -> io::Res
     if descriptors.len() == count { Ok(descriptors) } else { Err(invalid("more descriptors than expected")) }
 }
 
-/// Waits until the other side has sent something or is gone; says whether it is still there.
+/// Waits until the other side has sent something or is gone; returns whether it is still there.
 pub(crate) fn wait(control: &UnixStream) -> bool {
     let mut byte = [0];
     loop {
@@ -107,20 +107,20 @@ pub(crate) fn wait(control: &UnixStream) -> bool {
 
 /// One end of a lane's socket.
 #[derive(Debug)]
-pub(crate) struct Packets {
+pub(crate) struct PacketSocket {
     socket: OwnedFd,
     limit: Option<Duration>,
 }
 
-impl Packets {
-    /// Both ends.
+impl PacketSocket {
+    /// Creates both ends.
     pub(crate) fn pair() -> io::Result<(Self, Self)> {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-        Ok((Self::over(ours), Self::over(theirs)))
+        Ok((Self::from_fd(ours), Self::from_fd(theirs)))
     }
 
-    pub(crate) fn over(socket: OwnedFd) -> Self {
+    pub(crate) fn from_fd(socket: OwnedFd) -> Self {
         Self { socket, limit: None }
     }
 
@@ -133,8 +133,8 @@ impl Packets {
         }
     }
 
-    /// Waits for a packet and gives its length: zero if the other side is gone. An error of the kind `WouldBlock` if
-    /// nothing comes within the limit.
+    /// Waits for a packet and returns its length: 0 if the other side is gone. `WouldBlock` if nothing arrives within
+    /// the limit.
     pub(crate) fn receive(&mut self, packet: &mut [u8], limit: Option<Duration>) -> io::Result<usize> {
         if limit != self.limit {
             let shortest = Duration::from_millis(1);
@@ -155,7 +155,7 @@ impl Packets {
     }
 }
 
-impl AsFd for Packets {
+impl AsFd for PacketSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn descriptors_arrive_in_order_however_many() {
+    fn any_number_of_descriptors_arrives_in_order() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let files: Vec<_> = (0..150_u8)
             .map(|number| {
@@ -194,15 +194,15 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_claims_too_much_is_refused() {
+    fn a_message_that_claims_too_much_is_rejected() {
         let (mut ours, mut theirs) = UnixStream::pair().unwrap();
         ours.write_all(&u32::MAX.to_le_bytes()).unwrap();
-        let error = receive_message::<Answer>(&mut theirs).unwrap_err();
+        let error = receive_message::<LoadReply>(&mut theirs).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     }
 
     #[test]
-    fn a_message_cut_short_is_an_error() {
+    fn a_truncated_message_is_an_error() {
         let (mut ours, mut theirs) = UnixStream::pair().unwrap();
         ours.write_all(&8_u32.to_le_bytes()).unwrap();
         ours.write_all(b"12").unwrap();
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_lane_waits_no_longer_than_its_limit_and_sees_the_other_end_close() {
-        let (mut ours, theirs) = Packets::pair().unwrap();
+        let (mut ours, theirs) = PacketSocket::pair().unwrap();
         let mut packet = [0; 16];
         let limit = Some(Duration::from_millis(2));
         assert_eq!(ours.receive(&mut packet, limit).unwrap_err().kind(), io::ErrorKind::WouldBlock);

@@ -1,4 +1,4 @@
-//! What the engine's process does.
+//! The engine process.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,24 +12,24 @@ use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cancel::Cancel;
-use crate::channel::{Answer, Packets, receive_descriptors, receive_message, send_message, wait};
-use crate::plan::Extent;
+use crate::channel::{LoadReply, PacketSocket, receive_descriptors, receive_message, send_message, wait};
+use crate::run_plan::Extent;
 use crate::runner::Runner;
-use crate::wire::{PACKET, done, read_request, refused};
+use crate::wire::{PACKET, read_request, write_done, write_failure};
 use crate::{Engine, EngineError, EngineSettings, OnnxEngine};
 
-/// Serves the engine whose settings come on standard input, which must be the socket that
-/// [`crate::IsolatedEngine::start`] gives its command. Does not return as long as the other end is open, and ends this
+/// Runs the engine whose settings arrive on standard input, which must be the socket that
+/// [`crate::IsolatedEngine::start`] passes to its command. Does not return while the other end is open, and kills this
 /// process, whatever the engine is doing, when it closes.
 ///
-/// Signals that ask a server to end are not for this process: the server still has batches for it, and closes the
-/// socket when it is done. A parent-death signal is not used, because the kernel sends that one when the thread ends
-/// which started this process, and not the server.
+/// SIGINT and SIGTERM are ignored: the server still has batches for this process, and closes the socket when it is
+/// done. A parent-death signal is not used, because the kernel sends it when the thread ends that started this process,
+/// not the server.
 pub fn serve_child() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: the engine's process: {error}");
+            eprintln!("error: engine process: {error}");
             ExitCode::FAILURE
         }
     }
@@ -40,56 +40,57 @@ fn serve() -> io::Result<()> {
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&ignored))?;
     }
-    // Where memory runs out, the kernel shall end this process and not the server. It may always be made more likely.
+    // When memory runs out, the kernel should kill this process and not the server. Raising the score is always
+    // permitted.
     let _ = std::fs::write("/proc/self/oom_score_adj", "500");
     let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let settings: EngineSettings = receive_message(&mut control)?;
     let lanes = settings.lanes.max(1);
-    let mut answers = control.try_clone()?;
+    let mut replies = control.try_clone()?;
     let loading =
-        std::thread::Builder::new().name("load".to_owned()).spawn(move || load(&settings, &mut answers))?;
+        std::thread::Builder::new().name("load".to_owned()).spawn(move || load(&settings, &mut replies))?;
     if !wait(&control) {
         end_now();
     }
     let engine = loading.join().map_err(|_| io::Error::other("loading panicked"))??;
     let Some(engine) = engine else { return Ok(()) };
-    let mut cancellers = Vec::new();
+    let mut cancelers = Vec::new();
     for number in 0..lanes {
         let (mut packets, mut runner) = open_lane(&engine, &control, number)?;
-        cancellers.push(runner.canceller());
+        cancelers.push(runner.canceler());
         std::thread::Builder::new()
             .name(format!("lane {number}"))
             .spawn(move || serve_lane(&mut packets, &mut runner))?;
     }
     while wait(&control) {
         let Cancel { lane, batch } = receive_message(&mut control)?;
-        if let Some(canceller) = cancellers.get(lane) {
-            canceller.cancel(batch);
+        if let Some(canceler) = cancelers.get(lane) {
+            canceler.cancel(batch);
         }
     }
     end_now();
     Ok(())
 }
 
-/// Loads the model and answers how that went. None if it cannot be loaded: then there is nothing more to do.
-fn load(settings: &EngineSettings, answers: &mut UnixStream) -> io::Result<Option<OnnxEngine>> {
-    let (answer, engine) = match OnnxEngine::load(settings) {
+/// Loads the model and reports the result; `None` if it cannot be loaded.
+fn load(settings: &EngineSettings, replies: &mut UnixStream) -> io::Result<Option<OnnxEngine>> {
+    let (reply, engine) = match OnnxEngine::load(settings) {
         Ok(engine) => {
             let (signature, device) = (engine.signature().clone(), engine.device().clone());
-            (Answer::Ready { signature, device }, Some(engine))
+            (LoadReply::Ready { signature, device }, Some(engine))
         }
-        Err(EngineError::Library { reason, .. }) => (Answer::Library { reason }, None),
-        Err(EngineError::Load { reason, .. }) => (Answer::Load { reason }, None),
-        Err(error) => (Answer::Load { reason: error.to_string() }, None),
+        Err(EngineError::Library { reason, .. }) => (LoadReply::Library { reason }, None),
+        Err(EngineError::Load { reason, .. }) => (LoadReply::Load { reason }, None),
+        Err(error) => (LoadReply::Load { reason: error.to_string() }, None),
     };
-    send_message(answers, &answer)?;
+    send_message(replies, &reply)?;
     Ok(engine)
 }
 
-fn open_lane(engine: &OnnxEngine, control: &UnixStream, number: usize) -> io::Result<(Packets, Runner)> {
+fn open_lane(engine: &OnnxEngine, control: &UnixStream, number: usize) -> io::Result<(PacketSocket, Runner)> {
     let (inputs, outputs) = (engine.signature().inputs.len(), engine.signature().outputs.len());
     let mut descriptors = receive_descriptors(control, 1 + inputs + outputs)?.into_iter();
-    let packets = Packets::over(descriptors.next().ok_or(io::ErrorKind::UnexpectedEof)?);
+    let packets = PacketSocket::from_fd(descriptors.next().ok_or(io::ErrorKind::UnexpectedEof)?);
     let mut memories: Vec<SharedMemory> = descriptors
         .map(|descriptor: OwnedFd| SharedMemory::from_descriptor(descriptor))
         .collect::<io::Result<_>>()?;
@@ -98,23 +99,23 @@ fn open_lane(engine: &OnnxEngine, control: &UnixStream, number: usize) -> io::Re
     Ok((packets, runner))
 }
 
-/// Runs a lane's batches until the server closes the lane. A GPU that is broken stays so for this process, which
-/// therefore says so and ends.
-fn serve_lane(packets: &mut Packets, runner: &mut Runner) {
+/// Runs a lane's batches until the server closes the lane. A broken GPU stays broken for this process, which therefore
+/// reports it and ends.
+fn serve_lane(packets: &mut PacketSocket, runner: &mut Runner) {
     let mut request = vec![0; PACKET];
     let mut reply = Vec::new();
     while let Ok(length @ 1..) = packets.receive(&mut request, None) {
-        let outcome = run(runner, request.get(..length).unwrap_or_default());
-        match &outcome {
-            Ok(()) => done(&mut reply, runner.results()),
-            Err(EngineError::Failed(text)) => refused(&mut reply, text, false),
-            Err(EngineError::Died(text)) => refused(&mut reply, text, true),
-            Err(error) => refused(&mut reply, &error.to_string(), false),
+        let result = run(runner, request.get(..length).unwrap_or_default());
+        match &result {
+            Ok(()) => write_done(&mut reply, runner.results()),
+            Err(EngineError::Failed(text)) => write_failure(&mut reply, text, false),
+            Err(EngineError::Died(text)) => write_failure(&mut reply, text, true),
+            Err(error) => write_failure(&mut reply, &error.to_string(), false),
         }
         if packets.send(&reply).is_err() {
             break;
         }
-        if matches!(outcome, Err(EngineError::Died(_))) {
+        if matches!(result, Err(EngineError::Died(_))) {
             end_now();
         }
     }
@@ -122,14 +123,14 @@ fn serve_lane(packets: &mut Packets, runner: &mut Runner) {
 
 fn run(runner: &mut Runner, request: &[u8]) -> Result<(), EngineError> {
     let mut batch = vec![Extent::default(); runner.input_count()];
-    read_request(request, &mut batch).map_err(|nonsense| EngineError::Failed(nonsense.to_string()))?;
+    read_request(request, &mut batch).map_err(|invalid| EngineError::Failed(invalid.to_string()))?;
     for (index, extent) in batch.iter().enumerate() {
         runner.accept(index, &extent.shape, extent.bytes)?;
     }
     runner.run_batch()
 }
 
-/// Ends this process without the library's own ending, which may wait for a GPU that never answers.
+/// Kills this process without the library's cleanup, which may wait for a GPU that does not respond.
 fn end_now() {
     let _ = kill_process(getpid(), Signal::KILL);
 }

@@ -1,7 +1,7 @@
-//! The little of the CUDA driver that an engine's buffers need.
+//! The part of the CUDA driver API that the engine's buffers need.
 //!
-//! The driver is opened when first asked for and not linked to: the same program runs where there is none. Everything
-//! happens in the device's primary context, which is the one ONNX Runtime uses, so that addresses mean the same to both.
+//! The driver is opened on first use and not linked: the same program runs without one. Everything happens in the
+//! device's primary context, which ONNX Runtime uses, too, so that addresses are valid for both.
 
 #![allow(unsafe_code, reason = "the driver is a C library")]
 
@@ -13,19 +13,19 @@ use cudock_map::Mapping;
 use libloading::Library;
 use ort::ep::{CUDA, TensorRT};
 
-type Code = c_int;
+type CudaResult = c_int;
 type Handle = *mut c_void;
 type DeviceAddress = u64;
 
-/// Work that is not over yet, as the driver answers a question about a stream.
-const NOT_READY: Code = 600;
-/// Streams that do not wait for the one all others wait for; events without times.
+/// The result of a query of a stream that is still busy.
+const NOT_READY: CudaResult = 600;
+/// Streams that do not synchronize with the default stream; events without timing.
 const NON_BLOCKING: c_uint = 1;
 const WITHOUT_TIMES: c_uint = 2;
-/// Pinned memory that every context may read directly.
+/// Pinned memory that every context may access.
 const PORTABLE: c_uint = 1;
 
-/// What the driver refused, in its words.
+/// A driver error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CudaError(pub(crate) String);
 
@@ -38,12 +38,12 @@ impl fmt::Display for CudaError {
 /// Opens `libcuda.so.1` and looks up each function once.
 macro_rules! driver {
     ($($name:ident = $symbol:literal ($($argument:ty),*);)*) => {
-        struct Driver {
-            $($name: unsafe extern "C" fn($($argument),*) -> Code,)*
+        struct CudaDriver {
+            $($name: unsafe extern "C" fn($($argument),*) -> CudaResult,)*
             _library: Library,
         }
 
-        impl Driver {
+        impl CudaDriver {
             fn open() -> Result<Self, String> {
                 // SAFETY: the driver's library has no other side effect when loaded than to set itself up, and is
                 // made for being opened by any program.
@@ -51,7 +51,7 @@ macro_rules! driver {
                 Ok(Self {
                     // SAFETY: each symbol is declared as cuda.h has it; the function pointers are used no longer than
                     // the library is open, which is kept beside them.
-                    $($name: *unsafe { library.get::<unsafe extern "C" fn($($argument),*) -> Code>($symbol) }
+                    $($name: *unsafe { library.get::<unsafe extern "C" fn($($argument),*) -> CudaResult>($symbol) }
                         .map_err(|error| error.to_string())?,)*
                     _library: library,
                 })
@@ -62,7 +62,7 @@ macro_rules! driver {
 
 driver! {
     init = b"cuInit\0" (c_uint);
-    error_string = b"cuGetErrorString\0" (Code, *mut *const c_char);
+    error_string = b"cuGetErrorString\0" (CudaResult, *mut *const c_char);
     device_get = b"cuDeviceGet\0" (*mut c_int, c_int);
     device_name = b"cuDeviceGetName\0" (*mut c_char, c_int, c_int);
     retain = b"cuDevicePrimaryCtxRetain\0" (*mut Handle, c_int);
@@ -83,57 +83,58 @@ driver! {
     to_host = b"cuMemcpyDtoHAsync_v2\0" (*mut c_void, DeviceAddress, usize, Handle);
 }
 
-impl Driver {
-    fn check(&self, what: &str, code: Code) -> Result<(), CudaError> {
+impl CudaDriver {
+    fn check(&self, what: &str, code: CudaResult) -> Result<(), CudaError> {
         if code == 0 {
             return Ok(());
         }
         let mut text: *const c_char = std::ptr::null();
         // SAFETY: the driver writes the address of a text of its own that lives for ever, or null.
         let known = unsafe { (self.error_string)(code, &raw mut text) } == 0 && !text.is_null();
-        let words = if known {
+        let message = if known {
             // SAFETY: as above; the text ends with a zero byte.
             unsafe { CStr::from_ptr(text) }.to_string_lossy()
         } else {
             "unknown error".into()
         };
-        Err(CudaError(format!("{what}: {words} (CUDA error {code})")))
+        Err(CudaError(format!("{what}: {message} (CUDA error {code})")))
     }
 }
 
-fn driver() -> Result<&'static Driver, CudaError> {
-    static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
-    DRIVER.get_or_init(Driver::open).as_ref().map_err(|error| CudaError(error.clone()))
+fn driver() -> Result<&'static CudaDriver, CudaError> {
+    static DRIVER: OnceLock<Result<CudaDriver, String>> = OnceLock::new();
+    DRIVER.get_or_init(CudaDriver::open).as_ref().map_err(|error| CudaError(error.clone()))
 }
 
 /// One GPU.
-pub(crate) struct Gpu {
-    driver: &'static Driver,
+pub(crate) struct CudaGpu {
+    driver: &'static CudaDriver,
     context: Handle,
-    /// What the driver calls it.
+    /// Its name.
     pub(crate) name: String,
 }
 
 // SAFETY: a context is a handle that any thread may make its own with `cuCtxSetCurrent`.
-unsafe impl Send for Gpu {}
-// SAFETY: as above; nothing of a `Gpu` changes after it was opened.
-unsafe impl Sync for Gpu {}
+unsafe impl Send for CudaGpu {}
+// SAFETY: as above; nothing of a `CudaGpu` changes after it was opened.
+unsafe impl Sync for CudaGpu {}
 
-impl Gpu {
-    /// Opens the GPU with that number. Its context stays until the process ends, as ONNX Runtime's does.
+impl CudaGpu {
+    /// Opens the GPU with that index. Its context stays until the process ends, as ONNX Runtime's does.
     pub(crate) fn open(number: u32) -> Result<Arc<Self>, CudaError> {
         let driver = driver()?;
-        let number =
-            c_int::try_from(number).map_err(|_| CudaError(format!("no GPU has the number {number}")))?;
+        let number = c_int::try_from(number).map_err(|_| CudaError(format!("invalid GPU index {number}")))?;
         let (mut device, mut context) = (0, std::ptr::null_mut());
         let mut name = [0_u8; 128];
         // SAFETY: every pointer is to a local of the type the driver writes; the name's length is passed along and
         // the driver ends it with a zero byte.
         unsafe {
-            driver.check("cannot start the driver", (driver.init)(0))?;
+            driver.check("cannot initialize the driver", (driver.init)(0))?;
             driver.check("cannot find the GPU", (driver.device_get)(&raw mut device, number))?;
-            driver
-                .check("cannot name the GPU", (driver.device_name)(name.as_mut_ptr().cast(), 127, device))?;
+            driver.check(
+                "cannot read the GPU's name",
+                (driver.device_name)(name.as_mut_ptr().cast(), 127, device),
+            )?;
             driver.check("cannot use the GPU", (driver.retain)(&raw mut context, device))?;
         }
         let name = CStr::from_bytes_until_nul(&name)
@@ -142,7 +143,7 @@ impl Gpu {
         Ok(Arc::new(Self { driver, context, name }))
     }
 
-    /// Makes it the GPU of this thread, which every other call here relies on.
+    /// Makes its context current in this thread, which every other call relies on.
     pub(crate) fn enter(&self) -> Result<(), CudaError> {
         // SAFETY: the context was retained and is never released.
         self.driver
@@ -152,17 +153,17 @@ impl Gpu {
 
 /// Memory on a GPU.
 pub(crate) struct DeviceMemory {
-    gpu: Arc<Gpu>,
+    gpu: Arc<CudaGpu>,
     address: DeviceAddress,
     size: usize,
 }
 
 impl DeviceMemory {
-    pub(crate) fn new(gpu: &Arc<Gpu>, size: usize) -> Result<Arc<Self>, CudaError> {
+    pub(crate) fn new(gpu: &Arc<CudaGpu>, size: usize) -> Result<Arc<Self>, CudaError> {
         gpu.enter()?;
         let mut address = 0;
         // SAFETY: the driver writes an address into a local.
-        gpu.driver.check("cannot have GPU memory", unsafe {
+        gpu.driver.check("cannot allocate GPU memory", unsafe {
             (gpu.driver.allocate)(&raw mut address, size.max(256))
         })?;
         Ok(Arc::new(Self { gpu: Arc::clone(gpu), address, size: size.max(256) }))
@@ -186,14 +187,14 @@ impl Drop for DeviceMemory {
     }
 }
 
-/// Host memory that the device reads and writes by itself.
-pub(crate) struct Pinned {
-    gpu: Arc<Gpu>,
+/// Host memory that the device accesses directly.
+pub(crate) struct PinnedMemory {
+    gpu: Arc<CudaGpu>,
     mapping: Arc<Mapping>,
 }
 
-impl Pinned {
-    pub(crate) fn new(gpu: &Arc<Gpu>, mapping: Arc<Mapping>) -> Result<Self, CudaError> {
+impl PinnedMemory {
+    pub(crate) fn new(gpu: &Arc<CudaGpu>, mapping: Arc<Mapping>) -> Result<Self, CudaError> {
         gpu.enter()?;
         // SAFETY: the range is mapped, and stays so while `self` holds the mapping; `Drop` takes it back before.
         let code = unsafe { (gpu.driver.host_register)(mapping.address().cast(), mapping.size(), PORTABLE) };
@@ -202,7 +203,7 @@ impl Pinned {
     }
 }
 
-impl Drop for Pinned {
+impl Drop for PinnedMemory {
     fn drop(&mut self) {
         if self.gpu.enter().is_ok() {
             // SAFETY: registered in `new`, and the mapping is still there.
@@ -211,44 +212,44 @@ impl Drop for Pinned {
     }
 }
 
-/// A queue of work, and a mark that other queues can wait for.
-pub(crate) struct Stream {
-    gpu: Arc<Gpu>,
+/// A stream, and an event that other streams can wait for.
+pub(crate) struct CudaStream {
+    gpu: Arc<CudaGpu>,
     stream: Handle,
-    mark: Handle,
+    event: Handle,
 }
 
 // SAFETY: streams and events are handles that any thread may use while the context is its own.
-unsafe impl Send for Stream {}
+unsafe impl Send for CudaStream {}
 // SAFETY: as above; the driver's own calls are thread safe.
-unsafe impl Sync for Stream {}
+unsafe impl Sync for CudaStream {}
 
-impl Stream {
-    pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self, CudaError> {
+impl CudaStream {
+    pub(crate) fn new(gpu: &Arc<CudaGpu>) -> Result<Self, CudaError> {
         gpu.enter()?;
-        let (mut stream, mut mark) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let (mut stream, mut event) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the driver writes handles into locals.
         unsafe {
             let driver = gpu.driver;
-            driver.check("cannot have a stream", (driver.stream_create)(&raw mut stream, NON_BLOCKING))?;
-            driver.check("cannot have an event", (driver.event_create)(&raw mut mark, WITHOUT_TIMES))?;
+            driver.check("cannot create a stream", (driver.stream_create)(&raw mut stream, NON_BLOCKING))?;
+            driver.check("cannot create an event", (driver.event_create)(&raw mut event, WITHOUT_TIMES))?;
         }
-        Ok(Self { gpu: Arc::clone(gpu), stream, mark })
+        Ok(Self { gpu: Arc::clone(gpu), stream, event })
     }
 
-    /// Has sessions of that provider work on this stream. It must outlive them.
-    pub(crate) fn give_to_cuda(&self, provider: CUDA) -> CUDA {
+    /// Makes sessions of that provider use this stream, which must outlive them.
+    pub(crate) fn assign_to_cuda(&self, provider: CUDA) -> CUDA {
         // SAFETY: the stream is alive, and `SharedSession` drops it after the session.
         unsafe { provider.with_compute_stream(self.stream.cast()) }
     }
 
-    /// As [`Stream::give_to_cuda`].
-    pub(crate) fn give_to_tensorrt(&self, provider: TensorRT) -> TensorRT {
+    /// As [`CudaStream::assign_to_cuda`].
+    pub(crate) fn assign_to_tensorrt(&self, provider: TensorRT) -> TensorRT {
         // SAFETY: as there.
         unsafe { provider.with_compute_stream(self.stream.cast()) }
     }
 
-    /// Queues a copy of the first `bytes` of host memory to the device.
+    /// Enqueues a copy of the first `bytes` of host memory to the device.
     pub(crate) fn copy_in(&self, from: &Mapping, to: &DeviceMemory, bytes: usize) -> Result<(), CudaError> {
         let bytes = checked(bytes, from, to)?;
         // SAFETY: both ranges are valid for `bytes`, as just checked. They live until the copy is over: whoever
@@ -259,7 +260,7 @@ impl Stream {
         self.gpu.driver.check("cannot copy to the GPU", code)
     }
 
-    /// Queues a copy of the first `bytes` of device memory to the host.
+    /// Enqueues a copy of the first `bytes` of device memory to the host.
     pub(crate) fn copy_out(&self, from: &DeviceMemory, to: &Mapping, bytes: usize) -> Result<(), CudaError> {
         let bytes = checked(bytes, to, from)?;
         // SAFETY: as in `copy_in`.
@@ -268,24 +269,24 @@ impl Stream {
         self.gpu.driver.check("cannot copy from the GPU", code)
     }
 
-    /// Has what is queued here from now on wait for all that is queued on the other stream until now.
+    /// Makes everything enqueued here from now on wait for everything enqueued on the other stream until now.
     pub(crate) fn wait_for(&self, other: &Self) -> Result<(), CudaError> {
         let driver = self.gpu.driver;
         // SAFETY: all handles are alive and of the same context.
         unsafe {
-            driver.check("cannot mark the work", (driver.event_record)(other.mark, other.stream))?;
-            driver.check("cannot wait for work", (driver.stream_wait)(self.stream, other.mark, 0))
+            driver.check("cannot record an event", (driver.event_record)(other.event, other.stream))?;
+            driver.check("cannot wait for an event", (driver.stream_wait)(self.stream, other.event, 0))
         }
     }
 
-    /// Waits until all that is queued is done.
+    /// Waits until the stream is empty.
     pub(crate) fn finish(&self) -> Result<(), CudaError> {
         // SAFETY: the handle is alive.
         self.gpu.driver.check("the GPU failed", unsafe { (self.gpu.driver.stream_synchronize)(self.stream) })
     }
 
-    /// An error that stays: the context is broken, and so is every later call of this process.
-    pub(crate) fn broken(&self) -> Option<CudaError> {
+    /// A sticky error: the context is corrupt, and every later call of this process will fail.
+    pub(crate) fn sticky_error(&self) -> Option<CudaError> {
         if let Err(error) = self.gpu.enter() {
             return Some(error);
         }
@@ -295,12 +296,12 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for CudaStream {
     fn drop(&mut self) {
         if self.gpu.enter().is_ok() {
             // SAFETY: made in `new`, and nobody else destroys them; the driver does so after the work that is queued.
             unsafe {
-                (self.gpu.driver.event_destroy)(self.mark);
+                (self.gpu.driver.event_destroy)(self.event);
                 (self.gpu.driver.stream_destroy)(self.stream);
             }
         }
@@ -309,7 +310,7 @@ impl Drop for Stream {
 
 fn checked(bytes: usize, host: &Mapping, device: &DeviceMemory) -> Result<usize, CudaError> {
     if bytes > host.size() || bytes > device.size {
-        return Err(CudaError(format!("a copy of {bytes} bytes beyond the memory there is")));
+        return Err(CudaError(format!("a copy of {bytes} bytes is out of bounds")));
     }
     Ok(bytes)
 }

@@ -1,13 +1,11 @@
-//! What an engine is to those who use it.
+//! The interface of engines.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use cudock_tensor::{DType, Signature};
 
-/// What runs the operators of a model.
-///
-/// The processor runs whatever another provider does not take.
+/// An execution provider. Operators that a provider does not support run on the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "each name is its own explanation")]
@@ -19,54 +17,54 @@ pub enum Provider {
 
 impl Provider {
     /// Whether it runs on a GPU.
-    pub fn on_gpu(self) -> bool {
+    pub fn is_gpu(self) -> bool {
         self != Self::Cpu
     }
 }
 
-/// How a model is to be loaded.
+/// Settings for loading a model.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own, to be measured alone")]
 pub struct EngineSettings {
     /// The model file.
     pub model: PathBuf,
-    /// libonnxruntime.so; its provider libraries are beside it.
+    /// libonnxruntime.so; its provider libraries are in the same directory.
     pub library: PathBuf,
-    /// Folders of the CUDA libraries the provider needs, for the engine's process to search.
+    /// Directories of the CUDA libraries that the provider needs, for the engine process.
     pub library_path: Vec<PathBuf>,
-    /// Providers to try, in order. One that cannot be used is passed over and the reason kept in [`Device`].
+    /// Providers to try, in order. One that cannot be used is skipped and the reason stored in [`DeviceInfo`].
     pub providers: Vec<Provider>,
-    /// Number of the GPU.
+    /// Index of the GPU.
     pub gpu: u32,
-    /// Threads for the operators; zero: the engine's own choice.
+    /// Threads for operators; 0 leaves the choice to the engine.
     pub threads: usize,
-    /// Lanes: batches that may be with the engine at once, each with its own buffers.
+    /// Lanes: most batches in the engine at once, each with its own buffers.
     pub lanes: usize,
-    /// Sessions the lanes share; more than one lets copies of one batch overlap the work on another.
+    /// Sessions shared by the lanes; with more than one, copies of one batch overlap with the computation of another.
     pub sessions: usize,
-    /// Most bytes of device memory the engine may take.
+    /// Most bytes of device memory.
     pub gpu_memory: Option<u64>,
-    /// Whether convolutions run with channels last.
+    /// Whether convolutions use the channels-last layout.
     pub nhwc: bool,
-    /// Row counts for which the launches are recorded once and replayed (CUDA graphs); others run as usual. Recording
-    /// stops every other lane for a moment, so [`crate::warm`] does it before there is work. If it fails, the engine
-    /// dies, and should be started again without.
+    /// Row counts for which the kernel launches are captured as CUDA graphs and replayed; others run as usual. A
+    /// capture stops every other lane for a moment, so [`crate::warm_up`] does it before there are requests. If it
+    /// fails, the engine dies and should be restarted without.
     pub graphs: Vec<usize>,
     /// Whether the memory shared with the engine is pinned, so that the device reads it directly.
     pub pinned: bool,
-    /// Whether inputs and outputs have fixed places in device memory that each lane copies to and from, beside the
-    /// work on another lane's batch. Without, the engine copies, before and after its work; then nothing is recorded
-    /// either (`graphs`).
+    /// Whether inputs and outputs have fixed buffers in device memory, to and from which each lane copies while another
+    /// lane's batch is computed. Otherwise the engine copies before and after the computation, and nothing is captured
+    /// (`graphs`).
     pub io_binding: bool,
-    /// Whether convolutions try every algorithm once for each shape and keep the fastest. Pays for few sizes of batch.
+    /// Whether convolutions try every algorithm once per shape and keep the fastest. Pays off for few batch sizes.
     pub exhaustive: bool,
-    /// Folder where TensorRT keeps the engines it builds, which takes minutes.
+    /// Directory in which TensorRT caches the engines it builds, which takes minutes.
     pub engine_cache: Option<PathBuf>,
 }
 
 impl EngineSettings {
-    /// A model on the processor: one lane, one session, as many threads as the engine likes. What a GPU needs beyond
-    /// its provider (io binding, pinned memory) is on.
+    /// Settings for the CPU: one lane, one session, the engine's choice of threads. What a GPU needs beyond its
+    /// provider (I/O binding, pinned memory) is enabled.
     pub fn new(model: impl Into<PathBuf>, library: impl Into<PathBuf>) -> Self {
         Self {
             model: model.into(),
@@ -88,31 +86,31 @@ impl EngineSettings {
     }
 }
 
-/// What a model really runs on.
+/// The device that a model actually runs on.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Device {
+pub struct DeviceInfo {
     /// The provider in use.
     pub provider: Provider,
     /// "cpu", or the GPU's name.
     pub name: String,
-    /// The GPU's number.
+    /// The GPU's index.
     pub gpu: Option<u32>,
-    /// Why a provider that was asked for is not used.
-    pub passed_over: Vec<(Provider, String)>,
-    /// What else was asked for and is not done, and why.
+    /// Requested providers that are not used, with the reason.
+    pub skipped_providers: Vec<(Provider, String)>,
+    /// Other requested features that are not used, with the reason.
     pub notes: Vec<String>,
-    /// Version of the engine, as "ONNX Runtime 1.31.1".
+    /// Version of the engine, for example "ONNX Runtime 1.31.1".
     pub engine: String,
 }
 
-/// Memory of the device and of the engine's process.
+/// Memory usage of the engine process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Usage {
-    /// Resident bytes of the engine's process.
+pub struct ProcessUsage {
+    /// Resident bytes.
     pub resident: u64,
 }
 
-/// Why a batch came to nothing.
+/// An error of an engine.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The engine's library cannot be used.
@@ -120,7 +118,7 @@ pub enum EngineError {
     Library {
         /// The library.
         library: PathBuf,
-        /// What the loader said.
+        /// The loader's message.
         reason: String,
     },
     /// The model cannot be loaded.
@@ -128,30 +126,30 @@ pub enum EngineError {
     Load {
         /// The model.
         model: PathBuf,
-        /// What the engine said.
+        /// The engine's message.
         reason: String,
     },
-    /// The engine refused this batch and is fit for the next.
+    /// The batch failed; the engine can run the next one.
     #[error("the engine failed: {0}")]
     Failed(String),
-    /// The engine's process ended; every lane of the engine is useless.
+    /// The engine process has exited; all its lanes are unusable.
     #[error("the engine died ({0})")]
     Died(String),
-    /// The engine did not answer in time and was killed; every lane of the engine is useless.
-    #[error("the engine gave no answer in {} ms and was stopped", .0.as_millis())]
-    Hung(Duration),
-    /// Memory for the batch cannot be had.
-    #[error("cannot make room for a batch of {0} bytes")]
-    Room(usize, #[source] std::io::Error),
+    /// The engine timed out and was killed; all its lanes are unusable.
+    #[error("the engine timed out after {} ms and was killed", .0.as_millis())]
+    TimedOut(Duration),
+    /// There is no memory for the batch.
+    #[error("cannot allocate memory for a batch of {0} bytes")]
+    OutOfMemory(usize, #[source] std::io::Error),
 }
 
 impl EngineError {
-    /// Whether the engine must be started again.
+    /// Whether the engine must be restarted.
     pub fn is_fatal(&self) -> bool {
-        matches!(self, Self::Died(_) | Self::Hung(_))
+        matches!(self, Self::Died(_) | Self::TimedOut(_))
     }
 
-    /// What to do about it, where that is known.
+    /// A hint, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Library { .. } => Some("fetch it with `cudock runtime install onnxruntime`"),
@@ -160,26 +158,26 @@ impl EngineError {
     }
 }
 
-/// One output of a batch, in memory that the lane's next batch will use again.
+/// One output of a batch, in memory that the lane's next batch will reuse.
 #[derive(Clone, Debug)]
 pub struct OutputView<'lane> {
     /// The type of the elements.
     pub dtype: DType,
     /// Its shape.
     pub shape: Vec<usize>,
-    /// Its bytes, laid out as [`cudock_tensor::Tensor`] says.
+    /// Its bytes, in the layout of [`cudock_tensor::Tensor`].
     pub data: &'lane [u8],
 }
 
-/// A place for one batch at a time: room for the inputs, the run, the outputs.
+/// Memory and execution of one batch at a time.
 pub trait Lane: Send {
-    /// Room for an input of the coming batch, to be written by the caller: `bytes` long, laid out as
-    /// [`cudock_tensor::Tensor`] says. Asked for once for each input of the signature before [`Lane::run`]. The room
-    /// holds what an earlier batch left there.
+    /// Memory for an input of the next batch, to be written by the caller: `bytes` long, in the layout of
+    /// [`cudock_tensor::Tensor`]. Call it once for each input of the signature before [`Lane::run`]. The memory
+    /// contains what an earlier batch left there.
     fn input(&mut self, index: usize, shape: &[usize], bytes: usize) -> Result<&mut [u8], EngineError>;
 
-    /// Runs the batch; the outputs come in the order of the signature. Takes at most `limit`, if the engine has a
-    /// process of its own; such an engine is also asked to stop once `is_wanted` says that nobody waits for the batch.
+    /// Runs the batch; the outputs are in signature order. An engine with a process of its own takes at most `limit`,
+    /// and is also asked to stop once `is_wanted` returns false.
     fn run_while(
         &mut self,
         limit: Duration,
@@ -191,33 +189,33 @@ pub trait Lane: Send {
         self.run_while(limit, &|| true)
     }
 
-    /// Gives memory that an unusually large batch needed back to the system; the next batch may need it again.
+    /// Returns memory that an unusually large batch needed to the system.
     fn trim(&mut self) {}
 }
 
 /// A loaded model.
 pub trait Engine: Send {
-    /// What it takes and gives.
+    /// Its inputs and outputs.
     fn signature(&self) -> &Signature;
 
-    /// What it runs on.
-    fn device(&self) -> &Device;
+    /// Its device.
+    fn device(&self) -> &DeviceInfo;
 
-    /// Its lanes; given away once.
+    /// Its lanes; returned only once.
     fn take_lanes(&mut self) -> Vec<Box<dyn Lane>>;
 
-    /// What it takes of the machine now.
-    fn usage(&self) -> Usage;
+    /// Its current memory usage.
+    fn usage(&self) -> ProcessUsage;
 
-    /// The number of its process, if it has one of its own.
+    /// The id of its process, if it has one of its own.
     fn process(&self) -> Option<u32>;
 
-    /// Asks the kernel whether that process has exited; none if the engine has no process of its own.
+    /// Returns a check whether that process has exited; `None` if the engine has no process of its own.
     fn exit_check(&self) -> Option<ExitCheck> {
         None
     }
 }
 
-/// Whether an engine's process has exited. Needs no file descriptor and no `/proc`, so that a server short of either
-/// never takes a healthy engine for a dead one.
+/// Checks whether an engine process has exited. Needs no file descriptor and no `/proc`, so that a server short of
+/// either never takes a healthy engine for a dead one.
 pub type ExitCheck = Box<dyn Fn() -> bool + Send>;

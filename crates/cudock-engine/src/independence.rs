@@ -1,8 +1,8 @@
-//! Whether rows of a batch answer for themselves.
+//! Checks whether the rows of a batch are independent.
 //!
-//! A model whose shapes say "any number of rows" may still mix them: a softmax over the first axis, a normalization over
-//! the batch. Requests of different clients must not share a batch of such a model. The same row is run twice in different
-//! company, in batches of the same size, so that the same kernels run: what comes out for it must not change.
+//! A model whose shapes allow any number of rows may still mix them: a softmax over the first axis, a normalization over
+//! the batch. Requests of different clients must not share a batch of such a model. So the same row runs twice with
+//! different other rows, in batches of the same size, so that the same kernels run: its result must not change.
 
 use std::time::Duration;
 
@@ -12,22 +12,22 @@ use crate::{EngineError, Lane};
 
 /// Rows of the batches that are compared.
 const ROWS: usize = 2;
-/// How much an answer may change, as a share of its largest value. Kernels that add in any order and quantization over
-/// a batch change answers by less, rows that are mixed by far more.
+/// Tolerated difference, as a share of the largest value. Kernels that add in any order and quantization over a batch
+/// cause less, mixed rows far more.
 const TOLERANCE: f64 = 0.02;
 
-/// What was found.
+/// The result of the check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RowCheck {
     /// Rows do not depend on each other.
     Independent,
-    /// They do, or are not rows at all; which output shows it.
+    /// Rows depend on each other, or outputs have no rows; which output shows it.
     Dependent(String),
-    /// The model could not be run with made-up inputs.
+    /// The model could not run with generated inputs.
     Unknown(String),
 }
 
-/// Runs a batched model twice with the same first row and different others. Only an engine that died or hung is an
+/// Runs a batched model twice with the same first row and different others. Only an engine that died or timed out is an
 /// error.
 pub fn check_rows(
     lane: &mut dyn Lane,
@@ -35,8 +35,8 @@ pub fn check_rows(
     limit: Duration,
 ) -> Result<RowCheck, EngineError> {
     let mut runs = Vec::new();
-    for company in [1, 2] {
-        match first_row(lane, signature, company, limit) {
+    for other_rows in [1, 2] {
+        match first_row(lane, signature, other_rows, limit) {
             Ok(Ok(outputs)) => runs.push(outputs),
             Ok(Err(reason)) => return Ok(RowCheck::Dependent(reason)),
             Err(error) if error.is_fatal() => return Err(error),
@@ -53,12 +53,12 @@ pub fn check_rows(
     Ok(RowCheck::Independent)
 }
 
-/// The first row of every output of a batch whose first row is always the same and whose others are made by `company`;
-/// or why the outputs have no rows.
+/// The first row of every output of a batch whose first row is always the same and whose others are generated from
+/// `other_rows`; or the reason why the outputs have no rows.
 fn first_row(
     lane: &mut dyn Lane,
     signature: &Signature,
-    company: u64,
+    other_rows: u64,
     limit: Duration,
 ) -> Result<Result<Vec<Vec<u8>>, String>, EngineError> {
     for (index, spec) in signature.inputs.iter().enumerate() {
@@ -67,8 +67,8 @@ fn first_row(
             .ok_or_else(|| EngineError::Failed(format!("input {:?} cannot be counted", spec.name)))?;
         let mut bytes = Vec::new();
         for row in 0..ROWS {
-            let seed = if row == 0 { 0 } else { company };
-            let mut random = Random((index as u64 + 1) << 8 | seed);
+            let seed = if row == 0 { 0 } else { other_rows };
+            let mut random = TestData((index as u64 + 1) << 8 | seed);
             (0..count).for_each(|_| random.element(spec.dtype, &mut bytes));
         }
         let shape: Vec<usize> = std::iter::once(ROWS).chain(row).collect();
@@ -88,7 +88,7 @@ fn first_row(
     Ok(row.collect())
 }
 
-/// Bytes of the first row of a tensor of strings.
+/// Size of the first row of a string tensor.
 fn first_string_row(data: &[u8], row: &[usize]) -> usize {
     let mut at = 0;
     for _ in 0..elements(row).unwrap_or(0) {
@@ -114,7 +114,7 @@ fn differs(dtype: DType, one: &[u8], other: &[u8]) -> bool {
     one.len() != other.len() || !one.iter().zip(&other).all(|(one, other)| same(one, other))
 }
 
-/// The elements as numbers, if they are of a type that is rounded.
+/// The elements as `f64`, if they are of a floating-point type.
 fn floats(dtype: DType, bytes: &[u8]) -> Option<Vec<f64>> {
     let half = |bits: u16, exponent: i32, mantissa: i32| {
         let (sign, magnitude) = (if bits >> 15 == 0 { 1.0 } else { -1.0 }, i32::from(bits & 0x7fff));
@@ -137,10 +137,11 @@ fn floats(dtype: DType, bytes: &[u8]) -> Option<Vec<f64>> {
     })
 }
 
-/// Elements that most models take: 0 and 1 where they are whole (they are often indices), quarters below one elsewhere.
-struct Random(u64);
+/// Test data that most models accept: 0 and 1 for integers (they are often indices), multiples of 1/4 below one for
+/// floats.
+struct TestData(u64);
 
-impl Random {
+impl TestData {
     fn element(&mut self, dtype: DType, bytes: &mut Vec<u8>) {
         self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         let quarters = usize::try_from(self.0 >> 62).unwrap_or(0);
@@ -168,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_precision_reads_as_the_numbers_it_stands_for() {
+    fn half_precision_is_decoded() {
         let f16 = |bits: u16| floats(DType::F16, &bits.to_le_bytes()).unwrap();
         assert_eq!(f16(0x3c00), [1.0]);
         assert_eq!(f16(0xc100), [-2.5]);
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_is_no_difference_and_another_answer_is() {
+    fn rounding_is_not_a_difference() {
         let of = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
         assert!(!differs(DType::F32, &of(&[1.0, 0.5]), &of(&[1.001, 0.499])));
         assert!(!differs(DType::F32, &of(&[f32::NAN]), &of(&[f32::NAN])));

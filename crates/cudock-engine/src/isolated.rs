@@ -13,69 +13,76 @@ use cudock_map::SharedMemory;
 use cudock_tensor::{DType, Signature, elements};
 
 use crate::cancel::Cancel;
-use crate::channel::{Answer, Packets, receive_message, send_descriptors, send_message};
-use crate::onnx::room;
-use crate::plan::Extent;
-use crate::process::Process;
+use crate::channel::{LoadReply, PacketSocket, receive_message, send_descriptors, send_message};
+use crate::onnx::allocate_tensors;
+use crate::process::EngineProcess;
+use crate::run_plan::Extent;
 use crate::runner::views;
-use crate::wire::{PACKET, Reply, read_reply, request};
-use crate::{Device, Engine, EngineError, EngineSettings, ExitCheck, Lane, OutputView, Usage, usage};
+use crate::wire::{BatchReply, PACKET, read_reply, write_request};
+use crate::{
+    DeviceInfo, Engine, EngineError, EngineSettings, ExitCheck, Lane, OutputView, ProcessUsage, usage,
+};
 
-/// The environment variable in which the engine's process finds CUDA's libraries.
+/// The environment variable in which the engine process finds CUDA's libraries.
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
-/// How often a batch that takes long is asked whether anybody still waits for it.
-const ASK_WHETHER_WANTED: Duration = Duration::from_millis(50);
+/// Interval at which a long-running batch is checked for clients that still wait.
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A model in a process of its own: whatever the engine's library does there, this process goes on.
+/// A model in a process of its own: whatever the engine's library does, this process survives.
 pub struct IsolatedEngine {
-    process: Arc<Process>,
+    process: Arc<EngineProcess>,
     signature: Arc<Signature>,
-    device: Device,
+    device: DeviceInfo,
     lanes: Vec<IsolatedLane>,
 }
 
 impl IsolatedEngine {
-    /// Starts `command`, which must call [`crate::serve_child`], and has it load the model within the limit.
+    /// Starts `command`, which must call [`crate::serve_child`], and makes it load the model within the limit.
     ///
-    /// The command's standard input is taken for the control stream and its standard output closed; it gets a process
-    /// group of its own, so that an interrupt typed at the terminal reaches the server alone.
+    /// The command's standard input becomes the control stream and its standard output is closed; it gets a process
+    /// group of its own, so that Ctrl-C at the terminal reaches only the server.
     pub fn start(
         settings: &EngineSettings,
         mut command: Command,
         limit: Duration,
     ) -> Result<Self, EngineError> {
-        let wrong = |reason: String| EngineError::Load { model: settings.model.clone(), reason };
-        let failed = |error: io::Error| wrong(format!("the engine's process cannot be started: {error}"));
-        let (mut control, theirs) = UnixStream::pair().map_err(failed)?;
+        let load_error = |reason: String| EngineError::Load { model: settings.model.clone(), reason };
+        let start_error = |error: io::Error| load_error(format!("cannot start the engine process: {error}"));
+        let (mut control, theirs) = UnixStream::pair().map_err(start_error)?;
         command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).process_group(0);
         if let Some(path) = library_path(settings) {
             command.env(LIBRARY_PATH, path);
         }
-        let child = command.spawn().map_err(failed)?;
+        let child = command.spawn().map_err(start_error)?;
         drop(command);
-        let process = Process::new(child, control.try_clone().map_err(failed)?);
-        control.set_read_timeout(Some(limit.max(Duration::from_millis(1)))).map_err(failed)?;
-        let answer = send_message(&mut control, settings).and_then(|()| receive_message(&mut control));
-        let (signature, device) = match answer {
-            Ok(Answer::Ready { signature, device }) => (Arc::new(signature), device),
-            Ok(Answer::Load { reason }) => return Err(wrong(reason)),
-            Ok(Answer::Library { reason }) => {
+        let process = EngineProcess::new(child, control.try_clone().map_err(start_error)?);
+        control.set_read_timeout(Some(limit.max(Duration::from_millis(1)))).map_err(start_error)?;
+        let reply = send_message(&mut control, settings).and_then(|()| receive_message(&mut control));
+        let (signature, device) = match reply {
+            Ok(LoadReply::Ready { signature, device }) => (Arc::new(signature), device),
+            Ok(LoadReply::Load { reason }) => return Err(load_error(reason)),
+            Ok(LoadReply::Library { reason }) => {
                 return Err(EngineError::Library { library: settings.library.clone(), reason });
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 process.stop("it took too long to load");
-                return Err(wrong(format!("it was not loaded within {} s", limit.as_secs_f32())));
+                return Err(load_error(format!("timed out after {} s", limit.as_secs_f32())));
             }
-            Err(_) => return Err(wrong(format!("the engine died while loading ({})", process.ended()))),
+            Err(_) => {
+                return Err(load_error(format!(
+                    "the engine died while loading ({})",
+                    process.wait_for_exit()
+                )));
+            }
         };
         let process = Arc::new(process);
         let lanes = (0..settings.lanes.max(1))
             .map(|number| {
-                IsolatedLane::open(number, &process, &signature, &control, device.provider.on_gpu())
+                IsolatedLane::open(number, &process, &signature, &control, device.provider.is_gpu())
             })
             .collect::<io::Result<_>>()
-            .map_err(failed)?;
+            .map_err(start_error)?;
         Ok(Self { process, signature, device, lanes })
     }
 }
@@ -85,7 +92,7 @@ impl Engine for IsolatedEngine {
         &self.signature
     }
 
-    fn device(&self) -> &Device {
+    fn device(&self) -> &DeviceInfo {
         &self.device
     }
 
@@ -93,12 +100,12 @@ impl Engine for IsolatedEngine {
         std::mem::take(&mut self.lanes).into_iter().map(|lane| Box::new(lane) as Box<dyn Lane>).collect()
     }
 
-    fn usage(&self) -> Usage {
-        usage::of_process(self.process.number())
+    fn usage(&self) -> ProcessUsage {
+        usage::of_process(self.process.id())
     }
 
     fn process(&self) -> Option<u32> {
-        Some(self.process.number())
+        Some(self.process.id())
     }
 
     fn exit_check(&self) -> Option<ExitCheck> {
@@ -107,28 +114,28 @@ impl Engine for IsolatedEngine {
     }
 }
 
-/// Where the engine's process looks for libraries: the folders in the settings before those of this process.
+/// The library path of the engine process: the directories of the settings before those of this process.
 fn library_path(settings: &EngineSettings) -> Option<OsString> {
     if settings.library_path.is_empty() {
         return None;
     }
     let inherited = std::env::var_os(LIBRARY_PATH).unwrap_or_default();
-    let inherited = std::env::split_paths(&inherited).filter(|folder| !folder.as_os_str().is_empty());
+    let inherited = std::env::split_paths(&inherited).filter(|directory| !directory.as_os_str().is_empty());
     std::env::join_paths(settings.library_path.iter().cloned().chain(inherited)).ok()
 }
 
 /// Memory that a lane keeps for its next batch.
-const KEPT: usize = 8 << 20;
+const MAX_RETAINED: usize = 8 << 20;
 
 struct IsolatedLane {
     number: usize,
-    /// Batches that were sent.
+    /// Number of batches sent.
     batches: u64,
-    /// Whether the device reads the lane's memory by itself; such memory must stay where it is.
-    on_gpu: bool,
-    process: Arc<Process>,
+    /// Whether the device accesses the lane's memory directly; such memory must not move.
+    is_gpu: bool,
+    process: Arc<EngineProcess>,
     signature: Arc<Signature>,
-    packets: Packets,
+    packets: PacketSocket,
     inputs: Vec<SharedMemory>,
     outputs: Vec<SharedMemory>,
     batch: Vec<Extent>,
@@ -140,21 +147,21 @@ struct IsolatedLane {
 impl IsolatedLane {
     fn open(
         number: usize,
-        process: &Arc<Process>,
+        process: &Arc<EngineProcess>,
         signature: &Arc<Signature>,
         control: &UnixStream,
-        on_gpu: bool,
+        is_gpu: bool,
     ) -> io::Result<Self> {
-        let (ours, theirs) = Packets::pair()?;
-        let inputs = room(signature.inputs.len())?;
-        let outputs = room(signature.outputs.len())?;
+        let (ours, theirs) = PacketSocket::pair()?;
+        let inputs = allocate_tensors(signature.inputs.len())?;
+        let outputs = allocate_tensors(signature.outputs.len())?;
         let memories = inputs.iter().chain(&outputs).map(AsFd::as_fd);
         let descriptors: Vec<BorrowedFd<'_>> = std::iter::once(theirs.as_fd()).chain(memories).collect();
         send_descriptors(control, &descriptors)?;
         Ok(Self {
             number,
             batches: 0,
-            on_gpu,
+            is_gpu,
             process: Arc::clone(process),
             signature: Arc::clone(signature),
             packets: ours,
@@ -167,42 +174,47 @@ impl IsolatedLane {
         })
     }
 
-    fn exchange(&mut self, limit: Duration, is_wanted: &dyn Fn() -> bool) -> Result<Reply, EngineError> {
-        if let Some(end) = self.process.end() {
+    fn send_and_receive(
+        &mut self,
+        limit: Duration,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<BatchReply, EngineError> {
+        if let Some(end) = self.process.exit_reason() {
             return Err(EngineError::Died(end));
         }
-        request(&mut self.request, &self.batch);
+        write_request(&mut self.request, &self.batch);
         if self.packets.send(&self.request).is_err() {
-            return Err(EngineError::Died(self.process.ended()));
+            return Err(EngineError::Died(self.process.wait_for_exit()));
         }
         self.batches += 1;
         match self.receive(limit, is_wanted) {
-            Ok(0) => Err(EngineError::Died(self.process.ended())),
+            Ok(0) => Err(EngineError::Died(self.process.wait_for_exit())),
             Ok(length) => {
                 let packet = self.reply.get(..length).unwrap_or_default();
-                read_reply(packet, &mut self.results).map_err(|nonsense| self.distrust(&nonsense.to_string()))
+                read_reply(packet, &mut self.results)
+                    .map_err(|invalid| self.kill_untrusted(&invalid.to_string()))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.process.stop("it hung and was stopped");
-                Err(EngineError::Hung(limit))
+                self.process.stop("it timed out and was killed");
+                Err(EngineError::TimedOut(limit))
             }
-            Err(error) => Err(self.distrust(&error.to_string())),
+            Err(error) => Err(self.kill_untrusted(&error.to_string())),
         }
     }
 
-    /// Waits for the reply, and asks the engine to stop once nobody wants it. It is still waited for: the lane's memory
-    /// is the engine's until then.
+    /// Waits for the reply, and asks the engine to cancel the batch once no client wants it. It still waits then,
+    /// because the engine uses the lane's memory until it replies.
     fn receive(&mut self, limit: Duration, is_wanted: &dyn Fn() -> bool) -> io::Result<usize> {
         let mut waited = Duration::ZERO;
-        let mut cancelled = false;
+        let mut canceled = false;
         loop {
             let left = limit.saturating_sub(waited);
-            let slice = if cancelled { left } else { ASK_WHETHER_WANTED.min(left) };
+            let slice = if canceled { left } else { CANCEL_CHECK_INTERVAL.min(left) };
             match self.packets.receive(&mut self.reply, Some(slice)) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && waited + slice < limit => {
                     waited += slice;
-                    if !cancelled && !is_wanted() {
-                        cancelled = true;
+                    if !canceled && !is_wanted() {
+                        canceled = true;
                         self.process.cancel(&Cancel { lane: self.number, batch: self.batches });
                     }
                 }
@@ -211,7 +223,7 @@ impl IsolatedLane {
         }
     }
 
-    /// Sees to it that the outputs are where the engine says, and that they are whole.
+    /// Checks that the outputs are complete and within the shared memory.
     fn check(&mut self) -> Result<(), EngineError> {
         for (index, result) in self.results.iter().enumerate() {
             let (Some(spec), Some(memory)) = (self.signature.outputs.get(index), self.outputs.get_mut(index))
@@ -219,18 +231,19 @@ impl IsolatedLane {
                 break;
             };
             let expected = spec.dtype.size().and_then(|size| elements(&result.shape)?.checked_mul(size));
-            let whole = spec.dtype == DType::String || expected == Some(result.bytes);
-            if let Err(reason) = if whole { memory.follow(result.bytes).map(drop) } else { Err(torn(result)) }
+            let is_complete = spec.dtype == DType::String || expected == Some(result.bytes);
+            if let Err(reason) =
+                if is_complete { memory.follow(result.bytes).map(drop) } else { Err(size_mismatch(result)) }
             {
                 let text = format!("output {:?}: {reason}", spec.name);
-                return Err(self.distrust(&text));
+                return Err(self.kill_untrusted(&text));
             }
         }
         Ok(())
     }
 
-    /// An engine that says what cannot be is stopped: its memory is in disorder.
-    fn distrust(&self, reason: &str) -> EngineError {
+    /// Kills an engine whose reply is impossible: its memory is corrupt.
+    fn kill_untrusted(&self, reason: &str) -> EngineError {
         EngineError::Died(self.process.stop(reason))
     }
 }
@@ -243,7 +256,7 @@ impl Lane for IsolatedLane {
         extent.shape.extend_from_slice(shape);
         extent.bytes = bytes;
         let memory = self.inputs.get_mut(index).ok_or_else(none)?;
-        memory.grow(bytes).map_err(|source| EngineError::Room(bytes, source))?;
+        memory.grow(bytes).map_err(|source| EngineError::OutOfMemory(bytes, source))?;
         memory.bytes_mut().get_mut(..bytes).ok_or_else(none)
     }
 
@@ -252,30 +265,30 @@ impl Lane for IsolatedLane {
         limit: Duration,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<Vec<OutputView<'_>>, EngineError> {
-        match self.exchange(limit, is_wanted)? {
-            Reply::Done => {}
-            Reply::Failed(text) => return Err(EngineError::Failed(text)),
-            Reply::Broken(text) => return Err(self.distrust(&text)),
+        match self.send_and_receive(limit, is_wanted)? {
+            BatchReply::Done => {}
+            BatchReply::Failed(text) => return Err(EngineError::Failed(text)),
+            BatchReply::Broken(text) => return Err(self.kill_untrusted(&text)),
         }
         self.check()?;
         views(&self.signature, &self.results, &self.outputs)
     }
 
     fn trim(&mut self) {
-        if self.on_gpu {
+        if self.is_gpu {
             return;
         }
         let inputs = self.inputs.iter_mut().zip(&self.batch);
         for (memory, extent) in inputs.chain(self.outputs.iter_mut().zip(&self.results)) {
-            if extent.bytes > KEPT {
-                // Memory that cannot be given back is used again.
-                let _ = memory.discard(KEPT);
+            if extent.bytes > MAX_RETAINED {
+                // Memory that cannot be released is reused.
+                let _ = memory.discard(MAX_RETAINED);
             }
         }
     }
 }
 
-fn torn(result: &Extent) -> io::Error {
+fn size_mismatch(result: &Extent) -> io::Error {
     let text = format!("{:?} in {} bytes", result.shape, result.bytes);
     io::Error::new(io::ErrorKind::InvalidData, text)
 }

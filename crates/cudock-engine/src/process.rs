@@ -1,4 +1,4 @@
-//! The engine's process, as its parent sees it.
+//! The engine process, as seen by its parent.
 
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
@@ -11,125 +11,124 @@ use rustix::io::Errno;
 use crate::cancel::Cancel;
 use crate::channel::send_message;
 
-/// How often, and how many times, a process that must end is looked after before it is left to itself.
-const LOOK: Duration = Duration::from_millis(2);
-const LOOKS: usize = 500;
+/// Interval and number of checks for a process that must exit, before it is abandoned.
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(2);
+const EXIT_POLLS: usize = 500;
 
-/// A process that is stopped when nobody needs it any more.
+/// A process that is killed when dropped.
 #[derive(Debug)]
-pub(crate) struct Process {
-    number: u32,
-    state: Mutex<State>,
+pub(crate) struct EngineProcess {
+    id: u32,
+    state: Mutex<ProcessState>,
     /// Its end of the control stream sees this one close, too.
     control: Mutex<UnixStream>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ProcessState {
     child: Child,
-    end: Option<String>,
+    exit_reason: Option<String>,
 }
 
-impl Process {
+impl EngineProcess {
     pub(crate) fn new(child: Child, control: UnixStream) -> Self {
         Self {
-            number: child.id(),
-            state: Mutex::new(State { child, end: None }),
+            id: child.id(),
+            state: Mutex::new(ProcessState { child, exit_reason: None }),
             control: Mutex::new(control),
         }
     }
 
-    /// Its number.
-    pub(crate) fn number(&self) -> u32 {
-        self.number
+    pub(crate) fn id(&self) -> u32 {
+        self.id
     }
 
-    /// How it ended, if it is known to have.
-    pub(crate) fn end(&self) -> Option<String> {
-        self.state().end.clone()
+    /// How it exited, if it is known to have.
+    pub(crate) fn exit_reason(&self) -> Option<String> {
+        self.state().exit_reason.clone()
     }
 
-    /// Asks it to stop a batch. One that is ending need not hear it.
+    /// Asks it to cancel a batch. A process that is exiting need not receive it.
     pub(crate) fn cancel(&self, cancel: &Cancel) {
         let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = send_message(&mut control, cancel);
     }
 
-    /// Whether it has exited, as the kernel says. An error other than "no such child" says nothing about it.
+    /// Whether it has exited. An error other than "no such child" says nothing about it.
     pub(crate) fn has_exited(&self) -> bool {
         let mut state = self.state();
-        if state.end.is_some() {
+        if state.exit_reason.is_some() {
             return true;
         }
         match state.child.try_wait() {
-            Ok(Some(status)) => state.end = Some(in_words(status)),
-            // Reaped by somebody else, as where SIGCHLD is ignored.
+            Ok(Some(status)) => state.exit_reason = Some(describe_exit(status)),
+            // Reaped elsewhere, for example because SIGCHLD is ignored.
             Err(error) if error.raw_os_error() == Some(Errno::CHILD.raw_os_error()) => {
-                state.end = Some("for an unknown reason".to_owned());
+                state.exit_reason = Some("for an unknown reason".to_owned());
             }
             Ok(None) | Err(_) => {}
         }
-        state.end.is_some()
+        state.exit_reason.is_some()
     }
 
-    /// Ends it, if it has not ended yet, and says how it ended: in its own way, or for the reason given here.
+    /// Kills it, unless it has exited, and returns how it exited: in its own way, or for the reason given here.
     pub(crate) fn stop(&self, reason: &str) -> String {
         let mut state = self.state();
-        if let Some(end) = &state.end {
-            return end.clone();
+        if let Some(exit_reason) = &state.exit_reason {
+            return exit_reason.clone();
         }
-        let end = if let Ok(Some(status)) = state.child.try_wait() {
-            in_words(status)
+        let exit_reason = if let Ok(Some(status)) = state.child.try_wait() {
+            describe_exit(status)
         } else {
-            // It may be gone by now; then there is nothing to do.
+            // It may have exited meanwhile.
             let _ = state.child.kill();
-            wait_a_while(&mut state.child);
+            wait_briefly(&mut state.child);
             reason.to_owned()
         };
-        state.end = Some(end.clone());
-        end
+        state.exit_reason = Some(exit_reason.clone());
+        exit_reason
     }
 
-    /// Waits for a process that closed a lane, which means that it is ending, and says how it did.
-    pub(crate) fn ended(&self) -> String {
+    /// Waits for a process that has closed a lane, which means that it is exiting, and returns how it did.
+    pub(crate) fn wait_for_exit(&self) -> String {
         let mut state = self.state();
-        if let Some(end) = &state.end {
-            return end.clone();
+        if let Some(exit_reason) = &state.exit_reason {
+            return exit_reason.clone();
         }
-        if let Some(status) = wait_a_while(&mut state.child) {
-            let end = in_words(status);
-            state.end = Some(end.clone());
-            return end;
+        if let Some(status) = wait_briefly(&mut state.child) {
+            let exit_reason = describe_exit(status);
+            state.exit_reason = Some(exit_reason.clone());
+            return exit_reason;
         }
         drop(state);
-        self.stop("it closed a lane and went on")
+        self.stop("it closed a lane and did not exit")
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ProcessState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Process {
+impl Drop for EngineProcess {
     fn drop(&mut self) {
         self.stop("it is no longer needed");
     }
 }
 
-/// Waits for a process that is about to end. One that the kernel cannot end now (a driver call that does not return)
-/// is waited for no longer than a second: it must not hold up the server.
-fn wait_a_while(child: &mut Child) -> Option<ExitStatus> {
-    for _ in 0..LOOKS {
+/// Waits for a process that is about to exit, but at most a second: one that the kernel cannot kill now (a driver call
+/// that does not return) must not block the server.
+fn wait_briefly(child: &mut Child) -> Option<ExitStatus> {
+    for _ in 0..EXIT_POLLS {
         match child.try_wait() {
             Ok(Some(status)) => return Some(status),
-            Ok(None) => std::thread::sleep(LOOK),
+            Ok(None) => std::thread::sleep(EXIT_POLL_INTERVAL),
             Err(_) => return None,
         }
     }
     None
 }
 
-fn in_words(status: ExitStatus) -> String {
+fn describe_exit(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(signal), _) => match signal_name(signal) {
             Some(name) => format!("signal {signal}, {name}"),
@@ -160,19 +159,19 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::process::{Command, Stdio};
 
-    use super::Process;
+    use super::EngineProcess;
 
-    fn process(command: &mut Command) -> Process {
-        Process::new(command.stdin(Stdio::piped()).spawn().unwrap(), UnixStream::pair().unwrap().0)
+    fn process(command: &mut Command) -> EngineProcess {
+        EngineProcess::new(command.stdin(Stdio::piped()).spawn().unwrap(), UnixStream::pair().unwrap().0)
     }
 
     #[test]
-    fn a_process_that_ended_by_itself_says_how() {
-        let ended = process(Command::new("sh").args(["-c", "exit 3"]));
-        assert_eq!(ended.ended(), "exit code 3");
-        assert_eq!(ended.stop("anything"), "exit code 3");
+    fn the_exit_reason_is_reported() {
+        let wait_for_exit = process(Command::new("sh").args(["-c", "exit 3"]));
+        assert_eq!(wait_for_exit.wait_for_exit(), "exit code 3");
+        assert_eq!(wait_for_exit.stop("anything"), "exit code 3");
         let killed = process(Command::new("sh").args(["-c", "kill -9 $$"]));
-        assert_eq!(killed.ended(), "signal 9, SIGKILL");
+        assert_eq!(killed.wait_for_exit(), "signal 9, SIGKILL");
     }
 
     #[test]
@@ -185,16 +184,16 @@ mod tests {
         while !killed.has_exited() {
             std::thread::yield_now();
         }
-        assert_eq!(killed.end().as_deref(), Some("signal 9, SIGKILL"));
+        assert_eq!(killed.exit_reason().as_deref(), Some("signal 9, SIGKILL"));
     }
 
     #[test]
-    fn a_process_that_is_stopped_is_gone_and_keeps_the_first_reason() {
+    fn a_stopped_process_is_gone_and_keeps_the_first_reason() {
         let running = process(&mut Command::new("cat"));
-        assert_eq!(running.end(), None);
+        assert_eq!(running.exit_reason(), None);
         assert_eq!(running.stop("it hung"), "it hung");
         assert_eq!(running.stop("another"), "it hung");
-        let zombie = std::path::Path::new("/proc").join(running.number().to_string()).join("exe");
+        let zombie = std::path::Path::new("/proc").join(running.id().to_string()).join("exe");
         assert!(!zombie.exists());
     }
 }

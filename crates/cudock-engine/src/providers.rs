@@ -6,16 +6,16 @@ use ort::logging::LogLevel;
 use ort::session::Session;
 use ort::session::builder::GraphOptimizationLevel;
 
-use crate::cuda::Stream;
+use crate::cuda::CudaStream;
 use crate::{EngineSettings, Provider};
 
-/// A session of the model on one provider; the processor takes what that one leaves. The error is in the engine's words.
+/// Opens a session on one provider, with the CPU as fallback for unsupported operators.
 pub(crate) fn open(
     environment: &Environment,
     settings: &EngineSettings,
     provider: Provider,
     graphs: bool,
-    stream: Option<&Stream>,
+    stream: Option<&CudaStream>,
 ) -> Result<Session, String> {
     session(environment, settings, provider, graphs, stream).map_err(|error| error.to_string())
 }
@@ -25,10 +25,10 @@ fn session(
     settings: &EngineSettings,
     provider: Provider,
     graphs: bool,
-    stream: Option<&Stream>,
+    stream: Option<&CudaStream>,
 ) -> ort::Result<Session> {
-    // Threads that spin while they wait for work take the processor from the server. Memory is planned ahead by shape;
-    // operators run one after another, each on all threads.
+    // Spinning threads would take CPU time from the server. Memory is planned by shape; operators run one after
+    // another, each on all threads.
     let mut builder = Session::builder(environment)?
         .with_optimization_level(GraphOptimizationLevel::All)?
         .with_intra_threads(settings.threads)?
@@ -48,7 +48,7 @@ fn session(
     builder.commit_from_file(&settings.model)
 }
 
-fn cuda(settings: &EngineSettings, graphs: bool, stream: Option<&Stream>) -> ort::Result<CUDA> {
+fn cuda(settings: &EngineSettings, graphs: bool, stream: Option<&CudaStream>) -> ort::Result<CUDA> {
     let search =
         if settings.exhaustive { ConvAlgorithmSearch::Exhaustive } else { ConvAlgorithmSearch::Heuristic };
     let mut provider = CUDA::default()
@@ -58,34 +58,33 @@ fn cuda(settings: &EngineSettings, graphs: bool, stream: Option<&Stream>) -> ort
         .with_prefer_nhwc(settings.nhwc)
         .with_cuda_graph(graphs);
     if let Some(limit) = settings.gpu_memory {
-        // A limit also keeps the arena from taking twice what it needs.
+        // A limit also keeps the arena from growing to twice what it needs.
         provider = provider
             .with_memory_limit(usize::try_from(limit).unwrap_or(usize::MAX))
             .with_arena_extend_strategy(ArenaExtendStrategy::SameAsRequested);
     }
     Ok(match stream {
-        Some(stream) => stream.give_to_cuda(provider),
+        Some(stream) => stream.assign_to_cuda(provider),
         None => provider,
     })
 }
 
-fn tensorrt(settings: &EngineSettings, stream: Option<&Stream>) -> ort::Result<TensorRT> {
+fn tensorrt(settings: &EngineSettings, stream: Option<&CudaStream>) -> ort::Result<TensorRT> {
     let mut provider = TensorRT::default().with_device_id(device(settings)?);
-    if let Some(folder) = &settings.engine_cache {
-        let folder = folder.display();
+    if let Some(directory) = &settings.engine_cache {
+        let directory = directory.display();
         provider = provider
             .with_engine_cache(true)
-            .with_engine_cache_path(folder.to_string())
+            .with_engine_cache_path(directory.to_string())
             .with_timing_cache(true)
-            .with_timing_cache_path(folder.to_string());
+            .with_timing_cache_path(directory.to_string());
     }
     Ok(match stream {
-        Some(stream) => stream.give_to_tensorrt(provider),
+        Some(stream) => stream.assign_to_tensorrt(provider),
         None => provider,
     })
 }
 
 fn device(settings: &EngineSettings) -> ort::Result<i32> {
-    i32::try_from(settings.gpu)
-        .map_err(|_| ort::Error::new(format!("no GPU has the number {}", settings.gpu)))
+    i32::try_from(settings.gpu).map_err(|_| ort::Error::new(format!("invalid GPU index {}", settings.gpu)))
 }

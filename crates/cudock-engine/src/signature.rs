@@ -1,15 +1,15 @@
-//! What a model takes and gives, as its session tells.
+//! The signature of a model, read from its session.
 
 use std::collections::BTreeSet;
 
 use cudock_tensor::{DType, Signature, TensorSpec};
 use ort::value::{Outlet, TensorElementType, ValueType};
 
-/// The signature of a model with those inputs and outputs, or which of them cannot be served and why. `unranked` are
-/// the names of those for which the model gives no shape, which the engine does not tell from scalars.
+/// The signature of a model with those inputs and outputs, or an error for the first one that is not supported.
+/// `unranked` are the names of those without a declared shape, which the engine does not distinguish from scalars.
 ///
-/// Rows may share a batch where every first dimension is open, and where the inputs do not give it different names:
-/// `[batch, 3]` beside `[boxes, 4]` are not rows of one thing.
+/// Rows can share a batch if every first dimension is dynamic, and if the inputs do not give it different names:
+/// `[batch, 3]` and `[boxes, 4]` are not rows of the same thing.
 pub(crate) fn signature(
     inputs: &[Outlet],
     outputs: &[Outlet],
@@ -28,7 +28,7 @@ pub(crate) fn signature(
     Ok(Signature { inputs, outputs, batched })
 }
 
-/// The name the model gives an open first dimension.
+/// The name of a dynamic first dimension.
 fn first_symbol(outlet: &Outlet) -> Option<&str> {
     let ValueType::Tensor { shape, dimension_symbols, .. } = outlet.dtype() else { return None };
     let name = dimension_symbols.first().filter(|_| shape.first().is_some_and(|size| *size < 0))?;
@@ -44,8 +44,7 @@ fn spec(what: &str, outlet: &Outlet, unranked: &BTreeSet<String>) -> Result<Tens
         }
         return Err(text);
     };
-    let dtype = dtype(*ty)
-        .ok_or_else(|| format!("{what} {name:?} has elements of type {ty}, which cannot be served"))?;
+    let dtype = dtype(*ty).ok_or_else(|| format!("{what} {name:?} has the unsupported element type {ty}"))?;
     let shape = shape.iter().map(|&size| usize::try_from(size).ok()).collect();
     Ok(TensorSpec { name: name.to_owned(), dtype, shape, any_rank: unranked.contains(name) })
 }
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_batched_if_every_first_dimension_is_open() {
+    fn a_model_is_batched_if_every_first_dimension_is_dynamic() {
         let open = [
             tensor("a", TensorElementType::Float32, &[-1, 3]),
             tensor("b", TensorElementType::String, &[-1]),
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_cannot_be_served_is_named_with_its_tensor() {
+    fn an_unsupported_type_is_reported_with_its_tensor() {
         let odd = [tensor("z", TensorElementType::Complex64, &[-1])];
         let text = signature(&odd, &[], &BTreeSet::new()).unwrap_err();
         assert!(text.starts_with("input \"z\""), "{text}");
@@ -125,7 +124,7 @@ mod tests {
         let output = [tensor("y", TensorElementType::Float32, &[-1, 4])];
         let batched = |inputs: &[Outlet]| signature(inputs, &output, &none).unwrap().batched;
         assert!(batched(&[named("a", "batch"), named("b", "batch")]));
-        assert!(batched(&[named("a", "batch"), named("b", "")]), "a dimension without a name says nothing");
+        assert!(batched(&[named("a", "batch"), named("b", "")]), "an unnamed dimension matches any name");
         assert!(!batched(&[named("image", "batch"), named("boxes", "num_boxes")]));
     }
 

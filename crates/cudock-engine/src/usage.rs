@@ -1,11 +1,11 @@
-//! What a process takes of the machine.
+//! Memory usage of a process.
 
-use crate::Usage;
+use crate::ProcessUsage;
 
-/// What a process takes now; nothing if it is gone.
-pub(crate) fn of_process(process: u32) -> Usage {
+/// Memory usage of a process; 0 if it has exited.
+pub(crate) fn of_process(process: u32) -> ProcessUsage {
     let statm = std::fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
-    Usage { resident: resident_pages(&statm).unwrap_or(0) * page_size() }
+    ProcessUsage { resident: resident_pages(&statm).unwrap_or(0) * page_size() }
 }
 
 fn resident_pages(statm: &str) -> Option<u64> {
@@ -27,7 +27,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_takes_memory_and_a_process_that_is_gone_takes_none() {
+    fn a_process_that_has_exited_uses_no_memory() {
         assert!(of_process(std::process::id()).resident > 100_000);
         assert_eq!(of_process(u32::MAX).resident, 0);
     }

@@ -1,48 +1,49 @@
-//! What a lane and its engine say to each other beside the tensors: their shapes, and how it went.
+//! Packets between a lane and its engine: shapes and results, without the tensors.
 //!
-//! A request is one byte and the extents of the inputs; a reply is one byte and then the extents of the outputs, or a text. Both come
-//! in one packet. The engine's process is full of other people's code, so its packets are read as a stranger's.
+//! A request is one byte and the extents of the inputs; a reply is one byte and the extents of the outputs, or an error
+//! message. Each is one packet. The engine process runs third-party code, so its packets are parsed as untrusted input.
 
-use crate::plan::Extent;
+use crate::run_plan::Extent;
 
-/// Most bytes of a packet: what a socket takes by default.
+/// Largest packet in bytes: what a socket accepts by default.
 pub(crate) const PACKET: usize = 200 << 10;
-/// Most bytes of a text.
+/// Longest error message in bytes.
 const TEXT: usize = 16 << 10;
 
 const DONE: u8 = 0;
 const FAILED: u8 = 1;
 const BROKEN: u8 = 2;
 
-/// How a batch went.
+/// The result of a batch.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
-    /// The outputs lie in the lane's memory; their extents were read.
+pub(crate) enum BatchReply {
+    /// The outputs are in the lane's memory; their extents were read.
     Done,
-    /// The engine refused the batch.
+    /// The batch failed.
     Failed(String),
-    /// The engine will refuse every batch from now on.
+    /// Every batch will fail from now on.
     Broken(String),
 }
 
-/// A packet that says nothing.
+/// An invalid packet, with the position of the error.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the engine's answer makes no sense at byte {0}")]
-pub(crate) struct Nonsense(usize);
+#[error("invalid packet from the engine at byte {0}")]
+pub(crate) struct InvalidPacket(usize);
 
-/// A request to run what lies in the lane's memory.
-pub(crate) fn request(packet: &mut Vec<u8>, inputs: &[Extent]) {
+/// Writes a request to run the batch in the lane's memory.
+pub(crate) fn write_request(packet: &mut Vec<u8>, inputs: &[Extent]) {
     packet.clear();
     packet.push(DONE);
     put_extents(packet, inputs);
 }
 
-/// Reads a request; the extents of the inputs go into `inputs`.
-pub(crate) fn read_request(packet: &[u8], inputs: &mut [Extent]) -> Result<(), Nonsense> {
-    read_reply(packet, inputs).and_then(|reply| if reply == Reply::Done { Ok(()) } else { Err(Nonsense(0)) })
+/// Parses a request; the extents of the inputs go into `inputs`.
+pub(crate) fn read_request(packet: &[u8], inputs: &mut [Extent]) -> Result<(), InvalidPacket> {
+    read_reply(packet, inputs)
+        .and_then(|reply| if reply == BatchReply::Done { Ok(()) } else { Err(InvalidPacket(0)) })
 }
 
-/// Writes extents at the end of a packet.
+/// Appends extents to a packet.
 fn put_extents(packet: &mut Vec<u8>, extents: &[Extent]) {
     for extent in extents {
         put_number(packet, extent.bytes);
@@ -53,43 +54,44 @@ fn put_extents(packet: &mut Vec<u8>, extents: &[Extent]) {
     }
 }
 
-/// Reads as many extents as there are in `extents`, and nothing may be left over.
-fn read_extents(packet: &[u8], extents: &mut [Extent]) -> Result<(), Nonsense> {
+/// Parses as many extents as there are in `extents`; nothing may be left over.
+fn read_extents(packet: &[u8], extents: &mut [Extent]) -> Result<(), InvalidPacket> {
     let mut rest = packet;
-    let here = |rest: &[u8]| Nonsense(packet.len() - rest.len());
+    let invalid_at = |rest: &[u8]| InvalidPacket(packet.len() - rest.len());
     for extent in extents {
-        extent.bytes = number(&mut rest).ok_or_else(|| here(rest))?;
-        let rank = number(&mut rest).filter(|rank| *rank <= rest.len() / 8).ok_or_else(|| here(rest))?;
+        extent.bytes = number(&mut rest).ok_or_else(|| invalid_at(rest))?;
+        let rank =
+            number(&mut rest).filter(|rank| *rank <= rest.len() / 8).ok_or_else(|| invalid_at(rest))?;
         extent.shape.clear();
         for _ in 0..rank {
-            extent.shape.push(number(&mut rest).ok_or_else(|| here(rest))?);
+            extent.shape.push(number(&mut rest).ok_or_else(|| invalid_at(rest))?);
         }
     }
-    if rest.is_empty() { Ok(()) } else { Err(here(rest)) }
+    if rest.is_empty() { Ok(()) } else { Err(invalid_at(rest)) }
 }
 
-/// A reply about a batch that was run.
-pub(crate) fn done(packet: &mut Vec<u8>, outputs: &[Extent]) {
-    request(packet, outputs);
+/// Writes the reply for a finished batch.
+pub(crate) fn write_done(packet: &mut Vec<u8>, outputs: &[Extent]) {
+    write_request(packet, outputs);
 }
 
-/// A reply about a batch that came to nothing.
-pub(crate) fn refused(packet: &mut Vec<u8>, text: &str, for_ever: bool) {
+/// Writes the reply for a failed batch.
+pub(crate) fn write_failure(packet: &mut Vec<u8>, text: &str, is_fatal: bool) {
     packet.clear();
-    packet.push(if for_ever { BROKEN } else { FAILED });
+    packet.push(if is_fatal { BROKEN } else { FAILED });
     packet.extend_from_slice(text.as_bytes().get(..TEXT).unwrap_or(text.as_bytes()));
 }
 
-/// Reads a reply; the extents of the outputs go into `outputs`.
-pub(crate) fn read_reply(packet: &[u8], outputs: &mut [Extent]) -> Result<Reply, Nonsense> {
-    let (kind, rest) = packet.split_first().ok_or(Nonsense(0))?;
+/// Parses a reply; the extents of the outputs go into `outputs`.
+pub(crate) fn read_reply(packet: &[u8], outputs: &mut [Extent]) -> Result<BatchReply, InvalidPacket> {
+    let (kind, rest) = packet.split_first().ok_or(InvalidPacket(0))?;
     match *kind {
-        DONE => {
-            read_extents(rest, outputs).map(|()| Reply::Done).map_err(|Nonsense(place)| Nonsense(place + 1))
-        }
-        FAILED => Ok(Reply::Failed(String::from_utf8_lossy(rest).into_owned())),
-        BROKEN => Ok(Reply::Broken(String::from_utf8_lossy(rest).into_owned())),
-        _ => Err(Nonsense(0)),
+        DONE => read_extents(rest, outputs)
+            .map(|()| BatchReply::Done)
+            .map_err(|InvalidPacket(buffer)| InvalidPacket(buffer + 1)),
+        FAILED => Ok(BatchReply::Failed(String::from_utf8_lossy(rest).into_owned())),
+        BROKEN => Ok(BatchReply::Broken(String::from_utf8_lossy(rest).into_owned())),
+        _ => Err(InvalidPacket(0)),
     }
 }
 
@@ -109,8 +111,10 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{Nonsense, PACKET, Reply, done, put_extents, read_extents, read_reply, refused};
-    use crate::plan::Extent;
+    use super::{
+        BatchReply, InvalidPacket, PACKET, put_extents, read_extents, read_reply, write_done, write_failure,
+    };
+    use crate::run_plan::Extent;
 
     fn extents() -> impl Strategy<Value = Vec<Extent>> {
         let extent = (any::<usize>(), proptest::collection::vec(any::<usize>(), 0..6));
@@ -119,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn extents_come_back_as_they_were(extents in extents()) {
+        fn extents_round_trip(extents in extents()) {
             let mut packet = Vec::new();
             put_extents(&mut packet, &extents);
             let mut read = vec![Extent { shape: vec![1, 2], bytes: 3 }; extents.len()];
@@ -135,9 +139,9 @@ mod tests {
         }
 
         #[test]
-        fn a_cut_or_longer_packet_is_nonsense(extents in extents(), cut in 1_usize..8) {
+        fn a_truncated_or_longer_packet_is_invalid(extents in extents(), cut in 1_usize..8) {
             let mut packet = Vec::new();
-            done(&mut packet, &extents);
+            write_done(&mut packet, &extents);
             let mut read = vec![Extent::default(); extents.len()];
             packet.push(0);
             prop_assert!(read_reply(&packet, &mut read).is_err());
@@ -147,19 +151,21 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_beyond_the_packet_is_refused_before_room_is_made() {
+    fn a_rank_beyond_the_packet_is_rejected_before_allocation() {
         let mut packet = vec![0; 8];
         packet.extend_from_slice(&u64::MAX.to_le_bytes());
-        assert_eq!(read_extents(&packet, &mut [Extent::default()]), Err(Nonsense(16)));
+        assert_eq!(read_extents(&packet, &mut [Extent::default()]), Err(InvalidPacket(16)));
     }
 
     #[test]
     fn a_text_of_any_length_fits_into_a_packet() {
         let mut packet = Vec::new();
-        refused(&mut packet, &"ä".repeat(PACKET), true);
+        write_failure(&mut packet, &"ä".repeat(PACKET), true);
         assert!(packet.len() < PACKET);
-        assert!(matches!(read_reply(&packet, &mut []), Ok(Reply::Broken(text)) if text.starts_with('ä')));
-        refused(&mut packet, "index out of range", false);
-        assert_eq!(read_reply(&packet, &mut []), Ok(Reply::Failed("index out of range".to_owned())));
+        assert!(
+            matches!(read_reply(&packet, &mut []), Ok(BatchReply::Broken(text)) if text.starts_with('ä'))
+        );
+        write_failure(&mut packet, "index out of range", false);
+        assert_eq!(read_reply(&packet, &mut []), Ok(BatchReply::Failed("index out of range".to_owned())));
     }
 }

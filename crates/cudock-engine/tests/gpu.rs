@@ -1,4 +1,4 @@
-//! ONNX Runtime on a GPU, with each of its switches: what comes out is what the processor gives.
+//! ONNX Runtime on a GPU, with each of its options: the results are those of the CPU.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,7 +13,7 @@ mod support;
 use std::path::Path;
 use std::sync::Mutex;
 
-use cudock_engine::{Engine, EngineError, EngineSettings, Lane, OnnxEngine, Provider, onnx_file, warm};
+use cudock_engine::{Engine, EngineError, EngineSettings, Lane, OnnxEngine, Provider, onnx_file, warm_up};
 use cudock_tensor::DType;
 use support::{LONG, Plain, as_floats, floats, integers, library, noise, run, settings, strings};
 
@@ -23,22 +23,23 @@ struct Loaded {
     _folder: tempfile::TempDir,
 }
 
-/// The inputs of a batch of so many rows, different for every seed.
+/// The inputs of a batch by row count and seed.
 type Batch = fn(usize, usize) -> Vec<Plain>;
 
-/// An engine that goes frees device memory, which must not happen while another one records: one test at a time.
+/// Dropping an engine frees device memory, which must not happen while another one captures a graph: one test at a
+/// time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn load(model: &[u8], change: impl FnOnce(&mut EngineSettings)) -> Option<Loaded> {
-    let folder = tempfile::tempdir().unwrap();
-    let mut settings = settings(&library()?, folder.path(), model);
+    let directory = tempfile::tempdir().unwrap();
+    let mut settings = settings(&library()?, directory.path(), model);
     change(&mut settings);
     let mut engine = OnnxEngine::load(&settings).unwrap();
     let lanes = engine.take_lanes();
-    Some(Loaded { engine, lanes, _folder: folder })
+    Some(Loaded { engine, lanes, _folder: directory })
 }
 
-/// On the GPU, or not at all.
+/// Loads on the GPU, or not at all.
 fn load_on_gpu(model: &[u8], change: impl FnOnce(&mut EngineSettings)) -> Option<Loaded> {
     if !Path::new("/dev/nvidiactl").exists() {
         cudock_testkit::missing("gpu", "this machine has no GPU");
@@ -50,28 +51,28 @@ fn load_on_gpu(model: &[u8], change: impl FnOnce(&mut EngineSettings)) -> Option
     })?;
     let device = loaded.engine.device();
     if device.provider != Provider::Cuda {
-        cudock_testkit::missing("gpu", format_args!("{:?}", device.passed_over));
+        cudock_testkit::missing("gpu", format_args!("{:?}", device.skipped_providers));
         return None;
     }
     assert_ne!(device.name, "cpu");
     Some(loaded)
 }
 
-/// Pinned, io binding, recorded, channels last: every way of switching them.
+/// All combinations of pinned memory, I/O binding, CUDA graphs and channels last.
 fn switches() -> impl Iterator<Item = (bool, bool, bool, bool)> {
     (0..16).map(|bits| (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0, bits & 8 != 0))
 }
 
-fn switched(model: &[u8], (pinned, io_binding, recorded, nhwc): (bool, bool, bool, bool)) -> Option<Loaded> {
+fn switched(model: &[u8], (pinned, io_binding, captured, nhwc): (bool, bool, bool, bool)) -> Option<Loaded> {
     load_on_gpu(model, |settings| {
         settings.pinned = pinned;
         settings.io_binding = io_binding;
         settings.nhwc = nhwc;
-        settings.graphs = if recorded { vec![1, 4] } else { vec![] };
+        settings.graphs = if captured { vec![1, 4] } else { vec![] };
     })
 }
 
-/// Floats may differ by what tensor cores round away.
+/// Floats may differ by the rounding of tensor cores.
 fn assert_close(ours: &[Plain], expected: &[Plain], what: &str) {
     assert_eq!(ours.len(), expected.len(), "{what}");
     for (one, other) in ours.iter().zip(expected) {
@@ -83,7 +84,7 @@ fn assert_close(ours: &[Plain], expected: &[Plain], what: &str) {
 }
 
 #[test]
-fn answers_are_those_of_the_processor_however_it_is_switched() {
+fn results_match_the_cpu_with_all_options() {
     let _alone = ONE_AT_A_TIME.lock();
     let models: [(&str, Vec<u8>, Batch); 3] = [
         ("mlp", onnx_file::mlp(), |seed, rows| vec![noise(seed, &[rows, 512])]),
@@ -116,7 +117,7 @@ fn every_type_goes_through_unchanged() {
             };
             let tensor: Plain = match dtype.size() {
                 Some(size) => {
-                    (vec![2, 3], (0..6 * size).map(|place| u8::try_from(place % 2).unwrap()).collect())
+                    (vec![2, 3], (0..6 * size).map(|buffer| u8::try_from(buffer % 2).unwrap()).collect())
                 }
                 None => strings(&[2, 2], &[b"a", b"", "ö".as_bytes(), b"\0"]),
             };
@@ -127,7 +128,7 @@ fn every_type_goes_through_unchanged() {
 }
 
 #[test]
-fn outputs_of_unknown_shape_are_whole() {
+fn outputs_of_unknown_shape_are_complete() {
     let _alone = ONE_AT_A_TIME.lock();
     for switches in switches() {
         let Some(mut gpu) = switched(&onnx_file::nonzero(), switches) else { return };
@@ -147,7 +148,7 @@ fn recorded_launches_are_used_and_survive_larger_batches() {
     assert_eq!(gpu.engine.device().notes, Vec::<String>::new());
     let Some(mut cpu) = load(&onnx_file::mlp(), |_| {}) else { return };
     let signature = gpu.engine.signature().clone();
-    warm(&mut *gpu.lanes[0], &signature, &[2, 8], LONG).unwrap();
+    warm_up(&mut *gpu.lanes[0], &signature, &[2, 8], LONG).unwrap();
     for (seed, rows) in [8, 2, 8, 5000, 8, 2, 20_000, 2, 8].into_iter().enumerate() {
         let inputs = [noise(seed, &[rows, 512])];
         let expected = run(&mut *cpu.lanes[0], &inputs).unwrap();
@@ -169,7 +170,7 @@ fn lanes_run_at_once_and_do_not_mix_up() {
         let signature = gpu.engine.signature().clone();
         let mut ready = Vec::new();
         for mut lane in gpu.lanes {
-            warm(&mut *lane, &signature, &[1, 2, 3], LONG).unwrap();
+            warm_up(&mut *lane, &signature, &[1, 2, 3], LONG).unwrap();
             ready.push(lane);
         }
         std::thread::scope(|scope| {
@@ -190,7 +191,7 @@ fn lanes_run_at_once_and_do_not_mix_up() {
 }
 
 #[test]
-fn a_batch_that_the_engine_refuses_costs_only_itself() {
+fn a_failing_batch_does_not_affect_others() {
     let _alone = ONE_AT_A_TIME.lock();
     let Some(mut gpu) = load_on_gpu(&onnx_file::tiny(), |_| {}) else { return };
     let lane = &mut *gpu.lanes[0];

@@ -1,6 +1,6 @@
-//! An engine in a process of its own: the same answers, and no end of the engine is an end of its server.
+//! An engine in a process of its own: the same results, and the server survives every end of the engine.
 //!
-//! The test is its own engine: started with the argument `engine` it serves one, as `cudock engine` does.
+//! The test is its own engine: with the argument `engine` it runs one, as `cudock engine` does.
 
 #![allow(
     clippy::unwrap_used,
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
         Some("engine") => return cudock_engine::serve_child(),
-        Some("server") => return be_a_server(&arguments[1]),
+        Some("server") => return run_server(&arguments[1]),
         _ => {}
     }
     if arguments.iter().any(|argument| argument == "--list") {
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
 struct Started {
     engine: IsolatedEngine,
     lanes: Vec<Box<dyn Lane>>,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 fn engine_command() -> Command {
@@ -83,12 +83,12 @@ fn start_with(
     model: &[u8],
     change: impl FnOnce(&mut EngineSettings),
 ) -> Result<Started, EngineError> {
-    let folder = tempfile::tempdir().unwrap();
-    let mut settings = settings(library, folder.path(), model);
+    let directory = tempfile::tempdir().unwrap();
+    let mut settings = settings(library, directory.path(), model);
     change(&mut settings);
     let mut engine = IsolatedEngine::start(&settings, engine_command(), LONG)?;
     let lanes = engine.take_lanes();
-    Ok(Started { engine, lanes, folder })
+    Ok(Started { engine, lanes, directory })
 }
 
 fn start(library: &Path, model: &[u8]) -> Started {
@@ -122,7 +122,7 @@ fn same_answers(library: &Path) {
         (onnx_file::spin(), vec![integers(&[2, 1], &[10, 0])]),
     ] {
         let mut started = start(library, &model);
-        let mut local = OnnxEngine::load(&settings(library, started.folder.path(), &model)).unwrap();
+        let mut local = OnnxEngine::load(&settings(library, started.directory.path(), &model)).unwrap();
         assert_eq!(started.engine.signature(), local.signature());
         assert_eq!(started.engine.device(), local.device());
         let expected = run(&mut *local.take_lanes()[0], &inputs).unwrap();
@@ -136,7 +136,9 @@ fn every_type(library: &Path) {
     for dtype in DType::ALL {
         let mut started = start(library, &onnx_file::identity(dtype));
         let tensor: Plain = match dtype.size() {
-            Some(size) => (vec![2, 3], (0..6 * size).map(|place| u8::try_from(place % 2).unwrap()).collect()),
+            Some(size) => {
+                (vec![2, 3], (0..6 * size).map(|buffer| u8::try_from(buffer % 2).unwrap()).collect())
+            }
             None => strings(&[2, 2], &[b"a", b"", "ö".as_bytes(), b"\0"]),
         };
         assert_eq!(run(&mut *started.lanes[0], std::slice::from_ref(&tensor)).unwrap(), [tensor], "{dtype}");
@@ -206,7 +208,7 @@ fn hangs(library: &Path) {
     let limit = Duration::from_millis(300);
     let endless = integers(&[1, 1], &[i64::MAX]);
     match run_within(&mut *lanes[0], &[endless], limit) {
-        Err(error @ EngineError::Hung(_)) => assert!(error.is_fatal()),
+        Err(error @ EngineError::TimedOut(_)) => assert!(error.is_fatal()),
         other => panic!("{other:?}"),
     }
     assert!(!is_running(engine.process().unwrap()));
@@ -216,8 +218,8 @@ fn hangs(library: &Path) {
 }
 
 fn strangers(library: &Path) {
-    let folder = tempfile::tempdir().unwrap();
-    let settings = settings(library, folder.path(), &onnx_file::tiny());
+    let directory = tempfile::tempdir().unwrap();
+    let settings = settings(library, directory.path(), &onnx_file::tiny());
     for script in ["exit 7", "printf '\\377\\377\\377\\377' >&0; cat >/dev/null"] {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
@@ -227,9 +229,9 @@ fn strangers(library: &Path) {
     let mut silent = Command::new("sleep");
     silent.arg("1000");
     let error = IsolatedEngine::start(&settings, silent, Duration::from_millis(50)).err().unwrap();
-    assert!(error.to_string().contains("not loaded within"), "{error}");
+    assert!(error.to_string().contains("timed out"), "{error}");
     let error = IsolatedEngine::start(&settings, Command::new("/nonexistent"), LONG).err().unwrap();
-    assert!(error.to_string().contains("cannot be started"), "{error}");
+    assert!(error.to_string().contains("cannot start"), "{error}");
 }
 
 fn corrupt(library: &Path) {
@@ -256,8 +258,8 @@ fn ends_with_engine(library: &Path) {
     wait_until_gone(process);
 }
 
-/// What the test below starts and kills: a server that says its engine's number and then waits.
-fn be_a_server(model: &str) -> ExitCode {
+/// The server that the test below starts and kills: prints its engine's process id and waits.
+fn run_server(model: &str) -> ExitCode {
     let settings = EngineSettings::new(model, library().unwrap());
     let engine = IsolatedEngine::start(&settings, engine_command(), LONG).unwrap();
     println!("{}", engine.process().unwrap());
@@ -266,8 +268,8 @@ fn be_a_server(model: &str) -> ExitCode {
 }
 
 fn ends_with_server(library: &Path) {
-    let folder = tempfile::tempdir().unwrap();
-    let model = settings(library, folder.path(), &onnx_file::tiny()).model;
+    let directory = tempfile::tempdir().unwrap();
+    let model = settings(library, directory.path(), &onnx_file::tiny()).model;
     let mut server = Command::new(std::env::current_exe().unwrap());
     let mut server = server.arg("server").arg(model).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();

@@ -1,4 +1,4 @@
-//! ONNX Runtime in this process: what comes out is what the model says.
+//! ONNX Runtime in this process: the results are those of the model.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,7 +12,7 @@ mod support;
 
 use std::path::Path;
 
-use cudock_engine::{Engine, EngineError, EngineSettings, Lane, OnnxEngine, Provider, onnx_file, warm};
+use cudock_engine::{Engine, EngineError, EngineSettings, Lane, OnnxEngine, Provider, onnx_file, warm_up};
 use cudock_tensor::DType;
 use support::{LONG, Plain, as_floats, floats, integers, library, noise, run, settings, strings};
 
@@ -23,17 +23,17 @@ struct Loaded {
 }
 
 fn load(model: &[u8], change: impl FnOnce(&mut EngineSettings)) -> Option<Loaded> {
-    let folder = tempfile::tempdir().unwrap();
-    let mut settings = settings(&library()?, folder.path(), model);
+    let directory = tempfile::tempdir().unwrap();
+    let mut settings = settings(&library()?, directory.path(), model);
     change(&mut settings);
     let mut engine = OnnxEngine::load(&settings).unwrap();
     let lanes = engine.take_lanes();
-    Some(Loaded { engine, lanes, _folder: folder })
+    Some(Loaded { engine, lanes, _folder: directory })
 }
 
-fn refused(model: &[u8]) -> Option<EngineError> {
-    let folder = tempfile::tempdir().unwrap();
-    OnnxEngine::load(&settings(&library()?, folder.path(), model)).err()
+fn load_error(model: &[u8]) -> Option<EngineError> {
+    let directory = tempfile::tempdir().unwrap();
+    OnnxEngine::load(&settings(&library()?, directory.path(), model)).err()
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn the_signature_is_the_models() {
 }
 
 #[test]
-fn several_inputs_and_outputs_keep_their_places() {
+fn several_inputs_and_outputs_keep_their_order() {
     let Some(mut loaded) = load(&onnx_file::sums(), |_| {}) else { return };
     let (a, b) = ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], [10.0, 20.0, 30.0, 40.0, 0.0, 0.0, 0.0, -26.0]);
     let outputs = run(&mut *loaded.lanes[0], &[floats(&[2, 4], &a), floats(&[2, 4], &b)]).unwrap();
@@ -69,7 +69,7 @@ fn every_type_goes_through_unchanged() {
         let Some(mut loaded) = load(&onnx_file::identity(dtype), |_| {}) else { return };
         let size = dtype.size().unwrap();
         let modulus = if dtype == DType::Bool { 2 } else { 251 };
-        let data: Vec<u8> = (0..3 * 5 * size).map(|place| u8::try_from(place % modulus).unwrap()).collect();
+        let data: Vec<u8> = (0..3 * 5 * size).map(|buffer| u8::try_from(buffer % modulus).unwrap()).collect();
         let tensor: Plain = (vec![3, 5], data);
         assert_eq!(run(&mut *loaded.lanes[0], std::slice::from_ref(&tensor)).unwrap(), [tensor], "{dtype}");
     }
@@ -96,7 +96,7 @@ fn a_byte_that_is_neither_is_true() {
 }
 
 #[test]
-fn an_output_whose_shape_depends_on_the_values_is_whole() {
+fn an_output_whose_shape_depends_on_the_values_is_complete() {
     let Some(mut loaded) = load(&onnx_file::nonzero(), |_| {}) else { return };
     let lane = &mut *loaded.lanes[0];
     let outputs = run(lane, &[floats(&[3, 2], &[0.0, 1.0, 0.0, 0.0, 5.0, 0.0])]).unwrap();
@@ -131,7 +131,7 @@ fn a_lane_takes_batches_of_any_size_in_any_order() {
 }
 
 #[test]
-fn a_batch_that_the_engine_refuses_costs_only_itself() {
+fn a_failing_batch_does_not_affect_others() {
     let Some(mut loaded) = load(&onnx_file::gather(), |_| {}) else { return };
     let lane = &mut *loaded.lanes[0];
     let good = integers(&[2], &[0, 7]);
@@ -147,7 +147,7 @@ fn a_batch_that_the_engine_refuses_costs_only_itself() {
 }
 
 #[test]
-fn bytes_that_do_not_fit_the_shape_are_refused() {
+fn bytes_that_do_not_match_the_shape_are_rejected() {
     let Some(mut loaded) = load(&onnx_file::tiny(), |_| {}) else { return };
     let lane = &mut *loaded.lanes[0];
     assert!(matches!(lane.input(0, &[1, 64], 255), Err(EngineError::Failed(_))));
@@ -158,7 +158,7 @@ fn bytes_that_do_not_fit_the_shape_are_refused() {
 }
 
 #[test]
-fn an_output_that_is_not_as_the_model_says_is_still_given() {
+fn an_output_with_another_shape_than_declared_is_returned() {
     let halves = onnx_file::OnnxModel::new("halves")
         .input("x", DType::F32, &[None, Some(4)])
         .integers("shape", &[2], &[-1, 2])
@@ -193,7 +193,7 @@ fn lanes_run_at_once_and_do_not_mix_up() {
 }
 
 #[test]
-fn a_provider_that_cannot_be_used_is_passed_over_and_said_why() {
+fn an_unusable_provider_is_skipped_with_a_reason() {
     if Path::new("/dev/nvidiactl").exists() {
         cudock_testkit::missing("no-gpu", "this machine has a GPU");
         return;
@@ -202,7 +202,7 @@ fn a_provider_that_cannot_be_used_is_passed_over_and_said_why() {
     let Some(mut loaded) = load(&onnx_file::tiny(), wish) else { return };
     let device = loaded.engine.device();
     assert_eq!(device.provider, Provider::Cpu);
-    let [(Provider::TensorRt, first), (Provider::Cuda, second)] = &device.passed_over[..] else {
+    let [(Provider::TensorRt, first), (Provider::Cuda, second)] = &device.skipped_providers[..] else {
         panic!("{device:?}")
     };
     assert!(!first.is_empty() && !second.is_empty());
@@ -210,49 +210,49 @@ fn a_provider_that_cannot_be_used_is_passed_over_and_said_why() {
 }
 
 #[test]
-fn warming_leaves_a_lane_ready() {
+fn a_warmed_up_lane_is_ready() {
     for model in [onnx_file::mlp(), onnx_file::conv(), onnx_file::spin(), onnx_file::identity(DType::String)]
     {
         let Some(mut loaded) = load(&model, |_| {}) else { return };
         let signature = loaded.engine.signature().clone();
-        warm(&mut *loaded.lanes[0], &signature, &[1, 8], LONG).unwrap();
+        warm_up(&mut *loaded.lanes[0], &signature, &[1, 8], LONG).unwrap();
     }
 }
 
 #[test]
-fn a_loop_turns_as_often_as_the_largest_row_says() {
+fn a_loop_runs_as_often_as_the_largest_row() {
     let Some(mut loaded) = load(&onnx_file::spin(), |_| {}) else { return };
     let rows = integers(&[3, 1], &[5, 0, 1000]);
     assert_eq!(run(&mut *loaded.lanes[0], std::slice::from_ref(&rows)).unwrap(), [rows]);
 }
 
 #[test]
-fn a_corrupt_model_is_refused_in_the_engines_words() {
+fn a_corrupt_model_is_rejected_with_the_engines_message() {
     let mut model = onnx_file::mlp();
     model.truncate(model.len() / 2);
-    let Some(error) = refused(&model) else { return };
+    let Some(error) = load_error(&model) else { return };
     let EngineError::Load { reason, .. } = &error else { panic!("{error:?}") };
     assert!(reason.to_lowercase().contains("protobuf"), "{reason}");
-    let Some(error) = refused(b"not a model at all") else { return };
+    let Some(error) = load_error(b"not a model at all") else { return };
     assert!(matches!(error, EngineError::Load { .. }));
 }
 
 #[test]
-fn a_model_with_an_operator_nobody_knows_is_refused_with_its_name() {
+fn a_model_with_an_unknown_operator_is_rejected_with_its_name() {
     let model = onnx_file::OnnxModel::new("odd")
         .input("x", DType::F32, &[None])
         .node("Telepathy", &["x"], &["y"], &[])
         .output("y", DType::F32, &[None])
         .bytes();
-    let Some(error) = refused(&model) else { return };
+    let Some(error) = load_error(&model) else { return };
     assert!(error.to_string().contains("Telepathy"), "{error}");
 }
 
 #[test]
-fn a_library_that_is_not_there_is_refused_with_a_hint() {
-    let folder = tempfile::tempdir().unwrap();
-    let missing = folder.path().join("libonnxruntime.so");
-    let settings = settings(&missing, folder.path(), &onnx_file::tiny());
+fn a_missing_library_is_an_error_with_a_hint() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join("libonnxruntime.so");
+    let settings = settings(&missing, directory.path(), &onnx_file::tiny());
     let error = OnnxEngine::load(&settings).err().unwrap();
     assert!(matches!(error, EngineError::Library { .. }), "{error:?}");
     assert!(error.hint().unwrap().contains("cudock runtime install"));

@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use cudock_load::payload::{Input, InputShape, Protocol, Recipe, requests};
-use cudock_load::{Arrivals, Load, Settings, Target, run};
+use cudock_load::{Arrivals, Load, LoadSettings, ServerUrl, run};
 use cudock_tensor::DType;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -26,7 +26,7 @@ fn pin(cpu: usize) {
     }
 }
 
-/// Answers every request with the same bytes, one thread, without looking at more than where a request ends.
+/// Responses every request with the same bytes, one thread, without looking at more than where a request ends.
 fn serve(listener: &TcpListener) {
     pin(1);
     listener.set_nonblocking(true).unwrap();
@@ -36,7 +36,7 @@ fn serve(listener: &TcpListener) {
     let mut events = Vec::with_capacity(256);
     let mut buffer = vec![0; 256 << 10];
     let mut next = 1;
-    let answer = format!(
+    let response = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{BODY}",
         BODY.len()
     );
@@ -71,7 +71,7 @@ fn serve(listener: &TcpListener) {
                     }
                     *left -= count;
                     if *left == 0 {
-                        stream.write_all(answer.as_bytes()).unwrap();
+                        stream.write_all(response.as_bytes()).unwrap();
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -86,7 +86,7 @@ fn main() {
     let address: SocketAddr = listener.local_addr().unwrap();
     std::thread::spawn(move || serve(&listener));
     pin(0);
-    let target: Target = format!("http://{address}").parse().unwrap();
+    let target: ServerUrl = format!("http://{address}").parse().unwrap();
     for (name, elements) in [("1 kB", 50), ("5 kB", 256), ("10 kB", 512)] {
         let input =
             Input { name: "x".to_owned(), dtype: DType::F32, shape: InputShape::Rows(vec![elements]) };
@@ -101,7 +101,7 @@ fn main() {
             seed: 1,
         };
         let pool = requests(&recipe).unwrap();
-        let settings = |load| Settings {
+        let settings = |load| LoadSettings {
             address,
             load,
             warm_up: Duration::from_millis(500),

@@ -1,4 +1,4 @@
-//! One connection: a request out, an answer in, and again.
+//! One connection: sends a request, receives a response, and repeats.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,27 +6,27 @@ use std::time::Instant;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::response::{Answered, ResponseReader};
+use crate::response::{CompletedResponse, ResponseReader};
 
-/// A request on its way.
+/// A request in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exchange {
-    /// When it was meant to be sent.
+    /// Its intended send time.
     pub(crate) intended: Instant,
-    /// Its place in the pool.
+    /// Its index in the pool.
     pub(crate) request: usize,
-    /// Whether its answer will be compared.
+    /// Whether its response will be verified.
     pub(crate) check: bool,
 }
 
-/// What came of giving a connection its turn.
+/// The state of an exchange after an event.
 #[derive(Debug)]
-pub(crate) enum Turn {
-    /// It waits for the other side.
+pub(crate) enum ExchangeState {
+    /// It waits for the server.
     Waiting,
-    /// The answer is complete.
-    Answered(Answered),
-    /// It broke.
+    /// The response is complete.
+    Completed(CompletedResponse),
+    /// The connection failed.
     Broken(String),
 }
 
@@ -34,14 +34,14 @@ pub(crate) enum Turn {
 pub(crate) struct Connection {
     stream: TcpStream,
     connected: bool,
-    /// How many bytes of the request have left.
+    /// Number of request bytes sent.
     written: usize,
     reader: ResponseReader,
     pub(crate) exchange: Option<Exchange>,
 }
 
 impl Connection {
-    /// Begins to connect; does not wait for it.
+    /// Starts to connect without waiting.
     pub(crate) fn open(address: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
@@ -69,88 +69,88 @@ impl Connection {
         &self.stream
     }
 
-    /// The answer's body and where its binary part begins, if the exchange was to be checked.
-    pub(crate) fn answer(&self) -> (&[u8], Option<usize>) {
+    /// The response body and where its binary part starts, if the exchange is verified.
+    pub(crate) fn response(&self) -> (&[u8], Option<usize>) {
         (self.reader.body(), self.reader.json_length())
     }
 
-    /// Takes a request and sends as much of it as the socket takes.
-    pub(crate) fn begin(&mut self, exchange: Exchange, bytes: &[u8]) -> Turn {
+    /// Starts a request and sends as much of it as the socket accepts.
+    pub(crate) fn begin(&mut self, exchange: Exchange, bytes: &[u8]) -> ExchangeState {
         self.exchange = Some(exchange);
         self.written = 0;
         self.reader.begin(exchange.check);
-        if self.connected { self.write(bytes) } else { Turn::Waiting }
+        if self.connected { self.write(bytes) } else { ExchangeState::Waiting }
     }
 
-    /// Goes on after the socket changed. `bytes` is the whole request under way, `ended` whether the other side will
+    /// Continues after an event on the socket. `bytes` is the complete current request, `ended` whether the server will
     /// send no more.
-    pub(crate) fn advance(&mut self, bytes: &[u8], buffer: &mut [u8], ended: bool) -> Turn {
+    pub(crate) fn advance(&mut self, bytes: &[u8], buffer: &mut [u8], ended: bool) -> ExchangeState {
         if !self.connected {
             match self.stream.take_error() {
                 Ok(None) if !ended => self.connected = true,
-                Ok(None) => return Turn::Broken(CLOSED_EARLY.to_owned()),
+                Ok(None) => return ExchangeState::Broken(CLOSED_EARLY.to_owned()),
                 Ok(Some(error)) | Err(error) => return broken(&error),
             }
         }
-        // A server may refuse a request before it has read all of it: then the answer counts, not the broken pipe.
-        let broke = self.written < bytes.len() && matches!(self.write(bytes), Turn::Broken(_));
+        // A server may reject a request before it has read all of it: then the response counts, not the broken pipe.
+        let broke = self.written < bytes.len() && matches!(self.write(bytes), ExchangeState::Broken(_));
         let whole = self.written >= bytes.len() && !broke;
         self.read(buffer, ended, whole)
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Turn {
+    fn write(&mut self, bytes: &[u8]) -> ExchangeState {
         while let Some(rest) = bytes.get(self.written..).filter(|rest| !rest.is_empty()) {
             match self.stream.write(rest) {
                 Ok(count) => self.written += count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Turn::Waiting,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return ExchangeState::Waiting,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return broken(&error),
             }
         }
-        Turn::Waiting
+        ExchangeState::Waiting
     }
 
-    fn read(&mut self, buffer: &mut [u8], ended: bool, whole: bool) -> Turn {
+    fn read(&mut self, buffer: &mut [u8], ended: bool, whole: bool) -> ExchangeState {
         loop {
             let count = match self.stream.read(buffer) {
                 Ok(count) => count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Turn::Waiting,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return ExchangeState::Waiting,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return broken(&error),
             };
             let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else {
                 let begun = self.reader.has_begun();
                 return match self.reader.closed() {
-                    Ok(answered) => Turn::Answered(answered),
-                    Err(fault) if begun => Turn::Broken(fault.to_string()),
-                    Err(_) => Turn::Broken(CLOSED_EARLY.to_owned()),
+                    Ok(completed) => ExchangeState::Completed(completed),
+                    Err(fault) if begun => ExchangeState::Broken(fault.to_string()),
+                    Err(_) => ExchangeState::Broken(CLOSED_EARLY.to_owned()),
                 };
             };
             if self.exchange.is_none() {
-                return Turn::Broken("bytes came that nobody asked for".to_owned());
+                return ExchangeState::Broken("unexpected bytes without a request".to_owned());
             }
             match self.reader.feed(bytes) {
-                Ok(Some(mut answered)) => {
-                    // What is left of a request that was refused half way would be taken for the next one.
-                    answered.close |= ended || !whole;
-                    return Turn::Answered(answered);
+                Ok(Some(mut completed)) => {
+                    // The rest of a rejected request would be taken for the next one.
+                    completed.close |= ended || !whole;
+                    return ExchangeState::Completed(completed);
                 }
                 Ok(None) => {}
-                Err(fault) => return Turn::Broken(fault.to_string()),
+                Err(fault) => return ExchangeState::Broken(fault.to_string()),
             }
-            // A short read has emptied the socket, unless its end is behind it.
+            // A short read has emptied the socket, unless its end follows.
             if count < buffer.len() && !ended {
-                return Turn::Waiting;
+                return ExchangeState::Waiting;
             }
         }
     }
 }
 
-/// The reason given where a server closes a connection without a byte of an answer.
-const CLOSED_EARLY: &str = "the connection was closed without an answer";
+/// The reason if a server closes a connection without a byte of a response.
+const CLOSED_EARLY: &str = "the connection was closed without a response";
 
-fn broken(error: &io::Error) -> Turn {
-    Turn::Broken(match error.kind() {
+fn broken(error: &io::Error) -> ExchangeState {
+    ExchangeState::Broken(match error.kind() {
         ErrorKind::ConnectionRefused => "the connection was refused".to_owned(),
         ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => "the connection was reset".to_owned(),
         _ => error.to_string(),

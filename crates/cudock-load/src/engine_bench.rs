@@ -6,8 +6,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use cudock_engine::{Device, Engine, EngineError, Lane, OutputView};
-use cudock_tensor::{Answer, Limits, Signature, Tensor, predict};
+use cudock_engine::{DeviceInfo, Engine, EngineError, Lane, OutputView};
+use cudock_tensor::{InferenceResponse, RequestLimits, Signature, Tensor, predict};
 use serde::Serialize;
 
 use crate::error::LoadError;
@@ -44,7 +44,7 @@ impl EngineBench<'_> {
 #[derive(Debug, Serialize)]
 pub struct EngineReport {
     /// What it ran on.
-    pub device: Device,
+    pub device: DeviceInfo,
     /// One for each size of batch.
     pub runs: Vec<BatchRun>,
     /// The size of the fastest run.
@@ -197,7 +197,7 @@ impl EngineBench<'_> {
     ) -> Result<Option<JsonCost>, EngineBenchError> {
         let rows = if signature.batched { self.rows } else { 1 };
         let Ok(body) = payload::body(Protocol::Predict, inputs, rows, self.seed) else { return Ok(None) };
-        let limits = Limits::default();
+        let limits = RequestLimits::default();
         if predict::read(&body, signature, &limits).is_err() {
             return Ok(None);
         }
@@ -206,7 +206,7 @@ impl EngineBench<'_> {
             .map(|view| Tensor::new(view.dtype, view.shape, Bytes::copy_from_slice(view.data)))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| EngineBenchError::Output(error.to_string()))?;
-        let answer = Answer { outputs };
+        let answer = InferenceResponse { outputs };
         let mut out = Vec::new();
         if predict::write(&answer, signature, false, &[], "cpu", &mut out).is_err() {
             return Ok(None);

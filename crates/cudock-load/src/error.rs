@@ -1,4 +1,4 @@
-//! Why no load could be put on a server.
+//! Errors of the load generator.
 
 use std::io;
 
@@ -6,87 +6,87 @@ use cudock_base::UsageError;
 
 use crate::response::BadResponse;
 
-/// Why no load could be put on a server.
+/// An error of the load generator.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The user's arguments cannot be used.
     #[error(transparent)]
     Usage(#[from] UsageError),
-    /// An address that is not `http://host:port/path`.
-    #[error("`{url}` is no address of a server: {reason}")]
+    /// An invalid server URL.
+    #[error("invalid server URL `{url}`: {reason}")]
     Url {
-        /// The address.
+        /// The URL.
         url: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// The name of the server stands for no address.
-    #[error("`{name}` cannot be resolved")]
+    /// The host name cannot be resolved.
+    #[error("cannot resolve `{name}`")]
     Name {
         /// The name.
         name: String,
-        /// What the system said.
+        /// The system error.
         #[source]
         source: io::Error,
     },
-    /// Nobody takes connections there.
-    #[error("cannot connect to {place}")]
+    /// The server does not accept connections.
+    #[error("cannot connect to {server}")]
     Connect {
         /// Host and port.
-        place: String,
-        /// What the system said.
+        server: String,
+        /// The system error.
         #[source]
         source: io::Error,
     },
-    /// A connection broke during a single request.
-    #[error("{place} did not answer {path}")]
+    /// A connection failed during a single request.
+    #[error("{server} did not respond to {path}")]
     Exchange {
         /// Host and port.
-        place: String,
+        server: String,
         /// What was asked for.
         path: String,
-        /// What the system said.
+        /// The system error.
         #[source]
         source: io::Error,
     },
-    /// The answer to a single request is not HTTP.
-    #[error("{place} gave no answer to {path} that can be read")]
+    /// The response to a single request is not HTTP.
+    #[error("invalid response from {server} to {path}")]
     Response {
         /// Host and port.
-        place: String,
+        server: String,
         /// What was asked for.
         path: String,
-        /// What is wrong with it.
+        /// The reason.
         #[source]
         source: BadResponse,
     },
-    /// The server did not take a request that the load is to be made of.
-    #[error("the server refused the first request to {path}: {status} {message}")]
+    /// The server rejected the first request.
+    #[error("the server rejected the first request to {path}: {status} {message}")]
     Refused {
-        /// Where the request went.
+        /// The request path.
         path: String,
-        /// The status of the answer.
+        /// The status of the response.
         status: u16,
-        /// What the answer says.
+        /// The message of the response.
         message: String,
     },
-    /// What the server says of a model cannot be read.
-    #[error("what the server says of its model cannot be read: {0}")]
+    /// The model metadata is invalid.
+    #[error("invalid model metadata: {0}")]
     Metadata(String),
-    /// Bodies cannot be made.
+    /// Request bodies cannot be generated.
     #[error("{0}")]
     Payload(String),
-    /// The machine refused something the generator needs.
+    /// A system call of the generator failed.
     #[error("cannot {what}")]
     Machine {
-        /// What it needs.
+        /// The operation.
         what: &'static str,
-        /// What the system said.
+        /// The system error.
         #[source]
         source: io::Error,
     },
     /// A thread of the generator ended early.
-    #[error("a thread of the load generator ended before its time")]
+    #[error("a thread of the load generator panicked")]
     Thread,
 }
 

@@ -1,17 +1,18 @@
-//! Load on a model server, and what came of it.
+//! A load generator for model servers.
 //!
-//! A generator must cost less than the server it measures, or it measures itself. So requests are complete to the last
-//! byte before the load begins, connections are served by a bare event loop, and answers are stepped over but for a
-//! few that are compared with what the server said when it was asked alone.
+//! A generator must cost less than the server it measures, or it measures itself. So requests are built completely
+//! before the run, connections are served by a bare event loop, and responses are skipped except for a sample that is
+//! compared with the response to the same request sent alone.
 //!
-//! A generator must not wait with the server, either: where a slow answer delays the next request, the requests that
-//! were never sent are missing in the percentiles. The open loop ([`Load::Open`]) counts latency from the time a
-//! request was meant to be sent, whether or not a connection was free then.
+//! A generator must not wait for the server, either: if a slow response delays the next request, the requests that were
+//! never sent are missing in the percentiles (coordinated omission). The open loop ([`Load::Open`]) measures latency
+//! from the intended send time of a request, whether or not a connection was free then.
 
+mod client;
 mod connection;
+mod counters;
 pub mod engine_bench;
 mod error;
-mod exchange;
 mod metadata;
 pub mod payload;
 pub mod plot;
@@ -24,20 +25,19 @@ mod rng;
 mod run;
 mod schedule;
 mod search;
-mod tally;
-mod target;
+mod server_url;
 mod verify;
 mod worker;
 
+pub use client::{HttpClient, HttpResponse, record_expected};
 pub use error::LoadError;
-pub use exchange::{Dialogue, Response, learn_answers};
 pub use metadata::{ModelMetadata, model_metadata, model_names};
 pub use prepare::{Prepared, RequestOptions, prepare};
-pub use report::{Latency, Report, Timeline};
-pub use request::Request;
+pub use report::{Latency, LoadReport, Timeline};
+pub use request::LoadRequest;
 pub use response::BadResponse;
-pub use run::{Load, Settings, run};
+pub use run::{Load, LoadSettings, run};
 pub use schedule::Arrivals;
-pub use search::{Search, Step, highest_rate};
-pub use target::Target;
+pub use search::{RateSearch, SearchStep, highest_rate};
+pub use server_url::ServerUrl;
 pub use verify::Expected;

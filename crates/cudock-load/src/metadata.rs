@@ -1,11 +1,11 @@
-//! What a server says of its models, in the words of the Open Inference Protocol.
+//! Model metadata of the Open Inference Protocol.
 
 use cudock_tensor::{DType, TensorSpec};
 use serde::Deserialize;
 
-use crate::{Dialogue, LoadError, Request, Target};
+use crate::{HttpClient, LoadError, LoadRequest, ServerUrl};
 
-/// What a model takes and gives.
+/// Inputs and outputs of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelMetadata {
     /// Its name.
@@ -17,7 +17,7 @@ pub struct ModelMetadata {
 }
 
 impl ModelMetadata {
-    /// The type of the elements of its outputs, if they all have the same.
+    /// The common element type of its outputs, if there is one.
     pub fn output_elements(&self) -> Option<DType> {
         let (first, rest) = self.outputs.split_first()?;
         rest.iter().all(|spec| spec.dtype == first.dtype).then_some(first.dtype)
@@ -25,25 +25,25 @@ impl ModelMetadata {
 }
 
 #[derive(Deserialize)]
-struct Described {
+struct MetadataResponse {
     name: String,
     #[serde(default)]
-    inputs: Vec<DescribedTensor>,
+    inputs: Vec<TensorMetadata>,
     #[serde(default)]
-    outputs: Vec<DescribedTensor>,
+    outputs: Vec<TensorMetadata>,
 }
 
 #[derive(Deserialize)]
-struct DescribedTensor {
+struct TensorMetadata {
     name: String,
     datatype: String,
     shape: Vec<i64>,
 }
 
-impl TryFrom<DescribedTensor> for TensorSpec {
+impl TryFrom<TensorMetadata> for TensorSpec {
     type Error = LoadError;
 
-    fn try_from(tensor: DescribedTensor) -> Result<Self, LoadError> {
+    fn try_from(tensor: TensorMetadata) -> Result<Self, LoadError> {
         let dtype = DType::from_protocol_name(&tensor.datatype).ok_or_else(|| {
             LoadError::Metadata(format!("`{}` has the unknown type {}", tensor.name, tensor.datatype))
         })?;
@@ -52,14 +52,14 @@ impl TryFrom<DescribedTensor> for TensorSpec {
     }
 }
 
-/// What the server says of a model; nothing if it knows no such model, or does not speak the protocol.
+/// Requests the metadata of a model; `None` if the server does not know it, or does not support the protocol.
 pub fn model_metadata(
-    dialogue: &mut Dialogue,
-    target: &Target,
+    client: &mut HttpClient,
+    target: &ServerUrl,
     headers: &[(String, String)],
     model: &str,
 ) -> Result<Option<ModelMetadata>, LoadError> {
-    let response = dialogue.ask(&Request::get(target, &format!("/v2/models/{model}"), headers))?;
+    let response = client.send(&LoadRequest::get(target, &format!("/v2/models/{model}"), headers))?;
     if !response.is_success() {
         return Ok(None);
     }
@@ -67,9 +67,9 @@ pub fn model_metadata(
 }
 
 fn read(body: &[u8]) -> Result<ModelMetadata, LoadError> {
-    let described: Described =
+    let described: MetadataResponse =
         serde_json::from_slice(body).map_err(|error| LoadError::Metadata(error.to_string()))?;
-    let specs = |tensors: Vec<DescribedTensor>| {
+    let specs = |tensors: Vec<TensorMetadata>| {
         tensors.into_iter().map(TensorSpec::try_from).collect::<Result<_, _>>()
     };
     Ok(ModelMetadata {
@@ -79,23 +79,23 @@ fn read(body: &[u8]) -> Result<ModelMetadata, LoadError> {
     })
 }
 
-/// The models the server has, by its repository index; none if it does not say.
+/// The models of the server's repository index; empty if it has none.
 pub fn model_names(
-    dialogue: &mut Dialogue,
-    target: &Target,
+    client: &mut HttpClient,
+    target: &ServerUrl,
     headers: &[(String, String)],
 ) -> Result<Vec<String>, LoadError> {
     #[derive(Deserialize)]
-    struct Entry {
+    struct IndexEntry {
         name: String,
     }
     let mut headers = headers.to_vec();
     headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
-    let response = dialogue.ask(&Request::post(target, "/v2/repository/index", &headers, b"{}", 0))?;
+    let response = client.send(&LoadRequest::post(target, "/v2/repository/index", &headers, b"{}", 0))?;
     if !response.is_success() {
         return Ok(Vec::new());
     }
-    let entries: Vec<Entry> = serde_json::from_slice(&response.body).unwrap_or_default();
+    let entries: Vec<IndexEntry> = serde_json::from_slice(&response.body).unwrap_or_default();
     let mut names: Vec<String> = entries.into_iter().map(|entry| entry.name).collect();
     names.dedup();
     Ok(names)
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_description_becomes_a_signature() {
+    fn metadata_is_parsed() {
         let text = br#"{"name":"m","versions":["1"],"platform":"onnx",
             "inputs":[{"name":"x","datatype":"FP32","shape":[-1,512]}],
             "outputs":[{"name":"y","datatype":"INT64","shape":[-1]}]}"#;
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptions_that_cannot_be_read_are_told() {
+    fn invalid_metadata_is_an_error() {
         let fault = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
         let unknown = r#"{"name":"m","inputs":[{"name":"x","datatype":"COMPLEX","shape":[]}]}"#;
         assert!(fault(unknown).ends_with("`x` has the unknown type COMPLEX"), "{}", fault(unknown));

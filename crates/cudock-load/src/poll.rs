@@ -1,4 +1,4 @@
-//! Waiting for sockets and for the clock.
+//! Waits for sockets and timers.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -11,26 +11,26 @@ use rustix::time::{
 
 use crate::LoadError;
 
-/// A wait shorter than this is spent asking again: to set the timer takes about as long.
+/// Shorter waits are spent polling: setting the timer takes about as long.
 const SPIN: Duration = Duration::from_micros(5);
 /// The token of the timer.
 const TIMER: u64 = u64::MAX;
 const MOST_EVENTS: usize = 512;
 
-/// Says which of many sockets can go on.
+/// An epoll instance with a timer.
 pub(crate) struct Poll {
     epoll: OwnedFd,
     timer: OwnedFd,
     events: Vec<Event>,
-    /// When the timer will ring.
+    /// When the timer expires.
     armed: Option<Instant>,
 }
 
-/// Something happened on a socket.
+/// An event on a socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) token: u64,
-    /// The other side has closed, or the connection failed: nothing will come after what is there.
+    /// The server has closed, or the connection failed: nothing more will arrive.
     pub(crate) ended: bool,
 }
 
@@ -45,14 +45,14 @@ impl Poll {
         Ok(Self { epoll, timer, events: Vec::with_capacity(MOST_EVENTS), armed: None })
     }
 
-    /// Watches a socket until it is closed. Told once for each change, so whoever is told reads until nothing is left.
+    /// Watches a socket until it is closed. Edge-triggered: read until nothing is left.
     pub(crate) fn watch(&self, socket: impl AsFd, token: u64) -> Result<(), LoadError> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(&self.epoll, socket, EventData::new_u64(token), flags)
             .map_err(LoadError::machine("watch a socket"))
     }
 
-    /// Waits until something happens or the time has come.
+    /// Waits for an event or until the given time.
     pub(crate) fn wait(&mut self, now: Instant, until: Instant) -> Result<(), LoadError> {
         let left = until.saturating_duration_since(now);
         let timeout = if left < SPIN {
@@ -80,7 +80,7 @@ impl Poll {
         Ok(())
     }
 
-    /// What happened, by number.
+    /// The event with that index.
     pub(crate) fn event(&mut self, number: usize) -> Option<Ready> {
         let Event { flags, data } = *self.events.get(number)?;
         let token = data.u64();

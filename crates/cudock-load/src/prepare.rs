@@ -7,12 +7,12 @@ use std::time::Duration;
 use cudock_base::UsageError;
 use cudock_tensor::DType;
 
+use crate::client::{HttpClient, record_expected};
 use crate::error::LoadError;
-use crate::exchange::{Dialogue, learn_answers};
 use crate::metadata::{ModelMetadata, model_metadata, model_names};
 use crate::payload::{self, Input, InputShape, Protocol, Recipe, ShapeOfRow};
-use crate::request::Request;
-use crate::target::Target;
+use crate::request::LoadRequest;
+use crate::server_url::ServerUrl;
 
 /// How long a single answer may take before the load begins: a model may have to be loaded first.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -48,26 +48,26 @@ pub struct Prepared {
     /// The path of all requests.
     pub path: String,
     /// The requests, each with its expected answer.
-    pub requests: Vec<Request>,
+    pub requests: Vec<LoadRequest>,
     /// What a request holds.
     pub summary: String,
 }
 
 /// Finds out what to send, and sends each request once, so that its answer is known.
-pub fn prepare(options: &RequestOptions<'_>, target: &Target) -> Result<Prepared, LoadError> {
+pub fn prepare(options: &RequestOptions<'_>, target: &ServerUrl) -> Result<Prepared, LoadError> {
     let address = target.reach()?;
     let headers = options.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
     let protocol = options.protocol;
-    let mut dialogue = Dialogue::new(target, address, ANSWER_TIMEOUT);
+    let mut client = HttpClient::new(target, address, ANSWER_TIMEOUT);
     let mut metadata = None;
     let mut name = options.model_name.map(str::to_owned).or_else(|| target.path().and_then(name_in_path));
     if options.body.is_none() || (name.is_none() && target.path().is_none()) {
         if name.is_none() {
-            name = only_model(&mut dialogue, target, &headers)?;
+            name = only_model(&mut client, target, &headers)?;
         }
         if let Some(name) = &name {
             // Servers without the protocol answer in many ways; all that matters is whether there is metadata.
-            metadata = model_metadata(&mut dialogue, target, &headers, name).unwrap_or_default();
+            metadata = model_metadata(&mut client, target, &headers, name).unwrap_or_default();
         }
     }
     let path = match (target.path(), protocol, options.model_name) {
@@ -94,7 +94,7 @@ pub fn prepare(options: &RequestOptions<'_>, target: &Target) -> Result<Prepared
         (payload::requests(&recipe)?, describe(&inputs, options.rows))
     };
     let elements = metadata.as_ref().and_then(ModelMetadata::output_elements);
-    learn_answers(&mut dialogue, &mut requests, elements)?;
+    record_expected(&mut client, &mut requests, elements)?;
     Ok(Prepared { address, path, requests, summary })
 }
 
@@ -109,11 +109,11 @@ fn name_in_path(path: &str) -> Option<String> {
 
 /// The name of the server's only model, if it has one and says so.
 fn only_model(
-    dialogue: &mut Dialogue,
-    target: &Target,
+    client: &mut HttpClient,
+    target: &ServerUrl,
     headers: &[(String, String)],
 ) -> Result<Option<String>, UsageError> {
-    let names = model_names(dialogue, target, headers).unwrap_or_default();
+    let names = model_names(client, target, headers).unwrap_or_default();
     match names.as_slice() {
         [] => Ok(None),
         [one] => Ok(Some(one.clone())),
@@ -168,18 +168,18 @@ fn describe(inputs: &[Input], rows: &[usize]) -> String {
 
 fn from_file(
     file: &Path,
-    target: &Target,
+    target: &ServerUrl,
     path: &str,
     mut headers: Vec<(String, String)>,
     options: &RequestOptions<'_>,
-) -> Result<(Vec<Request>, String), LoadError> {
+) -> Result<(Vec<LoadRequest>, String), LoadError> {
     let body = std::fs::read(file)
         .map_err(|error| UsageError::new(format!("cannot read {}: {error}", file.display())))?;
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
         headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
     }
     let rows = options.rows.first().copied().unwrap_or(1);
-    Ok((vec![Request::post(target, path, &headers, &body, rows)], file.display().to_string()))
+    Ok((vec![LoadRequest::post(target, path, &headers, &body, rows)], file.display().to_string()))
 }
 
 fn header(text: &str) -> Result<(String, String), UsageError> {

@@ -1,74 +1,74 @@
-//! What came of a run, as numbers.
+//! The report of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::run::{Load, Settings};
-use crate::tally::{Latencies, SLOTS, Tally};
+use crate::counters::{Latencies, LoadCounters, SLOTS};
+use crate::run::{Load, LoadSettings};
 
-/// What came of a run.
+/// The report of a run.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct Report {
-    /// What was put on the server.
+pub struct LoadReport {
+    /// The load.
     pub load: Load,
-    /// How long things counted.
+    /// Length of the measurement.
     pub seconds: f64,
-    /// How long the load lasted before that.
+    /// Length of the warm-up.
     pub warm_up_seconds: f64,
-    /// Requests meant to be sent in that time.
+    /// Requests whose intended send time is in the measurement.
     pub requests: u64,
-    /// The same, each second.
+    /// The same per second.
     pub offered_per_second: f64,
-    /// Answers 2xx that came in that time, each second.
+    /// Successful responses per second.
     pub goodput_per_second: f64,
-    /// Rows they answer, each second.
+    /// Rows of successful responses per second.
     pub rows_per_second: f64,
-    /// Latency of answers 2xx.
+    /// Latency of 2xx responses.
     pub latency: Latency,
-    /// Latency of answers 429 and 503.
+    /// Latency of 429 and 503 responses.
     pub refused: Latency,
-    /// Latency of all other answers.
+    /// Latency of all other responses.
     pub failed: Latency,
-    /// Answers by status.
+    /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Requests without an answer because a connection could not be made or broke, by reason.
+    /// Requests without a response because a connection failed, by reason.
     pub broken: BTreeMap<String, u64>,
-    /// Requests without an answer when the grace period was over.
+    /// Requests without a response at the end of the grace period.
     pub unanswered: u64,
-    /// Answers compared with the expected ones.
+    /// Number of verified responses.
     pub checked: u64,
-    /// Those that differed.
+    /// Number of wrong responses.
     pub wrong: u64,
     /// How late requests were sent (open loop): time spent waiting for a connection, or for the generator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_late: Option<Latency>,
-    /// Connections made.
+    /// Number of connections.
     pub connections: usize,
-    /// The share of its time that the generator was at work (closed loop). Near one, the generator is the limit.
+    /// CPU utilization of the generator (closed loop). Close to 1, the generator is the bottleneck.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generator_busy: Option<f64>,
-    /// Answers 2xx each second, over time.
+    /// Successful responses per second, over time.
     pub timeline: Timeline,
 }
 
-/// How long answers took, in milliseconds.
+/// Latency in milliseconds.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Latency {
-    /// How many.
+    /// Number of responses.
     pub count: u64,
-    /// On average.
+    /// Mean.
     pub mean_ms: f64,
-    /// Half took no longer.
+    /// 50th percentile.
     pub p50_ms: f64,
-    /// Nine of ten took no longer.
+    /// 90th percentile.
     pub p90_ms: f64,
-    /// 99 of a hundred took no longer.
+    /// 99th percentile.
     pub p99_ms: f64,
-    /// 999 of a thousand took no longer.
+    /// 99.9th percentile.
     pub p999_ms: f64,
-    /// The longest.
+    /// Maximum.
     pub max_ms: f64,
-    /// Shares of the answers and what they took at most, for a curve.
+    /// Shares of the responses and what they took at most, for a curve.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<(f64, f64)>,
 }
@@ -76,15 +76,15 @@ pub struct Latency {
 /// A rate over time.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Timeline {
-    /// Seconds one value stands for.
+    /// Length of a slot in seconds.
     pub slot_seconds: f64,
-    /// The rate in each.
+    /// Rate per slot.
     pub per_second: Vec<f64>,
 }
 
-impl Report {
+impl LoadReport {
     #[allow(clippy::cast_precision_loss, reason = "counts become rates for people")]
-    pub(crate) fn new(settings: &Settings, tally: &Tally, busy: Option<f64>) -> Self {
+    pub(crate) fn new(settings: &LoadSettings, counters: &LoadCounters, busy: Option<f64>) -> Self {
         let seconds = settings.duration.as_secs_f64().max(1e-9);
         let per_second = |count: u64| count as f64 / seconds;
         let slot_seconds = seconds / SLOTS as f64;
@@ -93,34 +93,34 @@ impl Report {
             load: settings.load,
             seconds,
             warm_up_seconds: settings.warm_up.as_secs_f64(),
-            requests: tally.started,
-            offered_per_second: per_second(tally.started),
-            goodput_per_second: per_second(tally.good),
-            rows_per_second: per_second(tally.good_rows),
-            latency: Latency::with_curve(&tally.accepted),
-            refused: Latency::new(&tally.refused),
-            failed: Latency::new(&tally.failed),
-            statuses: tally.statuses.clone(),
-            broken: tally.broken.clone(),
-            unanswered: tally.unanswered,
-            checked: tally.checked,
-            wrong: tally.wrong,
-            sent_late: open.then(|| Latency::new(&tally.late)),
-            connections: tally.connections,
+            requests: counters.started,
+            offered_per_second: per_second(counters.started),
+            goodput_per_second: per_second(counters.good),
+            rows_per_second: per_second(counters.good_rows),
+            latency: Latency::with_curve(&counters.accepted),
+            refused: Latency::new(&counters.refused),
+            failed: Latency::new(&counters.failed),
+            statuses: counters.statuses.clone(),
+            broken: counters.broken.clone(),
+            unanswered: counters.unanswered,
+            checked: counters.checked,
+            wrong: counters.wrong,
+            sent_late: open.then(|| Latency::new(&counters.late)),
+            connections: counters.connections,
             generator_busy: busy,
             timeline: Timeline {
                 slot_seconds,
-                per_second: tally.slots.iter().map(|count| *count as f64 / slot_seconds).collect(),
+                per_second: counters.slots.iter().map(|count| *count as f64 / slot_seconds).collect(),
             },
         }
     }
 
-    /// Requests lost because connections could not be made or broke.
+    /// Number of requests lost because connections failed.
     pub fn broken_count(&self) -> u64 {
         self.broken.values().sum()
     }
 
-    /// Whether the server kept up: the latency is within the target, and of what was asked nearly all was answered.
+    /// Whether the server kept up: latency is within the target, and nearly all requests succeeded.
     pub fn meets(&self, p99: Duration, goodput_share: f64) -> bool {
         self.latency.count > 0
             && self.latency.p99_ms <= p99.as_secs_f64() * 1e3
@@ -149,9 +149,9 @@ impl Latency {
     fn with_curve(latencies: &Latencies) -> Self {
         let mut latency = Self::new(latencies);
         if latency.count > 0 {
-            // Ten points for each further nine, as far as there are answers to tell of. The fastest alone are left out:
-            // they say little and would stretch every picture.
-            #[allow(clippy::cast_precision_loss, reason = "a count of answers")]
+            // Ten points for each further nine, as far as there are responses. The fastest alone are left out:
+            // they say little and would stretch every chart.
+            #[allow(clippy::cast_precision_loss, reason = "a count of responses")]
             let nines = (latency.count as f64).log10().max(0.1);
             latency.curve = (1..=200)
                 .map(|step| f64::from(step) / 10.0)
@@ -170,7 +170,7 @@ fn milliseconds(nanoseconds: u64) -> f64 {
     round(nanoseconds as f64 / 1e6)
 }
 
-/// To a microsecond, which is what the histograms hold.
+/// Rounds to a microsecond, the resolution of the histograms.
 fn round(milliseconds: f64) -> f64 {
     (milliseconds * 1e3).round() / 1e3
 }

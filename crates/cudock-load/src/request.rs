@@ -1,13 +1,13 @@
-//! Requests, complete to the last byte before the load begins.
+//! Prebuilt requests.
 
 use std::fmt::Write as _;
 
-use crate::Target;
+use crate::ServerUrl;
 use crate::verify::Expected;
 
-/// A request as it goes over the wire, and what is known of it.
+/// A request as sent over the wire, and what is known about it.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct LoadRequest {
     bytes: Vec<u8>,
     /// Bytes of its body.
     length: usize,
@@ -16,21 +16,27 @@ pub struct Request {
     expected: Option<Expected>,
 }
 
-impl Request {
-    /// A POST of a body that carries so many rows.
-    pub fn post(target: &Target, path: &str, headers: &[(String, String)], body: &[u8], rows: usize) -> Self {
+impl LoadRequest {
+    /// Creates a POST request with `rows` rows.
+    pub fn post(
+        target: &ServerUrl,
+        path: &str,
+        headers: &[(String, String)],
+        body: &[u8],
+        rows: usize,
+    ) -> Self {
         let mut bytes = head("POST", target, path, headers, Some(body.len())).into_bytes();
         bytes.extend_from_slice(body);
         Self { bytes, length: body.len(), path: path.to_owned(), rows, expected: None }
     }
 
-    /// A GET.
-    pub fn get(target: &Target, path: &str, headers: &[(String, String)]) -> Self {
+    /// Creates a GET request.
+    pub fn get(target: &ServerUrl, path: &str, headers: &[(String, String)]) -> Self {
         let bytes = head("GET", target, path, headers, None).into_bytes();
         Self { bytes, length: 0, path: path.to_owned(), rows: 0, expected: None }
     }
 
-    /// All of it.
+    /// The complete request.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -40,22 +46,22 @@ impl Request {
         self.length
     }
 
-    /// Where it goes.
+    /// The path.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Rows its body carries.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// What the server should answer, if that is known.
+    /// The expected response, if known.
     pub fn expected(&self) -> Option<&Expected> {
         self.expected.as_ref()
     }
 
-    /// Tells what the server should answer.
+    /// Sets the expected response.
     pub fn expect(&mut self, expected: Expected) {
         self.expected = Some(expected);
     }
@@ -63,7 +69,7 @@ impl Request {
 
 fn head(
     method: &str,
-    target: &Target,
+    target: &ServerUrl,
     path: &str,
     headers: &[(String, String)],
     length: Option<usize>,
@@ -73,7 +79,7 @@ fn head(
         let _ = write!(head, "{name}: {value}\r\n");
     };
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
-        line("Host", &target.place());
+        line("Host", &target.authority());
     }
     for (name, value) in headers {
         line(name, value);
@@ -95,7 +101,7 @@ mod tests {
     fn a_request_is_written_in_full() {
         let target = "http://localhost:8000".parse().unwrap();
         let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
-        let request = Request::post(&target, "/predict", &headers, b"{}", 1);
+        let request = LoadRequest::post(&target, "/predict", &headers, b"{}", 1);
         assert_eq!(
             std::str::from_utf8(request.bytes()).unwrap(),
             "POST /predict HTTP/1.1\r\nHost: localhost:8000\r\nContent-Type: application/json\r\n\
@@ -104,10 +110,10 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_the_users_own_is_the_only_one() {
+    fn a_custom_host_header_replaces_the_default() {
         let target = "http://localhost:8000".parse().unwrap();
         let headers = [("host".to_owned(), "models.example".to_owned())];
-        let request = Request::get(&target, "/v2", &headers);
+        let request = LoadRequest::get(&target, "/v2", &headers);
         assert_eq!(
             std::str::from_utf8(request.bytes()).unwrap(),
             "GET /v2 HTTP/1.1\r\nhost: models.example\r\n\r\n"

@@ -1,52 +1,52 @@
-//! Reads HTTP/1.1 answers as they come, at little cost.
+//! Parses HTTP/1.1 responses incrementally and cheaply.
 //!
-//! Of most answers only the status and the end matter. A head that comes in one piece is read where it lies, and
-//! bodies are stepped over; only those to be compared are kept.
+//! Of most responses only the status and the end matter. A head that arrives in one piece is parsed in place, and
+//! bodies are skipped; only those to be verified are kept.
 
-/// Most bytes of a head.
+/// Longest head in bytes.
 const HEAD_LIMIT: usize = 64 << 10;
-/// Most bytes of a body that are kept.
+/// Longest kept body in bytes.
 const KEPT_LIMIT: usize = 64 << 20;
 /// Most header lines.
 const HEADER_LINES: usize = 96;
 
-/// An answer that is not HTTP/1.1.
+/// An invalid HTTP/1.1 response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadResponse {
-    /// The head cannot be read.
-    #[error("the head of the answer is not HTTP/1.1")]
+    /// The head is invalid.
+    #[error("the head of the response is not HTTP/1.1")]
     Head,
     /// The head does not end.
-    #[error("the head of the answer is longer than {HEAD_LIMIT} bytes")]
+    #[error("the head of the response is longer than {HEAD_LIMIT} bytes")]
     HeadTooLong,
-    /// A length that is none.
-    #[error("the length of the answer is not a number")]
+    /// The length is invalid.
+    #[error("the length of the response is not a number")]
     Length,
-    /// Chunks that are none.
-    #[error("the chunks of the answer are malformed")]
+    /// The chunks are invalid.
+    #[error("the chunks of the response are malformed")]
     Chunk,
-    /// Bytes behind the end of the answer, which nobody asked for.
-    #[error("bytes follow the end of the answer")]
+    /// Bytes follow the end of the response.
+    #[error("bytes follow the end of the response")]
     Trailing,
-    /// The connection was closed inside the answer.
-    #[error("the connection was closed before the answer was complete")]
+    /// The connection was closed before the end.
+    #[error("the connection was closed before the response was complete")]
     Cut,
 }
 
-/// How an answer ended.
+/// The end of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Answered {
+pub(crate) struct CompletedResponse {
     /// Its status.
     pub(crate) status: u16,
-    /// Whether the connection is of no more use.
+    /// Whether the connection must be closed.
     pub(crate) close: bool,
 }
 
-/// What of the answer is to come.
+/// The next part of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum ResponsePart {
     Head,
-    /// So many bytes of the body.
+    /// This many bytes of the body.
     Sized(u64),
     ChunkSize,
     ChunkData(u64),
@@ -55,10 +55,10 @@ enum Part {
     UntilClose,
 }
 
-/// Reads one answer after the other.
+/// Parses one response after the other.
 #[derive(Debug)]
 pub(crate) struct ResponseReader {
-    part: Part,
+    part: ResponsePart,
     status: u16,
     close: bool,
     /// A head or a line of the chunked form that is not complete yet.
@@ -72,7 +72,7 @@ pub(crate) struct ResponseReader {
 impl ResponseReader {
     pub(crate) fn new() -> Self {
         Self {
-            part: Part::Head,
+            part: ResponsePart::Head,
             status: 0,
             close: false,
             held: Vec::new(),
@@ -82,61 +82,63 @@ impl ResponseReader {
         }
     }
 
-    /// Makes ready for the next answer; its body is kept if `keep`.
+    /// Prepares for the next response; its body is kept if `keep`.
     pub(crate) fn begin(&mut self, keep: bool) {
-        self.part = Part::Head;
+        self.part = ResponsePart::Head;
         self.held.clear();
         self.body.clear();
         self.keep = keep;
         self.json_length = None;
     }
 
-    /// The body, if it was to be kept.
+    /// The body, if it was kept.
     pub(crate) fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// Where the JSON of the answer ends and its binary part begins, if the answer says so.
+    /// Where the JSON of the response ends and its binary part begins, if the response says so.
     pub(crate) fn json_length(&self) -> Option<usize> {
         self.json_length
     }
 
-    /// Whether any byte of the answer has come.
+    /// Whether any byte of the response has arrived.
     pub(crate) fn has_begun(&self) -> bool {
-        self.part != Part::Head || !self.held.is_empty()
+        self.part != ResponsePart::Head || !self.held.is_empty()
     }
 
-    /// Takes the next bytes of the connection; tells if the answer is complete with them.
-    pub(crate) fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<Answered>, BadResponse> {
+    /// Parses the next bytes; returns the response if it is complete.
+    pub(crate) fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<CompletedResponse>, BadResponse> {
         loop {
             let rest = match self.part {
-                Part::Head => match self.head(bytes)? {
+                ResponsePart::Head => match self.head(bytes)? {
                     Some(rest) => rest,
                     None => return Ok(None),
                 },
-                Part::Sized(left) | Part::ChunkData(left) => {
+                ResponsePart::Sized(left) | ResponsePart::ChunkData(left) => {
                     let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                     let (data, rest) = bytes.split_at(here);
                     self.take(data);
                     let left = left - here as u64;
                     self.part = match self.part {
-                        Part::ChunkData(_) if left == 0 => Part::ChunkEnd,
-                        Part::ChunkData(_) => Part::ChunkData(left),
-                        _ => Part::Sized(left),
+                        ResponsePart::ChunkData(_) if left == 0 => ResponsePart::ChunkEnd,
+                        ResponsePart::ChunkData(_) => ResponsePart::ChunkData(left),
+                        _ => ResponsePart::Sized(left),
                     };
                     rest
                 }
-                Part::UntilClose => {
+                ResponsePart::UntilClose => {
                     self.take(bytes);
                     return Ok(None);
                 }
-                Part::ChunkSize | Part::ChunkEnd | Part::Trailer => match self.line(bytes)? {
-                    Some((rest, true)) => return self.complete(rest),
-                    Some((rest, false)) => rest,
-                    None => return Ok(None),
-                },
+                ResponsePart::ChunkSize | ResponsePart::ChunkEnd | ResponsePart::Trailer => {
+                    match self.line(bytes)? {
+                        Some((rest, true)) => return self.complete(rest),
+                        Some((rest, false)) => rest,
+                        None => return Ok(None),
+                    }
+                }
             };
-            if self.part == Part::Sized(0) {
+            if self.part == ResponsePart::Sized(0) {
                 return self.complete(rest);
             }
             if rest.is_empty() {
@@ -146,19 +148,19 @@ impl ResponseReader {
         }
     }
 
-    /// The connection was closed; tells if that is how the answer ends.
-    pub(crate) fn closed(&mut self) -> Result<Answered, BadResponse> {
+    /// Handles the end of the connection; returns the response if that is how it ends.
+    pub(crate) fn closed(&mut self) -> Result<CompletedResponse, BadResponse> {
         match self.part {
-            Part::UntilClose => Ok(Answered { status: self.status, close: true }),
+            ResponsePart::UntilClose => Ok(CompletedResponse { status: self.status, close: true }),
             _ => Err(BadResponse::Cut),
         }
     }
 
-    fn complete(&mut self, rest: &[u8]) -> Result<Option<Answered>, BadResponse> {
-        self.part = Part::Head;
+    fn complete(&mut self, rest: &[u8]) -> Result<Option<CompletedResponse>, BadResponse> {
+        self.part = ResponsePart::Head;
         self.held.clear();
         if rest.is_empty() {
-            Ok(Some(Answered { status: self.status, close: self.close }))
+            Ok(Some(CompletedResponse { status: self.status, close: self.close }))
         } else {
             Err(BadResponse::Trailing)
         }
@@ -170,7 +172,7 @@ impl ResponseReader {
         }
     }
 
-    /// Reads the head; what is left of the bytes, or nothing if it is not complete.
+    /// Parses the head; returns the remaining bytes, or `None` if it is incomplete.
     fn head<'b>(&mut self, bytes: &'b [u8]) -> Result<Option<&'b [u8]>, BadResponse> {
         let taken = if self.held.is_empty() {
             let Some(taken) = self.read_head(bytes)? else {
@@ -193,7 +195,7 @@ impl ResponseReader {
         Ok(bytes.get(taken..))
     }
 
-    /// Bytes of the head, if it is complete.
+    /// Length of the head, if it is complete.
     fn read_head(&mut self, bytes: &[u8]) -> Result<Option<usize>, BadResponse> {
         let mut lines = [httparse::EMPTY_HEADER; HEADER_LINES];
         let mut head = httparse::Response::new(&mut lines);
@@ -221,18 +223,18 @@ impl ResponseReader {
             }
         }
         self.part = match (self.status, length) {
-            // An interim answer: the real one follows.
-            (100..200, _) => Part::Head,
-            (204 | 304, _) => Part::Sized(0),
-            _ if chunked => Part::ChunkSize,
-            (_, Some(length)) => Part::Sized(length),
-            (_, None) => Part::UntilClose,
+            // An interim response: the real one follows.
+            (100..200, _) => ResponsePart::Head,
+            (204 | 304, _) => ResponsePart::Sized(0),
+            _ if chunked => ResponsePart::ChunkSize,
+            (_, Some(length)) => ResponsePart::Sized(length),
+            (_, None) => ResponsePart::UntilClose,
         };
         Ok(Some(taken))
     }
 
-    /// Reads a line of the chunked form; what is left of the bytes and whether the answer ended with the line, or
-    /// nothing if the line is not complete.
+    /// Parses a line of the chunked encoding; returns the remaining bytes and whether the response ended, or `None` if
+    /// the line is incomplete.
     fn line<'b>(&mut self, bytes: &'b [u8]) -> Result<Option<(&'b [u8], bool)>, BadResponse> {
         let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
             self.held.extend_from_slice(bytes);
@@ -242,20 +244,20 @@ impl ResponseReader {
         self.held.extend_from_slice(line);
         let line = self.held.trim_ascii();
         let ended = match self.part {
-            Part::ChunkSize => {
+            ResponsePart::ChunkSize => {
                 let size = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
                 let size = std::str::from_utf8(size).ok().and_then(|size| u64::from_str_radix(size, 16).ok());
                 self.part = match size.ok_or(BadResponse::Chunk)? {
-                    0 => Part::Trailer,
-                    size => Part::ChunkData(size),
+                    0 => ResponsePart::Trailer,
+                    size => ResponsePart::ChunkData(size),
                 };
                 false
             }
-            Part::ChunkEnd if line.is_empty() => {
-                self.part = Part::ChunkSize;
+            ResponsePart::ChunkEnd if line.is_empty() => {
+                self.part = ResponsePart::ChunkSize;
                 false
             }
-            Part::Trailer => line.is_empty(),
+            ResponsePart::Trailer => line.is_empty(),
             _ => return Err(BadResponse::Chunk),
         };
         self.held.clear();
@@ -277,31 +279,31 @@ mod tests {
 
     use super::*;
 
-    /// Reads an answer in pieces of every size; they must agree.
-    fn read(text: &str) -> Result<(Option<Answered>, Vec<u8>), BadResponse> {
+    /// Reads a response in pieces of every size; they must agree.
+    fn read(text: &str) -> Result<(Option<CompletedResponse>, Vec<u8>), BadResponse> {
         let mut results = (1..=text.len()).map(|size| {
             let mut reader = ResponseReader::new();
             reader.begin(true);
-            let mut answered = None;
+            let mut completed = None;
             for piece in text.as_bytes().chunks(size) {
-                assert_eq!(answered, None, "complete before its end, in pieces of {size}");
-                answered = reader.feed(piece)?;
+                assert_eq!(completed, None, "complete before its end, in pieces of {size}");
+                completed = reader.feed(piece)?;
             }
-            Ok((answered, reader.body().to_vec()))
+            Ok((completed, reader.body().to_vec()))
         });
         let first = results.next().unwrap();
         assert!(results.all(|result| result == first));
         first
     }
 
-    fn done(status: u16, close: bool) -> Answered {
-        Answered { status, close }
+    fn done(status: u16, close: bool) -> CompletedResponse {
+        CompletedResponse { status, close }
     }
 
     #[test]
-    fn an_answer_ends_where_its_length_says() {
-        let (answered, body) = read("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").unwrap();
-        assert_eq!(answered, Some(done(200, false)));
+    fn a_response_ends_at_its_length() {
+        let (completed, body) = read("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").unwrap();
+        assert_eq!(completed, Some(done(200, false)));
         assert_eq!(body, b"hello");
         assert_eq!(read("HTTP/1.1 429 Slow\r\ncontent-length: 0\r\n\r\n").unwrap().0, Some(done(429, false)));
         assert_eq!(read("HTTP/1.1 204 No Content\r\n\r\n").unwrap().0, Some(done(204, false)));
@@ -311,17 +313,17 @@ mod tests {
     #[test]
     fn chunks_are_joined() {
         let text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\nB\r\n, my\r\nworld\r\n0\r\nX: y\r\n\r\n";
-        let (answered, body) = read(text).unwrap();
-        assert_eq!(answered, Some(done(200, false)));
+        let (completed, body) = read(text).unwrap();
+        assert_eq!(completed, Some(done(200, false)));
         assert_eq!(body, b"hello, my\r\nworld");
     }
 
     #[test]
-    fn an_answer_without_a_length_ends_with_the_connection() {
+    fn a_response_without_a_length_ends_with_the_connection() {
         let mut reader = ResponseReader::new();
         reader.begin(true);
         assert_eq!(reader.feed(b"HTTP/1.0 200 OK\r\n\r\nall of it").unwrap(), None);
-        assert_eq!(reader.closed().unwrap(), Answered { status: 200, close: true });
+        assert_eq!(reader.closed().unwrap(), CompletedResponse { status: 200, close: true });
         assert_eq!(reader.body(), b"all of it");
         reader.begin(true);
         reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf").unwrap();
@@ -329,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_wants_to_close_is_heard() {
+    fn connection_close_is_respected() {
         assert_eq!(
             read("HTTP/1.1 200 OK\r\nConnection: Close\r\nContent-Length: 0\r\n\r\n").unwrap().0,
             Some(done(200, true))
@@ -342,13 +344,13 @@ mod tests {
     }
 
     #[test]
-    fn an_interim_answer_is_passed_over() {
+    fn an_interim_response_is_skipped() {
         let text = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Made\r\nContent-Length: 1\r\n\r\nx";
         assert_eq!(read(text).unwrap(), (Some(done(201, false)), b"x".to_vec()));
     }
 
     #[test]
-    fn malformed_answers_are_refused() {
+    fn malformed_responses_are_rejected() {
         assert_eq!(read("SSH-2.0-OpenSSH\r\n"), Err(BadResponse::Head));
         assert_eq!(read("HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n"), Err(BadResponse::Length));
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -364,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_the_binary_part_is_told() {
+    fn the_start_of_the_binary_part_is_parsed() {
         let mut reader = ResponseReader::new();
         reader.begin(true);
         let text = b"HTTP/1.1 200 OK\r\nInference-Header-Content-Length: 2\r\nContent-Length: 4\r\n\r\n{}ab";

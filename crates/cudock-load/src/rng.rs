@@ -1,6 +1,6 @@
-//! Random numbers that are the same in every run with the same seed.
+//! Deterministic random numbers.
 
-/// A small generator (splitmix64): even enough for bodies and arrival times.
+/// A small generator (splitmix64): good enough for bodies and arrival times.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng(u64);
 
@@ -16,13 +16,13 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// Evenly from zero to `end`, which is not included.
+    /// Uniform in `0..end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
-        // The bias of the remainder is far below what anyone here could notice.
+        // The bias of the remainder does not matter here.
         self.next_u64() % end.max(1)
     }
 
-    /// Evenly above zero, up to one.
+    /// Uniform in (0, 1].
     #[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
     pub(crate) fn unit(&mut self) -> f64 {
         ((self.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64

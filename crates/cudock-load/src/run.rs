@@ -1,68 +1,68 @@
-//! A run: the load, over its threads, and its report.
+//! Runs a load on all threads and reports.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::counters::{LoadCounters, Window};
 use crate::schedule::{Arrivals, Schedule};
-use crate::tally::{Tally, Window};
-use crate::worker::{Share, Source, work};
-use crate::{LoadError, Report, Request};
+use crate::worker::{LoadSource, WorkerConfig, work};
+use crate::{LoadError, LoadReport, LoadRequest};
 
-/// What is put on the server.
+/// The load.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Load {
-    /// Clients that each send their next request when they have the answer to the last. A slow server is asked less.
+    /// Clients that send their next request after the response to the last one. A slow server gets fewer requests.
     Closed {
-        /// How many.
+        /// Number of clients.
         clients: usize,
     },
-    /// Requests that come at a rate, whatever the server does, as those of many people do. Latency counts from the
-    /// time a request was meant to be sent.
+    /// Requests at a fixed rate, whatever the server does, like those of many independent users. Latency is measured
+    /// from the intended send time.
     Open {
-        /// Requests a second.
+        /// Requests per second.
         rate: f64,
-        /// How they follow each other.
+        /// Distribution of arrivals.
         arrivals: Arrivals,
     },
 }
 
-/// How a run is done.
+/// Settings of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct LoadSettings {
     /// The server.
     pub address: SocketAddr,
-    /// What is put on it.
+    /// The load.
     pub load: Load,
-    /// Load before anything counts.
+    /// Warm-up that is not measured.
     pub warm_up: Duration,
-    /// How long things count.
+    /// Length of the measurement.
     pub duration: Duration,
-    /// How long answers are waited for after that.
+    /// How long to wait for responses after that.
     pub grace: Duration,
     /// Threads of the generator.
     pub threads: usize,
     /// Most connections of an open loop.
     pub connections: usize,
-    /// Compare every so many answers with the expected ones; none if zero.
+    /// Verify every n-th response; 0 for none.
     pub check_every: u64,
-    /// Draws arrivals.
+    /// Seed of the arrival times.
     pub seed: u64,
 }
 
-/// Puts the load on the server.
-pub fn run(settings: &Settings, requests: &[Request]) -> Result<Report, LoadError> {
+/// Runs the load.
+pub fn run(settings: &LoadSettings, requests: &[LoadRequest]) -> Result<LoadReport, LoadError> {
     if requests.is_empty() {
-        return Err(LoadError::Payload("there is nothing to send".to_owned()));
+        return Err(LoadError::Payload("no requests to send".to_owned()));
     }
     if let Load::Open { rate, .. } = settings.load
         && !(rate > 0.0 && rate.is_finite())
     {
-        return Err(LoadError::Payload(format!("{rate} requests a second are no load")));
+        return Err(LoadError::Payload(format!("invalid rate: {rate} requests per second")));
     }
-    allow_files(match settings.load {
+    raise_file_limit(match settings.load {
         Load::Closed { clients } => clients,
         Load::Open { .. } => settings.connections,
     });
@@ -73,12 +73,12 @@ pub fn run(settings: &Settings, requests: &[Request]) -> Result<Report, LoadErro
         Load::Closed { clients } => settings.threads.min(clients).max(1),
         Load::Open { .. } => settings.threads.max(1),
     };
-    let share = |number: usize| Share {
+    let config = |number: usize| WorkerConfig {
         address: settings.address,
         requests,
         source: match settings.load {
-            Load::Closed { clients } => Source::Closed(part(clients, number, threads)),
-            Load::Open { rate, arrivals } => Source::Open(
+            Load::Closed { clients } => LoadSource::Closed(part(clients, number, threads)),
+            Load::Open { rate, arrivals } => LoadSource::Open(
                 Schedule::new(rate, arrivals, (begin, window.end), (number, threads), settings.seed),
                 part(settings.connections, number, threads).max(1),
             ),
@@ -88,9 +88,9 @@ pub fn run(settings: &Settings, requests: &[Request]) -> Result<Report, LoadErro
         check_every: settings.check_every,
         first_request: requests.len() * number / threads,
     };
-    let mut total = Tally::new(window);
+    let mut total = LoadCounters::new(window);
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|number| scope.spawn(move || work(share(number)))).collect();
+        let workers: Vec<_> = (0..threads).map(|number| scope.spawn(move || work(config(number)))).collect();
         for worker in workers {
             total.add(&worker.join().map_err(|_| LoadError::Thread)??);
         }
@@ -98,12 +98,12 @@ pub fn run(settings: &Settings, requests: &[Request]) -> Result<Report, LoadErro
     })?;
     #[allow(clippy::cast_precision_loss, reason = "a ratio for people")]
     let busy = matches!(settings.load, Load::Closed { .. }).then(|| total.busy / threads as f64);
-    Ok(Report::new(settings, &total, busy))
+    Ok(LoadReport::new(settings, &total, busy))
 }
 
-/// Asks for as many open files as the connections take, as far as the system lets us. Where it does not, connections
-/// that cannot be made are counted like all others.
-fn allow_files(connections: usize) {
+/// Raises the limit of open files as far as permitted. Connections that fail nevertheless are counted like all
+/// failures.
+fn raise_file_limit(connections: usize) {
     let needed = connections as u64 + 128;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < needed) {

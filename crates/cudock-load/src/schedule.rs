@@ -1,41 +1,41 @@
-//! When requests are meant to be sent.
+//! Intended send times.
 
 use std::time::{Duration, Instant};
 
 use crate::rng::Rng;
 
-/// How the requests of an open loop follow each other.
+/// The distribution of arrivals in an open loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrivals {
-    /// At equal distances.
+    /// Equal intervals.
     Constant,
-    /// As independent clients send them: distances are exponentially distributed.
+    /// Exponentially distributed intervals, as with independent clients.
     Poisson,
 }
 
-/// The intended send times of an open loop, one after the other until an end.
+/// The intended send times of an open loop.
 ///
-/// Nothing waits in memory: a request that cannot be sent yet is the next of the schedule, and those behind it have not
-/// been drawn.
+/// They are generated lazily: a request that cannot be sent yet is the next one of the schedule, and those after it do
+/// not exist yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     start: Instant,
-    /// Seconds between requests, on average.
+    /// Mean interval in seconds.
     distance: f64,
     arrivals: Arrivals,
     rng: Rng,
     /// Seconds from the start to the next request.
     next: f64,
-    /// Seconds from the start to the first, and how many have been passed: equal distances are not summed up, lest
-    /// errors do.
+    /// Seconds from the start to the first request, and the number of requests so far: intervals are not accumulated,
+    /// to avoid rounding errors.
     first: f64,
     passed: f64,
     end: f64,
 }
 
 impl Schedule {
-    /// The schedule of one of `workers` that share a rate between them.
+    /// The schedule of one of `workers` that config a rate between them.
     pub(crate) fn new(
         rate: f64,
         arrivals: Arrivals,
@@ -55,12 +55,12 @@ impl Schedule {
         Self { start: span.0, distance, arrivals, rng, next, first: next, passed: 0.0, end }
     }
 
-    /// When the next request is meant to be sent; none if the schedule is at its end.
+    /// The intended time of the next request; `None` at the end of the schedule.
     pub(crate) fn peek(&self) -> Option<Instant> {
         (self.next < self.end).then(|| self.start + Duration::from_secs_f64(self.next))
     }
 
-    /// Goes on to the request behind the next.
+    /// Advances to the next request.
     pub(crate) fn advance(&mut self) {
         self.passed += 1.0;
         self.next = match self.arrivals {

@@ -1,21 +1,21 @@
-//! The highest rate within a latency target.
+//! Search for the highest rate within a latency target.
 
-/// How the search goes.
+/// Parameters of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Search {
-    /// The first rate tried.
+pub struct RateSearch {
+    /// The first rate.
     pub start: f64,
-    /// No higher rate is tried.
+    /// The highest rate.
     pub ceiling: f64,
-    /// No lower rate is tried.
+    /// The lowest rate.
     pub floor: f64,
     /// The search ends when the bracket is narrower than this share of the rate.
     pub tolerance: f64,
-    /// How often a rate may fail before it counts as too high: a machine has bad moments of its own.
+    /// Attempts before a rate counts as too high, since a machine may have a hiccup.
     pub attempts: usize,
 }
 
-impl Search {
+impl RateSearch {
     /// The share of the offered requests that must be answered for a rate to count.
     pub const GOODPUT: f64 = 0.99;
 
@@ -33,24 +33,24 @@ impl Search {
 
 /// One step of the search.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub struct Step {
+pub struct SearchStep {
     /// The rate tried.
     pub rate: f64,
     /// Whether the server kept up.
     pub met: bool,
 }
 
-/// Looks for the highest rate at which `holds` is true: a bracket by doubling and halving, then bisection. Nothing if
-/// even the lowest rate is too high. The steps are told in order.
+/// Finds the highest rate at which `holds` returns true: brackets by doubling and halving, then bisects. `None` if even
+/// the lowest rate is too high. Also returns the steps in order.
 pub fn highest_rate<E>(
-    search: &Search,
+    search: &RateSearch,
     mut holds: impl FnMut(f64) -> Result<bool, E>,
-) -> Result<(Option<f64>, Vec<Step>), E> {
+) -> Result<(Option<f64>, Vec<SearchStep>), E> {
     let mut steps = Vec::new();
     let mut attempt = |rate: f64| {
         for _ in 0..search.attempts.max(1) {
             let met = holds(rate)?;
-            steps.push(Step { rate, met });
+            steps.push(SearchStep { rate, met });
             if met {
                 return Ok(true);
             }
@@ -97,9 +97,10 @@ mod tests {
 
     use super::*;
 
-    const SEARCH: Search = Search { start: 100.0, ceiling: 1e6, floor: 1.0, tolerance: 0.02, attempts: 1 };
+    const SEARCH: RateSearch =
+        RateSearch { start: 100.0, ceiling: 1e6, floor: 1.0, tolerance: 0.02, attempts: 1 };
 
-    fn find(search: &Search, limit: f64) -> (Option<f64>, Vec<Step>) {
+    fn find(search: &RateSearch, limit: f64) -> (Option<f64>, Vec<SearchStep>) {
         highest_rate(search, |rate| Ok::<_, ()>(rate <= limit)).unwrap()
     }
 
@@ -114,14 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_out_of_reach_is_told() {
+    fn a_limit_out_of_reach_is_reported() {
         assert_eq!(find(&SEARCH, 0.5).0, None);
         assert_eq!(find(&SEARCH, 1e9).0, Some(1e6));
     }
 
     #[test]
     fn one_bad_moment_does_not_count() {
-        let search = Search { attempts: 2, ..SEARCH };
+        let search = RateSearch { attempts: 2, ..SEARCH };
         let mut asked = 0;
         let (found, _) = highest_rate(&search, |rate| {
             asked += 1;

@@ -1,17 +1,17 @@
-//! Whether an answer is the one that was expected.
+//! Compares responses with the expected ones.
 //!
-//! A batched run may round otherwise than a single one, so numbers are compared with some room; what is around them
-//! (names, ids, times) may differ. An answer that belongs to another request has other numbers.
+//! A batched run may round differently than a single one, so numbers are compared with a tolerance; what is around them
+//! (names, ids, times) may differ. A response that belongs to another request has other numbers.
 
 use cudock_tensor::DType;
 use serde_json::Value;
 
-use crate::Response;
+use crate::HttpResponse;
 
-/// How answers are compared where their bytes differ.
+/// How responses are compared if their bytes differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comparison {
-    /// JSON: the numbers, texts and truth values inside arrays.
+    /// JSON: numbers, strings and booleans inside arrays.
     Json,
     /// Elements of that type behind the JSON or npy head.
     Binary(DType),
@@ -19,16 +19,16 @@ enum Comparison {
     Exact,
 }
 
-/// What a server answered to a request that it got alone.
+/// The response to a request that was sent alone.
 #[derive(Clone, Debug)]
 pub struct Expected {
-    response: Response,
+    response: HttpResponse,
     comparison: Comparison,
 }
 
 impl Expected {
-    /// An answer that later ones are to equal. `elements` is what binary answers hold, if that is known.
-    pub fn new(response: Response, elements: Option<DType>) -> Self {
+    /// Creates an expected response. `elements` is the element type of binary responses, if known.
+    pub fn new(response: HttpResponse, elements: Option<DType>) -> Self {
         let json = serde_json::from_slice::<serde::de::IgnoredAny>(&response.body).is_ok();
         let comparison = match elements {
             _ if json => Comparison::Json,
@@ -38,7 +38,7 @@ impl Expected {
         Self { response, comparison }
     }
 
-    /// Whether an answer says the same.
+    /// Whether a response matches.
     pub fn agrees(&self, body: &[u8], json_length: Option<usize>) -> bool {
         let expected = self.response.body.as_slice();
         if expected == body {
@@ -56,18 +56,18 @@ impl Expected {
     }
 }
 
-/// Whether two numbers are the same but for rounding.
+/// Whether two numbers are equal except for rounding.
 fn near(one: f64, other: f64, room: f64) -> bool {
     let distance = (one - other).abs();
-    // Of what is not finite only the same will do: its differences are no measure.
+    // Values that are not finite must be equal.
     one.total_cmp(&other).is_eq()
         || (one.is_nan() && other.is_nan())
         || (distance.is_finite() && distance <= room * one.abs().max(other.abs()).max(1e-2))
 }
 
-/// Room for engines that sum in another order.
+/// Tolerance for engines that sum in another order.
 const ROOM: f64 = 1e-3;
-/// Room where elements have eight to eleven bits.
+/// Tolerance for elements of eight to eleven bits.
 const COARSE_ROOM: f64 = 3e-2;
 
 fn json_agrees(one: &[u8], other: &[u8]) -> bool {
@@ -98,7 +98,7 @@ fn same(one: &Value, other: &Value, inside: bool) -> bool {
     }
 }
 
-/// The head of a binary answer (JSON of a stated length, or npy's) and its elements.
+/// The head of a binary response (JSON of a stated length, or npy's) and its elements.
 fn split(body: &[u8], json_length: Option<usize>) -> (&[u8], &[u8]) {
     let npy = || {
         let rest = body.strip_prefix(b"\x93NUMPY")?;
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     fn agrees(elements: Option<DType>, one: &[u8], other: &[u8]) -> bool {
-        let response = Response { status: 200, body: one.to_vec(), json_length: None };
+        let response = HttpResponse { status: 200, body: one.to_vec(), json_length: None };
         Expected::new(response, elements).agrees(other, None)
     }
 

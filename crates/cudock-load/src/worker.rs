@@ -4,98 +4,98 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::connection::{Connection, Exchange, Turn};
+use crate::connection::{Connection, Exchange, ExchangeState};
+use crate::counters::{LoadCounters, Window};
 use crate::poll::Poll;
 use crate::schedule::Schedule;
-use crate::tally::{Tally, Window};
-use crate::{LoadError, Request};
+use crate::{LoadError, LoadRequest};
 
-/// How long a client of a closed loop waits before it connects again after a failure.
+/// Pause of a client of a closed loop after a failure.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Bytes read at once.
+/// Size of the read buffer.
 const READ_AT_ONCE: usize = 128 << 10;
 
-/// What decides when a request is sent.
+/// What determines when a request is sent.
 #[derive(Debug)]
-pub(crate) enum Source {
-    /// So many clients, each of which sends when it has its answer.
+pub(crate) enum LoadSource {
+    /// This many clients, each of which sends after its response.
     Closed(usize),
-    /// A schedule, over at most so many connections.
+    /// A schedule, over at most this many connections.
     Open(Schedule, usize),
 }
 
-/// A worker's share of a run.
+/// The part of a run for one worker.
 #[derive(Debug)]
-pub(crate) struct Share<'a> {
+pub(crate) struct WorkerConfig<'a> {
     pub(crate) address: SocketAddr,
-    pub(crate) requests: &'a [Request],
-    pub(crate) source: Source,
+    pub(crate) requests: &'a [LoadRequest],
+    pub(crate) source: LoadSource,
     pub(crate) window: Window,
     pub(crate) grace: Duration,
-    /// Compare every so many answers; none if zero.
+    /// Verify every n-th response; 0 for none.
     pub(crate) check_every: u64,
-    /// Where in the pool to begin.
+    /// First index in the pool.
     pub(crate) first_request: usize,
 }
 
-/// A place for a connection; the number tells events of an earlier one apart.
+/// A slot for a connection; the generation distinguishes events of earlier ones.
 #[derive(Debug, Default)]
-struct Place {
+struct ConnectionSlot {
     connection: Option<Connection>,
     generation: u32,
 }
 
 struct Worker<'a> {
-    share: Share<'a>,
+    config: WorkerConfig<'a>,
     poll: Poll,
     buffer: Box<[u8]>,
-    places: Vec<Place>,
-    /// Open loop: places with a free connection, the last used on top. Some may have been closed since.
+    slots: Vec<ConnectionSlot>,
+    /// Open loop: slots with a free connection, the last used on top. Some may have been closed since.
     free: Vec<usize>,
-    /// Open loop: places without a connection.
+    /// Open loop: slots without a connection.
     empty: Vec<usize>,
-    /// Closed loop: clients that wait before they connect again.
+    /// Closed loop: clients that pause before they reconnect.
     pausing: VecDeque<(Instant, usize)>,
     busy: usize,
     sent: u64,
     next_request: usize,
-    tally: Tally,
+    counters: LoadCounters,
 }
 
-/// Puts a share of the load on the server and tells what came of it.
-pub(crate) fn work(share: Share<'_>) -> Result<Tally, LoadError> {
+/// Runs a worker and returns its counters.
+pub(crate) fn work(config: WorkerConfig<'_>) -> Result<LoadCounters, LoadError> {
     let begun = (Instant::now(), thread_time());
     let mut worker = Worker {
         poll: Poll::new()?,
         buffer: vec![0; READ_AT_ONCE].into_boxed_slice(),
-        places: Vec::new(),
+        slots: Vec::new(),
         free: Vec::new(),
         empty: Vec::new(),
         pausing: VecDeque::new(),
         busy: 0,
         sent: 0,
-        next_request: share.first_request,
-        tally: Tally::new(share.window),
-        share,
+        next_request: config.first_request,
+        counters: LoadCounters::new(config.window),
+        config,
     };
     worker.run()?;
     worker.abandon();
-    let mut tally = worker.tally;
-    tally.busy = (thread_time() - begun.1) / begun.0.elapsed().as_secs_f64().max(1e-9);
-    tally.connections = worker.places.len();
-    Ok(tally)
+    let mut counters = worker.counters;
+    counters.busy = (thread_time() - begun.1) / begun.0.elapsed().as_secs_f64().max(1e-9);
+    counters.connections = worker.slots.len();
+    Ok(counters)
 }
 
 impl Worker<'_> {
     fn run(&mut self) -> Result<(), LoadError> {
-        if let Source::Closed(clients) = self.share.source {
-            for place in 0..clients {
-                self.places.push(Place::default());
-                self.send(place, Instant::now())?;
+        if let LoadSource::Closed(clients) = self.config.source {
+            for slot in 0..clients {
+                self.slots.push(ConnectionSlot::default());
+                self.send(slot, Instant::now())?;
             }
         }
-        let end = self.share.window.end;
-        let last = end + self.share.grace;
+        let end = self.config.window.end;
+        let last = end + self.config.grace;
         loop {
             let now = Instant::now();
             let over = now >= end && self.busy == 0 && self.scheduled().is_none();
@@ -108,11 +108,11 @@ impl Worker<'_> {
             let mut number = 0;
             while let Some(ready) = self.poll.event(number) {
                 number += 1;
-                if let (Ok(place), Ok(generation)) =
+                if let (Ok(slot), Ok(generation)) =
                     (usize::try_from(ready.token & 0xFFFF_FFFF), u32::try_from(ready.token >> 32))
-                    && self.places.get(place).is_some_and(|place| place.generation == generation)
+                    && self.slots.get(slot).is_some_and(|slot| slot.generation == generation)
                 {
-                    self.advance(place, ready.ended)?;
+                    self.advance(slot, ready.ended)?;
                 }
             }
         }
@@ -120,68 +120,68 @@ impl Worker<'_> {
 
     /// When the next request of the schedule is due, if there is one.
     fn scheduled(&self) -> Option<Instant> {
-        match &self.share.source {
-            Source::Open(schedule, _) => schedule.peek(),
-            Source::Closed(_) => None,
+        match &self.config.source {
+            LoadSource::Open(schedule, _) => schedule.peek(),
+            LoadSource::Closed(_) => None,
         }
     }
 
-    /// When to look at the clock again, if no socket asks for it.
+    /// When to wake up without an event.
     fn wake(&self, now: Instant, end: Instant, last: Instant) -> Instant {
         let edge = if now < end { end } else { last };
-        // What is due already waits for a connection, not for the clock.
+        // A due request waits for a connection, not for the clock.
         let scheduled = self.scheduled().filter(|due| *due > now);
         let resume = self.pausing.front().map(|(time, _)| *time);
         [scheduled, resume].into_iter().flatten().fold(edge, Instant::min)
     }
 
-    /// Open loop: sends what is due, as far as there are connections.
+    /// Open loop: sends due requests, as far as there are connections.
     fn send_due(&mut self, now: Instant) -> Result<(), LoadError> {
         while self.scheduled().is_some_and(|due| due <= now) {
-            let Some(place) = self.vacancy() else { return Ok(()) };
-            self.send_scheduled(place)?;
+            let Some(slot) = self.vacancy() else { return Ok(()) };
+            self.send_scheduled(slot)?;
         }
         Ok(())
     }
 
-    /// A place for a request: one with a free connection, an empty one, or a new one.
+    /// A slot for a request: one with a free connection, an empty one, or a new one.
     fn vacancy(&mut self) -> Option<usize> {
-        while let Some(place) = self.free.pop() {
-            match self.places.get(place).map(|place| &place.connection) {
-                Some(Some(connection)) if connection.exchange.is_none() => return Some(place),
-                Some(None) => return Some(place),
+        while let Some(slot) = self.free.pop() {
+            match self.slots.get(slot).map(|slot| &slot.connection) {
+                Some(Some(connection)) if connection.exchange.is_none() => return Some(slot),
+                Some(None) => return Some(slot),
                 _ => {}
             }
         }
-        if let Some(place) = self.empty.pop() {
-            return Some(place);
+        if let Some(slot) = self.empty.pop() {
+            return Some(slot);
         }
-        match self.share.source {
-            Source::Open(_, limit) if self.places.len() < limit => {
-                self.places.push(Place::default());
-                Some(self.places.len() - 1)
+        match self.config.source {
+            LoadSource::Open(_, limit) if self.slots.len() < limit => {
+                self.slots.push(ConnectionSlot::default());
+                Some(self.slots.len() - 1)
             }
             _ => None,
         }
     }
 
     /// Sends the next request of the schedule.
-    fn send_scheduled(&mut self, place: usize) -> Result<(), LoadError> {
+    fn send_scheduled(&mut self, slot: usize) -> Result<(), LoadError> {
         let Some(intended) = self.scheduled() else { return Ok(()) };
-        if let Source::Open(schedule, _) = &mut self.share.source {
+        if let LoadSource::Open(schedule, _) = &mut self.config.source {
             schedule.advance();
         }
-        self.tally.send(intended, Instant::now());
-        self.send(place, intended)
+        self.counters.send(intended, Instant::now());
+        self.send(slot, intended)
     }
 
-    /// Closed loop: clients whose pause is over go on.
+    /// Closed loop: resumes clients whose pause is over.
     fn resume(&mut self, now: Instant) -> Result<(), LoadError> {
         while self.pausing.front().is_some_and(|(time, _)| *time <= now) {
-            if let Some((_, place)) = self.pausing.pop_front()
-                && now < self.share.window.end
+            if let Some((_, slot)) = self.pausing.pop_front()
+                && now < self.config.window.end
             {
-                self.send(place, now)?;
+                self.send(slot, now)?;
             }
         }
         Ok(())
@@ -189,130 +189,137 @@ impl Worker<'_> {
 
     /// Sends the next request of the pool, on a new connection if there is none.
     fn send(&mut self, number: usize, intended: Instant) -> Result<(), LoadError> {
-        self.tally.start(intended);
-        let request = self.next_request % self.share.requests.len().max(1);
+        self.counters.start(intended);
+        let request = self.next_request % self.config.requests.len().max(1);
         self.next_request = request + 1;
-        let Some(prepared) = self.share.requests.get(request) else { return Ok(()) };
+        let Some(prepared) = self.config.requests.get(request) else { return Ok(()) };
         self.sent += 1;
-        let check = self.share.check_every > 0
-            && self.sent.is_multiple_of(self.share.check_every)
+        let check = self.config.check_every > 0
+            && self.sent.is_multiple_of(self.config.check_every)
             && prepared.expected().is_some();
-        let Some(place) = self.places.get_mut(number) else { return Ok(()) };
-        if place.connection.is_none() {
-            place.generation = place.generation.wrapping_add(1);
-            match Connection::open(self.share.address) {
+        let Some(slot) = self.slots.get_mut(number) else { return Ok(()) };
+        if slot.connection.is_none() {
+            slot.generation = slot.generation.wrapping_add(1);
+            match Connection::open(self.config.address) {
                 Ok(connection) => {
-                    let token = u64::from(place.generation) << 32 | number as u64;
+                    let token = u64::from(slot.generation) << 32 | number as u64;
                     self.poll.watch(connection.stream(), token)?;
-                    place.connection = Some(connection);
+                    slot.connection = Some(connection);
                 }
                 Err(error) => {
-                    self.tally.lose(intended, &error.to_string());
+                    self.counters.lose(intended, &error.to_string());
                     self.vacate(number, Instant::now());
                     return Ok(());
                 }
             }
         }
-        let Some(connection) = &mut place.connection else { return Ok(()) };
+        let Some(connection) = &mut slot.connection else { return Ok(()) };
         self.busy += 1;
         match connection.begin(Exchange { intended, request, check }, prepared.bytes()) {
-            Turn::Broken(reason) => self.broken(number, &reason),
-            Turn::Waiting | Turn::Answered(_) => {}
+            ExchangeState::Broken(reason) => self.broken(number, &reason),
+            ExchangeState::Waiting | ExchangeState::Completed(_) => {}
         }
         Ok(())
     }
 
-    /// A socket has changed.
+    /// Handles an event on a socket.
     fn advance(&mut self, number: usize, ended: bool) -> Result<(), LoadError> {
-        let Some(connection) = self.places.get_mut(number).and_then(|place| place.connection.as_mut()) else {
+        let Some(connection) = self.slots.get_mut(number).and_then(|slot| slot.connection.as_mut()) else {
             return Ok(());
         };
-        let request = connection.exchange.and_then(|exchange| self.share.requests.get(exchange.request));
-        let bytes = request.map_or(&[][..], Request::bytes);
+        let request = connection.exchange.and_then(|exchange| self.config.requests.get(exchange.request));
+        let bytes = request.map_or(&[][..], LoadRequest::bytes);
         match connection.advance(bytes, &mut self.buffer, ended) {
-            Turn::Waiting => Ok(()),
-            Turn::Broken(reason) => {
+            ExchangeState::Waiting => Ok(()),
+            ExchangeState::Broken(reason) => {
                 self.broken(number, &reason);
                 Ok(())
             }
-            Turn::Answered(answered) => {
+            ExchangeState::Completed(completed) => {
                 let mut now = Instant::now();
                 let Some(exchange) = connection.exchange.take() else { return Ok(()) };
                 self.busy -= 1;
-                self.tally.answer(exchange.intended, now, answered.status, request.map_or(0, Request::rows));
+                self.counters.response(
+                    exchange.intended,
+                    now,
+                    completed.status,
+                    request.map_or(0, LoadRequest::rows),
+                );
                 if exchange.check
-                    && (200..300).contains(&answered.status)
-                    && let Some(expected) = request.and_then(Request::expected)
+                    && (200..300).contains(&completed.status)
+                    && let Some(expected) = request.and_then(LoadRequest::expected)
                 {
-                    let (body, json_length) = connection.answer();
-                    self.tally.check(expected.agrees(body, json_length));
-                    // The next request of this client is not late by what the comparison took.
+                    let (body, json_length) = connection.response();
+                    self.counters.check(expected.agrees(body, json_length));
+                    // The time of the verification does not count toward the next request.
                     now = Instant::now();
                 }
-                if answered.close
-                    && let Some(place) = self.places.get_mut(number)
+                if completed.close
+                    && let Some(slot) = self.slots.get_mut(number)
                 {
-                    place.connection = None;
+                    slot.connection = None;
                 }
                 self.go_on(number, now)
             }
         }
     }
 
-    /// What a place does after an answer.
+    /// Continues a slot after a response.
     fn go_on(&mut self, number: usize, now: Instant) -> Result<(), LoadError> {
-        match self.share.source {
-            Source::Closed(_) if now < self.share.window.end => self.send(number, now),
-            Source::Closed(_) => Ok(()),
-            Source::Open(..) if self.scheduled().is_some_and(|due| due <= now) => self.send_scheduled(number),
-            Source::Open(..) => {
+        match self.config.source {
+            LoadSource::Closed(_) if now < self.config.window.end => self.send(number, now),
+            LoadSource::Closed(_) => Ok(()),
+            LoadSource::Open(..) if self.scheduled().is_some_and(|due| due <= now) => {
+                self.send_scheduled(number)
+            }
+            LoadSource::Open(..) => {
                 self.free.push(number);
                 Ok(())
             }
         }
     }
 
-    /// A connection is gone, and the request on it, if there was one, will have no answer.
+    /// Handles a failed connection; its request, if any, will have no response.
     fn broken(&mut self, number: usize, reason: &str) {
         let now = Instant::now();
-        let gone = self.places.get_mut(number).and_then(|place| place.connection.take());
+        let gone = self.slots.get_mut(number).and_then(|slot| slot.connection.take());
         match gone.and_then(|connection| connection.exchange) {
             Some(exchange) => {
                 self.busy -= 1;
-                self.tally.lose(exchange.intended, reason);
+                self.counters.lose(exchange.intended, reason);
                 self.vacate(number, now);
             }
-            // Closed while it was free: its place is still among the free ones.
-            None if matches!(self.share.source, Source::Closed(_)) => self.vacate(number, now),
+            // Closed while it was free: its slot is still in the free list.
+            None if matches!(self.config.source, LoadSource::Closed(_)) => self.vacate(number, now),
             None => {}
         }
     }
 
     fn vacate(&mut self, number: usize, now: Instant) {
-        match self.share.source {
-            Source::Closed(_) => self.pausing.push_back((now + PAUSE, number)),
-            Source::Open(..) => self.empty.push(number),
+        match self.config.source {
+            LoadSource::Closed(_) => self.pausing.push_back((now + PAUSE, number)),
+            LoadSource::Open(..) => self.empty.push(number),
         }
     }
 
-    /// Counts what has no answer when the time is over.
+    /// Counts requests without a response at the end.
     fn abandon(&mut self) {
-        for place in &self.places {
-            if let Some(exchange) = place.connection.as_ref().and_then(|connection| connection.exchange) {
-                self.tally.abandon(exchange.intended);
+        for slot in &self.slots {
+            if let Some(exchange) = slot.connection.as_ref().and_then(|connection| connection.exchange) {
+                self.counters.abandon(exchange.intended);
             }
         }
-        if let Source::Open(schedule, _) = &mut self.share.source {
+        if let LoadSource::Open(schedule, _) = &mut self.config.source {
             while let Some(intended) = schedule.peek() {
-                self.tally.start(intended);
-                self.tally.abandon(intended);
+                self.counters.start(intended);
+                self.counters.abandon(intended);
                 schedule.advance();
             }
         }
     }
 }
 
-/// Processor time of this thread, in seconds.
+/// CPU time of this thread in seconds.
 #[allow(clippy::cast_precision_loss, reason = "a ratio for people")]
 fn thread_time() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

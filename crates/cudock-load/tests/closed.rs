@@ -1,4 +1,4 @@
-//! The closed loop against servers with habits.
+//! The closed loop against servers with various behaviors.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,7 +12,7 @@ mod support;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cudock_load::{Dialogue, Load, LoadError, Request, Settings, learn_answers};
+use cudock_load::{HttpClient, Load, LoadError, LoadRequest, LoadSettings, record_expected};
 use support::{Reply, request, run, server, settings, target};
 
 const CLOSED: Load = Load::Closed { clients: 4 };
@@ -43,7 +43,7 @@ fn chunks_and_pieces_are_put_together() {
 }
 
 #[test]
-fn answers_cut_short_are_counted_as_broken_and_the_client_goes_on() {
+fn truncated_responses_count_as_broken_and_the_client_continues() {
     let address = server(|number| {
         let mut reply = Reply::new(200, "0123456789");
         if number % 3 == 2 {
@@ -54,12 +54,12 @@ fn answers_cut_short_are_counted_as_broken_and_the_client_goes_on() {
     });
     let report = run(&settings(address, CLOSED), &[request(address)]);
     assert!(report.latency.count > 0, "{report:?}");
-    let cut = report.broken.get("the connection was closed before the answer was complete");
+    let cut = report.broken.get("the connection was closed before the response was complete");
     assert!(cut.is_some_and(|count| *count > 0), "{report:?}");
 }
 
 #[test]
-fn refusals_are_kept_apart_from_answers() {
+fn rejections_are_counted_separately() {
     let address =
         server(|number| Reply::new([200, 429, 503, 500][usize::try_from(number % 4).unwrap()], "{}"));
     let report = run(&settings(address, CLOSED), &[request(address)]);
@@ -70,7 +70,7 @@ fn refusals_are_kept_apart_from_answers() {
 }
 
 #[test]
-fn a_server_that_closes_after_each_answer_is_asked_on_new_connections() {
+fn a_server_that_closes_connections_gets_new_ones() {
     let address = server(|_| Reply {
         delay: Duration::ZERO,
         pieces: vec![b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end".to_vec()],
@@ -81,10 +81,10 @@ fn a_server_that_closes_after_each_answer_is_asked_on_new_connections() {
 }
 
 #[test]
-fn bodies_larger_than_a_socket_takes_at_once_arrive_whole() {
+fn bodies_larger_than_the_socket_buffer_arrive_completely() {
     let address = server(|_| Reply::new(200, &"x".repeat(1 << 20)));
     let body = vec![b'1'; 3 << 20];
-    let big = Request::post(&target(address), "/", &[], &body, 1);
+    let big = LoadRequest::post(&target(address), "/", &[], &body, 1);
     let load = Load::Closed { clients: 2 };
     let report = run(&settings(address, load), &[big]);
     assert!(report.latency.count > 0 && report.broken.is_empty(), "{report:?}");
@@ -93,14 +93,14 @@ fn bodies_larger_than_a_socket_takes_at_once_arrive_whole() {
 #[test]
 fn threads_share_the_clients() {
     let address = server(|_| Reply::new(200, "{}"));
-    let both = Settings { threads: 2, ..settings(address, Load::Closed { clients: 5 }) };
+    let both = LoadSettings { threads: 2, ..settings(address, Load::Closed { clients: 5 }) };
     let report = run(&both, &[request(address)]);
     assert_eq!(report.connections, 5);
     assert!(report.latency.count > 0);
 }
 
 #[test]
-fn a_server_that_goes_away_is_told() {
+fn an_unreachable_server_is_reported() {
     // The address of a listener that is gone.
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let report = run(&settings(address, CLOSED), &[request(address)]);
@@ -109,16 +109,16 @@ fn a_server_that_goes_away_is_told() {
 }
 
 #[test]
-fn answers_that_belong_to_others_are_noticed() {
+fn responses_to_other_requests_are_detected() {
     static MIXED_UP: AtomicBool = AtomicBool::new(false);
     let address = server(|_| {
         let number = if MIXED_UP.load(Ordering::SeqCst) { 2 } else { 1 };
         Reply::new(200, &format!("{{\"prediction\": [[{number}.0]], \"device\": \"cpu\"}}"))
     });
     let mut requests = vec![request(address)];
-    let mut dialogue = Dialogue::new(&target(address), address, Duration::from_secs(10));
-    learn_answers(&mut dialogue, &mut requests, None).unwrap();
-    let checking = Settings { check_every: 3, ..settings(address, CLOSED) };
+    let mut client = HttpClient::new(&target(address), address, Duration::from_secs(10));
+    record_expected(&mut client, &mut requests, None).unwrap();
+    let checking = LoadSettings { check_every: 3, ..settings(address, CLOSED) };
     let right = run(&checking, &requests);
     assert!(right.checked > 0 && right.wrong == 0, "{right:?}");
     MIXED_UP.store(true, Ordering::SeqCst);
@@ -127,14 +127,14 @@ fn answers_that_belong_to_others_are_noticed() {
 }
 
 #[test]
-fn a_first_request_that_is_refused_shows_what_the_server_says() {
+fn a_rejected_first_request_shows_the_servers_message() {
     let address = server(|_| Reply::new(422, r#"{"error": "input[0]: 3 numbers, not 4"}"#));
-    let mut dialogue = Dialogue::new(&target(address), address, Duration::from_secs(10));
-    let fault = learn_answers(&mut dialogue, &mut [request(address)], None).unwrap_err();
+    let mut client = HttpClient::new(&target(address), address, Duration::from_secs(10));
+    let fault = record_expected(&mut client, &mut [request(address)], None).unwrap_err();
     assert!(matches!(fault, LoadError::Refused { status: 422, .. }));
     assert_eq!(
         fault.to_string(),
-        "the server refused the first request to /predict: 422 input[0]: 3 numbers, not 4"
+        "the server rejected the first request to /predict: 422 input[0]: 3 numbers, not 4"
     );
 }
 

@@ -12,14 +12,14 @@ mod support;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use cudock_load::{Arrivals, Load, Settings};
+use cudock_load::{Arrivals, Load, LoadSettings};
 use support::{Reply, request, run, server, settings};
 
 fn open(rate: f64) -> Load {
     Load::Open { rate, arrivals: Arrivals::Constant }
 }
 
-/// A server that answers at once, but once, a second after its first request, lets everybody wait for a while.
+/// A server that responses at once, but once, a second after its first request, makes all clients wait for a while.
 fn stalling(stall: Duration) -> std::net::SocketAddr {
     let first = OnceLock::new();
     server(move |_| {
@@ -31,9 +31,9 @@ fn stalling(stall: Duration) -> std::net::SocketAddr {
 }
 
 #[test]
-fn a_stall_counts_for_all_who_would_have_asked_meanwhile() {
+fn a_stall_counts_for_all_requests_scheduled_meanwhile() {
     let stall = Duration::from_millis(600);
-    let long = |address, load| Settings { duration: Duration::from_secs(2), ..settings(address, load) };
+    let long = |address, load| LoadSettings { duration: Duration::from_secs(2), ..settings(address, load) };
     let address = stalling(stall);
     let open = run(&long(address, open(200.0)), &[request(address)]);
     // 600 ms of 2 s: three of ten requests fall into it, and of those one of six waits 500 ms or longer.
@@ -49,9 +49,9 @@ fn a_stall_counts_for_all_who_would_have_asked_meanwhile() {
 #[test]
 fn waiting_for_a_free_connection_counts() {
     let address = server(|_| Reply::new(200, "{}").after(Duration::from_millis(50)));
-    let one = Settings { connections: 1, ..settings(address, open(100.0)) };
+    let one = LoadSettings { connections: 1, ..settings(address, open(100.0)) };
     let report = run(&one, &[request(address)]);
-    // One connection gives 20 answers a second: the last of 80 requests waits for three seconds.
+    // One connection gives 20 responses a second: the last of 80 requests waits for three seconds.
     assert_eq!((report.requests, report.latency.count, report.connections), (80, 80, 1), "{report:?}");
     assert!(report.latency.p99_ms >= 2500.0, "{report:?}");
     assert!(report.sent_late.unwrap().p99_ms >= 2500.0);
@@ -60,10 +60,10 @@ fn waiting_for_a_free_connection_counts() {
 }
 
 #[test]
-fn requests_without_an_answer_at_the_end_are_counted() {
+fn requests_without_a_response_are_counted() {
     let address = server(|_| Reply::new(200, "{}").after(Duration::from_millis(100)));
     let short =
-        Settings { connections: 1, grace: Duration::from_millis(200), ..settings(address, open(100.0)) };
+        LoadSettings { connections: 1, grace: Duration::from_millis(200), ..settings(address, open(100.0)) };
     let report = run(&short, &[request(address)]);
     assert_eq!(report.requests, 80);
     assert!(report.unanswered >= 60, "{report:?}");
@@ -80,7 +80,7 @@ fn connections_are_made_as_they_are_needed() {
 }
 
 #[test]
-fn a_connection_closed_while_nobody_used_it_costs_no_request() {
+fn a_connection_closed_while_idle_loses_no_request() {
     let address = server(|_| Reply { close: true, ..Reply::new(200, "{}") });
     let report = run(&settings(address, open(50.0)), &[request(address)]);
     assert_eq!(report.requests, 40);
@@ -92,12 +92,12 @@ fn a_connection_closed_while_nobody_used_it_costs_no_request() {
 fn poisson_arrivals_offer_the_rate_over_all_threads() {
     let address = server(|_| Reply::new(200, "{}"));
     let load = Load::Open { rate: 1000.0, arrivals: Arrivals::Poisson };
-    let report = run(&Settings { threads: 2, ..settings(address, load) }, &[request(address)]);
+    let report = run(&LoadSettings { threads: 2, ..settings(address, load) }, &[request(address)]);
     assert!((650..950).contains(&report.requests), "{}", report.requests);
 }
 
 #[test]
-fn a_rate_that_is_none_is_refused() {
+fn an_invalid_rate_is_rejected() {
     let address = server(|_| Reply::new(200, "{}"));
     for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(cudock_load::run(&settings(address, open(rate)), &[request(address)]).is_err());

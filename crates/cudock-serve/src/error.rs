@@ -1,32 +1,32 @@
-//! Why a request was not answered.
+//! Errors of requests.
 
 use std::time::Duration;
 
-use cudock_tensor::{Malformed, Unwritable};
+use cudock_tensor::{RequestError, ResponseError};
 
-/// Why a request was not answered. Its words go to the client.
+/// The reason why a request failed. Its message is sent to the client.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ServeError {
     /// No model has that name.
-    #[error("no model `{name}`{}", suggestion.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
-    NoModel {
-        /// The name asked for.
+    #[error("model `{name}` not found{}", suggestion.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
+    ModelNotFound {
+        /// The requested name.
         name: String,
         /// A model with a similar name.
         suggestion: Option<String>,
     },
     /// The model has no such version.
-    #[error("model `{name}` has no version `{version}`")]
-    NoVersion {
+    #[error("version `{version}` of model `{name}` not found")]
+    VersionNotFound {
         /// The model.
         name: String,
-        /// The version asked for.
+        /// The requested version.
         version: String,
     },
-    /// Several models are served and the request names none.
+    /// Several models are served and the request does not name one.
     #[error("several models are served; name one: /predict/NAME with one of {0}")]
-    WhichModel(String),
-    /// The model cannot be used at present.
+    AmbiguousModel(String),
+    /// The model cannot run requests at the moment.
     #[error("model `{name}` is not ready: {reason}")]
     NotReady {
         /// The model.
@@ -34,77 +34,77 @@ pub enum ServeError {
         /// Why not.
         reason: String,
     },
-    /// The request is not what the model takes.
+    /// The request does not match the model.
     #[error(transparent)]
-    Malformed(#[from] Malformed),
-    /// The answer cannot be written as the client wants it.
+    RequestError(#[from] RequestError),
+    /// The response cannot be written in the requested format.
     #[error(transparent)]
-    Unwritable(#[from] Unwritable),
-    /// The request is not what the protocol allows.
+    ResponseError(#[from] ResponseError),
+    /// The request violates the protocol.
     #[error("{0}")]
     BadRequest(String),
-    /// The body is of a kind nobody reads.
+    /// The type of the body is not supported.
     #[error("{0}")]
     UnsupportedMediaType(String),
-    /// The client takes no answer that anybody writes.
+    /// None of the response types that the client accepts is supported.
     #[error("{0}")]
     NotAcceptable(String),
-    /// The body is larger than is taken.
+    /// The body is too large.
     #[error("the body is larger than {limit} bytes")]
     BodyTooLarge {
-        /// The most that is taken.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The request and what is made of it are more than the server may ever hold.
+    /// The request needs more memory than the server may ever use for requests.
     #[error("the request needs {needed} bytes of memory, more than the server may hold ({limit})")]
-    OverBudget {
-        /// What it needs.
+    MemoryExceeded {
+        /// Bytes that it needs.
         needed: usize,
         /// The server's budget.
         limit: usize,
     },
-    /// The body did not come in time.
+    /// The body did not arrive in time.
     #[error("the body did not arrive in time")]
     BodyTooSlow,
-    /// More rows than may wait.
-    #[error("too many requests are waiting; try again in {} ms", retry_after.as_millis())]
-    Full {
-        /// When it makes sense to try again.
+    /// The queue or the memory budget is full.
+    #[error("too many requests are queued; retry in {} ms", retry_after.as_millis())]
+    Overloaded {
+        /// Time after which a retry may succeed.
         retry_after: Duration,
     },
-    /// The request holds more rows than the server takes at once.
-    #[error("a request may have {max} rows at most, not {rows}")]
+    /// The request has too many rows.
+    #[error("the request has {rows} rows, more than the limit of {max}")]
     TooManyRows {
         /// Rows of the request.
         rows: usize,
-        /// Most that are taken.
+        /// The limit.
         max: usize,
     },
-    /// The time the client gave is over, or would be before the answer.
-    #[error("the time given for the request is over")]
-    Late,
-    /// No key, or a wrong one.
-    #[error("this server wants a key: send `Authorization: Bearer KEY` or `X-API-Key: KEY`")]
+    /// The client's deadline has passed, or will pass before the response.
+    #[error("deadline exceeded")]
+    DeadlineExceeded,
+    /// The API key is missing or wrong.
+    #[error("API key required: send `Authorization: Bearer KEY` or `X-API-Key: KEY`")]
     Unauthorized,
-    /// The engine could not run the request.
+    /// The engine failed.
     #[error("{0}")]
     Engine(String),
-    /// The server is about to end.
+    /// The server is shutting down.
     #[error("the server is shutting down")]
     Draining,
-    /// What was asked for is not there.
+    /// The path does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// The path is known, the method is not.
-    #[error("{path} takes {allowed}")]
+    /// The path does not support the method.
+    #[error("method not allowed: {path} supports {allowed}")]
     MethodNotAllowed {
         /// The path.
         path: String,
-        /// What it takes.
+        /// The supported methods.
         allowed: &'static str,
     },
-    /// A model could not be loaded again; the one before goes on.
-    #[error("cannot reload `{name}`, the model before goes on: {reason}")]
+    /// A model could not be reloaded; the previous one stays.
+    #[error("cannot reload `{name}`, still serving the previous model: {reason}")]
     Reload {
         /// The model.
         name: String,
@@ -114,10 +114,10 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    /// When it makes sense to try again, if waiting helps.
+    /// Time after which a retry may succeed, if waiting helps.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Full { retry_after } => Some(*retry_after),
+            Self::Overloaded { retry_after } => Some(*retry_after),
             Self::NotReady { .. } | Self::Draining => Some(Duration::from_secs(1)),
             _ => None,
         }

@@ -1,60 +1,63 @@
-//! Unpacking what clients compressed, counted against the memory budget as it grows.
+//! Decompression of request bodies, counted against the memory budget as they grow.
 
 use std::io::{self, Read};
 
 use crate::ServeError;
 
-/// Bytes that are unpacked at a time.
-const PIECE: usize = 64 << 10;
-/// The largest window a zstd frame may ask for, as a power of two: what level 19 uses.
+/// Bytes that are decompressed at a time.
+const CHUNK: usize = 64 << 10;
+/// Largest window of a zstd frame, as a power of two: what level 19 uses.
 const ZSTD_WINDOW: u32 = 23;
 
-/// How something was compressed.
+/// A compression format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Packing {
+pub(crate) enum CompressionFormat {
     Gzip,
     Zlib,
     Zstd,
 }
 
-/// Why something cannot be unpacked.
+/// An error of decompression.
 #[derive(Debug)]
 pub(crate) enum InflateError {
-    /// It is not what it says it is.
-    Broken(io::Error),
-    /// It is longer than the limit.
+    /// The data is not valid.
+    Corrupt(io::Error),
+    /// The result is longer than the limit.
     TooLong,
-    /// There is no memory for it.
-    Refused(ServeError),
+    /// The memory budget is exhausted.
+    NoMemory(ServeError),
 }
 
-/// Unpacks up to `limit` bytes. `reserve` is asked before the result grows, with the bytes that will then be held.
+/// Decompresses up to `limit` bytes. `reserve` is called before the result grows, with the number of bytes that will
+/// then be in use.
 pub(crate) fn inflate(
-    packing: Packing,
-    packed: &[u8],
+    format: CompressionFormat,
+    compressed: &[u8],
     limit: usize,
     mut reserve: impl FnMut(usize) -> Result<(), ServeError>,
 ) -> Result<Vec<u8>, InflateError> {
-    let mut decoder: Box<dyn Read + '_> = match packing {
-        Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed)),
-        Packing::Zlib => Box::new(flate2::read::ZlibDecoder::new(packed)),
-        Packing::Zstd => {
-            let mut decoder = zstd::stream::read::Decoder::new(packed).map_err(InflateError::Broken)?;
-            decoder.window_log_max(ZSTD_WINDOW).map_err(InflateError::Broken)?;
+    let mut decoder: Box<dyn Read + '_> = match format {
+        CompressionFormat::Gzip => Box::new(flate2::read::MultiGzDecoder::new(compressed)),
+        CompressionFormat::Zlib => Box::new(flate2::read::ZlibDecoder::new(compressed)),
+        CompressionFormat::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::new(compressed).map_err(InflateError::Corrupt)?;
+            decoder.window_log_max(ZSTD_WINDOW).map_err(InflateError::Corrupt)?;
             Box::new(decoder)
         }
     };
-    let window = if packing == Packing::Zstd && packed.len() > PIECE { 1 << ZSTD_WINDOW } else { 0 };
+    let window =
+        if format == CompressionFormat::Zstd && compressed.len() > CHUNK { 1 << ZSTD_WINDOW } else { 0 };
     let mut out = Vec::new();
     loop {
-        // One byte more than is taken tells a body that is too large from one that just fits.
-        let piece = PIECE.min(limit + 1 - out.len());
-        reserve(packed.len() + window + out.len() + piece).map_err(InflateError::Refused)?;
-        let read = decoder.by_ref().take(piece as u64).read_to_end(&mut out).map_err(InflateError::Broken)?;
+        // One byte more than the limit distinguishes a body that is too large from one that just fits.
+        let chunk = CHUNK.min(limit + 1 - out.len());
+        reserve(compressed.len() + window + out.len() + chunk).map_err(InflateError::NoMemory)?;
+        let read =
+            decoder.by_ref().take(chunk as u64).read_to_end(&mut out).map_err(InflateError::Corrupt)?;
         if out.len() > limit {
             return Err(InflateError::TooLong);
         }
-        if read < piece {
+        if read < chunk {
             return Ok(out);
         }
     }
@@ -68,71 +71,75 @@ pub(crate) mod tests {
 
     use super::*;
 
-    const ALL: [Packing; 3] = [Packing::Gzip, Packing::Zlib, Packing::Zstd];
+    const ALL: [CompressionFormat; 3] =
+        [CompressionFormat::Gzip, CompressionFormat::Zlib, CompressionFormat::Zstd];
 
-    fn packed(packing: Packing, bytes: &[u8]) -> Vec<u8> {
+    fn compressed(format: CompressionFormat, bytes: &[u8]) -> Vec<u8> {
         let level = flate2::Compression::best();
-        match packing {
-            Packing::Gzip => {
+        match format {
+            CompressionFormat::Gzip => {
                 let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
                 encoder.write_all(bytes).unwrap();
                 encoder.finish().unwrap()
             }
-            Packing::Zlib => {
+            CompressionFormat::Zlib => {
                 let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), level);
                 encoder.write_all(bytes).unwrap();
                 encoder.finish().unwrap()
             }
-            Packing::Zstd => zstd::stream::encode_all(bytes, 3).unwrap(),
+            CompressionFormat::Zstd => zstd::stream::encode_all(bytes, 3).unwrap(),
         }
     }
 
     #[test]
-    fn a_small_body_that_unpacks_to_a_huge_one_is_refused() {
+    fn a_decompression_bomb_is_rejected() {
         let zeros = vec![0; 4 << 20];
-        for packing in ALL {
-            let bomb = packed(packing, &zeros);
+        for format in ALL {
+            let bomb = compressed(format, &zeros);
             assert!(bomb.len() < 1 << 16);
-            assert!(matches!(inflate(packing, &bomb, 1 << 20, |_| Ok(())), Err(InflateError::TooLong)));
-            assert!(matches!(inflate(packing, &bomb, (4 << 20) - 1, |_| Ok(())), Err(InflateError::TooLong)));
-            assert_eq!(inflate(packing, &bomb, 4 << 20, |_| Ok(())).unwrap(), zeros);
+            assert!(matches!(inflate(format, &bomb, 1 << 20, |_| Ok(())), Err(InflateError::TooLong)));
+            assert!(matches!(inflate(format, &bomb, (4 << 20) - 1, |_| Ok(())), Err(InflateError::TooLong)));
+            assert_eq!(inflate(format, &bomb, 4 << 20, |_| Ok(())).unwrap(), zeros);
         }
     }
 
     #[test]
-    fn memory_is_asked_for_before_it_is_taken() {
-        for packing in ALL {
-            let bomb = packed(packing, &vec![0; 8 << 20]);
+    fn memory_is_reserved_before_it_is_allocated() {
+        for format in ALL {
+            let bomb = compressed(format, &vec![0; 8 << 20]);
             let mut most = 0;
-            let outcome = inflate(packing, &bomb, 64 << 20, |bytes| {
+            let outcome = inflate(format, &bomb, 64 << 20, |bytes| {
                 most = bytes;
                 if bytes > 1 << 20 {
-                    return Err(ServeError::Full { retry_after: Duration::ZERO });
+                    return Err(ServeError::Overloaded { retry_after: Duration::ZERO });
                 }
                 Ok(())
             });
-            assert!(matches!(outcome, Err(InflateError::Refused(_))), "{packing:?}");
-            assert!(most <= (1 << 20) + PIECE, "{packing:?}: {most}");
+            assert!(matches!(outcome, Err(InflateError::NoMemory(_))), "{format:?}");
+            assert!(most <= (1 << 20) + CHUNK, "{format:?}: {most}");
         }
     }
 
     #[test]
-    fn bytes_that_are_not_what_they_say_are_broken() {
-        for packing in ALL {
-            let outcome = inflate(packing, b"not packed", 1 << 20, |_| Ok(()));
-            assert!(matches!(outcome, Err(InflateError::Broken(_))), "{packing:?}");
-            let whole = packed(packing, &[7; 1000]);
-            let cut = inflate(packing, &whole[..whole.len() - 4], 1 << 20, |_| Ok(()));
-            assert!(matches!(cut, Err(InflateError::Broken(_))), "{packing:?}");
+    fn invalid_and_truncated_data_is_rejected() {
+        for format in ALL {
+            let outcome = inflate(format, b"not compressed", 1 << 20, |_| Ok(()));
+            assert!(matches!(outcome, Err(InflateError::Corrupt(_))), "{format:?}");
+            let whole = compressed(format, &[7; 1000]);
+            let cut = inflate(format, &whole[..whole.len() - 4], 1 << 20, |_| Ok(()));
+            assert!(matches!(cut, Err(InflateError::Corrupt(_))), "{format:?}");
         }
     }
 
     #[test]
-    fn a_zstd_frame_cannot_ask_for_a_huge_window() {
+    fn a_zstd_frame_with_a_huge_window_is_rejected() {
         let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
         encoder.window_log(27).unwrap();
         encoder.write_all(&[1; 1000]).unwrap();
         let frame = encoder.finish().unwrap();
-        assert!(matches!(inflate(Packing::Zstd, &frame, 1 << 20, |_| Ok(())), Err(InflateError::Broken(_))));
+        assert!(matches!(
+            inflate(CompressionFormat::Zstd, &frame, 1 << 20, |_| Ok(())),
+            Err(InflateError::Corrupt(_))
+        ));
     }
 }

@@ -1,12 +1,11 @@
-//! An inference server that keeps the device full.
+//! An inference server that keeps the device busy.
 //!
-//! The usual model server runs one request at a time while the device idles, or waits a fixed while for more, and
-//! falls over when clients leave or come in crowds. Here three layers that do not know each other share the work:
-//! protocols turn bytes into tensors (`http`, `grpc`), a batcher decides what runs together and when, and lanes of an
-//! engine run it. A request that cannot be answered in time is refused while that still helps its client; one whose
-//! client left is not run; an engine that dies is replaced.
+//! The usual model server runs one request at a time while the device idles, or waits a fixed time for more, and fails
+//! under bursts and disconnecting clients. Here three independent layers share the work: protocols turn bytes into
+//! tensors (`http`, `grpc`), a batcher decides what runs together and when, and the lanes of an engine run it. A
+//! request that cannot finish in time is rejected while that still helps its client; the request of a client that
+//! disconnected does not run; an engine that dies is replaced.
 
-mod aside;
 mod error;
 mod grpc;
 mod http;
@@ -15,51 +14,53 @@ mod log;
 mod memory;
 mod metrics;
 mod model;
-mod pace;
 mod page;
-mod quiet;
+mod read_tracker;
 mod reply;
 mod service;
 mod settings;
+mod stall;
+mod sync;
+mod worker_pool;
 
 pub use error::ServeError;
 pub use http::{ApiKeys, KeysError, Server, ServerError, TlsError};
 pub use log::{Log, LogFormat};
 pub use model::{Model, RepositoryError};
-pub use service::{LoadError, Service};
+pub use service::{LoadError, ModelService};
 pub use settings::{
     DeviceReading, ModelSettings, ModelSettingsFor, ModelSource, ReadDevices, ServeSettings, StartEngine,
     TlsFiles,
 };
 
-/// A model of the server, loaded or not.
+/// A model in the list of models, loaded or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelEntry {
-    /// The name it is served by.
+pub struct ModelListing {
+    /// The name under which it is served.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Whether it answers.
+    /// Whether it accepts requests.
     pub ready: bool,
-    /// Why not.
+    /// The reason if it does not.
     pub reason: String,
 }
 
-/// Counts of a model.
+/// Counters of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Requests answered.
+    /// Successful requests.
     pub requests: u64,
-    /// Rows of those.
+    /// Rows of the successful requests.
     pub rows: u64,
     /// Batches run.
     pub batches: u64,
-    /// Requests the engine failed on.
+    /// Requests that failed in the engine.
     pub failed: u64,
-    /// Nanoseconds requests waited, summed.
+    /// Total queue time in nanoseconds.
     pub queue_ns: u64,
-    /// Nanoseconds requests were with the engine, summed.
+    /// Total engine time in nanoseconds.
     pub compute_ns: u64,
-    /// Rows of a batch, how many such batches ran, nanoseconds they took.
+    /// Rows per batch, number of such batches, and their total time in nanoseconds.
     pub batch_sizes: Vec<(usize, u64, u64)>,
 }

@@ -1,24 +1,24 @@
-//! Events, one line each, for people or for machines.
+//! The event log, one line per event, as text or JSON.
 
 use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::reply::lock;
+use crate::sync::lock;
 
-/// How a line looks.
+/// The format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// `ready model=digits device=cpu`.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
     /// Nothing.
     Off,
 }
 
-/// Where events go. Values never hold a key, a header or a body.
+/// The event log. Values never contain a key, a header or a body.
 #[derive(Clone)]
 pub struct Log {
     format: LogFormat,
@@ -27,13 +27,13 @@ pub struct Log {
 }
 
 impl Log {
-    /// Events to that writer; each answered request too if `requests`.
+    /// Writes events to `out`; every request, too, if `requests` is set.
     pub fn new(format: LogFormat, requests: bool, out: impl Write + Send + 'static) -> Self {
         Self { format, requests, out: Arc::new(Mutex::new(out)) }
     }
 
-    /// Whether each answered request is an event.
-    pub(crate) fn wants_requests(&self) -> bool {
+    /// Whether every request is logged.
+    pub(crate) fn logs_requests(&self) -> bool {
         self.requests && self.format != LogFormat::Off
     }
 
@@ -44,7 +44,7 @@ impl Log {
             LogFormat::Text => text(name, fields),
             LogFormat::Json => json(name, fields),
         };
-        // A log that cannot be written must not stop the server.
+        // A failing log must not stop the server.
         let _ = lock(&self.out).write_all(line.as_bytes());
     }
 }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_with_spaces_or_lines_stays_one_field_of_one_line() {
+    fn a_value_with_spaces_or_line_breaks_stays_one_field_of_one_line() {
         assert_eq!(
             text("engine_lost", &[("error", "a b\nc"), ("model", "x")]),
             "engine lost error=\"a b\\nc\" model=x\n"

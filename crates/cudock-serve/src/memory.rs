@@ -1,7 +1,7 @@
-//! The server's memory budget: what requests and answers may hold at once.
+//! The memory budget: how much requests and responses may hold at once.
 //!
 //! Bytes are reserved as they arrive or grow, never because a client announced them. The larger a request already is,
-//! the more of the budget it must leave free, so that a few huge ones cannot lock out everybody else.
+//! the more of the budget it must leave free, so that a few huge requests cannot lock out all others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,62 +11,62 @@ use bytes::Bytes;
 
 use crate::ServeError;
 
-/// Least that is reserved at a time once a request has come in several pieces.
+/// Smallest reservation once a request has arrived in several chunks.
 const STEP: usize = 64 << 10;
-/// Requests up to this size are what `/ready` speaks for.
+/// Largest request that `/ready` promises to accept.
 const SMALL: usize = 64 << 10;
-/// Bodies up to this size are reserved once, with room for everything made from them, and not looked at again.
-pub(crate) const FLAT: usize = 64 << 10;
-/// Times that a large request's tensors are held while it runs: themselves, the copy the engine reads, and about as much
-/// again that the engine gives.
+/// Bodies up to this size are reserved once, including everything made from them.
+pub(crate) const SMALL_BODY: usize = 64 << 10;
+/// Number of copies of a large request's tensors while it runs: the tensors, the engine's input and about as much
+/// output.
 pub(crate) const COPIES: usize = 3;
 
-/// Bytes that may be held at once, and those that are.
+/// The limit, and the number of reserved bytes.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit: usize,
     held: AtomicUsize,
-    refused: AtomicU64,
+    rejected: AtomicU64,
 }
 
 impl Budget {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, held: AtomicUsize::new(0), refused: AtomicU64::new(0) }
+        Self { limit, held: AtomicUsize::new(0), rejected: AtomicU64::new(0) }
     }
 
-    /// Bytes held now.
+    /// Reserved bytes.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Requests refused so far because there was no memory for them.
-    pub(crate) fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
+    /// Number of requests that were rejected because the budget was exhausted.
+    pub(crate) fn rejected(&self) -> u64 {
+        self.rejected.load(Ordering::Relaxed)
     }
 
-    /// Whether even a small request would be refused now.
+    /// Whether even a small request would be rejected now.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.held().saturating_add(SMALL.min(self.limit / 2)) > self.limit
     }
 
-    /// Takes `more` for a request that will then hold `total`.
+    /// Reserves `more` bytes for a request that will then hold `total`.
     fn take(&self, more: usize, total: usize) -> Result<(), ServeError> {
         if total > self.limit - self.limit / 8 {
-            self.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(ServeError::OverBudget { needed: total, limit: self.limit });
+            self.rejected.fetch_add(1, Ordering::Relaxed);
+            return Err(ServeError::MemoryExceeded { needed: total, limit: self.limit });
         }
         let headroom = total.saturating_mul(8).min(self.limit / 8);
         let before = self.held.fetch_add(more, Ordering::Relaxed);
         if before.saturating_add(more).saturating_add(if total > SMALL { headroom } else { 0 }) > self.limit {
             self.held.fetch_sub(more, Ordering::Relaxed);
-            self.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(ServeError::Full { retry_after: Duration::from_millis(200) });
+            self.rejected.fetch_add(1, Ordering::Relaxed);
+            return Err(ServeError::Overloaded { retry_after: Duration::from_millis(200) });
         }
         Ok(())
     }
 }
 
-/// What one request or answer holds of the budget; given back when dropped.
+/// The reservation of a request or response; released when dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     budget: Arc<Budget>,
@@ -74,13 +74,13 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Nothing yet.
+    /// An empty reservation.
     pub(crate) fn new(budget: &Arc<Budget>) -> Self {
         Self { budget: Arc::clone(budget), bytes: 0 }
     }
 
-    /// Holds at least as many bytes. Takes an eighth more than it has each time, so that a long body asks a few dozen
-    /// times and not a thousand.
+    /// Grows to at least `bytes`. It grows by an eighth each time, so that a long body needs a few dozen steps and not
+    /// a thousand.
     pub(crate) fn cover(&mut self, bytes: usize) -> Result<(), ServeError> {
         if bytes <= self.bytes {
             return Ok(());
@@ -89,7 +89,7 @@ impl Reservation {
         self.resize(bytes.max(self.bytes.saturating_add(step)))
     }
 
-    /// Holds exactly as many bytes.
+    /// Grows or shrinks to exactly `bytes`.
     pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), ServeError> {
         if bytes > self.bytes {
             self.budget.take(bytes - self.bytes, bytes)?;
@@ -100,16 +100,16 @@ impl Reservation {
         Ok(())
     }
 
-    /// Gives back what is held beyond that.
+    /// Releases everything beyond `bytes`.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         let spare = self.bytes.saturating_sub(bytes);
         self.budget.held.fetch_sub(spare, Ordering::Relaxed);
         self.bytes -= spare;
     }
 
-    /// Bytes that keep the reservation until the last of them has been written or dropped.
+    /// Ties the reservation to `bytes`: it is released when the last of them was written or dropped.
     pub(crate) fn attach(self, bytes: Bytes) -> Bytes {
-        Bytes::from_owner(Counted { bytes, _reservation: self })
+        Bytes::from_owner(ReservedBytes { bytes, _reservation: self })
     }
 }
 
@@ -119,12 +119,12 @@ impl Drop for Reservation {
     }
 }
 
-struct Counted {
+struct ReservedBytes {
     bytes: Bytes,
     _reservation: Reservation,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for ReservedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -165,18 +165,18 @@ mod tests {
             let mut one = Reservation::new(&budget);
             match one.cover(4 * MIB) {
                 Ok(()) => large.push(one),
-                Err(error) => break assert!(matches!(error, ServeError::Full { .. })),
+                Err(error) => break assert!(matches!(error, ServeError::Overloaded { .. })),
             }
         }
         assert_eq!(budget.held(), 56 * MIB);
         assert!(!budget.is_exhausted());
         let mut small = Reservation::new(&budget);
         small.cover(SMALL).unwrap();
-        assert_eq!(budget.refused(), 1);
+        assert_eq!(budget.rejected(), 1);
     }
 
     #[test]
-    fn a_budget_without_room_for_anybody_says_so() {
+    fn an_exhausted_budget_is_reported() {
         let budget = Arc::new(Budget::new(4 * MIB));
         let small: Vec<Reservation> = std::iter::from_fn(|| {
             let mut one = Reservation::new(&budget);
@@ -190,18 +190,18 @@ mod tests {
     }
 
     #[test]
-    fn what_can_never_fit_is_told_from_what_may_fit_later() {
+    fn a_request_that_can_never_fit_is_a_different_error() {
         let budget = Arc::new(Budget::new(8 * MIB));
         let mut body = Reservation::new(&budget);
-        assert!(matches!(body.cover(8 * MIB), Err(ServeError::OverBudget { .. })));
+        assert!(matches!(body.cover(8 * MIB), Err(ServeError::MemoryExceeded { .. })));
         body.cover(6 * MIB).unwrap();
         let mut other = Reservation::new(&budget);
-        assert!(matches!(other.cover(2 * MIB), Err(ServeError::Full { .. })));
+        assert!(matches!(other.cover(2 * MIB), Err(ServeError::Overloaded { .. })));
         assert_eq!(budget.held(), 6 * MIB);
     }
 
     #[test]
-    fn an_answer_is_held_until_its_last_byte_is_gone() {
+    fn a_response_is_reserved_until_its_last_byte_is_dropped() {
         let budget = Arc::new(Budget::new(MIB));
         let mut answer = Reservation::new(&budget);
         answer.cover(1000).unwrap();

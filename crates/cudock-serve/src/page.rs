@@ -1,9 +1,9 @@
-//! The status page: what the server does, to be looked at, and a form to try a model.
+//! The status page, and a form to try a model.
 //!
-//! Everything is in the binary and nothing comes from elsewhere, so the page works where no network is. Script and
-//! style are files of their own, so that [`SECURITY_POLICY`] can forbid all that stands in the document itself.
+//! All files are in the binary and nothing is loaded from elsewhere, so the page works without a network. Script and
+//! style are separate files, so that [`SECURITY_POLICY`] can forbid everything inline.
 //!
-//! The page asks `GET /status` each second, which answers
+//! The page polls `GET /status` every second, which returns
 //!
 //! ```json
 //! {"schema": 1,
@@ -20,9 +20,8 @@
 //!  "devices": [{"name": "cpu", "memory_used": null, "memory_total": null, "utilisation": null}]}
 //! ```
 //!
-//! and tries models through `POST /predict/{model}/{version}`. [`status`] says what each field means. Where
-//! either answers 401, the page asks for an API key and sends it as `Authorization: Bearer`; so the page itself is to
-//! be had without one.
+//! and tries models with `POST /predict/{model}/{version}`. [`status`] documents the fields. If either returns 401, the
+//! page asks for an API key and sends it as `Authorization: Bearer`; so the page itself needs no key.
 
 pub(crate) mod status;
 
@@ -49,7 +48,7 @@ const ASSETS: [(&str, &str, &str); 10] = [
     ("/assets/attempt.js", SCRIPT, include_str!("page/attempt.js")),
 ];
 
-/// The content type and the bytes of a file of the page, by the path of the request, without its query.
+/// Content type and bytes of a file of the page, by request path without query.
 pub(crate) fn asset(path: &str) -> Option<(&'static str, &'static [u8])> {
     ASSETS.iter().find(|(name, ..)| *name == path).map(|(_, kind, text)| (*kind, text.as_bytes()))
 }
@@ -58,13 +57,13 @@ pub(crate) fn asset(path: &str) -> Option<(&'static str, &'static [u8])> {
 mod tests {
     use super::*;
 
-    /// What stands between quotes after each occurrence of `before`.
+    /// The quoted text after each occurrence of `before`.
     fn quoted_after(text: &str, before: &str) -> Vec<String> {
         text.split(before).skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
     }
 
     #[test]
-    fn every_file_that_the_page_names_is_there() {
+    fn every_file_that_the_page_references_exists() {
         let (_, _, document) = ASSETS[0];
         let named = [quoted_after(document, " src=\""), quoted_after(document, " href=\"")].concat();
         assert!(named.iter().any(|path| path == "/assets/script.js"), "{named:?}");
@@ -79,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_from_elsewhere_and_nothing_stands_inline() {
+    fn nothing_is_loaded_from_elsewhere_and_nothing_is_inline() {
         for (name, kind, text) in ASSETS {
             let text = text.replace("http://www.w3.org/2000/svg", "");
             for foreign in ["http:", "https:", "url(//", "src=\"//", "href=\"//"] {
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_page_is_not_found() {
+    fn other_paths_are_not_found() {
         for path in ["", "/index.html", "/assets/", "/assets/../page.rs", "/assets/style.css/", "/status"] {
             assert!(asset(path).is_none(), "{path}");
         }

@@ -1,127 +1,129 @@
-//! From the thread that ran a batch to the tasks that wait for its rows.
+//! Delivers results from the thread that ran a batch to the tasks that wait for them.
 //!
-//! Waking a task from another thread costs a system call. A batch answers dozens of tasks at once, so their outcomes
-//! go into the mailbox of the thread they live on in one piece: one wake-up a batch and thread, and the rest is done
-//! by that thread's own postman, where waking is a push onto a list.
+//! Waking a task from another thread costs a system call. A batch completes dozens of tasks at once, so their results
+//! are pushed together to the reply queue of the thread they live on: one wake-up per batch and thread, and that
+//! thread's own task does the rest, where waking is a push onto a list.
 
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use cudock_batcher::Ticket;
-use cudock_tensor::Answer;
+use cudock_tensor::InferenceResponse;
 use tokio::sync::Notify;
 
 use crate::ServeError;
 use crate::model::Queue;
-use crate::quiet::Quiet;
+use crate::read_tracker::ReadTracker;
+use crate::sync::lock;
 
-/// What became of a request.
-pub(crate) type Outcome = Result<Answer, ServeError>;
+/// The result of a request.
+pub(crate) type InferenceResult = Result<InferenceResponse, ServeError>;
 
 thread_local! {
-    static MAILBOX: RefCell<Option<Arc<Mailbox>>> = const { RefCell::new(None) };
+    static REPLY_QUEUE: RefCell<Option<Arc<ReplyQueue>>> = const { RefCell::new(None) };
 }
 
-/// Where outcomes for the tasks of one thread arrive.
+/// Results for the tasks of one thread.
 #[derive(Default)]
-pub(crate) struct Mailbox {
-    letters: Mutex<Vec<Letter>>,
-    /// Queues whose lanes want to know when the answers are written and the next requests read.
+pub(crate) struct ReplyQueue {
+    replies: Mutex<Vec<Reply>>,
+    /// Queues whose lanes wait until the responses are written and the next requests are read.
     queues: Mutex<Vec<Arc<Queue>>>,
     arrived: Notify,
 }
 
-/// An outcome on its way.
-pub(crate) struct Letter {
-    cell: Arc<Cell>,
-    outcome: Outcome,
+/// A result and its receiver.
+pub(crate) struct Reply {
+    slot: Arc<ReplySlot>,
+    result: InferenceResult,
 }
 
-impl Mailbox {
-    /// Makes a mailbox for this thread and the task that empties it; to be run on this thread's runtime.
+impl ReplyQueue {
+    /// Creates the reply queue of this thread, and returns the task that empties it; it must run on this thread's
+    /// runtime.
     pub(crate) fn install() -> impl Future<Output = ()> + Send {
-        let mailbox = Arc::new(Self::default());
-        MAILBOX.set(Some(Arc::clone(&mailbox)));
+        let reply_queue = Arc::new(Self::default());
+        REPLY_QUEUE.set(Some(Arc::clone(&reply_queue)));
         async move {
-            let mut letters = Vec::new();
+            let mut replies = Vec::new();
             loop {
-                mailbox.arrived.notified().await;
-                std::mem::swap(&mut letters, &mut *lock(&mailbox.letters));
-                for Letter { cell, outcome } in letters.drain(..) {
-                    cell.put(outcome);
+                reply_queue.arrived.notified().await;
+                std::mem::swap(&mut replies, &mut *lock(&reply_queue.replies));
+                for Reply { slot, result } in replies.drain(..) {
+                    slot.put(result);
                 }
-                for queue in lock(&mailbox.queues).drain(..) {
-                    Quiet::expect(&queue);
+                for queue in lock(&reply_queue.queues).drain(..) {
+                    ReadTracker::on_submitted(&queue);
                 }
             }
         }
     }
 
-    fn post(&self, batch: &mut Vec<Letter>, queue: Option<&Arc<Queue>>) {
-        lock(&self.letters).append(batch);
+    fn push(&self, batch: &mut Vec<Reply>, queue: Option<&Arc<Queue>>) {
+        lock(&self.replies).append(batch);
         lock(&self.queues).extend(queue.cloned());
         self.arrived.notify_one();
     }
 }
 
-/// Delivers outcomes, those for one thread together.
-pub(crate) struct Post {
-    bags: Vec<(Arc<Mailbox>, Vec<Letter>)>,
+/// Collects replies, grouped by thread.
+pub(crate) struct ReplyBatch {
+    per_thread: Vec<(Arc<ReplyQueue>, Vec<Reply>)>,
     queue: Option<Arc<Queue>>,
 }
 
-impl Post {
-    /// Delivers for that queue.
+impl ReplyBatch {
+    /// Creates a batch of replies of that queue.
     pub(crate) fn new(queue: Option<Arc<Queue>>) -> Self {
-        Self { bags: Vec::new(), queue }
+        Self { per_thread: Vec::new(), queue }
     }
 
-    /// Takes an outcome along.
-    pub(crate) fn add(&mut self, sender: Sender, outcome: Outcome) {
-        let Sender { cell, mailbox } = sender;
-        let Some(mailbox) = mailbox else {
-            cell.put(outcome);
+    /// Adds a reply.
+    pub(crate) fn add(&mut self, sender: ReplySender, result: InferenceResult) {
+        let ReplySender { slot, reply_queue } = sender;
+        let Some(reply_queue) = reply_queue else {
+            slot.put(result);
             return;
         };
-        let letter = Letter { cell, outcome };
-        match self.bags.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &mailbox)) {
-            Some((_, bag)) => bag.push(letter),
-            None => self.bags.push((mailbox, vec![letter])),
+        let reply = Reply { slot, result };
+        match self.per_thread.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &reply_queue)) {
+            Some((_, replies)) => replies.push(reply),
+            None => self.per_thread.push((reply_queue, vec![reply])),
         }
     }
 
-    /// Delivers all that was taken along.
+    /// Delivers all replies.
     pub(crate) fn deliver(&mut self) {
-        for (mailbox, bag) in &mut self.bags {
-            if !bag.is_empty() {
-                mailbox.post(bag, self.queue.as_ref());
+        for (reply_queue, replies) in &mut self.per_thread {
+            if !replies.is_empty() {
+                reply_queue.push(replies, self.queue.as_ref());
             }
         }
     }
 }
 
 #[derive(Default)]
-struct Cell {
-    state: Mutex<State>,
-    /// The ticket the request has with its queue at present.
+struct ReplySlot {
+    state: Mutex<SlotState>,
+    /// The current ticket of the request.
     ticket: AtomicU64,
 }
 
 #[derive(Default)]
-struct State {
-    outcome: Option<Outcome>,
+struct SlotState {
+    result: Option<InferenceResult>,
     waker: Option<Waker>,
 }
 
-impl Cell {
-    fn put(&self, outcome: Outcome) {
+impl ReplySlot {
+    fn put(&self, result: InferenceResult) {
         let waker = {
             let mut state = lock(&self.state);
-            state.outcome = Some(outcome);
+            state.result = Some(result);
             state.waker.take()
         };
         if let Some(waker) = waker {
@@ -130,57 +132,52 @@ impl Cell {
     }
 }
 
-/// The end that a batch holds.
-pub(crate) struct Sender {
-    cell: Arc<Cell>,
-    mailbox: Option<Arc<Mailbox>>,
+/// The sending half, held by a batch.
+pub(crate) struct ReplySender {
+    slot: Arc<ReplySlot>,
+    reply_queue: Option<Arc<ReplyQueue>>,
 }
 
-impl Sender {
-    /// Notes the ticket the request has from now on. Only to be called, as [`Receiver::ticket`], under the queue's lock.
-    pub(crate) fn note(&self, ticket: Ticket) {
-        self.cell.ticket.store(ticket.0, Ordering::Relaxed);
+impl ReplySender {
+    /// Sets the current ticket of the request. Call it, like [`ReplyReceiver::ticket`], only under the queue's lock.
+    pub(crate) fn set_ticket(&self, ticket: Ticket) {
+        self.slot.ticket.store(ticket.0, Ordering::Relaxed);
     }
 
-    /// Whether anybody still waits for the outcome.
+    /// Whether the receiver still exists.
     pub(crate) fn is_awaited(&self) -> bool {
-        Arc::strong_count(&self.cell) > 1
+        Arc::strong_count(&self.slot) > 1
     }
 }
 
-/// The end that a task waits on.
-pub(crate) struct Receiver {
-    cell: Arc<Cell>,
+/// The receiving half, on which a task waits.
+pub(crate) struct ReplyReceiver {
+    slot: Arc<ReplySlot>,
 }
 
-/// A pair of ends. Outcomes come by the mailbox of the thread that calls this, if it has one.
-pub(crate) fn pair() -> (Sender, Receiver) {
-    let cell = Arc::new(Cell::default());
-    let mailbox = MAILBOX.with_borrow(Clone::clone);
-    (Sender { cell: Arc::clone(&cell), mailbox }, Receiver { cell })
+/// Creates both halves. Results are delivered through the reply queue of the calling thread, if it has one.
+pub(crate) fn channel() -> (ReplySender, ReplyReceiver) {
+    let slot = Arc::new(ReplySlot::default());
+    let reply_queue = REPLY_QUEUE.with_borrow(Clone::clone);
+    (ReplySender { slot: Arc::clone(&slot), reply_queue }, ReplyReceiver { slot })
 }
 
-impl Receiver {
-    /// The ticket the request has at present: another once it is tried again.
+impl ReplyReceiver {
+    /// The current ticket of the request; a retry gets another one.
     pub(crate) fn ticket(&self) -> Ticket {
-        Ticket(self.cell.ticket.load(Ordering::Relaxed))
+        Ticket(self.slot.ticket.load(Ordering::Relaxed))
     }
 }
 
-impl Future for Receiver {
-    type Output = Outcome;
+impl Future for ReplyReceiver {
+    type Output = InferenceResult;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
-        let mut state = lock(&self.cell.state);
-        if let Some(outcome) = state.outcome.take() {
-            return Poll::Ready(outcome);
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<InferenceResult> {
+        let mut state = lock(&self.slot.state);
+        if let Some(result) = state.result.take() {
+            return Poll::Ready(result);
         }
         state.waker = Some(context.waker().clone());
         Poll::Pending
     }
-}
-
-/// A lock whose holder panicked holds data that is still whole: every change under these locks is a single move.
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

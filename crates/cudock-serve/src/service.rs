@@ -1,4 +1,4 @@
-//! All models of a server, and how the server is doing.
+//! The models of a server, and the state of the server.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,45 +6,45 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use cudock_base::suggest;
-use cudock_tensor::Limits;
+use cudock_tensor::RequestLimits;
 use tokio::sync::Notify;
 
-use crate::aside::Aside;
 use crate::memory::Budget;
-use crate::model::{self, FileStamps, FoundModel, Model, RepositoryError};
-use crate::reply::lock;
+use crate::model::{self, FileStamps, Model, ModelFile, RepositoryError};
 use crate::settings::{ModelSource, ServeSettings};
-use crate::{ModelEntry, ServeError};
+use crate::sync::lock;
+use crate::worker_pool::WorkerPool;
+use crate::{ModelListing, ServeError};
 
-/// All models of a server.
-pub struct Service {
+/// The models of a server.
+pub struct ModelService {
     pub(crate) settings: ServeSettings,
     models: RwLock<Arc<Vec<Arc<Model>>>>,
-    /// Models that could not be loaded, by name and version, and why.
-    failures: Mutex<BTreeMap<(String, String), Failure>>,
+    /// Models that could not be loaded, by name and version.
+    failures: Mutex<BTreeMap<(String, String), LoadFailure>>,
     loading: AtomicBool,
     draining: AtomicBool,
     drained: Notify,
     pub(crate) budget: Arc<Budget>,
-    pub(crate) aside: Aside,
+    pub(crate) workers: WorkerPool,
     started: Instant,
     /// Two reloads at once would load everything twice.
     reloading: Mutex<()>,
 }
 
-/// A file that is no model.
-struct Failure {
+/// A model that could not be loaded.
+struct LoadFailure {
     reason: String,
     files: FileStamps,
 }
 
-impl Service {
-    /// A server without models yet.
+impl ModelService {
+    /// Creates a service without models.
     pub fn new(settings: ServeSettings) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             budget: Arc::new(Budget::new(settings.memory)),
-            aside: Aside::new((processors / 2).clamp(1, 8)),
+            workers: WorkerPool::new((processors / 2).clamp(1, 8)),
             settings,
             models: RwLock::default(),
             failures: Mutex::default(),
@@ -56,15 +56,15 @@ impl Service {
         }
     }
 
-    /// Loads every model there is. One that cannot be loaded is remembered and the others go on; an error if none
-    /// can.
+    /// Loads all models. A model that cannot be loaded is recorded and the others are loaded nevertheless; an error if
+    /// none can be loaded.
     pub fn load(&self) -> Result<(), LoadError> {
         let found = self.find()?;
-        if let (true, ModelSource::Folder(path)) = (found.is_empty(), &self.settings.models) {
+        if let (true, ModelSource::Directory(path)) = (found.is_empty(), &self.settings.models) {
             return Err(RepositoryError::Empty { path: path.clone() }.into());
         }
         for entry in &found {
-            // The reason is kept for `/health`, and below.
+            // The reason is recorded for `/health`, and used below.
             let _ = self.load_one(entry);
         }
         self.loading.store(false, Ordering::Release);
@@ -76,9 +76,9 @@ impl Service {
         Ok(())
     }
 
-    /// The models there are. What cannot be read is logged and passed over.
-    fn find(&self) -> Result<Vec<FoundModel>, RepositoryError> {
-        let found = model::find(&self.settings.models)?;
+    /// Finds the models. What cannot be read is logged and skipped.
+    fn find(&self) -> Result<Vec<ModelFile>, RepositoryError> {
+        let found = model::find_models(&self.settings.models)?;
         for error in &found.unreadable {
             let source = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
             self.settings.log.event("models_not_read", &[("error", &format!("{error}: {source}"))]);
@@ -86,7 +86,7 @@ impl Service {
         Ok(found.models)
     }
 
-    fn load_one(&self, found: &FoundModel) -> Result<Arc<Model>, ServeError> {
+    fn load_one(&self, found: &ModelFile) -> Result<Arc<Model>, ServeError> {
         let key = (found.name.clone(), found.version.clone());
         let begun = Instant::now();
         let settings = &self.settings;
@@ -111,7 +111,7 @@ impl Service {
                     settings.log.event("degraded", &[("model", &found.name), ("reason", &reason)]);
                 }
                 lock(&self.failures).remove(&key);
-                self.exchange(&model);
+                self.replace(&model);
                 Ok(model)
             }
             Err(error) => {
@@ -123,15 +123,15 @@ impl Service {
                     "model_not_loaded",
                     &[("model", &found.name), ("version", &found.version), ("error", &reason)],
                 );
-                let failure = Failure { reason: reason.clone(), files: FileStamps::of(found) };
+                let failure = LoadFailure { reason: reason.clone(), files: FileStamps::of(found) };
                 lock(&self.failures).insert(key, failure);
                 Err(ServeError::Reload { name: found.name.clone(), reason })
             }
         }
     }
 
-    /// Puts a model in the place of its predecessor, which ends once its requests are answered.
-    fn exchange(&self, model: &Arc<Model>) {
+    /// Replaces the previous model of the same name and version, which ends once its requests are finished.
+    fn replace(&self, model: &Arc<Model>) {
         let old = {
             let mut models = self.models.write().unwrap_or_else(PoisonError::into_inner);
             let (old, mut kept): (Vec<_>, Vec<_>) = models
@@ -140,7 +140,7 @@ impl Service {
                 .partition(|other| other.name() == model.name() && other.version() == model.version());
             kept.push(Arc::clone(model));
             kept.sort_by(|a, b| {
-                a.name().cmp(b.name()).then_with(|| model::by_version(a.version(), b.version()))
+                a.name().cmp(b.name()).then_with(|| model::compare_versions(a.version(), b.version()))
             });
             *models = Arc::new(kept);
             old
@@ -151,33 +151,33 @@ impl Service {
         }
     }
 
-    /// Loads a model again, or all of them if none is named, from what is in the folder now: new versions come, versions
-    /// whose file is gone end. A version that cannot be loaded does not keep the others from it; the first such is the
-    /// error. Blocks.
+    /// Reloads a model, or all of them, from the current state of the directory: new versions are added, versions
+    /// without a file are removed. A version that cannot be loaded does not stop the others; the first such error is
+    /// returned. Blocks.
     pub fn reload_blocking(&self, name: Option<&str>) -> Result<(), ServeError> {
         let _one_at_a_time = lock(&self.reloading);
-        let is_meant = |other: &str| name.is_none_or(|name| name == other);
+        let is_selected = |other: &str| name.is_none_or(|name| name == other);
         let found = self.find().map_err(|error| ServeError::Reload {
             name: name.unwrap_or("all models").to_owned(),
             reason: error.to_string(),
         })?;
-        let here: Vec<_> = found.iter().filter(|found| is_meant(&found.name)).collect();
-        if let (true, Some(name)) = (here.is_empty(), name) {
+        let selected: Vec<_> = found.iter().filter(|found| is_selected(&found.name)).collect();
+        if let (true, Some(name)) = (selected.is_empty(), name) {
             return Err(self.no_model(name));
         }
-        let is_here = |name: &str, version: &str| {
-            here.iter().any(|found| found.name == name && found.version == version)
+        let is_present = |name: &str, version: &str| {
+            selected.iter().any(|found| found.name == name && found.version == version)
         };
-        self.forget_failures(|name, version| !is_meant(name) || is_here(name, version));
-        let outcomes: Vec<_> = here.iter().map(|found| self.load_one(found).map(drop)).collect();
-        self.retire(|model| is_meant(model.name()) && !is_here(model.name(), model.version()));
+        self.forget_failures(|name, version| !is_selected(name) || is_present(name, version));
+        let outcomes: Vec<_> = selected.iter().map(|found| self.load_one(found).map(drop)).collect();
+        self.retire(|model| is_selected(model.name()) && !is_present(model.name(), model.version()));
         outcomes.into_iter().collect()
     }
 
-    /// Loads what changed on disk since it was loaded, and ends what is gone. Blocks.
-    pub(crate) fn follow_folder(&self) {
+    /// Loads what changed on disk since it was loaded, and removes what is gone. Blocks.
+    pub(crate) fn sync_with_directory(&self) {
         let _one_at_a_time = lock(&self.reloading);
-        let Ok(found) = model::find(&self.settings.models).map(|found| found.models) else { return };
+        let Ok(found) = model::find_models(&self.settings.models).map(|found| found.models) else { return };
         self.forget_failures(|name, version| {
             found.iter().any(|found| found.name == name && found.version == version)
         });
@@ -189,7 +189,7 @@ impl Service {
                     && model.file() == entry.file
                     && !model.files_changed()
             });
-            if !same && !self.failed_as_it_is(entry) {
+            if !same && !self.has_failed_unchanged(entry) {
                 let _ = self.load_one(entry);
             }
         }
@@ -198,13 +198,13 @@ impl Service {
         });
     }
 
-    /// Forgets files that were no models and are gone.
+    /// Forgets failures of files that are gone.
     fn forget_failures(&self, is_there: impl Fn(&str, &str) -> bool) {
         lock(&self.failures).retain(|(name, version), _| is_there(name, version));
     }
 
-    /// Whether that very file was tried before and refused.
-    fn failed_as_it_is(&self, found: &FoundModel) -> bool {
+    /// Whether the same, unchanged file failed to load before.
+    fn has_failed_unchanged(&self, found: &ModelFile) -> bool {
         let failures = lock(&self.failures);
         let failure = failures.get(&(found.name.clone(), found.version.clone()));
         failure.is_some_and(|failure| failure.files == FileStamps::of(found))
@@ -228,7 +228,7 @@ impl Service {
         }
     }
 
-    /// Loads a model, or all if none is named, again without holding up the thread that asks.
+    /// Reloads a model, or all of them, without blocking the calling thread.
     pub async fn reload(self: &Arc<Self>, name: Option<&str>) -> Result<(), ServeError> {
         let (service, name) = (Arc::clone(self), name.map(ToOwned::to_owned));
         let reload = tokio::task::spawn_blocking(move || service.reload_blocking(name.as_deref()));
@@ -240,7 +240,7 @@ impl Service {
         Arc::clone(&self.models.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A model by name; the newest version if none is named.
+    /// A model by name; the newest version if none is given.
     pub fn model(&self, name: &str, version: Option<&str>) -> Result<Arc<Model>, ServeError> {
         let models = self.loaded();
         let mut named = models.iter().filter(|model| model.name() == name).peekable();
@@ -251,13 +251,13 @@ impl Service {
             None => named.last(),
             Some(version) => named.find(|model| model.version() == version),
         };
-        found.cloned().ok_or_else(|| ServeError::NoVersion {
+        found.cloned().ok_or_else(|| ServeError::VersionNotFound {
             name: name.to_owned(),
             version: version.unwrap_or_default().to_owned(),
         })
     }
 
-    /// The model of a request that names none: the only one there is.
+    /// The model of a request that does not name one: the only one.
     pub(crate) fn only_model(&self) -> Result<Arc<Model>, ServeError> {
         let models = self.loaded();
         let newest = models.last().ok_or_else(|| self.nothing_loaded())?;
@@ -266,12 +266,15 @@ impl Service {
         }
         let mut names: Vec<_> = models.iter().map(|model| model.name()).collect();
         names.dedup();
-        Err(ServeError::WhichModel(names.join(", ")))
+        Err(ServeError::AmbiguousModel(names.join(", ")))
     }
 
     fn nothing_loaded(&self) -> ServeError {
-        let reason =
-            if self.loading.load(Ordering::Acquire) { "it is being loaded" } else { "none could be loaded" };
+        let reason = if self.loading.load(Ordering::Acquire) {
+            "models are being loaded"
+        } else {
+            "no model could be loaded"
+        };
         ServeError::NotReady { name: "default".to_owned(), reason: reason.to_owned() }
     }
 
@@ -287,24 +290,24 @@ impl Service {
         }
         let loaded = self.loaded();
         let suggestion = suggest::closest(name, loaded.iter().map(|model| model.name())).map(str::to_owned);
-        ServeError::NoModel { name: name.to_owned(), suggestion }
+        ServeError::ModelNotFound { name: name.to_owned(), suggestion }
     }
 
     /// Every model, loaded or not.
-    pub fn models(&self) -> Vec<ModelEntry> {
+    pub fn models(&self) -> Vec<ModelListing> {
         let loaded = self.loaded();
         let mut entries: Vec<_> = loaded
             .iter()
-            .map(|model| ModelEntry {
+            .map(|model| ModelListing {
                 name: model.name().to_owned(),
                 version: model.version().to_owned(),
                 ready: model.is_ready(),
-                reason: model.condition().lost.unwrap_or_default(),
+                reason: model.health().engine_lost.unwrap_or_default(),
             })
             .collect();
         for ((name, version), failure) in lock(&self.failures).iter() {
             if !entries.iter().any(|entry| entry.name == *name && entry.version == *version) {
-                entries.push(ModelEntry {
+                entries.push(ModelListing {
                     name: name.clone(),
                     version: version.clone(),
                     ready: false,
@@ -319,22 +322,17 @@ impl Service {
         let failures = lock(&self.failures);
         failures
             .iter()
-            .map(|((name, version), why)| (name.clone(), version.clone(), why.reason.clone()))
+            .map(|((name, version), failure)| (name.clone(), version.clone(), failure.reason.clone()))
             .collect()
     }
 
-    /// What is looked at of one request.
-    pub fn limits(&self) -> &Limits {
+    /// Limits of one request.
+    pub fn limits(&self) -> &RequestLimits {
         &self.settings.limits
     }
 
-    /// Whether the server runs at all.
-    pub fn is_live(&self) -> bool {
-        true
-    }
-
-    /// Whether requests can be answered: models are loaded, each has an engine, there is memory for a small request, and
-    /// the server is not about to end.
+    /// Whether requests can be processed: models are loaded, each has an engine, there is memory for a small request,
+    /// and the server is not shutting down.
     pub fn is_ready(&self) -> bool {
         let models = self.loaded();
         !self.is_loading()
@@ -357,7 +355,7 @@ impl Service {
         self.drained.notify_waiters();
     }
 
-    /// Waits until the server is told to end.
+    /// Waits until the server starts to drain.
     pub(crate) async fn drained(&self) {
         let drained = self.drained.notified();
         if !self.is_draining() {
@@ -369,7 +367,7 @@ impl Service {
         self.started.elapsed()
     }
 
-    /// Ends all models once their requests are answered. Blocks.
+    /// Closes all models once their requests are finished. Blocks.
     pub(crate) fn close(&self) {
         for model in self.loaded().iter() {
             model.close();
@@ -377,10 +375,10 @@ impl Service {
     }
 }
 
-/// Nothing to serve.
+/// There is nothing to serve.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The place of the models is no such place.
+    /// The model directory cannot be used.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
     /// No model could be loaded.

@@ -1,4 +1,4 @@
-//! What a server is told, with every default resolved.
+//! Settings of a server, with all defaults resolved.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cudock_engine::{Engine, EngineError, EngineSettings, Provider};
-use cudock_tensor::Limits;
+use cudock_tensor::RequestLimits;
 
 use crate::http::ApiKeys;
 use crate::log::Log;
@@ -14,58 +14,60 @@ use crate::log::Log;
 /// Starts an engine; called again whenever one has died.
 pub type StartEngine = Arc<dyn Fn(&EngineSettings) -> Result<Box<dyn Engine>, EngineError> + Send + Sync>;
 
-/// How a model is run: as for all, and as its own settings file says where there is one. The error is shown to users.
+/// Returns the settings of a model: those of the server, overridden by its own settings file if it has one. The error
+/// is shown to users.
 pub type ModelSettingsFor = Arc<dyn Fn(Option<&Path>) -> Result<ModelSettings, String> + Send + Sync>;
 
-/// Reads memory and use of the GPUs.
+/// Reads memory and utilization of the GPUs.
 pub type ReadDevices = Arc<dyn Fn() -> Vec<DeviceReading> + Send + Sync>;
 
-/// A GPU at one moment.
+/// A measurement of a GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceReading {
     /// Its name.
     pub name: String,
-    /// Its number.
+    /// Its index.
     pub gpu: u32,
-    /// Bytes in use, by everybody.
+    /// Bytes in use, by all processes.
     pub memory_used: u64,
-    /// Bytes it has.
+    /// Total bytes.
     pub memory_total: u64,
-    /// Share of the last moments in which a kernel ran, 0 to 1.
+    /// Share of the last sample period in which a kernel ran, 0 to 1.
     pub utilisation: Option<f64>,
 }
 
-/// What a server is told.
+/// Settings of a server.
 pub struct ServeSettings {
-    /// Where to listen: HTTP/1.1, HTTP/2 and gRPC alike.
+    /// Addresses to listen on; HTTP/1.1, HTTP/2 and gRPC share each of them.
     pub listen: Vec<SocketAddr>,
     /// Threads that read and write connections.
     pub io_threads: usize,
-    /// What is looked at of one request.
-    pub limits: Limits,
-    /// Most bytes that requests and answers may hold at once, from the first byte read to the last one written.
+    /// Limits of one request.
+    pub limits: RequestLimits,
+    /// Memory budget: most bytes that requests and responses hold at once, from the first byte read to the last one
+    /// written.
     pub memory: usize,
     /// Most connections at once.
     pub connections: usize,
-    /// How long a client may take for the head, for a piece of the body, and to take its answer.
+    /// Longest time a client may take for the head, for a chunk of the body, and to read its response.
     pub client_timeout: Duration,
-    /// How long requests may take to end once the server is told to.
+    /// Longest time that running requests get when the server shuts down.
     pub drain_timeout: Duration,
-    /// Who may ask.
+    /// API keys.
     pub keys: ApiKeys,
     /// Certificate and key, for TLS.
     pub tls: Option<TlsFiles>,
-    /// Where models are.
+    /// Location of the models.
     pub models: ModelSource,
-    /// How each of them is run.
+    /// Settings of each model.
     pub model_settings: ModelSettingsFor,
-    /// Whether changed model files are loaded by themselves.
+    /// Whether changed model files are reloaded automatically.
     pub watch: bool,
     /// Starts engines.
     pub start_engine: StartEngine,
     /// Reads the GPUs.
     pub read_devices: ReadDevices,
-    /// Where events go.
+    /// The event log.
     pub log: Log,
 }
 
@@ -78,78 +80,78 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// Where models are.
+/// Location of the models.
 #[derive(Clone, Debug)]
 pub enum ModelSource {
     /// One file under one name.
     File {
-        /// The name it is served by.
+        /// The name under which it is served.
         name: String,
         /// The file.
         file: PathBuf,
     },
-    /// A folder: `NAME.onnx`, `NAME/model.onnx` or `NAME/VERSION/model.onnx`.
-    Folder(PathBuf),
+    /// A directory with `NAME.onnx`, `NAME/model.onnx` or `NAME/VERSION/model.onnx`.
+    Directory(PathBuf),
 }
 
-/// How a model is run.
+/// Settings of a model.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct ModelSettings {
     /// libonnxruntime.so.
     pub library: PathBuf,
-    /// Folders of the CUDA libraries.
+    /// Directories of the CUDA libraries.
     pub library_path: Vec<PathBuf>,
-    /// Providers, in the order they are tried.
+    /// Execution providers, in the order in which they are tried.
     pub providers: Vec<Provider>,
-    /// GPUs; an engine on each.
+    /// GPUs; each gets an engine.
     pub gpus: Vec<u32>,
-    /// Threads of a CPU engine; zero: its own choice.
+    /// Threads of a CPU engine; 0 leaves the choice to the engine.
     pub threads: usize,
-    /// Batches that may be with one engine at once.
+    /// Most batches in one engine at once.
     pub lanes: usize,
     /// Sessions of one engine, shared by its lanes.
     pub sessions: usize,
     /// Most bytes of device memory.
     pub gpu_memory: Option<u64>,
-    /// Channels last.
+    /// Whether to use the channels-last layout.
     pub nhwc: bool,
-    /// Whether batches of preferred sizes are recorded and replayed.
+    /// Whether batches of preferred sizes are captured as CUDA graphs and replayed.
     pub graphs: bool,
     /// Whether shared memory is pinned.
     pub pinned: bool,
-    /// Whether tensors are bound rather than passed.
+    /// Whether tensors are bound to device memory instead of passed.
     pub io_binding: bool,
-    /// Whether convolutions try every algorithm.
+    /// Whether every convolution algorithm is tried.
     pub exhaustive: bool,
-    /// Where TensorRT keeps the engines it builds.
+    /// Directory in which TensorRT caches the engines it builds.
     pub engine_cache: Option<PathBuf>,
-    /// Whether rows may share a batch; none: as the model's shapes say.
+    /// Whether requests may share a batch; `None`: decided by the model's shapes.
     pub batch: Option<bool>,
     /// Most rows of a batch.
     pub max_batch: usize,
-    /// Longest a row waits for others while the device is free.
+    /// Longest time a request waits for others while the device is idle.
     pub max_wait: Duration,
-    /// Row counts that batches are made for.
+    /// Preferred row counts of batches.
     pub preferred: Vec<usize>,
-    /// Whether batches are padded up to the next preferred size.
+    /// Whether batches are padded to the next preferred size.
     pub pad_rows: bool,
-    /// Sizes that open dimensions of a row are padded up to.
+    /// Sizes to which dynamic dimensions of a row are padded.
     pub pad_sizes: Vec<usize>,
-    /// The time answers are to take at most.
+    /// Target of the 99th latency percentile.
     pub latency_target: Option<Duration>,
-    /// Most rows that wait.
+    /// Most queued rows.
     pub queue_rows: usize,
-    /// Longest wait that is accepted.
+    /// Longest accepted queue time.
     pub queue_time: Duration,
-    /// Longest an engine may take for one batch.
+    /// Longest time of an engine for one batch.
     pub engine_timeout: Duration,
-    /// Smallest and largest value of an input, for the page's drawing pad.
+    /// Smallest and largest input value, for the page's drawing pad.
     pub try_range: Option<(f64, f64)>,
 }
 
 impl ModelSettings {
-    /// Whether a GPU was asked for, so that running without one is worth a word.
+    /// Whether a GPU was requested, so that running without one is reported.
     pub fn wants_gpu(&self) -> bool {
         self.providers.first().is_some_and(|&first| first != Provider::Cpu)
     }
@@ -174,19 +176,19 @@ impl ModelSettings {
         }
     }
 
-    pub(crate) fn batcher(&self) -> cudock_batcher::Settings {
-        cudock_batcher::Settings {
+    pub(crate) fn batcher(&self) -> cudock_batcher::BatcherSettings {
+        cudock_batcher::BatcherSettings {
             max_rows: self.max_batch,
             max_wait: self.max_wait,
-            preferred: self.preferred.clone(),
+            preferred_rows: self.preferred.clone(),
             pad: self.pad_rows || self.graphs,
             latency_target: self.latency_target,
-            queue_rows: self.queue_rows,
-            queue_time: self.queue_time,
+            max_queued_rows: self.queue_rows,
+            max_queue_time: self.queue_time,
             shared_cores: !self.wants_gpu(),
-            refuse_larger: false,
+            reject_larger: false,
             lanes: self.lanes * self.gpus.len().max(1),
-            ..cudock_batcher::Settings::default()
+            ..cudock_batcher::BatcherSettings::default()
         }
     }
 }

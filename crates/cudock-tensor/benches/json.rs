@@ -1,4 +1,4 @@
-//! How fast rows of numbers are read and written, beside `serde_json` and a plain copy of the same bytes.
+//! Speed of parsing and writing rows of numbers, compared with `serde_json` and a plain copy.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use cudock_tensor::json::{Cursor, write};
-use cudock_tensor::{DType, Limits};
+use cudock_tensor::{DType, RequestLimits};
 
 const ROW: usize = 512;
 const ROWS: usize = 32;
@@ -46,7 +46,7 @@ fn main() {
 }
 
 fn measure(name: &str, dtype: DType, text: &[u8]) {
-    let limits = Limits::default();
+    let limits = RequestLimits::default();
     let read = || Cursor::new(black_box(text)).tensor(dtype, ROW, &limits, &"input").expect("it is sound");
     let ours = best(|| drop(black_box(read())));
     let typed = best(|| drop(black_box(serde_json::from_slice::<Vec<Vec<f32>>>(black_box(text)).unwrap())));

@@ -1,14 +1,13 @@
-//! Whether tensors are what a model takes.
+//! Checks tensors against the signature of a model.
 
-use crate::unknown::{alternatives, shown};
-use crate::{DType, Inference, Limits, Malformed, Signature, Tensor, TensorSpec, elements};
+use crate::suggestion::{alternatives, truncated};
+use crate::{DType, InferenceRequest, RequestError, RequestLimits, Signature, Tensor, TensorSpec, elements};
 
-/// Checks one tensor for each input, in the signature's order, and tells how many rows of a batch they take: one if
-/// the model is not batched.
+/// Checks one tensor per input, in signature order, and returns the number of rows: 1 if the model is not batched.
 pub fn check<'a>(
     inputs: impl IntoIterator<Item = &'a Tensor>,
     signature: &Signature,
-) -> Result<usize, Malformed> {
+) -> Result<usize, RequestError> {
     let mut given = inputs.into_iter();
     let mut first: Option<(&str, usize)> = None;
     for spec in &signature.inputs {
@@ -19,67 +18,68 @@ pub fn check<'a>(
         }
         let rows = tensor.rows();
         if rows == 0 {
-            return Err(Malformed::Unfit(format!("{}: no rows", spec.name)));
+            return Err(RequestError::Mismatch(format!("{}: no rows", spec.name)));
         }
         match first {
             None => first = Some((&spec.name, rows)),
             Some((name, before)) if before != rows => {
-                let problem = format!("{}: {rows} rows, but {name} has {before}", spec.name);
-                return Err(Malformed::Unfit(problem));
+                let message = format!("{}: {rows} rows, but {name} has {before}", spec.name);
+                return Err(RequestError::Mismatch(message));
             }
             Some(_) => {}
         }
     }
     if given.next().is_some() {
-        let problem = format!("more tensors than the model's {} inputs", signature.inputs.len());
-        return Err(Malformed::Unfit(problem));
+        let message = format!("more tensors than the model's {} inputs", signature.inputs.len());
+        return Err(RequestError::Mismatch(message));
     }
     Ok(first.map_or(1, |(_, rows)| rows))
 }
 
-/// Checks a tensor against one input; `place` is what a message calls it.
-pub(crate) fn check_one(tensor: &Tensor, spec: &TensorSpec, place: &str) -> Result<(), Malformed> {
-    check_dtype(tensor.dtype(), spec, place)?;
+/// Checks a tensor against one input; `path` is its name in messages.
+pub(crate) fn check_one(tensor: &Tensor, spec: &TensorSpec, path: &str) -> Result<(), RequestError> {
+    check_dtype(tensor.dtype(), spec, path)?;
     if !fits(tensor, spec) {
         let (given, taken) = (show_shape(tensor.shape()), show_spec(spec));
-        return Err(Malformed::Unfit(format!("{place}: shape {given} where the model takes {taken}")));
+        return Err(RequestError::Mismatch(format!("{path}: shape {given}, but the model expects {taken}")));
     }
-    // An engine may take a boolean that is neither for anything.
+    // Engines may interpret other values in any way.
     if tensor.dtype() == DType::Bool
         && let Some(index) = tensor.data().iter().position(|byte| *byte > 1)
     {
-        return Err(Malformed::Unfit(format!("{place}: boolean {index} is neither 0 nor 1")));
+        return Err(RequestError::Mismatch(format!("{path}: boolean {index} is neither 0 nor 1")));
     }
     Ok(())
 }
 
-/// A tensor that may lack the dimension that counts rows, with that dimension, and whether it was put there. The
-/// result fits the input; `place` is what a message calls it.
+/// Adds the row dimension to a tensor that may lack it, and returns whether it did. The result matches the input;
+/// `path` is its name in messages.
 pub(crate) fn as_rows(
     tensor: Tensor,
     spec: &TensorSpec,
     signature: &Signature,
-    place: &str,
-) -> Result<(Tensor, bool), Malformed> {
+    path: &str,
+) -> Result<(Tensor, bool), RequestError> {
     let single = signature.batched && tensor.shape().len() + 1 == spec.shape.len();
     if !single {
-        check_one(&tensor, spec, place)?;
+        check_one(&tensor, spec, path)?;
         return Ok((tensor, false));
     }
     let shape: Vec<usize> = std::iter::once(1).chain(tensor.shape().iter().copied()).collect();
     let given = show_shape(tensor.shape());
-    let tensor = tensor.reshaped(shape).ok_or_else(|| Malformed::Unfit(format!("{place}: shape {given}")))?;
-    check_one(&tensor, spec, place).map_err(|error| {
+    let tensor =
+        tensor.reshaped(shape).ok_or_else(|| RequestError::Mismatch(format!("{path}: shape {given}")))?;
+    check_one(&tensor, spec, path).map_err(|error| {
         if fits(&tensor, spec) {
             return error;
         }
         let row = show_sizes(spec.shape.get(1..).unwrap_or_default());
-        Malformed::Unfit(format!("{place}: shape {given} where a row of the model has {row}"))
+        RequestError::Mismatch(format!("{path}: shape {given}, but a row of the model has {row}"))
     })?;
     Ok((tensor, true))
 }
 
-/// Elements of one row, as far as the model fixes them: what a reader makes room for at first.
+/// Number of elements of one row, as far as it is static: the initial capacity of a parser.
 pub(crate) fn row_elements(spec: &TensorSpec) -> usize {
     let fixed: Vec<usize> = spec.shape.iter().skip(1).map(|size| size.unwrap_or(1)).collect();
     elements(&fixed).unwrap_or(0)
@@ -97,16 +97,16 @@ fn fits(tensor: &Tensor, spec: &TensorSpec) -> bool {
             .all(|(size, fixed)| fixed.is_none_or(|fixed| fixed == *size))
 }
 
-pub(crate) fn check_dtype(dtype: DType, spec: &TensorSpec, place: &str) -> Result<(), Malformed> {
+pub(crate) fn check_dtype(dtype: DType, spec: &TensorSpec, path: &str) -> Result<(), RequestError> {
     if dtype == spec.dtype {
         return Ok(());
     }
-    Err(Malformed::Unfit(format!("{place}: {dtype} where the model takes {}", spec.dtype)))
+    Err(RequestError::Mismatch(format!("{path}: {dtype}, but the model expects {}", spec.dtype)))
 }
 
-/// Refuses a shape of too many dimensions or elements before anything is made of it.
-pub(crate) fn check_limits(shape: &[usize], limits: &Limits, place: &str) -> Result<(), Malformed> {
-    let too_large = |what, most| Err(Malformed::TooLarge { place: place.to_owned(), what, most });
+/// Rejects a shape of too many dimensions or elements before anything is allocated.
+pub(crate) fn check_limits(shape: &[usize], limits: &RequestLimits, path: &str) -> Result<(), RequestError> {
+    let too_large = |what, most| Err(RequestError::TooLarge { path: path.to_owned(), what, most });
     if shape.len() > limits.rank {
         return too_large("dimensions", limits.rank);
     }
@@ -116,9 +116,10 @@ pub(crate) fn check_limits(shape: &[usize], limits: &Limits, place: &str) -> Res
     Ok(())
 }
 
-impl Inference {
-    /// A request with these inputs, checked, and nothing else asked for: every output, no priority, no timeout.
-    pub fn new(inputs: Vec<Tensor>, signature: &Signature) -> Result<Self, Malformed> {
+impl InferenceRequest {
+    /// Creates a checked request with these inputs and defaults for everything else: all outputs, no priority, no
+    /// timeout.
+    pub fn new(inputs: Vec<Tensor>, signature: &Signature) -> Result<Self, RequestError> {
         let rows = check(&inputs, signature)?;
         Ok(Self {
             id: None,
@@ -132,37 +133,37 @@ impl Inference {
         })
     }
 
-    /// [`Inference::new`] for tensors that come by name and in any order.
-    pub fn from_tensors(tensors: Vec<(String, Tensor)>, signature: &Signature) -> Result<Self, Malformed> {
-        let mut slots = Slots::new(signature);
+    /// [`InferenceRequest::new`] for named tensors in any order.
+    pub fn from_tensors(tensors: Vec<(String, Tensor)>, signature: &Signature) -> Result<Self, RequestError> {
+        let mut slots = InputSlots::new(signature);
         for (name, tensor) in tensors {
-            let index = slots.place(&name)?;
+            let index = slots.index(&name)?;
             slots.fill(index, tensor);
         }
         Self::new(slots.finish()?, signature)
     }
 }
 
-/// One place for each input, filled in any order.
-pub(crate) struct Slots<'a> {
+/// One slot per input, filled in any order.
+pub(crate) struct InputSlots<'a> {
     signature: &'a Signature,
     tensors: Vec<Option<Tensor>>,
 }
 
-impl<'a> Slots<'a> {
+impl<'a> InputSlots<'a> {
     pub(crate) fn new(signature: &'a Signature) -> Self {
         Self { signature, tensors: vec![None; signature.inputs.len()] }
     }
 
-    /// The place of an input that has none yet.
-    pub(crate) fn place(&self, name: &str) -> Result<usize, Malformed> {
+    /// The index of an input whose slot is empty.
+    pub(crate) fn index(&self, name: &str) -> Result<usize, RequestError> {
         let index = self.signature.input(name).ok_or_else(|| {
             let others = alternatives(name, self.signature.inputs.iter().map(|spec| spec.name.as_str()));
-            Malformed::Unfit(format!("the model has no input `{}`{others}", shown(name)))
+            RequestError::Mismatch(format!("the model has no input `{}`{others}", truncated(name)))
         })?;
         match self.tensors.get(index) {
             Some(None) => Ok(index),
-            _ => Err(Malformed::Unfit(format!("input `{name}` is given twice"))),
+            _ => Err(RequestError::Mismatch(format!("input `{name}` is given twice"))),
         }
     }
 
@@ -172,8 +173,8 @@ impl<'a> Slots<'a> {
         }
     }
 
-    /// All of them, or what is missing.
-    pub(crate) fn finish(self) -> Result<Vec<Tensor>, Malformed> {
+    /// All tensors, or an error for the first missing one.
+    pub(crate) fn finish(self) -> Result<Vec<Tensor>, RequestError> {
         let specs = &self.signature.inputs;
         self.tensors
             .into_iter()
@@ -183,15 +184,15 @@ impl<'a> Slots<'a> {
     }
 }
 
-fn missing(spec: &TensorSpec) -> Malformed {
-    Malformed::Unfit(format!("input `{}` is missing", spec.name))
+fn missing(spec: &TensorSpec) -> RequestError {
+    RequestError::Mismatch(format!("input `{}` is missing", spec.name))
 }
 
-/// The place of an output with that name.
-pub(crate) fn output_index(name: &str, signature: &Signature) -> Result<usize, Malformed> {
+/// The index of an output.
+pub(crate) fn output_index(name: &str, signature: &Signature) -> Result<usize, RequestError> {
     signature.output(name).ok_or_else(|| {
         let others = alternatives(name, signature.outputs.iter().map(|spec| spec.name.as_str()));
-        Malformed::Unfit(format!("the model has no output `{}`{others}", shown(name)))
+        RequestError::Mismatch(format!("the model has no output `{}`{others}", truncated(name)))
     })
 }
 

@@ -1,8 +1,8 @@
-//! What a tensor is made of.
+//! Element types.
 
 use std::fmt;
 
-/// The type of a tensor's elements: every one ONNX models take and give, save the complex and packed ones.
+/// The element type of a tensor: all types of ONNX models except complex and packed ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs, reason = "each name is its own explanation")]
 pub enum DType {
@@ -41,7 +41,7 @@ impl DType {
         Self::String,
     ];
 
-    /// Bytes of one element; none for strings, which have no fixed size.
+    /// Bytes of one element; `None` for strings.
     pub const fn size(self) -> Option<usize> {
         match self {
             Self::Bool | Self::U8 | Self::I8 => Some(1),
@@ -52,7 +52,7 @@ impl DType {
         }
     }
 
-    /// The name the Open Inference Protocol gives it.
+    /// Its name in the Open Inference Protocol.
     pub const fn protocol_name(self) -> &'static str {
         match self {
             Self::Bool => "BOOL",
@@ -72,7 +72,7 @@ impl DType {
         }
     }
 
-    /// The type with that name in the Open Inference Protocol.
+    /// Parses the name of the Open Inference Protocol.
     pub fn from_protocol_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dtype| dtype.protocol_name() == name)
     }

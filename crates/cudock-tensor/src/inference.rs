@@ -1,50 +1,49 @@
-//! A request and its answer, whatever protocol they came by.
+//! Requests and responses, independent of the protocol.
 
 use std::time::Duration;
 
 use crate::Tensor;
 
-/// One request, checked against the signature of the model it is for.
+/// A request, checked against the signature of its model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Inference {
-    /// What the client calls it.
+pub struct InferenceRequest {
+    /// The client's id.
     pub id: Option<String>,
-    /// One tensor for each input of the signature, in its order; all have the same number of rows if the model is
-    /// batched.
+    /// One tensor per input, in signature order; all have the same number of rows if the model is batched.
     pub inputs: Vec<Tensor>,
-    /// Rows it takes of a batch; one if the model is not batched.
+    /// Number of rows; 1 if the model is not batched.
     pub rows: usize,
-    /// Whether the client sent one row without the dimension that counts rows, and wants its answer likewise.
+    /// Whether the client sent one row without the row dimension, and expects the same of the response.
     pub single: bool,
-    /// The outputs it wants; all of them, in the signature's order, if empty.
-    pub outputs: Vec<WantedOutput>,
-    /// Whether outputs not named are wanted as binary (the protocol's `binary_data_output`).
+    /// The requested outputs; all, in signature order, if empty.
+    pub outputs: Vec<RequestedOutput>,
+    /// Whether outputs are binary by default (the protocol's `binary_data_output`).
     pub binary_outputs: bool,
-    /// Smaller is sooner; zero if the client did not say.
+    /// Smaller values run first; 0 by default.
     pub priority: u32,
-    /// How long the client will wait, if it said so.
+    /// The client's timeout, if it set one.
     pub timeout: Option<Duration>,
 }
 
-/// An output a client asked for.
+/// A requested output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WantedOutput {
-    /// Its place in the signature.
+pub struct RequestedOutput {
+    /// Its index in the signature.
     pub index: usize,
-    /// Whether it is wanted as binary rather than as JSON.
+    /// Whether it is binary instead of JSON.
     pub binary: bool,
 }
 
-/// What the model gave: one tensor for each output of the signature, in its order.
+/// The outputs of a model: one tensor per output, in signature order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct InferenceResponse {
     /// The tensors.
     pub outputs: Vec<Tensor>,
 }
 
-/// How much of one request is looked at.
+/// Limits of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct RequestLimits {
     /// Most bytes of a body, after decompression.
     pub body: usize,
     /// Most dimensions of a tensor.
@@ -53,7 +52,7 @@ pub struct Limits {
     pub elements: usize,
 }
 
-impl Default for Limits {
+impl Default for RequestLimits {
     fn default() -> Self {
         Self { body: 64 << 20, rank: 16, elements: 64 << 20 }
     }

@@ -1,36 +1,37 @@
-//! Tensors and the ways they travel.
+//! Tensors and their wire formats.
 //!
-//! A request is looked at once: numbers go from the text of the body straight into the bytes the engine will read,
-//! with no tree in between, and binary bodies are not copied at all. Every reader takes bytes from strangers: it never
-//! panics, never allocates what the input merely claims, and says where the fault is.
+//! A request is parsed once: numbers go from the text of the body directly into the bytes that the engine reads,
+//! without an intermediate tree, and binary bodies are not copied at all. Every parser takes untrusted input: it never
+//! panics, never allocates what the input merely claims, and reports where the error is.
 //!
-//! | module | what comes in | what goes out |
+//! | module | request | response |
 //! |---|---|---|
 //! | [`predict`] | `{"input": …}` | `{"prediction": …, "device": …}` |
 //! | [`oip`] | the Open Inference Protocol, with or without binary tensors | the same |
 //! | [`npy`] | a file of `numpy.save` | the same |
 //! | [`raw`] | the bytes of the elements | the same |
 //!
-//! All of them make the checks of [`Inference::from_tensors`], so a model sees the same requests whatever the protocol.
+//! All of them make the checks of [`InferenceRequest::from_tensors`], so a model sees the same requests whatever the
+//! protocol.
 
 mod check;
 mod dtype;
 mod inference;
 pub mod json;
-mod malformed;
 pub mod npy;
 pub mod oip;
 pub mod predict;
 pub mod raw;
+mod request_error;
+mod response_error;
 mod signature;
+mod suggestion;
 mod tensor;
-mod unknown;
-mod unwritable;
 
 pub use check::check;
 pub use dtype::DType;
-pub use inference::{Answer, Inference, Limits, WantedOutput};
-pub use malformed::Malformed;
+pub use inference::{InferenceRequest, InferenceResponse, RequestLimits, RequestedOutput};
+pub use request_error::RequestError;
+pub use response_error::ResponseError;
 pub use signature::{Signature, TensorSpec};
 pub use tensor::{Tensor, TensorError, elements};
-pub use unwritable::Unwritable;

@@ -1,4 +1,4 @@
-//! Files as `numpy.save` writes them.
+//! Files of `numpy.save`.
 
 mod header;
 
@@ -6,74 +6,81 @@ use bytes::Bytes;
 
 use crate::check::{as_rows, check_dtype, check_limits, show_shape};
 use crate::{
-    Answer, DType, Inference, Limits, Malformed, Signature, Tensor, Unwritable, WantedOutput, elements,
+    DType, InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, ResponseError,
+    Signature, Tensor, elements,
 };
-use header::{Header, Kind};
+use header::{NpyHeader, NpyKind};
 
-/// Reads a request for a model of one input: an array of rows, or one row without the dimension that counts them.
-/// Numbers share the body's memory.
-pub fn read(body: &Bytes, signature: &Signature, limits: &Limits) -> Result<Inference, Malformed> {
+/// Parses a request for a model with one input: an array of rows, or one row without the row dimension. Numbers are not
+/// copied.
+pub fn read(
+    body: &Bytes,
+    signature: &Signature,
+    limits: &RequestLimits,
+) -> Result<InferenceRequest, RequestError> {
     let [spec] = signature.inputs.as_slice() else {
-        return Err(Malformed::Unfit(format!(
+        return Err(RequestError::Mismatch(format!(
             ".npy holds one input, and the model has {}; send JSON or the Open Inference Protocol",
             signature.inputs.len(),
         )));
     };
     let tensor = tensor(body, limits)?;
     check_dtype(tensor.dtype(), spec, &spec.name).map_err(|error| match header::numpy_name(spec.dtype) {
-        Some(name) => Malformed::Unfit(format!("{error}; convert it with .astype(numpy.{name})")),
+        Some(name) => RequestError::Mismatch(format!("{error}; convert it with .astype(numpy.{name})")),
         None => error,
     })?;
     let (tensor, single) = as_rows(tensor, spec, signature, &spec.name)?;
-    Ok(Inference { single, ..Inference::new(vec![tensor], signature)? })
+    Ok(InferenceRequest { single, ..InferenceRequest::new(vec![tensor], signature)? })
 }
 
-/// Reads a file of versions 1 to 3. Arrays of two-byte voids are taken for bfloat16, as `ml_dtypes` saves it.
-pub fn tensor(body: &Bytes, limits: &Limits) -> Result<Tensor, Malformed> {
+/// Parses a file of versions 1 to 3. Arrays of two-byte voids are bfloat16, as saved by `ml_dtypes`.
+pub fn tensor(body: &Bytes, limits: &RequestLimits) -> Result<Tensor, RequestError> {
     if body.len() > limits.body {
-        return Err(Malformed::body_too_large(limits));
+        return Err(RequestError::body_too_large(limits));
     }
-    let Header { kind, shape, length } = header::read(body)?;
+    let NpyHeader { kind, shape, length } = header::read(body)?;
     check_limits(&shape, limits, ".npy")?;
     let data = body.slice(length.min(body.len())..);
-    let unfit = |error| Malformed::Unfit(format!(".npy: {error}"));
+    let mismatch = |error| RequestError::Mismatch(format!(".npy: {error}"));
     match kind {
-        Kind::Plain(dtype) => Tensor::new(dtype, shape, data).map_err(unfit),
-        Kind::Bytes(width) => {
+        NpyKind::Plain(dtype) => Tensor::new(dtype, shape, data).map_err(mismatch),
+        NpyKind::Bytes(width) => {
             let strings = strings(&data, width, &shape, |string, out| {
                 let length = string.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
                 out.extend_from_slice(string.get(..length).unwrap_or_default());
                 Some(())
             })?;
-            Tensor::new(DType::String, shape, strings).map_err(unfit)
+            Tensor::new(DType::String, shape, strings).map_err(mismatch)
         }
-        Kind::Text(width) => {
+        NpyKind::Text(width) => {
             let strings = strings(&data, width.saturating_mul(4), &shape, utf8)?;
-            Tensor::new(DType::String, shape, strings).map_err(unfit)
+            Tensor::new(DType::String, shape, strings).map_err(mismatch)
         }
     }
 }
 
-/// Strings of one width, laid out as a tensor's are.
+/// Strings of one width, in the layout of a tensor.
 fn strings(
     data: &[u8],
     width: usize,
     shape: &[usize],
     append: impl Fn(&[u8], &mut Vec<u8>) -> Option<()>,
-) -> Result<Bytes, Malformed> {
+) -> Result<Bytes, RequestError> {
     let expected = elements(shape).and_then(|count| count.checked_mul(width));
     if expected != Some(data.len()) {
         let (shape, found) = (show_shape(shape), data.len());
-        return Err(Malformed::Unfit(format!(".npy: {found} bytes are not {shape} strings of {width}")));
+        return Err(RequestError::Mismatch(format!(
+            ".npy: {found} bytes are not {shape} strings of {width}"
+        )));
     }
     let mut out = Vec::new();
     for (index, string) in data.chunks(width.max(1)).enumerate() {
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
         append(string, &mut out)
-            .ok_or_else(|| Malformed::Unfit(format!(".npy: string {index} is not Unicode")))?;
+            .ok_or_else(|| RequestError::Mismatch(format!(".npy: string {index} is not Unicode")))?;
         let length = u32::try_from(out.len() - start - 4)
-            .map_err(|_| Malformed::Unfit(format!(".npy: string {index} has 4 GiB or more")))?;
+            .map_err(|_| RequestError::Mismatch(format!(".npy: string {index} has 4 GiB or more")))?;
         if let Some(prefix) = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut) {
             *prefix = length.to_le_bytes();
         }
@@ -81,7 +88,7 @@ fn strings(
     Ok(Bytes::from(out))
 }
 
-/// Appends a string of four bytes a character as UTF-8, without the zeros that fill it up.
+/// Appends a UTF-32 string as UTF-8, without trailing zeros.
 fn utf8(string: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let (characters, rest) = string.as_chunks::<4>();
     let length = characters.iter().rposition(|character| *character != [0; 4]).map_or(0, |last| last + 1);
@@ -92,17 +99,17 @@ fn utf8(string: &[u8], out: &mut Vec<u8>) -> Option<()> {
     rest.is_empty().then_some(())
 }
 
-/// Appends the one output asked for, or the model's one output, as a file of version 1. numpy has no bfloat16: such
-/// an output is widened to float32.
+/// Appends the requested or only output as a file of version 1. numpy has no bfloat16: such an output is widened to
+/// float32.
 pub fn write(
-    answer: &Answer,
+    response: &InferenceResponse,
     signature: &Signature,
-    wanted: &[WantedOutput],
+    requested: &[RequestedOutput],
     out: &mut Vec<u8>,
-) -> Result<(), Unwritable> {
-    let (name, tensor) = answer.only(wanted, signature, ".npy")?;
+) -> Result<(), ResponseError> {
+    let (name, tensor) = response.only(requested, signature, ".npy")?;
     let Some(descr) = header::descr(tensor.dtype()) else {
-        return Err(Unwritable::Strings { output: name.to_owned(), form: ".npy" });
+        return Err(ResponseError::Strings { output: name.to_owned(), form: ".npy" });
     };
     header::write(descr, tensor.shape(), out);
     if tensor.dtype() == DType::BF16 {

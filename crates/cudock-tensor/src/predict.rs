@@ -1,32 +1,38 @@
-//! `{"input": …}` and its answer `{"prediction": …, "device": …}`: what people write by hand.
+//! `{"input": …}` and its response `{"prediction": …, "device": …}`: the format for requests written by hand.
 //!
-//! Beside the input there may be `"id"`, `"outputs": ["name", …]` and
-//! `"parameters": {"priority": 1, "timeout_ms": 250}`. A key that is none of these is refused rather than ignored: it
-//! is a slip, and its author would wonder why it does nothing.
+//! Other keys are `"id"`, `"outputs": ["name", …]` and `"parameters": {"priority": 1, "timeout_ms": 250}`. An unknown
+//! key is rejected instead of ignored: it is a typo, and its author would wonder why it has no effect.
 
 use std::time::Duration;
 
-use crate::check::{Slots, as_rows, check, output_index, row_elements};
-use crate::json::{Cursor, Keys, write as text};
-use crate::unknown::{alternatives, shown};
-use crate::{Answer, Inference, Limits, Malformed, Signature, Tensor, Unwritable, WantedOutput};
+use crate::check::{InputSlots, as_rows, check, output_index, row_elements};
+use crate::json::{Cursor, SeenKeys, write as text};
+use crate::suggestion::{alternatives, truncated};
+use crate::{
+    InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, ResponseError,
+    Signature, Tensor,
+};
 
 const KEYS: [&str; 6] = ["input", "inputs", "instances", "outputs", "parameters", "id"];
 const PARAMETERS: [&str; 2] = ["priority", "timeout_ms"];
 
-/// Reads a request. The input is one row or an array of rows; several inputs are an object by name.
-pub fn read(body: &[u8], signature: &Signature, limits: &Limits) -> Result<Inference, Malformed> {
+/// Parses a request. The input is one row or an array of rows; several inputs are an object by name.
+pub fn read(
+    body: &[u8],
+    signature: &Signature,
+    limits: &RequestLimits,
+) -> Result<InferenceRequest, RequestError> {
     if body.len() > limits.body {
-        return Err(Malformed::body_too_large(limits));
+        return Err(RequestError::body_too_large(limits));
     }
     let mut given: Option<(Vec<Tensor>, bool)> = None;
     let (mut id, mut outputs, mut parameters) = (None, Vec::new(), Parameters::default());
-    let mut keys = Keys::default();
+    let mut keys = SeenKeys::default();
     let mut cursor = Cursor::new(body);
     cursor.object(&"", |cursor, key| {
         let Some(known) = KEYS.into_iter().find(|known| *known == key) else {
             return Err(
-                cursor.wrong(&"", format!("unknown key `{}`{}", shown(&key), alternatives(&key, KEYS)))
+                cursor.error(&"", format!("unknown key `{}`{}", truncated(&key), alternatives(&key, KEYS)))
             );
         };
         keys.once(known, cursor, &"")?;
@@ -34,51 +40,51 @@ pub fn read(body: &[u8], signature: &Signature, limits: &Limits) -> Result<Infer
             "id" => id = Some(cursor.string(&known)?.into_owned()),
             "outputs" => outputs = read_outputs(cursor, signature)?,
             "parameters" => parameters = Parameters::read(cursor)?,
-            _ if given.is_some() => return Err(cursor.wrong(&known, "the input is given twice")),
+            _ if given.is_some() => return Err(cursor.error(&known, "the input is given twice")),
             _ => given = Some(read_inputs(cursor, known, signature, limits)?),
         }
         Ok(())
     })?;
     cursor.end()?;
-    let (inputs, single) = given.ok_or_else(|| Malformed::Unfit("`input` is missing".to_owned()))?;
+    let (inputs, single) = given.ok_or_else(|| RequestError::Mismatch("`input` is missing".to_owned()))?;
     let rows = check(&inputs, signature)?;
     let Parameters { priority, timeout } = parameters;
-    Ok(Inference { id, inputs, rows, single, outputs, binary_outputs: false, priority, timeout })
+    Ok(InferenceRequest { id, inputs, rows, single, outputs, binary_outputs: false, priority, timeout })
 }
 
-/// The tensors, and whether they are one row without the dimension that counts rows.
+/// The tensors, and whether they are one row without the row dimension.
 fn read_inputs(
     cursor: &mut Cursor<'_>,
     key: &'static str,
     signature: &Signature,
-    limits: &Limits,
-) -> Result<(Vec<Tensor>, bool), Malformed> {
+    limits: &RequestLimits,
+) -> Result<(Vec<Tensor>, bool), RequestError> {
     if cursor.peek() != Some(b'{') {
         let [spec] = signature.inputs.as_slice() else {
             let names: Vec<String> = signature.inputs.iter().map(|spec| format!("`{}`", spec.name)).collect();
-            let problem =
+            let message =
                 format!("the model has the inputs {}: give an object with each by name", names.join(", "));
-            return Err(cursor.wrong(&key, problem));
+            return Err(cursor.error(&key, message));
         };
         let tensor = cursor.tensor(spec.dtype, row_elements(spec), limits, &key)?;
         let (tensor, single) = as_rows(tensor, spec, signature, key)?;
         return Ok((vec![tensor], single));
     }
-    let mut slots = Slots::new(signature);
+    let mut slots = InputSlots::new(signature);
     let mut first: Option<(String, bool)> = None;
     cursor.object(&key, |cursor, name| {
-        let index = slots.place(&name)?;
+        let index = slots.index(&name)?;
         let Some(spec) = signature.inputs.get(index) else { return Ok(()) };
-        let place = format!("{key}.{name}");
-        let tensor = cursor.tensor(spec.dtype, row_elements(spec), limits, &place)?;
-        let (tensor, single) = as_rows(tensor, spec, signature, &place)?;
+        let path = format!("{key}.{name}");
+        let tensor = cursor.tensor(spec.dtype, row_elements(spec), limits, &path)?;
+        let (tensor, single) = as_rows(tensor, spec, signature, &path)?;
         slots.fill(index, tensor);
         match &first {
-            None => first = Some((place, single)),
+            None => first = Some((path, single)),
             Some((before, other)) if *other != single => {
-                let (one, many) = if single { (&place, before) } else { (before, &place) };
-                let problem = format!("{one} is one row and {many} an array of rows; give both alike");
-                return Err(Malformed::Unfit(problem));
+                let (one, many) = if single { (&path, before) } else { (before, &path) };
+                let message = format!("{one} is one row and {many} an array of rows; give both alike");
+                return Err(RequestError::Mismatch(message));
             }
             Some(_) => {}
         }
@@ -87,15 +93,18 @@ fn read_inputs(
     Ok((slots.finish()?, first.is_some_and(|(_, single)| single)))
 }
 
-fn read_outputs(cursor: &mut Cursor<'_>, signature: &Signature) -> Result<Vec<WantedOutput>, Malformed> {
-    let mut outputs: Vec<WantedOutput> = Vec::new();
+fn read_outputs(
+    cursor: &mut Cursor<'_>,
+    signature: &Signature,
+) -> Result<Vec<RequestedOutput>, RequestError> {
+    let mut outputs: Vec<RequestedOutput> = Vec::new();
     cursor.array(&"outputs", |cursor, index| {
         let name = cursor.string(&format_args!("outputs[{index}]"))?;
         let index = output_index(&name, signature)?;
-        if outputs.iter().any(|wanted| wanted.index == index) {
-            return Err(Malformed::Unfit(format!("output `{name}` is asked for twice")));
+        if outputs.iter().any(|requested| requested.index == index) {
+            return Err(RequestError::Mismatch(format!("output `{name}` is requested twice")));
         }
-        outputs.push(WantedOutput { index, binary: false });
+        outputs.push(RequestedOutput { index, binary: false });
         Ok(())
     })?;
     Ok(outputs)
@@ -108,47 +117,47 @@ struct Parameters {
 }
 
 impl Parameters {
-    fn read(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self, RequestError> {
         let mut parameters = Self::default();
-        let mut keys = Keys::default();
+        let mut keys = SeenKeys::default();
         cursor.object(&"parameters", |cursor, key| {
             let Some(known) = PARAMETERS.into_iter().find(|known| *known == key) else {
                 let others = alternatives(&key, PARAMETERS);
-                return Err(cursor.wrong(&"parameters", format!("unknown key `{}`{others}", shown(&key))));
+                return Err(cursor.error(&"parameters", format!("unknown key `{}`{others}", truncated(&key))));
             };
             keys.once(known, cursor, &"parameters")?;
-            let place = format_args!("parameters.{known}");
+            let path = format_args!("parameters.{known}");
             if known == "priority" {
-                let priority = cursor.natural(&place)?;
+                let priority = cursor.natural(&path)?;
                 parameters.priority = u32::try_from(priority).unwrap_or(u32::MAX);
                 return Ok(());
             }
-            let milliseconds = cursor.number(&place)?;
+            let milliseconds = cursor.number(&path)?;
             let timeout = Duration::try_from_secs_f64(milliseconds / 1e3).ok().filter(|time| !time.is_zero());
             parameters.timeout =
-                Some(timeout.ok_or_else(|| cursor.wrong(&place, "expected a time in milliseconds above 0"))?);
+                Some(timeout.ok_or_else(|| cursor.error(&path, "expected a time in milliseconds above 0"))?);
             Ok(())
         })?;
         Ok(parameters)
     }
 }
 
-/// Appends the answer: the outputs in `wanted`, or all if it is empty. One output is an array, several are an object
-/// by name. `single` leaves out the dimension that counts rows. NaN and infinities, which JSON lacks, become null.
-/// Nothing is appended if it fails.
+/// Appends the response: the outputs in `requested`, or all if it is empty. One output is an array, several are an
+/// object by name. `single` omits the row dimension. NaN and infinities, which JSON lacks, become null. Nothing is
+/// appended on error.
 pub fn write(
-    answer: &Answer,
+    response: &InferenceResponse,
     signature: &Signature,
     single: bool,
-    wanted: &[WantedOutput],
+    requested: &[RequestedOutput],
     device: &str,
     out: &mut Vec<u8>,
-) -> Result<(), Unwritable> {
+) -> Result<(), ResponseError> {
     let start = out.len();
-    let outcome = write_prediction(answer, signature, single, wanted, out);
-    if outcome.is_err() {
+    let result = write_prediction(response, signature, single, requested, out);
+    if result.is_err() {
         out.truncate(start);
-        return outcome;
+        return result;
     }
     out.extend_from_slice(b",\"device\":");
     text::string(device, out);
@@ -156,7 +165,7 @@ pub fn write(
     Ok(())
 }
 
-/// Adds the client's name for the request to an answer that [`write()`] made.
+/// Adds the client's id to a response of [`write()`].
 pub fn add_id(id: &str, out: &mut Vec<u8>) {
     if out.pop_if(|last| *last == b'}').is_some() {
         out.extend_from_slice(b",\"id\":");
@@ -166,14 +175,14 @@ pub fn add_id(id: &str, out: &mut Vec<u8>) {
 }
 
 fn write_prediction(
-    answer: &Answer,
+    response: &InferenceResponse,
     signature: &Signature,
     single: bool,
-    wanted: &[WantedOutput],
+    requested: &[RequestedOutput],
     out: &mut Vec<u8>,
-) -> Result<(), Unwritable> {
+) -> Result<(), ResponseError> {
     out.extend_from_slice(b"{\"prediction\":");
-    let outputs: Vec<(&str, &Tensor)> = answer.wanted(wanted, signature)?;
+    let outputs: Vec<(&str, &Tensor)> = response.requested(requested, signature)?;
     let named = outputs.len() != 1;
     for (index, (name, tensor)) in outputs.into_iter().enumerate() {
         if named {
@@ -183,7 +192,7 @@ fn write_prediction(
         }
         let shape = tensor.shape();
         let shape = if single { shape.strip_prefix(&[1]).unwrap_or(shape) } else { shape };
-        text::nested(tensor, shape, out).map_err(|problem| Unwritable::not_text(name, problem))?;
+        text::nested(tensor, shape, out).map_err(|message| ResponseError::not_text(name, message))?;
     }
     if named {
         out.push(b'}');

@@ -1,27 +1,34 @@
-//! Nothing but the bytes of the elements: `application/octet-stream`.
+//! The bytes of the elements: `application/octet-stream`.
 
 use bytes::Bytes;
 
 use crate::check::{check_limits, show_spec};
-use crate::{Answer, Inference, Limits, Malformed, Signature, Tensor, Unwritable, WantedOutput, elements};
+use crate::{
+    InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, ResponseError,
+    Signature, Tensor, elements,
+};
 
-/// Reads a request for a model of one input whose rows all have the same size: as many rows as the bytes make. The
-/// tensor shares the body's memory.
-pub fn read(body: &Bytes, signature: &Signature, limits: &Limits) -> Result<Inference, Malformed> {
+/// Parses a request for a model with one input whose rows have a static size: the number of rows follows from the
+/// number of bytes. The tensor is not copied.
+pub fn read(
+    body: &Bytes,
+    signature: &Signature,
+    limits: &RequestLimits,
+) -> Result<InferenceRequest, RequestError> {
     if body.len() > limits.body {
-        return Err(Malformed::body_too_large(limits));
+        return Err(RequestError::body_too_large(limits));
     }
     let [spec] = signature.inputs.as_slice() else {
         let count = signature.inputs.len();
-        let problem = format!(
+        let message = format!(
             "raw bytes are one input, and the model has {count}; send JSON or the Open Inference Protocol"
         );
-        return Err(Malformed::Unfit(problem));
+        return Err(RequestError::Mismatch(message));
     };
     let unsized_input = || {
         let (name, shape) = (&spec.name, show_spec(spec));
-        Malformed::Unfit(format!(
-            "{name}: raw bytes do not tell the shape, and the model takes {} {shape}; send .npy or the Open Inference \
+        RequestError::Mismatch(format!(
+            "{name}: raw bytes have no shape, and the model expects {} {shape}; send .npy or the Open Inference \
              Protocol",
             spec.dtype,
         ))
@@ -33,9 +40,9 @@ pub fn read(body: &Bytes, signature: &Signature, limits: &Limits) -> Result<Infe
     let size = size.filter(|size| *size > 0).ok_or_else(unsized_input)?;
     let shape = if signature.batched {
         if body.is_empty() || !body.len().is_multiple_of(size) {
-            let problem =
-                format!("{}: {} bytes are no whole number of rows of {size}", spec.name, body.len());
-            return Err(Malformed::Unfit(problem));
+            let message =
+                format!("{}: {} bytes are not a multiple of the row size {size}", spec.name, body.len());
+            return Err(RequestError::Mismatch(message));
         }
         std::iter::once(body.len() / size).chain(row).collect()
     } else {
@@ -43,11 +50,15 @@ pub fn read(body: &Bytes, signature: &Signature, limits: &Limits) -> Result<Infe
     };
     check_limits(&shape, limits, &spec.name)?;
     let tensor = Tensor::new(spec.dtype, shape, body.clone())
-        .map_err(|error| Malformed::Unfit(format!("{}: {error}", spec.name)))?;
-    Inference::new(vec![tensor], signature)
+        .map_err(|error| RequestError::Mismatch(format!("{}: {error}", spec.name)))?;
+    InferenceRequest::new(vec![tensor], signature)
 }
 
-/// The bytes of the one output asked for, or of the model's one output.
-pub fn write(answer: &Answer, signature: &Signature, wanted: &[WantedOutput]) -> Result<Bytes, Unwritable> {
-    Ok(answer.only(wanted, signature, "application/octet-stream")?.1.data().clone())
+/// The bytes of the requested or only output.
+pub fn write(
+    response: &InferenceResponse,
+    signature: &Signature,
+    requested: &[RequestedOutput],
+) -> Result<Bytes, ResponseError> {
+    Ok(response.only(requested, signature, "application/octet-stream")?.1.data().clone())
 }

@@ -1,4 +1,4 @@
-//! What a model takes and gives.
+//! The signature of a model.
 
 use crate::DType;
 
@@ -9,15 +9,15 @@ pub struct TensorSpec {
     pub name: String,
     /// The type of its elements.
     pub dtype: DType,
-    /// Its dimensions; none where the model takes any size.
+    /// Its dimensions; `None` if dynamic.
     pub shape: Vec<Option<usize>>,
-    /// Whether the model gives no shape at all: any rank is taken, and `shape` is empty.
+    /// Whether the model declares no shape at all: any rank is accepted, and `shape` is empty.
     #[serde(default)]
     pub any_rank: bool,
 }
 
 impl TensorSpec {
-    /// The shape as the Open Inference Protocol writes it, with -1 for any size.
+    /// The shape in the Open Inference Protocol, with -1 for dynamic dimensions.
     pub fn protocol_shape(&self) -> Vec<i64> {
         if self.any_rank {
             return vec![-1];
@@ -29,25 +29,25 @@ impl TensorSpec {
     }
 }
 
-/// What a model takes and gives.
+/// Inputs and outputs of a model.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Signature {
     /// Its inputs, in the model's order.
     pub inputs: Vec<TensorSpec>,
     /// Its outputs, in the model's order.
     pub outputs: Vec<TensorSpec>,
-    /// Whether the first dimension of every input and output counts independent rows, so that requests may be
-    /// joined and answers split. Requests to other models run alone.
+    /// Whether the first dimension of every input and output is that of independent rows, so that requests can be
+    /// batched. Requests to other models run alone.
     pub batched: bool,
 }
 
 impl Signature {
-    /// The place of an input with that name.
+    /// The index of an input.
     pub fn input(&self, name: &str) -> Option<usize> {
         self.inputs.iter().position(|spec| spec.name == name)
     }
 
-    /// The place of an output with that name.
+    /// The index of an output.
     pub fn output(&self, name: &str) -> Option<usize> {
         self.outputs.iter().position(|spec| spec.name == name)
     }

@@ -4,42 +4,42 @@ use bytes::Bytes;
 
 use crate::DType;
 
-/// A tensor that does not hold together.
+/// An inconsistent tensor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TensorError {
-    /// The shape has more elements than a machine can count.
-    #[error("shape {0:?} has more elements than can be counted")]
+    /// The number of elements overflows.
+    #[error("shape {0:?} has too many elements")]
     Uncountable(Vec<usize>),
-    /// The bytes are not as many as type and shape say.
+    /// The number of bytes does not match type and shape.
     #[error("{dtype} {shape:?} takes {expected} bytes, not {found}")]
     Length {
         /// The type.
         dtype: DType,
         /// The shape.
         shape: Vec<usize>,
-        /// Bytes such a tensor has.
+        /// Expected bytes.
         expected: usize,
-        /// Bytes there were.
+        /// Actual bytes.
         found: usize,
     },
-    /// Strings that are not a run of lengths and bytes.
+    /// Strings that are not a sequence of lengths and bytes.
     #[error("string {0} of the tensor runs beyond its end")]
     Strings(usize),
-    /// The strings are not as many as the shape says.
+    /// The number of strings does not match the shape.
     #[error("shape {shape:?} takes {expected} strings, not {found}")]
     Count {
         /// The shape.
         shape: Vec<usize>,
-        /// Strings such a tensor has.
+        /// Expected strings.
         expected: usize,
-        /// Strings there were.
+        /// Actual strings.
         found: usize,
     },
 }
 
-/// Elements in row order, little endian. Strings are each four bytes of length and then their bytes, as the binary
-/// extension of the Open Inference Protocol lays them out. Whoever has a `Tensor` may rely on type, shape and bytes
-/// agreeing. Cloning and slicing share the bytes.
+/// A tensor: elements in row-major order, little endian. Strings are each four bytes of length and then their bytes, as
+/// in the binary extension of the Open Inference Protocol. Type, shape and bytes always match. Clones and slices share
+/// the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
     dtype: DType,
@@ -48,7 +48,7 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor, if the three agree.
+    /// Creates a tensor, if type, shape and bytes match.
     pub fn new(dtype: DType, shape: Vec<usize>, data: Bytes) -> Result<Self, TensorError> {
         let elements = elements(&shape).ok_or_else(|| TensorError::Uncountable(shape.clone()))?;
         if let Some(size) = dtype.size() {
@@ -90,13 +90,13 @@ impl Tensor {
         self.shape.first().copied().unwrap_or(1)
     }
 
-    /// The strings of a tensor of strings, in order; nothing for other types.
+    /// The strings of a string tensor, in order; empty for other types.
     pub fn strings(&self) -> impl Iterator<Item = &[u8]> {
         let data: &[u8] = if self.dtype == DType::String { &self.data } else { &[] };
         strings(data).filter_map(Result::ok)
     }
 
-    /// Rows `from` to `to` (not included), sharing the bytes. None if there are not so many.
+    /// Rows `from..to`, sharing the bytes; `None` if out of range.
     pub fn slice_rows(&self, from: usize, to: usize) -> Option<Self> {
         let rows = *self.shape.first()?;
         if from > to || to > rows {
@@ -112,7 +112,7 @@ impl Tensor {
         Some(Self { dtype: self.dtype, shape, data: self.data.slice(range) })
     }
 
-    /// The same elements under another shape of as many.
+    /// The same elements with another shape of equal size.
     #[must_use]
     pub fn reshaped(mut self, shape: Vec<usize>) -> Option<Self> {
         (elements(&shape)? == elements(&self.shape)?).then(|| {
@@ -122,12 +122,12 @@ impl Tensor {
     }
 }
 
-/// How many elements a shape has, if they can be counted.
+/// Number of elements of a shape, unless it overflows.
 pub fn elements(shape: &[usize]) -> Option<usize> {
     shape.iter().try_fold(1_usize, |product, &dimension| product.checked_mul(dimension))
 }
 
-/// The strings in bytes laid out as lengths and bytes; an error where one runs beyond the end.
+/// The strings in a sequence of lengths and bytes; an error if one is truncated.
 fn strings(mut data: &[u8]) -> impl Iterator<Item = Result<&[u8], ()>> {
     std::iter::from_fn(move || {
         if data.is_empty() {
@@ -145,7 +145,7 @@ fn strings(mut data: &[u8]) -> impl Iterator<Item = Result<&[u8], ()>> {
     })
 }
 
-/// Where the string with that number begins.
+/// The offset of a string by index.
 fn string_offset(data: &[u8], number: usize) -> Option<usize> {
     let mut offset = 0;
     for string in strings(data).take(number) {

@@ -10,7 +10,10 @@
 mod support;
 
 use bytes::Bytes;
-use cudock_tensor::{Answer, DType, Inference, Limits, Signature, Tensor, WantedOutput, check, npy, raw};
+use cudock_tensor::{
+    DType, InferenceRequest, InferenceResponse, RequestLimits, RequestedOutput, Signature, Tensor, check,
+    npy, raw,
+};
 use proptest::prelude::*;
 use support::{dtypes, f32s, one, spec, strings, tensors, two};
 
@@ -30,7 +33,7 @@ fn header(descr: &str, shape: &str) -> String {
 }
 
 fn load(file: &Bytes) -> Result<Tensor, String> {
-    npy::tensor(file, &Limits::default()).map_err(|error| error.to_string())
+    npy::tensor(file, &RequestLimits::default()).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -50,7 +53,7 @@ fn files_of_every_version_are_read_without_copying() {
 }
 
 #[test]
-fn strings_of_one_width_become_strings_of_their_own() {
+fn fixed_width_strings_are_converted() {
     let bytes = file(1, &header("|S3", "(3,)"), b"abcd\0\0\0\0\0");
     assert_eq!(load(&bytes).unwrap(), strings(&[3], &[b"abc", b"d", b""]));
     let text: Vec<u8> =
@@ -64,7 +67,7 @@ fn strings_of_one_width_become_strings_of_their_own() {
 }
 
 #[test]
-fn files_that_cannot_be_taken_say_what_to_do() {
+fn unsupported_files_are_rejected_with_a_hint() {
     let fortran = "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }";
     for (file, expected) in [
         (Bytes::from_static(b"PK\x03\x04"), ".npy: not a .npy file (at byte 0)"),
@@ -104,33 +107,34 @@ fn files_that_cannot_be_taken_say_what_to_do() {
 #[test]
 fn a_file_is_one_row_or_many() {
     let signature = one(DType::F32, &[None, Some(2)]);
-    let read =
-        |file: &Bytes| npy::read(file, &signature, &Limits::default()).map_err(|error| error.to_string());
+    let read = |file: &Bytes| {
+        npy::read(file, &signature, &RequestLimits::default()).map_err(|error| error.to_string())
+    };
     let single = read(&file(1, &header("<f4", "(2,)"), &[0; 8])).unwrap();
     assert_eq!((single.rows, single.single, single.inputs[0].shape()), (1, true, &[1, 2][..]));
     assert_eq!(read(&file(1, &header("<f4", "(3, 2)"), &[0; 24])).unwrap().rows, 3);
     let wrong = file(1, &header("<f8", "(3, 2)"), &[0; 48]);
     assert_eq!(
         read(&wrong).unwrap_err(),
-        "x: FP64 where the model takes FP32; convert it with .astype(numpy.float32)"
+        "x: FP64, but the model expects FP32; convert it with .astype(numpy.float32)"
     );
     let wrong = file(1, &header("<f4", "(3, 1)"), &[0; 12]);
-    assert_eq!(read(&wrong).unwrap_err(), "x: shape [3, 1] where the model takes [any, 2]");
-    let error = npy::read(&wrong, &two(), &Limits::default()).unwrap_err().to_string();
+    assert_eq!(read(&wrong).unwrap_err(), "x: shape [3, 1], but the model expects [any, 2]");
+    let error = npy::read(&wrong, &two(), &RequestLimits::default()).unwrap_err().to_string();
     assert_eq!(error, ".npy holds one input, and the model has 2; send JSON or the Open Inference Protocol");
 }
 
 #[test]
-fn a_file_cut_or_changed_anywhere_never_panics() {
+fn a_truncated_or_changed_file_never_panics() {
     let whole = file(1, &header("<U2", "(2, 1)"), &[b'a', 0, 0, 0].repeat(4));
     assert!(load(&whole).is_ok());
     for end in 0..whole.len() {
         assert!(load(&whole.slice(..end)).is_err());
     }
-    for place in 0..whole.len() {
+    for path in 0..whole.len() {
         for byte in 0..=255 {
             let mut changed = whole.to_vec();
-            changed[place] = byte;
+            changed[path] = byte;
             _ = load(&Bytes::from(changed));
         }
     }
@@ -140,9 +144,9 @@ fn a_file_cut_or_changed_anywhere_never_panics() {
 fn headers_are_written_as_numpy_writes_them() {
     for (shape, text) in [(&[1, 2][..], "(1, 2)"), (&[2], "(2,)"), (&[], "()")] {
         let count: usize = shape.iter().product();
-        let answer = Answer { outputs: vec![f32s(shape, &vec![0.5; count])] };
+        let response = InferenceResponse { outputs: vec![f32s(shape, &vec![0.5; count])] };
         let mut out = Vec::new();
-        npy::write(&answer, &one(DType::F32, &[None]), &[], &mut out).unwrap();
+        npy::write(&response, &one(DType::F32, &[None]), &[], &mut out).unwrap();
         assert_eq!(out.len(), 128 + 4 * count);
         let expected = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {text}, }}");
         assert_eq!(std::str::from_utf8(&out[10..128]).unwrap(), format!("{expected:<117}\n"));
@@ -150,33 +154,35 @@ fn headers_are_written_as_numpy_writes_them() {
 }
 
 #[test]
-fn bfloats_are_widened_for_numpy_and_strings_refused() {
+fn bfloats_are_widened_for_numpy_and_strings_rejected() {
     let bfloat = Tensor::new(DType::BF16, vec![1], Bytes::from_static(&[0xc0, 0x3f])).unwrap();
     let mut out = Vec::new();
-    npy::write(&Answer { outputs: vec![bfloat] }, &one(DType::BF16, &[None]), &[], &mut out).unwrap();
+    npy::write(&InferenceResponse { outputs: vec![bfloat] }, &one(DType::BF16, &[None]), &[], &mut out)
+        .unwrap();
     assert_eq!(load(&Bytes::from(out)).unwrap(), f32s(&[1], &[1.5]));
-    let answer = Answer { outputs: vec![f32s(&[1, 2], &[1.0, 2.0]), strings(&[1], &[b"a"])] };
-    let write = |wanted: &[WantedOutput]| npy::write(&answer, &two(), wanted, &mut Vec::new());
-    let error = write(&[WantedOutput { index: 1, binary: false }]).unwrap_err().to_string();
-    assert_eq!(error, "output `label`: .npy has no place for strings; ask for JSON");
+    let response = InferenceResponse { outputs: vec![f32s(&[1, 2], &[1.0, 2.0]), strings(&[1], &[b"a"])] };
+    let write = |requested: &[RequestedOutput]| npy::write(&response, &two(), requested, &mut Vec::new());
+    let error = write(&[RequestedOutput { index: 1, binary: false }]).unwrap_err().to_string();
+    assert_eq!(error, "output `label`: .npy cannot hold strings; request JSON");
     let error = write(&[]).unwrap_err().to_string();
-    assert_eq!(error, ".npy holds one output, not 2; name the one you want, or ask for JSON");
-    assert!(write(&[WantedOutput { index: 0, binary: false }]).is_ok());
+    assert_eq!(error, ".npy holds one output, not 2; request a single output, or JSON");
+    assert!(write(&[RequestedOutput { index: 0, binary: false }]).is_ok());
 }
 
 #[test]
-fn raw_bytes_are_as_many_rows_as_they_make() {
+fn the_number_of_rows_follows_from_the_raw_bytes() {
     let read = |body: &'static [u8], signature: &Signature| {
-        raw::read(&Bytes::from_static(body), signature, &Limits::default()).map_err(|error| error.to_string())
+        raw::read(&Bytes::from_static(body), signature, &RequestLimits::default())
+            .map_err(|error| error.to_string())
     };
     let pair = one(DType::F32, &[None, Some(2)]);
     let inference = read(&[0; 24], &pair).unwrap();
     assert_eq!((inference.rows, inference.inputs[0].shape()), (3, &[3, 2][..]));
-    assert_eq!(read(&[0; 12], &pair).unwrap_err(), "x: 12 bytes are no whole number of rows of 8");
-    assert_eq!(read(&[], &pair).unwrap_err(), "x: 0 bytes are no whole number of rows of 8");
+    assert_eq!(read(&[0; 12], &pair).unwrap_err(), "x: 12 bytes are not a multiple of the row size 8");
+    assert_eq!(read(&[], &pair).unwrap_err(), "x: 0 bytes are not a multiple of the row size 8");
     assert_eq!(
         read(&[0; 12], &one(DType::F32, &[None, None])).unwrap_err(),
-        "x: raw bytes do not tell the shape, and the model takes FP32 [any, any]; send .npy or the Open Inference Protocol"
+        "x: raw bytes have no shape, and the model expects FP32 [any, any]; send .npy or the Open Inference Protocol"
     );
     assert!(read(&[0; 12], &one(DType::String, &[None])).is_err());
     assert!(read(&[0; 12], &one(DType::F32, &[None, Some(0)])).is_err());
@@ -188,26 +194,26 @@ fn raw_bytes_are_as_many_rows_as_they_make() {
 }
 
 #[test]
-fn raw_answers_are_the_bytes_of_one_output() {
-    let answer = Answer { outputs: vec![f32s(&[1, 2], &[1.0, 2.0]), strings(&[1], &[b"a"])] };
-    let bytes = raw::write(&answer, &two(), &[WantedOutput { index: 0, binary: true }]).unwrap();
-    assert_eq!(bytes, answer.outputs[0].data());
-    assert!(raw::write(&answer, &two(), &[]).is_err());
+fn raw_responses_are_the_bytes_of_one_output() {
+    let response = InferenceResponse { outputs: vec![f32s(&[1, 2], &[1.0, 2.0]), strings(&[1], &[b"a"])] };
+    let bytes = raw::write(&response, &two(), &[RequestedOutput { index: 0, binary: true }]).unwrap();
+    assert_eq!(bytes, response.outputs[0].data());
+    assert!(raw::write(&response, &two(), &[]).is_err());
 }
 
 #[test]
-fn tensors_by_name_are_put_in_the_models_order() {
+fn named_tensors_are_sorted() {
     let (a, words) = (f32s(&[1, 2], &[1.0, 2.0]), strings(&[1], &[b"a"]));
     let named = |tensors: &[(&str, &Tensor)]| {
         let tensors = tensors.iter().map(|(name, tensor)| ((*name).to_owned(), (*tensor).clone())).collect();
-        Inference::from_tensors(tensors, &two()).map_err(|error| error.to_string())
+        InferenceRequest::from_tensors(tensors, &two()).map_err(|error| error.to_string())
     };
     assert_eq!(named(&[("words", &words), ("a", &a)]).unwrap().inputs, [a.clone(), words.clone()]);
     for (tensors, expected) in [
         (vec![("a", &a)], "input `words` is missing"),
         (vec![("a", &a), ("a", &a)], "input `a` is given twice"),
         (vec![("a", &a), ("worts", &words)], "the model has no input `worts`; did you mean `words`?"),
-        (vec![("a", &words), ("words", &words)], "a: BYTES where the model takes FP32"),
+        (vec![("a", &words), ("words", &words)], "a: BYTES, but the model expects FP32"),
     ] {
         assert_eq!(named(&tensors).unwrap_err(), expected);
     }
@@ -217,7 +223,7 @@ fn tensors_by_name_are_put_in_the_models_order() {
 
 proptest! {
     #[test]
-    fn a_file_reads_back_as_the_tensor_it_was(
+    fn a_file_round_trips(
         tensor in (dtypes(), proptest::collection::vec(0..5_usize, 0..4))
             .prop_filter("what numpy has", |(dtype, _)| !matches!(dtype, DType::String | DType::BF16))
             .prop_flat_map(|(dtype, shape)| tensors(dtype, shape)),
@@ -228,7 +234,7 @@ proptest! {
             batched: false,
         };
         let mut out = Vec::new();
-        npy::write(&Answer { outputs: vec![tensor.clone()] }, &signature, &[], &mut out).unwrap();
+        npy::write(&InferenceResponse { outputs: vec![tensor.clone()] }, &signature, &[], &mut out).unwrap();
         prop_assert_eq!(load(&Bytes::from(out)), Ok(tensor));
     }
 }

@@ -1,4 +1,4 @@
-//! Nested arrays become tensors, or an error that names the place.
+//! Nested arrays become tensors, or an error with the path.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,7 +10,7 @@
 mod support;
 
 use cudock_tensor::json::{Cursor, write};
-use cudock_tensor::{DType, Limits};
+use cudock_tensor::{DType, RequestLimits};
 use proptest::prelude::*;
 use serde_json::Value;
 use support::{dtypes, f32s, read, strings, tensors};
@@ -36,7 +36,7 @@ fn arrays_of_any_depth_become_their_shape() {
 }
 
 #[test]
-fn errors_say_where_and_what() {
+fn errors_contain_path_and_reason() {
     for (text, dtype, expected) in [
         ("[[1,2],[3]]", DType::F32, "input[1]: 1 number where the rows before have 2 (at byte 10)"),
         ("[[[1],[2]],[[3]]]", DType::F32, "input[1]: 1 array where the rows before have 2 (at byte 16)"),
@@ -61,17 +61,17 @@ fn errors_say_where_and_what() {
             DType::F64,
             "input[0]: JSON has no NaN and no infinity; send such values as binary or .npy (at byte 1)",
         ),
-        ("[1e39]", DType::F32, "input[0]: 1e39 is beyond the range of FP32 (at byte 1)"),
-        ("[3.0]", DType::I64, "input[0]: INT64 takes whole numbers, not 3.0 (at byte 1)"),
-        ("[300]", DType::U8, "input[0]: 300 is beyond the range of UINT8 (at byte 1)"),
-        ("[1e2]", DType::I32, "input[0]: INT32 takes whole numbers, not 1e2 (at byte 1)"),
+        ("[1e39]", DType::F32, "input[0]: 1e39 is out of range for FP32 (at byte 1)"),
+        ("[3.0]", DType::I64, "input[0]: expected an integer for INT64, found 3.0 (at byte 1)"),
+        ("[300]", DType::U8, "input[0]: 300 is out of range for UINT8 (at byte 1)"),
+        ("[1e2]", DType::I32, "input[0]: expected an integer for INT32, found 1e2 (at byte 1)"),
         ("[\"1\"]", DType::I32, "input[0]: expected a number, found a string (at byte 1)"),
         ("[null]", DType::F32, "input[0]: expected a number, found null (at byte 1)"),
         ("[1]", DType::String, "input[0]: expected a string, found 1 (at byte 1)"),
         ("[2]", DType::Bool, "input[0]: expected true or false, found 2 (at byte 1)"),
-        ("[01]", DType::F32, "input[0]: 01 begins with a zero too many (at byte 1)"),
-        ("[1.]", DType::F32, "input[0]: 1. lacks digits (at byte 1)"),
-        ("[1e]", DType::F32, "input[0]: 1e lacks digits (at byte 1)"),
+        ("[01]", DType::F32, "input[0]: 01 has a leading zero (at byte 1)"),
+        ("[1.]", DType::F32, "input[0]: 1. has no digits (at byte 1)"),
+        ("[1e]", DType::F32, "input[0]: 1e has no digits (at byte 1)"),
         ("[.5]", DType::F32, "input[0]: expected a number, found `.` (at byte 1)"),
         ("[+5]", DType::F32, "input[0]: expected a number, found `+` (at byte 1)"),
         ("[1 2]", DType::F32, "input[0]: expected `,` or `]`, found 2 (at byte 3)"),
@@ -85,7 +85,7 @@ fn errors_say_where_and_what() {
             "input[0]: a control character in a string; write it as an escape (at byte 1)",
         ),
         (r#"["\ud800"]"#, DType::String, "input[0]: half of a surrogate pair (at byte 1)"),
-        (r#"["\x"]"#, DType::String, "input[0]: an escape that JSON does not know (at byte 1)"),
+        (r#"["\x"]"#, DType::String, "input[0]: an invalid escape (at byte 1)"),
         (r#"["ab"#, DType::String, "input[0]: a string that does not end (at byte 1)"),
         ("[1.5.5]", DType::F32, "input[0]: expected `,` or `]`, found `.` (at byte 4)"),
         ("[10]", DType::Bool, "input[0]: expected `,` or `]`, found 0 (at byte 2)"),
@@ -95,7 +95,7 @@ fn errors_say_where_and_what() {
 }
 
 #[test]
-fn a_row_of_511_among_rows_of_512_is_named() {
+fn a_row_of_another_length_is_reported() {
     let row = |count: usize| format!("[{}]", vec!["0.5"; count].join(","));
     let image = |counts: [usize; 18]| format!("[{}]", counts.map(row).join(","));
     let mut last = [512; 18];
@@ -110,7 +110,7 @@ fn a_row_of_511_among_rows_of_512_is_named() {
 
 #[test]
 fn nesting_and_elements_have_limits() {
-    let limits = Limits { rank: 2, elements: 5, ..Limits::default() };
+    let limits = RequestLimits { rank: 2, elements: 5, ..RequestLimits::default() };
     let read = |text: &str| Cursor::new(text.as_bytes()).tensor(DType::F32, 1 << 40, &limits, &"input");
     assert_eq!(read("[[[1]]]").unwrap_err().to_string(), "input: more than the 2 dimensions allowed");
     assert!(read(&"[".repeat(1 << 20)).unwrap_err().is_too_large());
@@ -123,11 +123,13 @@ fn nesting_and_elements_have_limits() {
 }
 
 #[test]
-fn a_text_cut_anywhere_is_an_error_and_nothing_worse() {
+fn a_truncated_text_is_an_error() {
     let text = r#"[[["ä\u00e9\ud83d\ude00", "b"], ["c", ""]], [["d", "e"], ["f", "g"]]]"#;
     for end in 0..text.len() {
         assert!(
-            Cursor::new(&text.as_bytes()[..end]).tensor(DType::String, 9, &Limits::default(), &"").is_err()
+            Cursor::new(&text.as_bytes()[..end])
+                .tensor(DType::String, 9, &RequestLimits::default(), &"")
+                .is_err()
         );
         assert!(Cursor::new(&text.as_bytes()[..end]).skip(&"").is_err());
     }
@@ -138,7 +140,9 @@ fn a_text_cut_anywhere_is_an_error_and_nothing_worse() {
         for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64, DType::I64, DType::Bool] {
             for end in 0..text.len() {
                 assert!(
-                    Cursor::new(&text.as_bytes()[..end]).tensor(dtype, 9, &Limits::default(), &"").is_err()
+                    Cursor::new(&text.as_bytes()[..end])
+                        .tensor(dtype, 9, &RequestLimits::default(), &"")
+                        .is_err()
                 );
             }
         }
@@ -146,7 +150,7 @@ fn a_text_cut_anywhere_is_an_error_and_nothing_worse() {
 }
 
 #[test]
-fn values_that_are_passed_over_are_still_json() {
+fn skipped_values_are_validated() {
     for text in ["{}", "[]", "{\"a\":[1,{\"b\":null}],\"c\":\"\"}", "-1.5e3", "true", "[[],{}]"] {
         let mut cursor = Cursor::new(text.as_bytes());
         cursor.skip(&"").unwrap();
@@ -210,7 +214,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn a_tree_is_read_as_serde_json_reads_it(tree in trees(), pretty: bool) {
+    fn arrays_are_parsed_like_serde_json(tree in trees(), pretty: bool) {
         let text = if pretty { serde_json::to_string_pretty(&tree) } else { serde_json::to_string(&tree) }.unwrap();
         let expected = reference(&tree);
         let found = read(&text, DType::F32).ok();
@@ -218,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read_as_the_same_bytes(
+    fn written_tensors_round_trip(
         tensor in (dtypes(), proptest::collection::vec(0..4_usize, 0..4))
             .prop_flat_map(|(dtype, shape)| tensors(dtype, shape)),
     ) {
@@ -236,7 +240,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_a_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60), dtype in dtypes()) {
-        _ = Cursor::new(&bytes).tensor(dtype, 3, &Limits::default(), &"");
+        _ = Cursor::new(&bytes).tensor(dtype, 3, &RequestLimits::default(), &"");
         _ = Cursor::new(&bytes).skip(&"");
     }
 

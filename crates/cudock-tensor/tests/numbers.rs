@@ -1,4 +1,4 @@
-//! Numbers are rounded as their exact value is, whatever way they take through the reader.
+//! Numbers are correctly rounded on every path through the parser.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -190,7 +190,7 @@ fn the_edges_of_f32_and_f64_are_read_exactly() {
 }
 
 #[test]
-fn numbers_beyond_their_type_are_refused() {
+fn numbers_out_of_range_are_rejected() {
     for (text, dtype) in [
         ("1e39", DType::F32),
         ("-3.4028235678e38", DType::F32),
@@ -210,12 +210,12 @@ fn numbers_beyond_their_type_are_refused() {
         ("99999999999999999999999999", DType::U64),
     ] {
         let error = read(text, dtype).unwrap_err().to_string();
-        assert_eq!(error, format!("input: {text} is beyond the range of {dtype} (at byte 0)"));
+        assert_eq!(error, format!("input: {text} is out of range for {dtype} (at byte 0)"));
     }
 }
 
 #[test]
-fn whole_numbers_are_exact_up_to_their_edges() {
+fn integers_are_exact_up_to_their_limits() {
     for text in ["0", "-0", "7", "12345678", "123456789012", "9223372036854775807", "-9223372036854775808"] {
         compare(DType::I64, &[text.to_owned()], |text| text.parse::<i64>().unwrap().to_le_bytes());
     }
@@ -231,12 +231,12 @@ fn whole_numbers_are_exact_up_to_their_edges() {
 /// the format between 0 and 2048 is a multiple of `2^-unit`, and so is twice any middle.
 fn nearest(digits: u64, places: u32, magnitudes: &[(u128, u16)], unit: u32) -> u16 {
     // In units of 2^-(unit + 1) and scaled by ten to the places.
-    let wanted = u128::from(digits) << (unit + 1);
+    let requested = u128::from(digits) << (unit + 1);
     let scale = 10_u128.pow(places);
-    let above = magnitudes.partition_point(|(magnitude, _)| magnitude * 2 * scale <= wanted);
+    let above = magnitudes.partition_point(|(magnitude, _)| magnitude * 2 * scale <= requested);
     let (low, low_bits) = magnitudes[above - 1];
     let (high, high_bits) = magnitudes[above];
-    match wanted.cmp(&((low + high) * scale)) {
+    match requested.cmp(&((low + high) * scale)) {
         std::cmp::Ordering::Less => low_bits,
         std::cmp::Ordering::Equal if low_bits & 1 == 0 => low_bits,
         std::cmp::Ordering::Equal | std::cmp::Ordering::Greater => high_bits,

@@ -1,4 +1,4 @@
-//! The Open Inference Protocol: JSON, binary, and the mistakes people make.
+//! The Open Inference Protocol: JSON, binary, and common mistakes.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,19 +12,22 @@ mod support;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cudock_tensor::oip::{self, Reply};
-use cudock_tensor::{Answer, DType, Inference, Limits, Malformed, Signature, Tensor, WantedOutput};
+use cudock_tensor::oip::{self, ResponseOptions};
+use cudock_tensor::{
+    DType, InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, Signature,
+    Tensor,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::{dtypes, f32s, one, spec, strings, tensors, two};
 
-fn read(body: &str, signature: &Signature) -> Result<Inference, Malformed> {
-    oip::read(&Bytes::copy_from_slice(body.as_bytes()), None, signature, &Limits::default())
+fn read(body: &str, signature: &Signature) -> Result<InferenceRequest, RequestError> {
+    oip::read(&Bytes::copy_from_slice(body.as_bytes()), None, signature, &RequestLimits::default())
 }
 
-fn read_binary(head: &str, blobs: &[u8], signature: &Signature) -> Result<Inference, Malformed> {
+fn read_binary(head: &str, blobs: &[u8], signature: &Signature) -> Result<InferenceRequest, RequestError> {
     let body = Bytes::from([head.as_bytes(), blobs].concat());
-    oip::read(&body, Some(head.len()), signature, &Limits::default())
+    oip::read(&body, Some(head.len()), signature, &RequestLimits::default())
 }
 
 fn pair() -> Signature {
@@ -48,27 +51,27 @@ fn keys_come_in_any_order_and_data_flat_or_nested() {
 }
 
 #[test]
-fn a_request_as_tritonclient_sends_it_is_read_without_copying() {
+fn a_request_of_tritonclient_is_parsed_without_copying() {
     let head = r#"{"id":"1","inputs":[{"name":"a","shape":[1,2],"datatype":"FP32","parameters":{"binary_data_size":8}},{"name":"words","shape":[1],"datatype":"BYTES","parameters":{"binary_data_size":6}}],"outputs":[{"name":"label","parameters":{"binary_data":true}},{"name":"score"}],"parameters":{"priority":2,"timeout":1500,"sequence_id":0}}"#;
     let blobs = [&f32s(&[1, 2], &[1.0, f32::NAN]).data()[..], strings(&[1], &[b"\xffz"]).data()].concat();
     let body = Bytes::from([head.as_bytes(), &blobs].concat());
-    let inference = oip::read(&body, Some(head.len()), &two(), &Limits::default()).unwrap();
+    let inference = oip::read(&body, Some(head.len()), &two(), &RequestLimits::default()).unwrap();
     assert_eq!(inference.inputs[1], strings(&[1], &[b"\xffz"]));
     assert_eq!(inference.inputs[0].data().as_ptr(), body[head.len()..].as_ptr());
     assert_eq!(
         inference.outputs,
-        [WantedOutput { index: 1, binary: true }, WantedOutput { index: 0, binary: false }]
+        [RequestedOutput { index: 1, binary: true }, RequestedOutput { index: 0, binary: false }]
     );
     assert_eq!((inference.priority, inference.timeout), (2, Some(Duration::from_micros(1500))));
 }
 
 #[test]
-fn binary_data_output_goes_for_outputs_that_say_nothing_wherever_it_stands() {
+fn binary_data_output_is_the_default_of_all_outputs() {
     let input = r#""inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]"#;
     let parameters = r#""parameters":{"binary_data_output":true,"timeout":0}"#;
     let body = format!(r#"{{{input},"outputs":[{{"name":"y"}}],{parameters}}}"#);
     let inference = read(&body, &pair()).unwrap();
-    assert_eq!(inference.outputs, [WantedOutput { index: 0, binary: true }]);
+    assert_eq!(inference.outputs, [RequestedOutput { index: 0, binary: true }]);
     assert_eq!((inference.binary_outputs, inference.timeout), (true, None));
 }
 
@@ -87,7 +90,7 @@ fn half_floats_and_strings_come_as_json_too() {
 }
 
 #[test]
-fn refusals_say_what_and_where() {
+fn errors_contain_path_and_reason() {
     let input = |input: &str| format!(r#"{{"inputs":[{{{input}}}]}}"#);
     let x = r#""name":"x","shape":[1,2],"datatype":"FP32""#;
     for (body, expected) in [
@@ -97,14 +100,14 @@ fn refusals_say_what_and_where() {
         (input(r#""name":"x""#), "inputs[0]: `datatype` is missing"),
         (input(r#""name":"x","datatype":"FP32""#), "inputs[0]: `shape` is missing"),
         (input(x), "inputs[0]: `data` is missing"),
-        (input(r#""name":"z""#), "the model has no input `z`; there is `x`"),
+        (input(r#""name":"z""#), "the model has no input `z`; expected `x`"),
         (
             input(r#""name":"x","datatype":"FP64","shape":[1,2],"data":[1,2]"#),
-            "inputs[0] (`x`): FP64 where the model takes FP32",
+            "inputs[0] (`x`): FP64, but the model expects FP32",
         ),
         (
             input(r#""name":"x","datatype":"float32""#),
-            "inputs[0].datatype: no datatype `float32`; there is BOOL, UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, \
+            "inputs[0].datatype: no datatype `float32`; expected one of BOOL, UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, \
           INT64, FP16, BF16, FP32, FP64, BYTES",
         ),
         (input(&format!(r#"{x},"data":[1,2,3]"#)), "inputs[0].data: 3 elements where shape [1, 2] has 2"),
@@ -122,7 +125,7 @@ fn refusals_say_what_and_where() {
         ),
         (
             input(r#""name":"x","shape":[-1,2],"datatype":"FP32""#),
-            "inputs[0].shape[0]: expected a whole number from 0 up: -1 is beyond the range of a number (at byte 32)",
+            "inputs[0].shape[0]: expected a non-negative integer: -1 is out of range for a number (at byte 32)",
         ),
         (
             input(r#""name":"x","shape":[1000000,1000000],"datatype":"FP32","data":[1]"#),
@@ -144,7 +147,7 @@ fn refusals_say_what_and_where() {
         ),
         (
             input(r#""name":"x","shape":[1,3],"datatype":"FP32","data":[1,2,3]"#),
-            "inputs[0] (`x`): shape [1, 3] where the model takes [any, 2]",
+            "inputs[0] (`x`): shape [1, 3], but the model expects [any, 2]",
         ),
         (
             input(&format!(r#"{x},"parameters":{{"binary_data_size":8}}"#)),
@@ -156,17 +159,17 @@ fn refusals_say_what_and_where() {
         ),
         (
             input(&format!(r#"{x},"parameters":{{"shared_memory_region":"r"}}"#)),
-            "inputs[0].parameters: shared memory is not offered (at byte 92)",
+            "inputs[0].parameters: shared memory is not supported (at byte 92)",
         ),
         (format!(r#"{{"inputs":[{{{x},"data":[1,2]}},{{{x},"data":[1,2]}}]}}"#), "input `x` is given twice"),
-        (r#"{"outputs":[{"name":"yy"}]}"#.to_owned(), "the model has no output `yy`; there is `y`"),
+        (r#"{"outputs":[{"name":"yy"}]}"#.to_owned(), "the model has no output `yy`; did you mean `y`?"),
         (
             r#"{"outputs":[{"name":"y"},{"name":"y"}]}"#.to_owned(),
-            "outputs[1]: the output is asked for twice",
+            "outputs[1]: the output is requested twice",
         ),
         (
             r#"{"outputs":[{"name":"y","parameters":{"classification":3}}]}"#.to_owned(),
-            "outputs[0].parameters: classification is not offered (at byte 55)",
+            "outputs[0].parameters: classification is not supported (at byte 55)",
         ),
         (r#"{"inputs":[],"inputs":[]}"#.to_owned(), "`inputs` is given twice (at byte 22)"),
     ] {
@@ -175,7 +178,7 @@ fn refusals_say_what_and_where() {
 }
 
 #[test]
-fn binary_parts_that_do_not_fit_are_refused() {
+fn mismatched_binary_parts_are_rejected() {
     let head = |size: u64| {
         format!(
             r#"{{"inputs":[{{"name":"x","shape":[1,2],"datatype":"FP32","parameters":{{"binary_data_size":{size}}}}}]}}"#
@@ -192,8 +195,8 @@ fn binary_parts_that_do_not_fit_are_refused() {
     }
     assert!(read_binary(&head(8), &[0; 8], &pair()).is_ok());
     let body = Bytes::from_static(b"{}");
-    let error = oip::read(&body, Some(3), &pair(), &Limits::default()).unwrap_err();
-    assert_eq!(error.to_string(), "the head is said to have 3 bytes, but the body has 2");
+    let error = oip::read(&body, Some(3), &pair(), &RequestLimits::default()).unwrap_err();
+    assert_eq!(error.to_string(), "the header claims a JSON length of 3 bytes, but the body has 2");
     let boolean =
         r#"{"inputs":[{"name":"x","shape":[2],"datatype":"BOOL","parameters":{"binary_data_size":2}}]}"#;
     let error = read_binary(boolean, &[1, 2], &one(DType::Bool, &[None])).unwrap_err();
@@ -205,12 +208,13 @@ fn binary_parts_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn an_answer_has_a_head_and_the_binary_parts_in_its_order() {
-    let answer = Answer { outputs: vec![f32s(&[1, 2], &[0.1, f32::INFINITY]), strings(&[1], &[b"\xff"])] };
-    let outputs = [WantedOutput { index: 1, binary: true }, WantedOutput { index: 0, binary: false }];
-    let reply = Reply { id: Some("q\""), outputs: &outputs, binary_outputs: false };
+fn a_response_has_a_head_and_binary_parts_in_order() {
+    let response =
+        InferenceResponse { outputs: vec![f32s(&[1, 2], &[0.1, f32::INFINITY]), strings(&[1], &[b"\xff"])] };
+    let outputs = [RequestedOutput { index: 1, binary: true }, RequestedOutput { index: 0, binary: false }];
+    let options = ResponseOptions { id: Some("q\""), outputs: &outputs, binary_outputs: false };
     let mut out = b"..".to_vec();
-    let length = oip::write(&answer, &two(), &reply, "m", "3", &mut out).unwrap().unwrap();
+    let length = oip::write(&response, &two(), &options, "m", "3", &mut out).unwrap().unwrap();
     let (head, blob) = out[2..].split_at(length);
     assert_eq!(blob, b"\x01\0\0\0\xff");
     assert_eq!(
@@ -220,33 +224,33 @@ fn an_answer_has_a_head_and_the_binary_parts_in_its_order() {
 }
 
 #[test]
-fn bytes_that_are_no_text_have_to_be_asked_for_as_binary() {
-    let answer = Answer { outputs: vec![f32s(&[1, 2], &[0.0; 2]), strings(&[1], &[b"\xff"])] };
+fn strings_that_are_not_utf8_must_be_requested_as_binary() {
+    let response = InferenceResponse { outputs: vec![f32s(&[1, 2], &[0.0; 2]), strings(&[1], &[b"\xff"])] };
     let mut out = Vec::new();
-    let json = Reply { id: None, outputs: &[], binary_outputs: false };
-    let error = oip::write(&answer, &two(), &json, "m", "1", &mut out).unwrap_err();
-    assert_eq!(error.to_string(), "output `label`: string 0 is not UTF-8; ask for it as binary");
+    let json = ResponseOptions { id: None, outputs: &[], binary_outputs: false };
+    let error = oip::write(&response, &two(), &json, "m", "1", &mut out).unwrap_err();
+    assert_eq!(error.to_string(), "output `label`: string 0 is not UTF-8; request it as binary");
     assert!(out.is_empty());
-    let binary = Reply { binary_outputs: true, ..json };
-    assert!(oip::write(&answer, &two(), &binary, "m", "1", &mut out).unwrap().is_some());
+    let binary = ResponseOptions { binary_outputs: true, ..json };
+    assert!(oip::write(&response, &two(), &binary, "m", "1", &mut out).unwrap().is_some());
 }
 
 #[test]
-fn a_request_cut_or_changed_anywhere_never_panics() {
+fn a_truncated_or_changed_request_never_panics() {
     let head = br#"{"id":"1","inputs":[{"name":"a","shape":[1,2],"datatype":"FP32","data":[1.5,2e0]},{"name":"words","shape":[1],"datatype":"BYTES","parameters":{"binary_data_size":5}}],"outputs":[{"name":"label","parameters":{"binary_data":true}}],"parameters":{"timeout":15}}"#;
     let body = [&head[..], &[1, 0, 0, 0, b'x']].concat();
     let run = |body: &[u8], length| {
-        oip::read(&Bytes::copy_from_slice(body), Some(length), &two(), &Limits::default()).is_ok()
+        oip::read(&Bytes::copy_from_slice(body), Some(length), &two(), &RequestLimits::default()).is_ok()
     };
     assert!(run(&body, head.len()));
     for end in 0..body.len() {
         assert!(!run(&body[..end], head.len().min(end)));
         assert!(!run(&body, end) || end == head.len());
     }
-    for place in 0..body.len() {
+    for path in 0..body.len() {
         for byte in [0, b'"', b'[', b']', b'{', b'}', b',', b'0', b'9', b'-', b'e', b'\\', 0x80, 0xff] {
             let mut body = body.clone();
-            body[place] = byte;
+            body[path] = byte;
             run(&body, head.len());
         }
     }
@@ -264,7 +268,7 @@ fn wide(tensors: &[Tensor]) -> Signature {
 
 proptest! {
     #[test]
-    fn an_answer_of_any_tensors_reads_back_as_a_request(
+    fn a_response_round_trips_as_a_request(
         tensors in proptest::collection::vec(
             (dtypes(), proptest::collection::vec(1..4_usize, 0..3)).prop_flat_map(|(dtype, mut shape)| {
                 shape.insert(0, 2);
@@ -275,18 +279,18 @@ proptest! {
         binary in proptest::collection::vec(any::<bool>(), 4),
     ) {
         let signature = wide(&tensors);
-        let outputs: Vec<WantedOutput> =
-            (0..tensors.len()).map(|index| WantedOutput { index, binary: binary[index] }).collect();
-        let reply = Reply { id: None, outputs: &outputs, binary_outputs: binary[3] };
+        let outputs: Vec<RequestedOutput> =
+            (0..tensors.len()).map(|index| RequestedOutput { index, binary: binary[index] }).collect();
+        let options = ResponseOptions { id: None, outputs: &outputs, binary_outputs: binary[3] };
         let mut out = Vec::new();
-        let length = oip::write(&Answer { outputs: tensors.clone() }, &signature, &reply, "m", "1", &mut out).unwrap();
+        let length = oip::write(&InferenceResponse { outputs: tensors.clone() }, &signature, &options, "m", "1", &mut out).unwrap();
         let head: Value = serde_json::from_slice(&out[..length.unwrap_or(out.len())]).unwrap();
         prop_assert_eq!(&head["outputs"][0]["name"], &json!("o0"));
-        // The head of an answer is that of a request but for two words.
+        // The head of an response is that of a request but for two words.
         let text = String::from_utf8(out[..length.unwrap_or(out.len())].to_vec()).unwrap();
         let text = text.replace("\"outputs\":", "\"inputs\":").replace("{\"name\":\"o", "{\"name\":\"i");
         let body = Bytes::from([text.as_bytes(), &out[length.unwrap_or(out.len())..]].concat());
-        let back = oip::read(&body, length.map(|_| text.len()), &signature, &Limits::default()).unwrap();
+        let back = oip::read(&body, length.map(|_| text.len()), &signature, &RequestLimits::default()).unwrap();
         prop_assert_eq!(back.inputs, tensors);
     }
 }

@@ -1,4 +1,4 @@
-//! `/predict`: what is taken, what is refused and with which words, what is answered.
+//! `/predict`: accepted and rejected requests, and responses.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,20 +11,23 @@ mod support;
 
 use std::time::Duration;
 
-use cudock_tensor::{Answer, DType, Inference, Limits, Malformed, Signature, WantedOutput, predict};
+use cudock_tensor::{
+    DType, InferenceRequest, InferenceResponse, RequestError, RequestLimits, RequestedOutput, Signature,
+    predict,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::{dtypes, f32s, one, spec, strings, tensors, two};
 
-fn read(body: &str, signature: &Signature) -> Result<Inference, Malformed> {
-    predict::read(body.as_bytes(), signature, &Limits::default())
+fn read(body: &str, signature: &Signature) -> Result<InferenceRequest, RequestError> {
+    predict::read(body.as_bytes(), signature, &RequestLimits::default())
 }
 
-fn write(answer: &Answer, signature: &Signature, single: bool, wanted: &[usize]) -> String {
-    let wanted: Vec<WantedOutput> =
-        wanted.iter().map(|index| WantedOutput { index: *index, binary: false }).collect();
+fn write(response: &InferenceResponse, signature: &Signature, single: bool, requested: &[usize]) -> String {
+    let requested: Vec<RequestedOutput> =
+        requested.iter().map(|index| RequestedOutput { index: *index, binary: false }).collect();
     let mut out = Vec::new();
-    predict::write(answer, signature, single, &wanted, "cpu", &mut out).unwrap();
+    predict::write(response, signature, single, &requested, "cpu", &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -33,7 +36,7 @@ fn rows_of_two() -> Signature {
 }
 
 #[test]
-fn one_row_and_many_rows_are_told_apart_by_their_depth() {
+fn one_row_and_many_rows_are_distinguished_by_depth() {
     let single = read(r#"{"input": [1.5, 2]}"#, &rows_of_two()).unwrap();
     assert_eq!((single.rows, single.single), (1, true));
     assert_eq!(single.inputs, [f32s(&[1, 2], &[1.5, 2.0])]);
@@ -49,7 +52,7 @@ fn a_lone_number_is_one_row_of_a_model_that_takes_a_list() {
 }
 
 #[test]
-fn any_size_goes_where_the_model_fixes_none() {
+fn dynamic_dimensions_accept_any_size() {
     let signature = one(DType::F32, &[None, None, Some(1)]);
     assert_eq!(read(r#"{"input": [[[1],[2],[3]]]}"#, &signature).unwrap().inputs[0].shape(), [1, 3, 1]);
     assert_eq!(read(r#"{"input": [[1],[2],[3]]}"#, &signature).unwrap().inputs[0].shape(), [1, 3, 1]);
@@ -73,17 +76,17 @@ fn a_model_that_is_not_batched_takes_its_shape_and_no_other() {
 }
 
 #[test]
-fn other_keys_say_how_the_request_is_to_be_treated() {
+fn optional_keys_are_parsed() {
     let body = r#"{"id": "a\u00e9", "outputs": ["label"], "parameters": {"timeout_ms": 2.5, "priority": 3},
         "instances": {"a": [1, 2], "words": ""}}"#;
     let inference = read(body, &two()).unwrap();
     assert_eq!(inference.id.as_deref(), Some("aé"));
-    assert_eq!(inference.outputs, [WantedOutput { index: 1, binary: false }]);
+    assert_eq!(inference.outputs, [RequestedOutput { index: 1, binary: false }]);
     assert_eq!((inference.priority, inference.timeout), (3, Some(Duration::from_micros(2500))));
 }
 
 #[test]
-fn refusals_say_what_and_where() {
+fn errors_contain_path_and_reason() {
     let list = one(DType::F32, &[None, Some(2)]);
     for (body, signature, expected) in [
         ("", &list, "expected `{`, found the end (at byte 0)"),
@@ -95,21 +98,21 @@ fn refusals_say_what_and_where() {
         (
             r#"{"zzz": 1}"#,
             &list,
-            "unknown key `zzz`; there is `input`, `inputs`, `instances`, `outputs`, `parameters`, `id` (at byte 8)",
+            "unknown key `zzz`; expected `input`, `inputs`, `instances`, `outputs`, `parameters`, `id` (at byte 8)",
         ),
         (r#"{"input": [1,2], "input": [1,2]}"#, &list, "`input` is given twice (at byte 26)"),
         (r#"{"input": [1,2], "inputs": [1,2]}"#, &list, "inputs: the input is given twice (at byte 27)"),
-        (r#"{"input": [1,2,3]}"#, &list, "input: shape [3] where a row of the model has [2]"),
-        (r#"{"input": [[1],[2]]}"#, &list, "input: shape [2, 1] where the model takes [any, 2]"),
-        (r#"{"input": [[[1]]]}"#, &list, "input: shape [1, 1, 1] where the model takes [any, 2]"),
-        (r#"{"input": 1}"#, &list, "input: shape [] where the model takes [any, 2]"),
-        (r#"{"input": []}"#, &list, "input: shape [0] where a row of the model has [2]"),
+        (r#"{"input": [1,2,3]}"#, &list, "input: shape [3], but a row of the model has [2]"),
+        (r#"{"input": [[1],[2]]}"#, &list, "input: shape [2, 1], but the model expects [any, 2]"),
+        (r#"{"input": [[[1]]]}"#, &list, "input: shape [1, 1, 1], but the model expects [any, 2]"),
+        (r#"{"input": 1}"#, &list, "input: shape [], but the model expects [any, 2]"),
+        (r#"{"input": []}"#, &list, "input: shape [0], but a row of the model has [2]"),
         (
             r#"{"input": [[1,2],[3,NaN]]}"#,
             &list,
             "input[1][1]: JSON has no NaN and no infinity; send such values as binary or .npy (at byte 20)",
         ),
-        (r#"{"input": {"y": [1,2]}}"#, &list, "the model has no input `y`; there is `x`"),
+        (r#"{"input": {"y": [1,2]}}"#, &list, "the model has no input `y`; expected `x`"),
         (r#"{"input": {}}"#, &list, "input `x` is missing"),
         (
             r#"{"input": [1,2]}"#,
@@ -130,7 +133,7 @@ fn refusals_say_what_and_where() {
             "the model has no input `word`; did you mean `words`?",
         ),
         (r#"{"outputs": ["labels"]}"#, &two(), "the model has no output `labels`; did you mean `label`?"),
-        (r#"{"outputs": ["label", "label"]}"#, &two(), "output `label` is asked for twice"),
+        (r#"{"outputs": ["label", "label"]}"#, &two(), "output `label` is requested twice"),
         (
             r#"{"parameters": {"timeout": 5}}"#,
             &list,
@@ -149,7 +152,7 @@ fn refusals_say_what_and_where() {
         (
             r#"{"parameters": {"priority": -1}}"#,
             &list,
-            "parameters.priority: expected a whole number from 0 up: -1 is beyond the range of a number (at byte 28)",
+            "parameters.priority: expected a non-negative integer: -1 is out of range for a number (at byte 28)",
         ),
         (r#"{"id": 5}"#, &list, "id: expected a string, found 5 (at byte 7)"),
     ] {
@@ -158,15 +161,15 @@ fn refusals_say_what_and_where() {
 }
 
 #[test]
-fn no_rows_are_no_request() {
+fn a_request_without_rows_is_rejected() {
     let error = read(r#"{"input": []}"#, &one(DType::F32, &[None])).unwrap_err();
     assert_eq!(error.to_string(), "x: no rows");
     assert!(read(r#"{"input": [[]]}"#, &one(DType::F32, &[None, None])).is_ok());
 }
 
 #[test]
-fn a_body_over_the_limit_is_not_looked_at() {
-    let limits = Limits { body: 10, ..Limits::default() };
+fn a_body_over_the_limit_is_not_parsed() {
+    let limits = RequestLimits { body: 10, ..RequestLimits::default() };
     let error = predict::read(br#"{"input": [1,2]}"#, &rows_of_two(), &limits).unwrap_err();
     assert!(error.is_too_large());
     assert_eq!(error.to_string(), "more than the 10 bytes allowed");
@@ -174,54 +177,60 @@ fn a_body_over_the_limit_is_not_looked_at() {
 
 #[test]
 fn one_output_is_an_array_and_several_are_an_object() {
-    let answer =
-        Answer { outputs: vec![f32s(&[1, 2], &[0.1, f32::NAN]), strings(&[1], &["é\"\u{1}\n".as_bytes()])] };
+    let response = InferenceResponse {
+        outputs: vec![f32s(&[1, 2], &[0.1, f32::NAN]), strings(&[1], &["é\"\u{1}\n".as_bytes()])],
+    };
     assert_eq!(
-        write(&answer, &two(), false, &[]),
+        write(&response, &two(), false, &[]),
         r#"{"prediction":{"score":[[0.1,null]],"label":["é\"\u0001\n"]},"device":"cpu"}"#
     );
-    assert_eq!(write(&answer, &two(), true, &[0]), r#"{"prediction":[0.1,null],"device":"cpu"}"#);
-    assert_eq!(write(&answer, &two(), true, &[1]), r#"{"prediction":"é\"\u0001\n","device":"cpu"}"#);
+    assert_eq!(write(&response, &two(), true, &[0]), r#"{"prediction":[0.1,null],"device":"cpu"}"#);
+    assert_eq!(write(&response, &two(), true, &[1]), r#"{"prediction":"é\"\u0001\n","device":"cpu"}"#);
     assert_eq!(
-        write(&answer, &two(), true, &[1, 0]),
+        write(&response, &two(), true, &[1, 0]),
         r#"{"prediction":{"label":"é\"\u0001\n","score":[0.1,null]},"device":"cpu"}"#
     );
 }
 
 #[test]
-fn a_string_that_is_no_text_leaves_nothing_behind() {
-    let answer = Answer { outputs: vec![f32s(&[2, 2], &[1.0; 4]), strings(&[2], &[b"a", b"\xff"])] };
+fn a_failed_write_appends_nothing() {
+    let response =
+        InferenceResponse { outputs: vec![f32s(&[2, 2], &[1.0; 4]), strings(&[2], &[b"a", b"\xff"])] };
     let mut out = b"before".to_vec();
-    let error = predict::write(&answer, &two(), false, &[], "cpu", &mut out).unwrap_err();
-    assert_eq!(error.to_string(), "output `label`: string 1 is not UTF-8; ask for it as binary");
+    let error = predict::write(&response, &two(), false, &[], "cpu", &mut out).unwrap_err();
+    assert_eq!(error.to_string(), "output `label`: string 1 is not UTF-8; request it as binary");
     assert_eq!(out, b"before");
 }
 
 #[test]
-fn a_request_cut_anywhere_is_an_error_and_nothing_worse() {
+fn a_truncated_request_is_an_error() {
     let body = r#"{"id":"é","parameters":{"priority":1,"timeout_ms":1e3},"outputs":["label"],"input":{"a":[[1.5,-2e1]],"words":["\u00e9"]}}"#;
     assert!(read(body, &two()).is_ok());
     for end in 0..body.len() {
         let cut = &body.as_bytes()[..end];
-        assert!(predict::read(cut, &two(), &Limits::default()).is_err(), "{}", String::from_utf8_lossy(cut));
+        assert!(
+            predict::read(cut, &two(), &RequestLimits::default()).is_err(),
+            "{}",
+            String::from_utf8_lossy(cut)
+        );
     }
 }
 
 #[test]
 fn a_byte_changed_anywhere_never_panics() {
     let body = br#"{"id":"e","parameters":{"priority":1},"outputs":["label"],"input":{"a":[[1.5,-2e1]],"words":["\u00e9"]}}"#;
-    for place in 0..body.len() {
+    for path in 0..body.len() {
         for byte in 0..=255 {
             let mut body = body.to_vec();
-            body[place] = byte;
-            _ = predict::read(&body, &two(), &Limits::default());
+            body[path] = byte;
+            _ = predict::read(&body, &two(), &RequestLimits::default());
         }
     }
 }
 
 proptest! {
     #[test]
-    fn a_prediction_reads_back_as_the_tensor_it_was(
+    fn a_prediction_round_trips(
         tensor in (dtypes(), proptest::collection::vec(1..4_usize, 1..4))
             .prop_flat_map(|(dtype, shape)| tensors(dtype, shape)),
     ) {
@@ -232,9 +241,9 @@ proptest! {
             batched: true,
         };
         let single = tensor.rows() == 1;
-        let text = write(&Answer { outputs: vec![tensor.clone()] }, &signature, single, &[]);
-        let answer: Value = serde_json::from_str(&text).unwrap();
-        prop_assert_eq!(&answer["device"], &json!("cpu"));
+        let text = write(&InferenceResponse { outputs: vec![tensor.clone()] }, &signature, single, &[]);
+        let response: Value = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(&response["device"], &json!("cpu"));
         let body = text.replacen("prediction", "input", 1).replacen(",\"device\":\"cpu\"", "", 1);
         let back = read(&body, &signature).unwrap();
         prop_assert_eq!(back.single, single);

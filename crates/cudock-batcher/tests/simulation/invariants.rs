@@ -1,13 +1,13 @@
-//! What must hold whatever happens: thousands of random schedules against a simple model of the queue.
+//! Invariants: thousands of random schedules against a simple model of the queue.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use cudock_batcher::{Arrival, Batch, Batcher, LEVELS, Next, Settings, Ticket, Time};
+use cudock_batcher::{Arrival, Batch, Batcher, BatcherSettings, LEVELS, LaneAction, Ticket, Time};
 
 use super::rng::Rng;
 
-/// A request that waits, as the model sees it.
+/// A queued request in the model.
 #[derive(Clone, Copy)]
 struct Waiting {
     arrival: Arrival,
@@ -18,7 +18,7 @@ struct Waiting {
 struct Schedule {
     seed: u64,
     rng: Rng,
-    settings: Settings,
+    settings: BatcherSettings,
     batcher: Batcher,
     now: u64,
     tickets: u64,
@@ -33,19 +33,19 @@ impl Schedule {
     fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let max_rows = 1 + rng.below(40) as usize;
-        let settings = Settings {
+        let settings = BatcherSettings {
             max_rows,
-            refuse_larger: rng.chance(0.3),
+            reject_larger: rng.chance(0.3),
             max_wait: Duration::from_micros(rng.below(3000)),
-            preferred: (0..rng.below(4)).map(|_| rng.below(48) as usize).collect(),
+            preferred_rows: (0..rng.below(4)).map(|_| rng.below(48) as usize).collect(),
             pad: rng.chance(0.5),
             latency_target: rng.chance(0.4).then(|| Duration::from_micros(200 + rng.below(5000))),
-            queue_rows: 1 + rng.below(300) as usize,
-            queue_bytes: 1 + rng.below(100_000) as usize,
-            queue_time: Duration::from_micros(rng.below(100_000)),
+            max_queued_rows: 1 + rng.below(300) as usize,
+            max_queued_bytes: 1 + rng.below(100_000) as usize,
+            max_queue_time: Duration::from_micros(rng.below(100_000)),
             lanes: 1 + rng.below(3) as usize,
             shared_cores: rng.chance(0.3),
-            settle: Duration::from_micros(rng.below(200)),
+            drain_timeout: Duration::from_micros(rng.below(200)),
         };
         Self {
             seed,
@@ -74,7 +74,7 @@ impl Schedule {
             deadline: self.rng.chance(0.3).then(|| Time(self.now + self.rng.below(8_000_000))),
         };
         if self.batcher.admit(Time(self.now), arrival).is_ok() {
-            assert!(!self.settings.refuse_larger || rows <= self.settings.max_rows, "seed {}", self.seed);
+            assert!(!self.settings.reject_larger || rows <= self.settings.max_rows, "seed {}", self.seed);
             assert!(arrival.deadline.is_none_or(|deadline| deadline.0 > self.now), "seed {}", self.seed);
             self.order += 1;
             self.waiting.insert(self.tickets, Waiting { arrival, order: self.order, alone: false });
@@ -89,22 +89,26 @@ impl Schedule {
         assert_eq!(self.batcher.cancel(ticket), queued, "seed {}", self.seed);
     }
 
-    /// Asks for work as a server would, until there is no more.
+    /// Asks for batches as a server would, until there are no more.
     fn serve(&mut self) {
         loop {
-            let next = self.batcher.next(Time(self.now));
+            let next = self.batcher.next_action(Time(self.now));
             self.collect_expired();
             match next {
-                Next::Run(batch) => self.start(batch),
-                Next::WaitUntil(until) => {
+                LaneAction::Run(batch) => self.start(batch),
+                LaneAction::WaitUntil(until) => {
                     assert!(until.0 > self.now, "seed {}: a wait that is over", self.seed);
                     assert!(until.0 - self.now < 60_000_000_000, "seed {}: a wait without end", self.seed);
-                    assert!(!self.waiting.is_empty(), "seed {}: a wait for nobody", self.seed);
+                    assert!(!self.waiting.is_empty(), "seed {}: a wait with an empty queue", self.seed);
                     return;
                 }
-                Next::Idle => {
+                LaneAction::Idle => {
                     let lane_free = self.running.len() < self.settings.lanes;
-                    assert!(!lane_free || self.waiting.is_empty(), "seed {}: work is forgotten", self.seed);
+                    assert!(
+                        !lane_free || self.waiting.is_empty(),
+                        "seed {}: a queued request is forgotten",
+                        self.seed
+                    );
                     return;
                 }
             }
@@ -141,10 +145,10 @@ impl Schedule {
         );
         assert!(
             members.iter().all(|member| member.arrival.deadline.is_none_or(|deadline| deadline.0 > self.now)),
-            "seed {seed}: expired work is run"
+            "seed {seed}: an expired request runs"
         );
         if members[0].alone {
-            assert_eq!((members.len(), self.running.len()), (1, 0), "seed {seed}: suspects run alone");
+            assert_eq!((members.len(), self.running.len()), (1, 0), "seed {seed}: retries run isolated");
         } else {
             assert!(!self.waiting.values().any(|waiting| waiting.alone), "seed {seed}: retries go first");
         }
@@ -185,9 +189,9 @@ impl Schedule {
         let (batch, members) = self.running.remove(which);
         let died = self.rng.chance(0.1);
         if self.rng.chance(0.3) {
-            self.batcher.filled(Time(self.now), batch.id);
+            self.batcher.on_filled(Time(self.now), batch.id);
         }
-        self.batcher.finished(Time(self.now), batch.id, !died);
+        self.batcher.on_finished(Time(self.now), batch.id, !died);
         if died {
             self.ran -= members.len() as u64;
             let again: Vec<Waiting> =
@@ -202,10 +206,14 @@ impl Schedule {
         let rows: usize = self.waiting.values().map(|waiting| waiting.arrival.rows).sum();
         assert_eq!(self.batcher.queued_requests(), self.waiting.len(), "seed {}", self.seed);
         assert_eq!(self.batcher.queued_rows(), rows, "seed {}", self.seed);
-        assert_eq!(self.batcher.running(), self.running.len(), "seed {}", self.seed);
+        assert_eq!(self.batcher.running_batches(), self.running.len(), "seed {}", self.seed);
         let fresh = self.waiting.values().filter(|waiting| !waiting.alone);
         let fresh_rows: usize = fresh.clone().map(|waiting| waiting.arrival.rows).sum();
-        assert!(fresh_rows <= self.settings.queue_rows || fresh.count() == 1, "seed {}: too full", self.seed);
+        assert!(
+            fresh_rows <= self.settings.max_queued_rows || fresh.count() == 1,
+            "seed {}: too full",
+            self.seed
+        );
     }
 }
 
@@ -221,7 +229,7 @@ fn play(seed: u64, steps: usize) -> Schedule {
         match schedule.rng.below(20) {
             0..9 => schedule.admit(),
             9..10 => schedule.cancel(),
-            10..13 => schedule.batcher.quiet(Time(schedule.now)),
+            10..13 => schedule.batcher.on_reads_drained(Time(schedule.now)),
             13..17 => schedule.finish(),
             _ => {}
         }
@@ -235,7 +243,7 @@ fn play(seed: u64, steps: usize) -> Schedule {
 }
 
 #[test]
-fn every_admitted_request_comes_out_once_in_order_and_in_good_company() {
+fn every_admitted_request_comes_out_once_and_in_order() {
     let mut ran = 0;
     for seed in 0..4000 {
         ran += play(seed, 150).ran;
@@ -244,7 +252,7 @@ fn every_admitted_request_comes_out_once_in_order_and_in_good_company() {
 }
 
 #[test]
-fn whatever_happened_the_queue_runs_dry_once_nobody_comes_any_more() {
+fn the_queue_runs_empty_once_no_more_requests_arrive() {
     for seed in 10_000..11_000 {
         let mut schedule = play(seed, 200);
         for _ in 0..10_000 {
@@ -252,35 +260,31 @@ fn whatever_happened_the_queue_runs_dry_once_nobody_comes_any_more() {
             schedule.collect_expired();
             schedule.serve();
             let Some((batch, _)) = schedule.running.pop() else { break };
-            schedule.batcher.finished(Time(schedule.now), batch.id, true);
+            schedule.batcher.on_finished(Time(schedule.now), batch.id, true);
         }
-        // What is left was held back for company: the wait has an end.
+        // The rest was held back for more requests to arrive: the wait ends.
         schedule.now += 10_000_000_000;
         while !schedule.waiting.is_empty() {
             schedule.now += 10_000_000;
             schedule.collect_expired();
             schedule.serve();
             while let Some((batch, _)) = schedule.running.pop() {
-                schedule.batcher.finished(Time(schedule.now), batch.id, true);
+                schedule.batcher.on_finished(Time(schedule.now), batch.id, true);
             }
-            assert!(
-                schedule.now < 1_000_000_000_000,
-                "seed {seed}: {} wait for ever",
-                schedule.waiting.len()
-            );
+            assert!(schedule.now < 1_000_000_000_000, "seed {seed}: {} wait forever", schedule.waiting.len());
         }
         schedule.check_counts();
     }
 }
 
 #[test]
-fn a_clock_that_goes_backwards_does_no_harm() {
+fn a_clock_that_runs_backward_does_no_harm() {
     let mut schedule = play(77, 100);
-    schedule.batcher.quiet(Time::ZERO);
+    schedule.batcher.on_reads_drained(Time::ZERO);
     let arrival =
         Arrival { ticket: Ticket(u64::MAX), rows: 1, bucket: 9, bytes: 0, priority: 0, deadline: None };
     let _ = schedule.batcher.admit(Time::ZERO, arrival);
-    if let Next::WaitUntil(until) = schedule.batcher.next(Time::ZERO) {
+    if let LaneAction::WaitUntil(until) = schedule.batcher.next_action(Time::ZERO) {
         assert!(until.0 > schedule.now / 2);
     }
 }

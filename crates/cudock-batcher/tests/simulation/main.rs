@@ -1,4 +1,4 @@
-//! The batcher in simulated servers: what it must never do, and how well it does.
+//! The batcher in simulated servers: invariants and performance.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,12 +11,12 @@
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     unreachable_pub,
-    reason = "simulated times are real numbers"
+    reason = "simulated times are floating-point numbers"
 )]
 
 mod invariants;
 mod load;
 mod policy;
 mod rng;
+mod server;
 mod throughput;
-mod world;

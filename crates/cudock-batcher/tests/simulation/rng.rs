@@ -1,6 +1,6 @@
-//! Numbers that look random and are the same each time.
+//! A deterministic random number generator.
 
-/// A generator: xorshift with a multiplication.
+/// Xorshift with a multiplication.
 pub struct Rng(u64);
 
 impl Rng {
@@ -15,12 +15,12 @@ impl Rng {
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    /// From nothing up to `bound`, which is left out.
+    /// A number in `0..bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.bits() % bound.max(1)
     }
 
-    /// From nothing to one.
+    /// A number in `0.0..1.0`.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -29,12 +29,12 @@ impl Rng {
         self.unit() < share
     }
 
-    /// The time to the next of events that happen at random, `mean` apart.
+    /// Exponentially distributed: the time to the next of random events that are `mean` apart.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.unit()).ln()
     }
 
-    /// About normal, with a spread of one.
+    /// About normally distributed, with a standard deviation of one.
     pub fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }

@@ -24,40 +24,39 @@ pub use models::{conv, gather, identity, mlp, nonzero, spin, sums, tiny};
 const IR_VERSION: i64 = 8;
 const OPERATORS: i64 = 17;
 
-/// A model, or the body of one of its nodes, while it is written down. What is written is not checked: an engine will
-/// do so when it loads the file.
+/// A model or subgraph under construction. It is not validated: an engine does that when it loads the file.
 #[derive(Clone, Debug)]
 pub struct OnnxModel {
     graph: proto::Graph,
 }
 
-/// A setting of a node.
+/// An attribute of a node.
 #[derive(Clone, Debug)]
 pub enum Attribute<'name> {
-    /// A whole number.
+    /// An integer.
     Int(&'name str, i64),
-    /// Several.
+    /// A list of integers.
     Ints(&'name str, Vec<i64>),
     /// A number.
     Float(&'name str, f32),
-    /// What a loop or condition runs.
+    /// The body of a loop or condition.
     Graph(&'name str, OnnxModel),
 }
 
 impl OnnxModel {
-    /// A model without anything in it.
+    /// Creates an empty model.
     pub fn new(name: &str) -> Self {
         Self { graph: proto::Graph { name: name.to_owned(), ..proto::Graph::default() } }
     }
 
-    /// Adds an input. A dimension without a size takes any; the first such is called `rows`.
+    /// Adds an input. A dimension without a size is dynamic; the first such is called `rows`.
     #[must_use]
     pub fn input(mut self, name: &str, dtype: DType, shape: &[Option<usize>]) -> Self {
         self.graph.input.push(value_info(name, dtype, shape));
         self
     }
 
-    /// Adds an input without a shape: it takes tensors of any rank.
+    /// Adds an input without a shape: it accepts tensors of any rank.
     #[must_use]
     pub fn unranked_input(mut self, name: &str, dtype: DType) -> Self {
         let tensor_type = Some(proto::TensorType { elem_type: onnx_type(dtype), shape: None });
@@ -86,7 +85,7 @@ impl OnnxModel {
         self
     }
 
-    /// Adds a constant whose data is in a file beside the model.
+    /// Adds a constant whose data is in an external file.
     #[must_use]
     pub fn external(mut self, name: &str, dtype: DType, shape: &[usize], file: &str) -> Self {
         self.graph.initializer.push(proto::Tensor {
@@ -106,13 +105,13 @@ impl OnnxModel {
         self.constant(name, DType::F32, shape, data.iter().flat_map(|value| value.to_le_bytes()).collect())
     }
 
-    /// Adds a constant of whole numbers.
+    /// Adds a constant of integers.
     #[must_use]
     pub fn integers(self, name: &str, shape: &[usize], data: &[i64]) -> Self {
         self.constant(name, DType::I64, shape, data.iter().flat_map(|value| value.to_le_bytes()).collect())
     }
 
-    /// Adds a node: operator, names of what it takes, names of what it gives.
+    /// Adds a node: operator, names of inputs, names of outputs.
     #[must_use]
     pub fn node(
         mut self,
@@ -131,7 +130,7 @@ impl OnnxModel {
         self
     }
 
-    /// The file.
+    /// The encoded file.
     pub fn bytes(&self) -> Vec<u8> {
         proto::Model {
             ir_version: IR_VERSION,
@@ -162,17 +161,17 @@ fn attribute(attribute: &Attribute<'_>) -> proto::Attribute {
 }
 
 fn value_info(name: &str, dtype: DType, shape: &[Option<usize>]) -> proto::ValueInfo {
-    let dimension = |(place, size): (usize, &Option<usize>)| match size {
+    let dimension = |(index, size): (usize, &Option<usize>)| match size {
         Some(size) => proto::Dimension { dim_value: Some(as_i64(*size)), dim_param: None },
-        None if place == 0 => proto::Dimension { dim_value: None, dim_param: Some("rows".to_owned()) },
-        None => proto::Dimension { dim_value: None, dim_param: Some(format!("{name}_{place}")) },
+        None if index == 0 => proto::Dimension { dim_value: None, dim_param: Some("rows".to_owned()) },
+        None => proto::Dimension { dim_value: None, dim_param: Some(format!("{name}_{index}")) },
     };
     let shape = proto::Shape { dim: shape.iter().enumerate().map(dimension).collect() };
     let tensor_type = Some(proto::TensorType { elem_type: onnx_type(dtype), shape: Some(shape) });
     proto::ValueInfo { name: name.to_owned(), r#type: Some(proto::Type { tensor_type }) }
 }
 
-/// The number ONNX gives an element type.
+/// The ONNX number of an element type.
 fn onnx_type(dtype: DType) -> i32 {
     match dtype {
         DType::F32 => 1,

@@ -1,11 +1,10 @@
-//! Models to test and measure with.
+//! Models for tests and benchmarks.
 
 use cudock_tensor::DType;
 
 use super::{Attribute, OnnxModel};
 
-/// Numbers that are the same everywhere and look like weights: spread evenly around zero, so that sums over `inputs`
-/// of them stay of the size of one.
+/// Deterministic weights, spread evenly around zero, so that sums over `inputs` of them stay around one.
 fn weights(seed: u64, count: usize, inputs: u16) -> Vec<f32> {
     let scale = (3.0 / f32::from(inputs)).sqrt();
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -42,7 +41,7 @@ pub fn mlp() -> Vec<u8> {
         .bytes()
 }
 
-/// One product with a 64×64 matrix, so that little but overhead is left: `input` and `output` `F32[rows, 64]`.
+/// One product with a 64×64 matrix, to measure overhead: `input` and `output` `F32[rows, 64]`.
 pub fn tiny() -> Vec<u8> {
     OnnxModel::new("tiny")
         .input("input", DType::F32, &[None, Some(64)])
@@ -74,7 +73,7 @@ pub fn conv() -> Vec<u8> {
         .bytes()
 }
 
-/// Gives what it takes, of any type: `x` and `y`, `[rows, any size]`.
+/// Returns its input, of any type: `x` and `y`, `[rows, any size]`.
 pub fn identity(dtype: DType) -> Vec<u8> {
     OnnxModel::new("identity")
         .input("x", dtype, &[None, None])
@@ -83,8 +82,8 @@ pub fn identity(dtype: DType) -> Vec<u8> {
         .bytes()
 }
 
-/// Looks up rows of a table of eight by their number: `index` `I64[rows]`, `row` `F32[rows, 4]`. A number beyond the
-/// table makes the engine fail at run time, and the whole batch with it.
+/// Looks up rows of a table of eight by index: `index` `I64[rows]`, `row` `F32[rows, 4]`. An index out of bounds makes
+/// the whole batch fail at run time.
 pub fn gather() -> Vec<u8> {
     OnnxModel::new("gather")
         .input("index", DType::I64, &[None])
@@ -94,8 +93,8 @@ pub fn gather() -> Vec<u8> {
         .bytes()
 }
 
-/// Gives what it takes, after as many turns of a loop as the largest number in the batch says, so that one request can
-/// keep the engine busy for ever: `turns` and `done` `I64[rows, 1]`.
+/// Returns its input after as many iterations of a loop as the largest number in the batch, so that one request can
+/// keep the engine busy forever: `turns` and `done` `I64[rows, 1]`.
 pub fn spin() -> Vec<u8> {
     let body = OnnxModel::new("turn")
         .input("turn", DType::I64, &[])
@@ -131,8 +130,8 @@ pub fn sums() -> Vec<u8> {
         .bytes()
 }
 
-/// Places of the elements that are not zero, so that the output's shape depends on the values: `x` `F32[3, any size]`,
-/// `places` `I64[2, any size]`.
+/// Indices of the nonzero elements, so that the output's shape depends on the values: `x` `F32[3, any size]`, `places`
+/// `I64[2, any size]`.
 pub fn nonzero() -> Vec<u8> {
     OnnxModel::new("nonzero")
         .input("x", DType::F32, &[Some(3), None])

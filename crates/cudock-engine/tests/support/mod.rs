@@ -1,4 +1,4 @@
-//! What tests of engines share.
+//! Helpers for engine tests.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(
@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use cudock_engine::{EngineError, EngineSettings, Lane};
 
-/// Far longer than any run of a test takes, on however busy a machine.
+/// Far longer than any run takes on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
 
-/// A tensor as tests write it down: shape and bytes.
+/// A tensor in tests: shape and bytes.
 pub(crate) type Plain = (Vec<usize>, Vec<u8>);
 
 /// The library to test with, if this machine has one.
@@ -29,14 +29,14 @@ pub(crate) fn library() -> Option<PathBuf> {
     library
 }
 
-/// Settings for a model that is written to the folder.
-pub(crate) fn settings(library: &Path, folder: &Path, model: &[u8]) -> EngineSettings {
-    let file = folder.join("model.onnx");
+/// Settings for a model that is written to the directory.
+pub(crate) fn settings(library: &Path, directory: &Path, model: &[u8]) -> EngineSettings {
+    let file = directory.join("model.onnx");
     std::fs::write(&file, model).unwrap();
     EngineSettings { threads: 1, ..EngineSettings::new(file, library) }
 }
 
-/// Runs one batch and copies what came out.
+/// Runs one batch and copies the outputs.
 pub(crate) fn run(lane: &mut dyn Lane, inputs: &[Plain]) -> Result<Vec<Plain>, EngineError> {
     run_within(lane, inputs, LONG)
 }
@@ -76,9 +76,9 @@ pub(crate) fn strings(shape: &[usize], data: &[&[u8]]) -> Plain {
 /// Floats between minus one and one that differ from seed to seed.
 pub(crate) fn noise(seed: usize, shape: &[usize]) -> Plain {
     let count = shape.iter().product();
-    let value = |place: usize| {
+    let value = |buffer: usize| {
         let mixed =
-            (place + 1).wrapping_mul(0x9e37_79b9).wrapping_add(seed.wrapping_mul(0x85eb_ca6b)) % 20_011;
+            (buffer + 1).wrapping_mul(0x9e37_79b9).wrapping_add(seed.wrapping_mul(0x85eb_ca6b)) % 20_011;
         f32::from(u16::try_from(mixed).unwrap()) / 10_005.5 - 1.0
     };
     floats(shape, &(0..count).map(value).collect::<Vec<_>>())

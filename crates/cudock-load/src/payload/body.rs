@@ -1,4 +1,4 @@
-//! One body in the words of each protocol.
+//! Encodes a body for each protocol.
 
 use cudock_tensor::DType;
 use serde_json::json;
@@ -23,7 +23,7 @@ struct Drawn<'a> {
     elements: Vec<Element>,
 }
 
-/// Makes up a body of so many rows.
+/// Generates a body with `rows` rows.
 pub(super) fn make(
     protocol: Protocol,
     inputs: &[Input],
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_made_is_told() {
+    fn unsupported_bodies_are_errors() {
         let two = [input("a", DType::F32, &[1]), input("b", DType::F32, &[1])];
         let fault = |protocol, inputs: &[Input]| {
             make(protocol, inputs, 1, &mut Rng::new(1)).err().map(|error| error.to_string()).unwrap()

@@ -1,4 +1,4 @@
-//! Made-up elements, and how they are written.
+//! Generated elements and their encodings.
 
 use std::fmt::Write as _;
 
@@ -19,8 +19,8 @@ pub(super) enum Element {
 const WORDS: [&str; 8] = ["graph", "kernel", "tensor", "warp", "stream", "grid", "lane", "naïve"];
 
 impl Element {
-    /// Draws an element that a tensor of that type can hold. Floats are normally distributed; whole numbers are small,
-    /// since many models look things up by them, but for bytes, which are mostly pixels.
+    /// Generates an element of that type. Floats are normally distributed; integers are small, since many models use
+    /// them as indices, except for bytes, which are mostly pixels.
     pub(super) fn draw(dtype: DType, rng: &mut Rng) -> Self {
         let small = |below: u64, rng: &mut Rng| u8::try_from(rng.below(below)).unwrap_or_default();
         match dtype {

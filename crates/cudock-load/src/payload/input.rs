@@ -1,4 +1,4 @@
-//! What a model takes, with every size known.
+//! Inputs of a model with all sizes known.
 
 use std::str::FromStr;
 
@@ -13,11 +13,11 @@ pub struct Input {
     pub name: String,
     /// The type of its elements.
     pub dtype: DType,
-    /// The shape of one row, or of the whole input if it has no dimension that counts rows.
+    /// The shape of one row, or of the whole input if it has no row dimension.
     pub shape: InputShape,
 }
 
-/// How large an input is.
+/// The size of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputShape {
     /// As many rows as a request has, each of this shape.
@@ -26,11 +26,11 @@ pub enum InputShape {
     Fixed(Vec<usize>),
 }
 
-/// The shape of one row, in the words of the user: `3,224,224`, or `image=3,224,224` for one of several inputs. Empty
-/// if a row is a single element.
+/// The shape of one row as users write it: `3,224,224`, or `image=3,224,224` for one of several inputs. Empty if a row
+/// is a single element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShapeOfRow {
-    /// The input it is of; any if none.
+    /// The name of the input; `None` for any.
     pub name: Option<String>,
     /// The shape.
     pub dimensions: Vec<usize>,
@@ -47,14 +47,14 @@ impl FromStr for ShapeOfRow {
         let dimensions = dimensions
             .split([',', 'x'])
             .filter(|part| !part.is_empty())
-            .map(|part| part.trim().parse().map_err(|_| format!("`{part}` is no dimension")))
+            .map(|part| part.trim().parse().map_err(|_| format!("`{part}` is not a dimension")))
             .collect::<Result<_, _>>()?;
         Ok(Self { name, dimensions })
     }
 }
 
 impl Input {
-    /// The input a server describes, its open sizes filled in by what the user says of its rows.
+    /// Resolves the input that a server describes, with dynamic sizes from the user's shapes.
     pub fn resolve(spec: &TensorSpec, shapes: &[ShapeOfRow]) -> Result<Self, LoadError> {
         let given = shapes
             .iter()
@@ -81,7 +81,7 @@ impl Input {
         Ok(Self { name: spec.name.clone(), dtype: spec.dtype, shape })
     }
 
-    /// The shape with so many rows.
+    /// The shape with `rows` rows.
     pub fn with_rows(&self, rows: usize) -> Vec<usize> {
         match &self.shape {
             InputShape::Rows(row) => std::iter::once(rows).chain(row.iter().copied()).collect(),
@@ -89,7 +89,7 @@ impl Input {
         }
     }
 
-    /// The shape as people are told: that of a row, or of the whole input.
+    /// The shape for display: that of a row, or of the whole input.
     pub fn dimensions(&self) -> &[usize] {
         let (InputShape::Rows(dimensions) | InputShape::Fixed(dimensions)) = &self.shape;
         dimensions
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn open_sizes_are_the_users_to_say() {
+    fn dynamic_sizes_come_from_the_user() {
         let open = spec(&[None, Some(3), None, None]);
         let fault = Input::resolve(&open, &[]).unwrap_err().to_string();
         assert_eq!(fault, "input `x` has sizes that the model leaves open: [-1, 3, -1, -1]");
@@ -139,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_no_shape_are_refused() {
-        assert_eq!("3,a".parse::<ShapeOfRow>(), Err("`a` is no dimension".to_owned()));
+    fn invalid_shapes_are_rejected() {
+        assert_eq!("3,a".parse::<ShapeOfRow>(), Err("`a` is not a dimension".to_owned()));
         assert_eq!("".parse::<ShapeOfRow>().unwrap().dimensions, Vec::<usize>::new());
     }
 }

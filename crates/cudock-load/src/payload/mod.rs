@@ -1,4 +1,4 @@
-//! Bodies to send: made-up rows in the words of a protocol.
+//! Generated request bodies.
 
 mod body;
 mod element;
@@ -7,9 +7,9 @@ mod input;
 pub use input::{Input, InputShape, ShapeOfRow};
 
 use crate::rng::Rng;
-use crate::{LoadError, Request, Target};
+use crate::{LoadError, LoadRequest, ServerUrl};
 
-/// How a model is asked.
+/// The protocol of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
@@ -26,7 +26,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Where requests go, unless the user said so.
+    /// The default path of requests.
     pub fn path(self, model: Option<&str>) -> Option<String> {
         match self {
             Self::Oip | Self::OipBinary => model.map(|model| format!("/v2/models/{model}/infer")),
@@ -34,7 +34,7 @@ impl Protocol {
         }
     }
 
-    /// What the body is.
+    /// The content type of the body.
     fn content_type(self) -> &'static str {
         match self {
             Self::Predict | Self::Oip => "application/json",
@@ -44,34 +44,34 @@ impl Protocol {
     }
 }
 
-/// What a pool of requests is made of.
+/// The parameters of a pool of requests.
 #[derive(Clone, Debug)]
 pub struct Recipe<'a> {
     /// The server.
-    pub target: &'a Target,
-    /// Where the requests go.
+    pub target: &'a ServerUrl,
+    /// The request path.
     pub path: &'a str,
     /// How the model is asked.
     pub protocol: Protocol,
-    /// What the model takes.
+    /// The inputs of the model.
     pub inputs: &'a [Input],
-    /// Rows of the requests; with several, as many requests of each.
+    /// Row counts of the requests; with several, as many requests of each.
     pub rows: &'a [usize],
-    /// How many different bodies there are of each number of rows.
+    /// Number of different bodies per row count.
     pub bodies: usize,
-    /// Headers of the user's own.
+    /// Additional headers.
     pub headers: &'a [(String, String)],
-    /// Draws the numbers.
+    /// Seed of the numbers.
     pub seed: u64,
 }
 
-/// A made-up body of so many rows, without a request around it.
+/// Generates a body with `rows` rows, without a request.
 pub fn body(protocol: Protocol, inputs: &[Input], rows: usize, seed: u64) -> Result<Vec<u8>, LoadError> {
     Ok(body::make(protocol, inputs, rows, &mut Rng::new(seed))?.bytes)
 }
 
-/// A pool of requests; those with different numbers of rows take turns.
-pub fn requests(recipe: &Recipe<'_>) -> Result<Vec<Request>, LoadError> {
+/// Generates a pool of requests; row counts alternate.
+pub fn requests(recipe: &Recipe<'_>) -> Result<Vec<LoadRequest>, LoadError> {
     let mut rng = Rng::new(recipe.seed);
     let mut pool = Vec::new();
     for _ in 0..recipe.bodies.max(1) {
@@ -89,7 +89,7 @@ pub fn requests(recipe: &Recipe<'_>) -> Result<Vec<Request>, LoadError> {
                 headers.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
                 headers.push((name.clone(), value.clone()));
             }
-            pool.push(Request::post(recipe.target, recipe.path, &headers, &made.bytes, *rows));
+            pool.push(LoadRequest::post(recipe.target, recipe.path, &headers, &made.bytes, *rows));
         }
     }
     Ok(pool)

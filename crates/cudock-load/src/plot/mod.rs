@@ -1,19 +1,19 @@
-//! A picture of runs: latency by percentile, and answers over time.
+//! Charts of runs: latency by percentile, and responses over time.
 
 mod scale;
 
-use cudock_picture::{Anchor, LOOKS, Svg};
+use cudock_base::svg::{Anchor, LINE_STYLES, Svg};
 use scale::{Scale, round_up};
 
-use crate::{Report, Timeline};
+use crate::{LoadReport, Timeline};
 
 /// A run and its name in the legend.
 #[derive(Clone, Copy, Debug)]
 pub struct Series<'a> {
     /// The name.
     pub label: &'a str,
-    /// What came of it.
-    pub report: &'a Report,
+    /// Its report.
+    pub report: &'a LoadReport,
 }
 
 const WIDTH: f64 = 900.0;
@@ -24,8 +24,8 @@ const LATENCY: (f64, f64) = (60.0, 330.0);
 const RATE: (f64, f64) = (410.0, 620.0);
 const LINE_HEIGHT: f64 = 18.0;
 
-/// The picture as SVG, readable on light and on dark ground.
-pub fn picture(title: &str, series: &[Series<'_>]) -> String {
+/// Renders the chart as SVG.
+pub fn render(title: &str, series: &[Series<'_>]) -> String {
     #[allow(clippy::cast_precision_loss, reason = "a few runs")]
     let legend = LATENCY.0 + (series.len() + 1) as f64 * LINE_HEIGHT;
     let mut svg = Svg::new(WIDTH, legend.max(RATE.1 + 60.0), title);
@@ -38,15 +38,15 @@ pub fn picture(title: &str, series: &[Series<'_>]) -> String {
         svg.text((RIGHT + 56.0, y + 4.0), Anchor::Start, "", one.label);
         y += LINE_HEIGHT;
     }
-    if series.len() > LOOKS {
+    if series.len() > LINE_STYLES {
         svg.text((RIGHT + 20.0, y + 4.0), Anchor::Start, "soft", "looks repeat from the tenth on");
     }
     svg.finish()
 }
 
-/// The look of the series with that number.
+/// The line style of a series.
 fn look(series: usize) -> String {
-    format!("line l{}", series % LOOKS)
+    format!("line l{}", series % LINE_STYLES)
 }
 
 /// How many nines a share has: 0.9 one, 0.99 two.
@@ -62,18 +62,18 @@ fn latency_panel(svg: &mut Svg, series: &[Series<'_>]) {
     let last = points().filter(|point| point.0 < 1.0).map(|point| nines(point.0)).fold(1.0, f64::max);
     let x = Scale::linear(last + 0.3, LEFT, RIGHT);
     let y = Scale::logarithmic(low, high, bottom, top);
-    svg.text((LEFT, top - 12.0), Anchor::Start, "soft", "latency by share of the answers");
+    svg.text((LEFT, top - 12.0), Anchor::Start, "soft", "latency by share of the responses");
     for tick in y.ticks(9.0) {
-        svg.line((LEFT, tick.place), (RIGHT, tick.place), "grid");
+        svg.line((LEFT, tick.position), (RIGHT, tick.position), "grid");
         if tick.labelled {
-            svg.text((LEFT - 8.0, tick.place + 4.0), Anchor::End, "soft", &time(tick.value));
+            svg.text((LEFT - 8.0, tick.position + 4.0), Anchor::End, "soft", &time(tick.value));
         }
     }
     for share in [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999_999] {
         if nines(share) <= last + 0.3 {
-            let place = x.place(nines(share));
-            svg.line((place, top), (place, bottom), "grid");
-            svg.text((place, bottom + 18.0), Anchor::Middle, "soft", &percent(share));
+            let position = x.position(nines(share));
+            svg.line((position, top), (position, bottom), "grid");
+            svg.text((position, bottom + 18.0), Anchor::Middle, "soft", &percent(share));
         }
     }
     svg.line((LEFT, bottom), (RIGHT, bottom), "axis");
@@ -83,7 +83,10 @@ fn latency_panel(svg: &mut Svg, series: &[Series<'_>]) {
             let end =
                 curve.iter().filter(|point| point.0 < 1.0).map(|point| nines(point.0)).fold(0.0, f64::max);
             let at = |share: f64| if share < 1.0 { nines(share) } else { end + 0.3 };
-            svg.path(curve.iter().map(|(share, ms)| (x.place(at(*share)), y.place(*ms))), &look(number));
+            svg.path(
+                curve.iter().map(|(share, ms)| (x.position(at(*share)), y.position(*ms))),
+                &look(number),
+            );
         }
     }
 }
@@ -96,13 +99,13 @@ fn rate_panel(svg: &mut Svg, series: &[Series<'_>]) {
     let x = Scale::linear(seconds, LEFT, RIGHT);
     // One burst must not flatten all the rest, and round ends read better.
     let y = Scale::linear(round_up(highest / 5.0) * 5.0, bottom, top);
-    svg.text((LEFT, top - 12.0), Anchor::Start, "soft", "answers 2xx a second, over time");
+    svg.text((LEFT, top - 12.0), Anchor::Start, "soft", "responses 2xx a second, over time");
     for tick in y.ticks(5.0) {
-        svg.line((LEFT, tick.place), (RIGHT, tick.place), "grid");
-        svg.text((LEFT - 8.0, tick.place + 4.0), Anchor::End, "soft", &thousands(tick.value));
+        svg.line((LEFT, tick.position), (RIGHT, tick.position), "grid");
+        svg.text((LEFT - 8.0, tick.position + 4.0), Anchor::End, "soft", &thousands(tick.value));
     }
     for tick in x.ticks(8.0) {
-        svg.text((tick.place, bottom + 18.0), Anchor::Middle, "soft", &format!("{} s", short(tick.value)));
+        svg.text((tick.position, bottom + 18.0), Anchor::Middle, "soft", &format!("{} s", short(tick.value)));
     }
     svg.line((LEFT, bottom), (RIGHT, bottom), "axis");
     for (number, line) in lines.iter().enumerate() {
@@ -111,19 +114,19 @@ fn rate_panel(svg: &mut Svg, series: &[Series<'_>]) {
             *time += line.slot_seconds;
             Some([(begin, *rate), (*time, *rate)])
         });
-        svg.path(steps.flatten().map(|(time, rate)| (x.place(time), y.place(rate))), &look(number));
+        svg.path(steps.flatten().map(|(time, rate)| (x.position(time), y.position(rate))), &look(number));
     }
 }
 
-/// The rate over longer pieces of time where few answers came, so that the line shows the rate and not the single
-/// answers.
+/// The rate over longer pieces of time where few responses came, so that the line shows the rate and not the single
+/// responses.
 fn smoothed(line: &Timeline) -> Timeline {
     const ENOUGH: f64 = 30.0;
-    let answers = line.per_second.iter().sum::<f64>() * line.slot_seconds;
+    let responses = line.per_second.iter().sum::<f64>() * line.slot_seconds;
     let merged = [1_u16, 2, 4, 5, 10].into_iter().find(|merged| {
-        #[allow(clippy::cast_precision_loss, reason = "a hundred slots")]
-        let slots = line.per_second.len() as f64 / f64::from(*merged);
-        answers >= ENOUGH * slots
+        #[allow(clippy::cast_precision_loss, reason = "a hundred positions")]
+        let positions = line.per_second.len() as f64 / f64::from(*merged);
+        responses >= ENOUGH * positions
     });
     let merged = merged.unwrap_or(20);
     Timeline {
@@ -131,7 +134,7 @@ fn smoothed(line: &Timeline) -> Timeline {
         per_second: line
             .per_second
             .chunks(usize::from(merged))
-            .map(|slots| slots.iter().sum::<f64>() / f64::from(merged))
+            .map(|positions| positions.iter().sum::<f64>() / f64::from(merged))
             .collect(),
     }
 }
@@ -174,8 +177,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_answers_are_shown_over_longer_times() {
-        let line = |answers: f64| Timeline { slot_seconds: 0.1, per_second: vec![answers / 0.1; 100] };
+    fn few_responses_are_averaged_over_longer_times() {
+        let line = |responses: f64| Timeline { slot_seconds: 0.1, per_second: vec![responses / 0.1; 100] };
         assert_eq!(smoothed(&line(50.0)).per_second.len(), 100);
         let few = smoothed(&line(1.0));
         assert_eq!(few.per_second.len(), 5);

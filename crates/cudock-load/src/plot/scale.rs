@@ -1,8 +1,8 @@
-//! From values to places on the paper.
+//! Axes: maps values to positions.
 
-use cudock_picture::round_values;
+use cudock_base::svg::round_values;
 
-/// An axis: which values it shows, and where.
+/// An axis: the range of values and of positions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
     low: f64,
@@ -12,23 +12,23 @@ pub(super) struct Scale {
     logarithmic: bool,
 }
 
-/// A mark on an axis.
+/// A tick of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
-    pub(super) place: f64,
+    pub(super) position: f64,
     pub(super) value: f64,
-    /// Whether its value is written.
+    /// Whether it has a label.
     pub(super) labelled: bool,
 }
 
 impl Scale {
-    /// Equal distances for equal differences, from zero.
+    /// A linear axis that starts at zero.
     pub(super) fn linear(high: f64, from: f64, to: f64) -> Self {
         let high = if high > 0.0 && high.is_finite() { high } else { 1.0 };
         Self { low: 0.0, high, from, to, logarithmic: false }
     }
 
-    /// Equal distances for equal ratios; the ends are moved out to the next of 1, 2 and 5.
+    /// A logarithmic axis; the ends are extended to the next of 1, 2 and 5.
     pub(super) fn logarithmic(low: f64, high: f64, from: f64, to: f64) -> Self {
         let (low, high) =
             if low > 0.0 && high >= low && high.is_finite() { (low, high) } else { (1.0, 10.0) };
@@ -39,23 +39,23 @@ impl Scale {
         Self { low, high, from, to, logarithmic: true }
     }
 
-    /// Where a value is; values beyond the ends are at the ends.
-    pub(super) fn place(&self, value: f64) -> f64 {
+    /// The position of a value, clamped to the ends.
+    pub(super) fn position(&self, value: f64) -> f64 {
         let value = value.clamp(self.low, self.high);
-        let share = if self.logarithmic {
+        let config = if self.logarithmic {
             (value / self.low).ln() / (self.high / self.low).ln()
         } else {
             (value - self.low) / (self.high - self.low)
         };
-        self.from + share * (self.to - self.from)
+        self.from + config * (self.to - self.from)
     }
 
-    /// Marks at round values, about `count` of them with a label.
+    /// Ticks at round values, about `count` of them with a label.
     pub(super) fn ticks(&self, count: f64) -> Vec<Tick> {
-        let tick = |value: f64, labelled| Tick { place: self.place(value), value, labelled };
+        let tick = |value: f64, labelled| Tick { position: self.position(value), value, labelled };
         if self.logarithmic {
             let values = round_values(self.low, self.high);
-            // With many decades only their beginnings are labelled.
+            // With many decades only their starts are labeled.
             let few = (self.high / self.low).log10() <= count / 3.0;
             return values
                 .into_iter()
@@ -95,8 +95,8 @@ mod tests {
     #[test]
     fn a_logarithmic_axis_has_equal_distances_for_equal_ratios() {
         let scale = Scale::logarithmic(0.1, 100.0, 0.0, 300.0);
-        for (value, place) in [(0.1, 0.0), (1.0, 100.0), (10.0, 200.0), (100.0, 300.0), (1e9, 300.0)] {
-            assert!((scale.place(value) - place).abs() < 1e-3, "{value}: {}", scale.place(value));
+        for (value, position) in [(0.1, 0.0), (1.0, 100.0), (10.0, 200.0), (100.0, 300.0), (1e9, 300.0)] {
+            assert!((scale.position(value) - position).abs() < 1e-3, "{value}: {}", scale.position(value));
         }
         assert_eq!(scale.ticks(6.0).iter().filter(|tick| tick.labelled).count(), 4);
         let narrow = Scale::logarithmic(3.0, 4.0, 0.0, 1.0);
@@ -108,7 +108,7 @@ mod tests {
         let scale = Scale::linear(950.0, 100.0, 0.0);
         let ticks: Vec<f64> = scale.ticks(5.0).iter().map(|tick| tick.value).collect();
         assert_eq!(ticks, [0.0, 200.0, 400.0, 600.0, 800.0]);
-        assert!((scale.place(0.0) - 100.0).abs() < 1e-9);
+        assert!((scale.position(0.0) - 100.0).abs() < 1e-9);
     }
 
     #[test]
@@ -118,8 +118,8 @@ mod tests {
             Scale::logarithmic(0.0, 0.0, 0.0, 1.0),
             Scale::logarithmic(5.0, 5.0, 0.0, 1.0),
         ] {
-            assert!(scale.ticks(5.0).iter().all(|tick| tick.place.is_finite()));
-            assert!(scale.place(3.0).is_finite());
+            assert!(scale.ticks(5.0).iter().all(|tick| tick.position.is_finite()));
+            assert!(scale.position(3.0).is_finite());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Small servers with habits, and runs against them.
+//! Test servers with various behaviors, and runs against them.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses what it needs")]
 
 use std::io::{Read, Write};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use cudock_load::{Load, Report, Request, Settings, Target};
+use cudock_load::{Load, LoadReport, LoadRequest, LoadSettings, ServerUrl};
 
 /// What a server does with a request.
 pub struct Reply {
@@ -31,25 +31,25 @@ impl Reply {
     }
 }
 
-/// Starts a server with a thread a connection; `answer` is told the number of the request, from zero.
-pub fn server(answer: impl Fn(u64) -> Reply + Send + Sync + 'static) -> SocketAddr {
+/// Starts a server with a thread a connection; `response` gets the index of the request, from zero.
+pub fn server(response: impl Fn(u64) -> Reply + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let answer = Arc::new(answer);
+    let response = Arc::new(response);
     let count = Arc::new(AtomicU64::new(0));
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let (answer, count) = (Arc::clone(&answer), Arc::clone(&count));
-            std::thread::spawn(move || converse(stream.unwrap(), &*answer, &count));
+            let (response, count) = (Arc::clone(&response), Arc::clone(&count));
+            std::thread::spawn(move || converse(stream.unwrap(), &*response, &count));
         }
     });
     address
 }
 
-fn converse(mut stream: TcpStream, answer: &dyn Fn(u64) -> Reply, count: &AtomicU64) {
+fn converse(mut stream: TcpStream, response: &dyn Fn(u64) -> Reply, count: &AtomicU64) {
     stream.set_nodelay(true).unwrap();
     while read_request(&mut stream).is_some() {
-        let reply = answer(count.fetch_add(1, Ordering::SeqCst));
+        let reply = response(count.fetch_add(1, Ordering::SeqCst));
         std::thread::sleep(reply.delay);
         for piece in &reply.pieces {
             if stream.write_all(piece).is_err() {
@@ -84,17 +84,17 @@ fn read_request(stream: &mut TcpStream) -> Option<Vec<u8>> {
     }
 }
 
-pub fn target(address: SocketAddr) -> Target {
+pub fn target(address: SocketAddr) -> ServerUrl {
     format!("http://{address}").parse().unwrap()
 }
 
 /// One small request.
-pub fn request(address: SocketAddr) -> Request {
-    Request::post(&target(address), "/predict", &[], b"{\"input\": [1]}", 1)
+pub fn request(address: SocketAddr) -> LoadRequest {
+    LoadRequest::post(&target(address), "/predict", &[], b"{\"input\": [1]}", 1)
 }
 
-pub fn settings(address: SocketAddr, load: Load) -> Settings {
-    Settings {
+pub fn settings(address: SocketAddr, load: Load) -> LoadSettings {
+    LoadSettings {
         address,
         load,
         warm_up: Duration::from_millis(100),
@@ -107,13 +107,13 @@ pub fn settings(address: SocketAddr, load: Load) -> Settings {
     }
 }
 
-pub fn run(settings: &Settings, requests: &[Request]) -> Report {
+pub fn run(settings: &LoadSettings, requests: &[LoadRequest]) -> LoadReport {
     let report = cudock_load::run(settings, requests).unwrap();
-    let told = report.latency.count
+    let counted = report.latency.count
         + report.refused.count
         + report.failed.count
         + report.broken_count()
         + report.unanswered;
-    assert_eq!(told, report.requests, "every request comes to one end: {report:?}");
+    assert_eq!(counted, report.requests, "every request comes to one end: {report:?}");
     report
 }

@@ -1,6 +1,6 @@
 //! A logarithmic axis with round marks.
 
-use cudock_picture::round_values;
+use cudock_base::svg::round_values;
 
 /// Equal distances for equal ratios.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,12 +1,11 @@
 //! The chart as SVG.
 
-use cudock_picture::{Anchor, LOOKS, Svg};
-
 use super::axis::Axis;
 use super::spread::spread;
 use super::{Chart, Series, dollars, price};
 use crate::curve::PerMille;
 use crate::money::Money;
+use cudock_base::svg::{Anchor, LINE_STYLES, Svg};
 
 const WIDTH: f64 = 1000.0;
 const LEFT: f64 = 84.0;
@@ -90,10 +89,10 @@ fn lines(svg: &mut Svg, chart: &Chart, x: &Axis, y: &Axis) {
     let labels = spread(&wanted, LABEL, TOP + 4.0, BOTTOM - 4.0);
     // The cheapest last, so that it lies on top.
     for (number, series) in chart.series.iter().enumerate().rev() {
-        svg.path(series.points.iter().map(place), &format!("line l{}", number % LOOKS));
+        svg.path(series.points.iter().map(place), &format!("line l{}", number % LINE_STYLES));
     }
     for (number, ((series, end), label)) in chart.series.iter().zip(&ends).zip(&labels).enumerate() {
-        let look = number % LOOKS;
+        let look = number % LINE_STYLES;
         // A line that ends before the edge is not extended, only led to its label.
         let lead = if end.0 < RIGHT - 2.0 { "mark".to_owned() } else { format!("l{look}") };
         svg.path([*end, (RIGHT + 10.0, end.1), (LABELS - 12.0, *label), (LABELS - 6.0, *label)], &lead);

@@ -1,4 +1,4 @@
-//! The body of an answer: messages, then trailers that say how it went.
+//! The body of a response: messages, then the status in trailers.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -10,43 +10,43 @@ use hyper::body::{Body, Frame};
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Response};
 
-use super::encoding::{ACCEPTED, Encoding};
-use super::status::Status;
+use super::encoding::{ACCEPTED, GrpcEncoding};
+use super::status::GrpcStatus;
 
-/// The body of an answer to a gRPC call.
-pub(crate) struct GrpcBody(Kind);
+/// The body of a response to a gRPC call.
+pub(crate) struct GrpcBody(GrpcBodyKind);
 
-enum Kind {
-    /// Nothing: the headers have said how it went.
+enum GrpcBodyKind {
+    /// Empty: the headers contain the status.
     Empty,
-    /// One message, known when the answer begins.
+    /// A single message.
     Message { pieces: VecDeque<Bytes>, trailers: Option<HeaderMap> },
-    /// Messages as they come about.
+    /// A stream of messages.
     Stream(Pin<Box<dyn Body<Data = Bytes, Error = Infallible> + Send>>),
 }
 
-/// The answer to a call that failed before there was anything to send.
-pub(crate) fn refusal(status: &Status) -> Response<GrpcBody> {
-    let mut response = respond(Encoding::Identity, GrpcBody(Kind::Empty));
+/// The response to a call that failed before there was anything to send.
+pub(crate) fn error_response(status: &GrpcStatus) -> Response<GrpcBody> {
+    let mut response = respond(GrpcEncoding::Identity, GrpcBody(GrpcBodyKind::Empty));
     status.write(response.headers_mut());
     response
 }
 
-/// The answer to a call with one message.
-pub(crate) fn single(encoding: Encoding, pieces: Vec<Bytes>) -> Response<GrpcBody> {
-    let kind = Kind::Message { pieces: pieces.into(), trailers: Some(Status::OK.trailers()) };
-    respond(encoding, GrpcBody(kind))
+/// The response to a call with one message.
+pub(crate) fn single(encoding: GrpcEncoding, pieces: Vec<Bytes>) -> Response<GrpcBody> {
+    let body = GrpcBodyKind::Message { pieces: pieces.into(), trailers: Some(GrpcStatus::OK.trailers()) };
+    respond(encoding, GrpcBody(body))
 }
 
-/// The answer to a call with many messages; the body gives them, framed, and then trailers.
+/// The response to a call with many messages; the body yields them, framed, and then trailers.
 pub(crate) fn stream(
-    encoding: Encoding,
+    encoding: GrpcEncoding,
     body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
 ) -> Response<GrpcBody> {
-    respond(encoding, GrpcBody(Kind::Stream(Box::pin(body))))
+    respond(encoding, GrpcBody(GrpcBodyKind::Stream(Box::pin(body))))
 }
 
-fn respond(encoding: Encoding, body: GrpcBody) -> Response<GrpcBody> {
+fn respond(encoding: GrpcEncoding, body: GrpcBody) -> Response<GrpcBody> {
     const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
     const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
     const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
@@ -54,16 +54,16 @@ fn respond(encoding: Encoding, body: GrpcBody) -> Response<GrpcBody> {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, GRPC);
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
-    if encoding != Encoding::Identity {
+    if encoding != GrpcEncoding::Identity {
         headers.insert(ENCODING, HeaderValue::from_static(encoding.name()));
     }
     response
 }
 
 impl GrpcBody {
-    /// Whether it goes on for as long as its client likes.
+    /// Whether it lasts as long as its client likes.
     pub(crate) fn is_stream(&self) -> bool {
-        matches!(self.0, Kind::Stream(_))
+        matches!(self.0, GrpcBodyKind::Stream(_))
     }
 }
 
@@ -76,23 +76,23 @@ impl Body for GrpcBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.get_mut().0 {
-            Kind::Empty => Poll::Ready(None),
-            Kind::Message { pieces, trailers } => {
+            GrpcBodyKind::Empty => Poll::Ready(None),
+            GrpcBodyKind::Message { pieces, trailers } => {
                 let frame = match pieces.pop_front() {
                     Some(piece) => Some(Frame::data(piece)),
                     None => trailers.take().map(Frame::trailers),
                 };
                 Poll::Ready(frame.map(Ok))
             }
-            Kind::Stream(body) => body.as_mut().poll_frame(context),
+            GrpcBodyKind::Stream(body) => body.as_mut().poll_frame(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Empty => true,
-            Kind::Message { trailers, .. } => trailers.is_none(),
-            Kind::Stream(body) => body.is_end_stream(),
+            GrpcBodyKind::Empty => true,
+            GrpcBodyKind::Message { trailers, .. } => trailers.is_none(),
+            GrpcBodyKind::Stream(body) => body.is_end_stream(),
         }
     }
 }
@@ -101,12 +101,12 @@ impl Body for GrpcBody {
 mod tests {
     use http_body_util::BodyExt;
 
-    use super::super::status::Code;
+    use super::super::status::GrpcCode;
     use super::*;
 
     #[test]
-    fn a_refusal_is_headers_alone() {
-        let response = refusal(&Status::new(Code::NotFound, "no model"));
+    fn an_error_is_headers_only() {
+        let response = error_response(&GrpcStatus::new(GrpcCode::NotFound, "no model"));
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "application/grpc");
         assert_eq!(response.headers()["grpc-status"], "5");
@@ -116,7 +116,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_is_followed_by_trailers() {
-        let response = single(Encoding::Gzip, vec![Bytes::from_static(b"one"), Bytes::from_static(b"two")]);
+        let response =
+            single(GrpcEncoding::Gzip, vec![Bytes::from_static(b"one"), Bytes::from_static(b"two")]);
         assert_eq!(response.headers()["grpc-encoding"], "gzip");
         assert!(!response.headers().contains_key("grpc-status"));
         assert!(!response.body().is_end_stream());
@@ -126,8 +127,8 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_told_what_they_may_compress_with() {
-        for response in [refusal(&Status::OK), single(Encoding::Identity, Vec::new())] {
+    fn responses_list_the_supported_compressions() {
+        for response in [error_response(&GrpcStatus::OK), single(GrpcEncoding::Identity, Vec::new())] {
             assert_eq!(response.headers()["grpc-accept-encoding"], "identity,deflate,gzip");
             assert!(!response.headers().contains_key("grpc-encoding"));
         }

@@ -1,36 +1,36 @@
-//! How long a client waits.
+//! Deadlines of calls.
 
 use std::time::{Duration, Instant};
 
-use super::status::{Code, Status};
+use super::status::{GrpcCode, GrpcStatus};
 
-/// The moment after which nobody waits for the answer, if the client named one.
+/// The time after which the client does not wait any longer, if it set one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Deadline(Option<Instant>);
 
 impl Deadline {
-    /// From the `grpc-timeout` of a call that came in at `now`: at most eight digits and a unit.
-    pub(crate) fn of_request(header: Option<&[u8]>, now: Instant) -> Result<Self, Status> {
+    /// Parses the `grpc-timeout` of a call that arrived at `now`: at most eight digits and a unit.
+    pub(crate) fn of_request(header: Option<&[u8]>, now: Instant) -> Result<Self, GrpcStatus> {
         let Some(header) = header else { return Ok(Self(None)) };
         let timeout = parse(header).ok_or_else(|| {
-            Status::invalid(format!("grpc-timeout {:?} is no timeout", String::from_utf8_lossy(header)))
+            GrpcStatus::invalid(format!("invalid grpc-timeout {:?}", String::from_utf8_lossy(header)))
         })?;
         Ok(Self(now.checked_add(timeout)))
     }
 
-    /// What is left at `now`; none if the client waits for ever.
-    pub(crate) fn left(self, now: Instant) -> Result<Option<Duration>, Status> {
+    /// The time remaining at `now`; `None` without a deadline.
+    pub(crate) fn remaining(self, now: Instant) -> Result<Option<Duration>, GrpcStatus> {
         match self.0.map(|deadline| deadline.checked_duration_since(now)) {
             None => Ok(None),
-            Some(Some(left)) if !left.is_zero() => Ok(Some(left)),
-            Some(_) => Err(passed()),
+            Some(Some(remaining)) if !remaining.is_zero() => Ok(Some(remaining)),
+            Some(_) => Err(deadline_exceeded()),
         }
     }
 }
 
-/// The refusal of work nobody waits for.
-pub(crate) fn passed() -> Status {
-    Status::new(Code::DeadlineExceeded, "the time the client gave was over before its request was read")
+/// The error of a call whose deadline has passed.
+pub(crate) fn deadline_exceeded() -> GrpcStatus {
+    GrpcStatus::new(GrpcCode::DeadlineExceeded, "deadline exceeded before the request was read")
 }
 
 fn parse(header: &[u8]) -> Option<Duration> {
@@ -70,26 +70,26 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_that_is_none_is_refused() {
+    fn an_invalid_timeout_is_rejected() {
         for header in [&b""[..], b"S", b"5", b"5s", b"-5S", b"1.5S", b"123456789S", b"5 S", b"\xff"] {
-            let refusal = Deadline::of_request(Some(header), Instant::now()).unwrap_err();
-            assert_eq!(refusal.code, Code::InvalidArgument, "{header:?}");
+            let error = Deadline::of_request(Some(header), Instant::now()).unwrap_err();
+            assert_eq!(error.code, GrpcCode::InvalidArgument, "{header:?}");
         }
     }
 
     #[test]
-    fn what_is_left_shrinks_until_it_is_over() {
+    fn the_remaining_time_shrinks_until_it_is_over() {
         let start = Instant::now();
         let deadline = Deadline::of_request(Some(b"100m"), start).unwrap();
-        let after = |milliseconds| deadline.left(start + Duration::from_millis(milliseconds));
+        let after = |milliseconds| deadline.remaining(start + Duration::from_millis(milliseconds));
         assert_eq!(after(30), Ok(Some(Duration::from_millis(70))));
-        assert_eq!(after(100).unwrap_err().code, Code::DeadlineExceeded);
-        assert_eq!(after(200).unwrap_err().code, Code::DeadlineExceeded);
+        assert_eq!(after(100).unwrap_err().code, GrpcCode::DeadlineExceeded);
+        assert_eq!(after(200).unwrap_err().code, GrpcCode::DeadlineExceeded);
     }
 
     #[test]
-    fn a_client_that_names_no_timeout_waits_for_ever() {
+    fn without_a_timeout_there_is_no_deadline() {
         let now = Instant::now();
-        assert_eq!(Deadline::of_request(None, now).unwrap().left(now), Ok(None));
+        assert_eq!(Deadline::of_request(None, now).unwrap().remaining(now), Ok(None));
     }
 }

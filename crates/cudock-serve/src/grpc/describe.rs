@@ -1,4 +1,4 @@
-//! What the server says of itself and its models.
+//! Metadata, configuration and statistics of server and models.
 
 use cudock_tensor::{DType, Signature, TensorSpec};
 
@@ -8,12 +8,12 @@ use super::messages::{
     OutputTensor, RepositoryIndexResponse, ServerMetadataResponse, StatisticDuration,
 };
 use crate::model::Model;
-use crate::{ModelEntry, Statistics};
+use crate::{ModelListing, Statistics};
 
-/// What models of this format are called by Triton's clients.
+/// The platform name of ONNX models for Triton's clients.
 const PLATFORM: &str = "onnxruntime_onnx";
 
-/// Extensions of the protocol that work here.
+/// Supported extensions of the protocol.
 pub(crate) const EXTENSIONS: [&str; 4] =
     ["binary_tensor_data", "model_configuration", "model_repository", "statistics"];
 
@@ -25,7 +25,7 @@ pub(crate) fn server_metadata() -> ServerMetadataResponse {
     }
 }
 
-pub(crate) fn model_metadata(model: &Model, all: &[ModelEntry]) -> ModelMetadataResponse {
+pub(crate) fn model_metadata(model: &Model, all: &[ModelListing]) -> ModelMetadataResponse {
     let versions = all.iter().filter(|entry| entry.name == model.name()).map(|entry| entry.version.clone());
     metadata(model.name(), versions.collect(), model.signature())
 }
@@ -50,7 +50,7 @@ fn metadata(name: &str, versions: Vec<String>, signature: &Signature) -> ModelMe
     }
 }
 
-/// The model in the words of Triton's configuration: dimensions are those of one row, if rows share batches.
+/// The model as a Triton configuration: dimensions are those of one row if rows share batches.
 pub(crate) fn model_config(model: &Model) -> ModelConfigResponse {
     let config = config(model.name(), model.signature(), model.max_rows(), model.preferred());
     ModelConfigResponse { config: Some(config) }
@@ -105,7 +105,7 @@ const fn data_type(dtype: DType) -> i32 {
     }
 }
 
-/// The counts of models, each with its name and version.
+/// The statistics of models, each with its name and version.
 pub(crate) fn statistics(models: Vec<(String, String, Statistics)>) -> ModelStatisticsResponse {
     ModelStatisticsResponse {
         model_stats: models
@@ -139,8 +139,8 @@ fn model_statistics(name: String, version: String, counts: Statistics) -> ModelS
     }
 }
 
-/// The models there are; only those that can be used, if `ready`.
-pub(crate) fn index(models: Vec<ModelEntry>, ready: bool) -> RepositoryIndexResponse {
+/// Lists the models; only those that are ready, if `ready`.
+pub(crate) fn index(models: Vec<ModelListing>, ready: bool) -> RepositoryIndexResponse {
     let models = models.into_iter().filter(|entry| entry.ready || !ready).map(|entry| ModelIndex {
         name: entry.name,
         version: entry.version,
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn descriptions_are_written_as_the_official_classes_write_them() {
+    fn messages_match_those_of_the_official_classes() {
         let spec = |name: &str, dtype, shape: &[Option<usize>]| TensorSpec {
             name: name.to_owned(),
             dtype,
@@ -185,7 +185,7 @@ mod tests {
         };
         let statistics = statistics(vec![("model".to_owned(), "1".to_owned(), counts)]);
         assert_eq!(statistics.encode_to_vec(), fixtures::message("statistics"));
-        let bad = ModelEntry {
+        let bad = ModelListing {
             name: "bad".to_owned(),
             version: "1".to_owned(),
             ready: false,
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_whose_rows_share_no_batches_keeps_its_whole_shape() {
+    fn a_model_without_batching_keeps_its_full_shape() {
         let input = TensorSpec {
             name: "x".to_owned(),
             dtype: DType::F32,
@@ -209,15 +209,15 @@ mod tests {
     }
 
     #[test]
-    fn every_type_has_a_number_of_its_own() {
+    fn every_data_type_has_a_distinct_number() {
         let mut numbers = DType::ALL.map(data_type);
         numbers.sort_unstable();
         assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
     }
 
     #[test]
-    fn only_ready_models_are_listed_if_so_asked() {
-        let entry = |name: &str, ready, reason: &str| ModelEntry {
+    fn only_ready_models_are_listed_on_request() {
+        let entry = |name: &str, ready, reason: &str| ModelListing {
             name: name.to_owned(),
             version: "1".to_owned(),
             ready,

@@ -6,23 +6,23 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 
-use super::status::{Code, Status};
+use super::status::{GrpcCode, GrpcStatus};
 use crate::ServeError;
-use crate::inflate::{InflateError, Packing, inflate};
+use crate::inflate::{CompressionFormat, InflateError, inflate};
 
-/// How the messages of a call that are marked as compressed are compressed.
+/// The compression of messages that are marked as compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Encoding {
+pub(crate) enum GrpcEncoding {
     Identity,
     Gzip,
     Deflate,
 }
 
-/// What `grpc-accept-encoding` says to clients.
+/// The value of `grpc-accept-encoding`.
 pub(crate) const ACCEPTED: &str = "identity,deflate,gzip";
 
-impl Encoding {
-    /// As it is named in headers.
+impl GrpcEncoding {
+    /// Its name in headers.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Identity => "identity",
@@ -31,58 +31,58 @@ impl Encoding {
         }
     }
 
-    /// What the client's `grpc-encoding` names; identity without one.
-    pub(crate) fn of_request(header: Option<&[u8]>) -> Result<Self, Status> {
+    /// Parses the client's `grpc-encoding`; identity without one.
+    pub(crate) fn of_request(header: Option<&[u8]>) -> Result<Self, GrpcStatus> {
         let Some(name) = header else { return Ok(Self::Identity) };
         [Self::Identity, Self::Gzip, Self::Deflate]
             .into_iter()
             .find(|encoding| encoding.name().as_bytes() == name)
             .ok_or_else(|| {
                 let name = String::from_utf8_lossy(name);
-                Status::new(
-                    Code::Unimplemented,
-                    format!("messages compressed with {name} are not read here, only {ACCEPTED}"),
+                GrpcStatus::new(
+                    GrpcCode::Unimplemented,
+                    format!("unsupported compression {name}; supported: {ACCEPTED}"),
                 )
             })
     }
 
-    /// What to answer a request in this encoding with: the same, if the client's `grpc-accept-encoding` names it. A
-    /// client that takes the trouble to compress is on a link where that pays; for others it would cost time.
-    pub(crate) fn for_answer(self, accepted: Option<&[u8]>) -> Self {
+    /// The encoding of the response to a request in this encoding: the same, if the client's `grpc-accept-encoding`
+    /// contains it. A client that compresses is on a link where that pays off; for others it would cost time.
+    pub(crate) fn for_response(self, accepted: Option<&[u8]>) -> Self {
         let accepts = |list: &[u8]| {
             list.split(|&byte| byte == b',').any(|item| item.trim_ascii() == self.name().as_bytes())
         };
         if accepted.is_some_and(accepts) { self } else { Self::Identity }
     }
 
-    /// The message behind compressed bytes, if it is no longer than `limit`. `reserve` is asked for memory as it grows.
+    /// Decompresses a message of at most `limit` bytes. `reserve` is called for memory as it grows.
     pub(crate) fn decompress(
         self,
         compressed: &[u8],
         limit: usize,
         reserve: impl FnMut(usize) -> Result<(), ServeError>,
-    ) -> Result<Bytes, Status> {
-        let packing = match self {
+    ) -> Result<Bytes, GrpcStatus> {
+        let format = match self {
             Self::Identity => {
-                return Err(Status::new(
-                    Code::Internal,
-                    "a message is marked as compressed, but grpc-encoding names no compression",
+                return Err(GrpcStatus::new(
+                    GrpcCode::Internal,
+                    "a message is marked as compressed, but grpc-encoding is not set",
                 ));
             }
-            Self::Gzip => Packing::Gzip,
-            Self::Deflate => Packing::Zlib,
+            Self::Gzip => CompressionFormat::Gzip,
+            Self::Deflate => CompressionFormat::Zlib,
         };
-        match inflate(packing, compressed, limit, reserve) {
+        match inflate(format, compressed, limit, reserve) {
             Ok(message) => Ok(message.into()),
             Err(InflateError::TooLong) => Err(too_long(limit)),
-            Err(InflateError::Refused(error)) => Err(error.into()),
-            Err(InflateError::Broken(error)) => {
-                Err(Status::invalid(format!("a message is not {}: {error}", self.name())))
+            Err(InflateError::NoMemory(error)) => Err(error.into()),
+            Err(InflateError::Corrupt(error)) => {
+                Err(GrpcStatus::invalid(format!("a message is not {}: {error}", self.name())))
             }
         }
     }
 
-    /// The parts of a message, compressed; none if they are to go as they are.
+    /// Compresses the parts of a message; `None` for identity.
     pub(crate) fn compress(self, parts: &[Bytes]) -> Option<Vec<u8>> {
         let level = Compression::fast();
         match self {
@@ -101,9 +101,9 @@ impl Encoding {
     }
 }
 
-/// The refusal of a message longer than `limit`.
-pub(crate) fn too_long(limit: usize) -> Status {
-    Status::new(Code::ResourceExhausted, format!("a message is longer than {limit} bytes"))
+/// The error of a message longer than `limit`.
+pub(crate) fn too_long(limit: usize) -> GrpcStatus {
+    GrpcStatus::new(GrpcCode::ResourceExhausted, format!("a message is longer than {limit} bytes"))
 }
 
 #[cfg(test)]
@@ -116,55 +116,58 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_is_read_back() {
+    fn compression_round_trips() {
         let parts = [Bytes::from_static(b"one, "), Bytes::from(vec![7; 100_000])];
-        for encoding in [Encoding::Gzip, Encoding::Deflate] {
+        for encoding in [GrpcEncoding::Gzip, GrpcEncoding::Deflate] {
             let compressed = encoding.compress(&parts).unwrap();
             assert!(compressed.len() < 2_000);
             assert_eq!(encoding.decompress(&compressed, 100_005, free).unwrap(), parts.concat());
         }
-        assert_eq!(Encoding::Identity.compress(&parts), None);
+        assert_eq!(GrpcEncoding::Identity.compress(&parts), None);
     }
 
     #[test]
-    fn a_small_message_that_grows_beyond_the_limit_is_refused() {
-        for encoding in [Encoding::Gzip, Encoding::Deflate] {
+    fn a_decompression_bomb_is_rejected() {
+        for encoding in [GrpcEncoding::Gzip, GrpcEncoding::Deflate] {
             let bomb = encoding.compress(&[vec![0; 10 << 20].into()]).unwrap();
             assert_eq!(encoding.decompress(&bomb, 1 << 20, free), Err(too_long(1 << 20)));
         }
     }
 
     #[test]
-    fn bytes_that_are_not_compressed_as_said_are_refused() {
-        let gzip = Encoding::Gzip.compress(&[Bytes::from_static(b"some message")]).unwrap();
-        assert_eq!(Encoding::Deflate.decompress(&gzip, 100, free).unwrap_err().code, Code::InvalidArgument);
+    fn data_in_another_format_than_declared_is_rejected() {
+        let gzip = GrpcEncoding::Gzip.compress(&[Bytes::from_static(b"some message")]).unwrap();
         assert_eq!(
-            Encoding::Gzip.decompress(&gzip[..15], 100, free).unwrap_err().code,
-            Code::InvalidArgument
+            GrpcEncoding::Deflate.decompress(&gzip, 100, free).unwrap_err().code,
+            GrpcCode::InvalidArgument
         );
-        assert_eq!(Encoding::Identity.decompress(&gzip, 100, free).unwrap_err().code, Code::Internal);
+        assert_eq!(
+            GrpcEncoding::Gzip.decompress(&gzip[..15], 100, free).unwrap_err().code,
+            GrpcCode::InvalidArgument
+        );
+        assert_eq!(GrpcEncoding::Identity.decompress(&gzip, 100, free).unwrap_err().code, GrpcCode::Internal);
     }
 
     #[test]
-    fn an_unknown_compression_is_refused_by_name() {
-        let refusal = Encoding::of_request(Some(b"snappy")).unwrap_err();
-        assert_eq!(refusal.code, Code::Unimplemented);
-        assert!(refusal.message.contains("snappy"), "{}", refusal.message);
-        assert_eq!(Encoding::of_request(None), Ok(Encoding::Identity));
-        assert_eq!(Encoding::of_request(Some(b"gzip")), Ok(Encoding::Gzip));
+    fn an_unknown_compression_is_rejected_by_name() {
+        let error = GrpcEncoding::of_request(Some(b"snappy")).unwrap_err();
+        assert_eq!(error.code, GrpcCode::Unimplemented);
+        assert!(error.message.contains("snappy"), "{}", error.message);
+        assert_eq!(GrpcEncoding::of_request(None), Ok(GrpcEncoding::Identity));
+        assert_eq!(GrpcEncoding::of_request(Some(b"gzip")), Ok(GrpcEncoding::Gzip));
     }
 
     #[test]
-    fn answers_are_compressed_as_the_request_was_if_the_client_reads_that() {
-        let cases: [(Encoding, Option<&[u8]>, Encoding); 5] = [
-            (Encoding::Gzip, Some(b"identity, deflate, gzip"), Encoding::Gzip),
-            (Encoding::Gzip, Some(b"identity,deflate"), Encoding::Identity),
-            (Encoding::Gzip, None, Encoding::Identity),
-            (Encoding::Identity, Some(b"gzip"), Encoding::Identity),
-            (Encoding::Deflate, Some(b"deflate"), Encoding::Deflate),
+    fn responses_are_compressed_like_the_request_if_the_client_accepts_that() {
+        let cases: [(GrpcEncoding, Option<&[u8]>, GrpcEncoding); 5] = [
+            (GrpcEncoding::Gzip, Some(b"identity, deflate, gzip"), GrpcEncoding::Gzip),
+            (GrpcEncoding::Gzip, Some(b"identity,deflate"), GrpcEncoding::Identity),
+            (GrpcEncoding::Gzip, None, GrpcEncoding::Identity),
+            (GrpcEncoding::Identity, Some(b"gzip"), GrpcEncoding::Identity),
+            (GrpcEncoding::Deflate, Some(b"deflate"), GrpcEncoding::Deflate),
         ];
-        for (request, accepted, answer) in cases {
-            assert_eq!(request.for_answer(accepted), answer);
+        for (request, accepted, response) in cases {
+            assert_eq!(request.for_response(accepted), response);
         }
     }
 }

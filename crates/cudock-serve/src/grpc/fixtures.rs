@@ -1,10 +1,10 @@
-//! Messages as the official client's classes write them.
+//! Messages as written by the classes of the official client.
 
 use bytes::Bytes;
 
 const MESSAGES: &str = include_str!("fixtures/messages.txt");
 
-/// The message with that name.
+/// The message of that name.
 pub(crate) fn message(name: &str) -> Bytes {
     let digits = MESSAGES
         .lines()

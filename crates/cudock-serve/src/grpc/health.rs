@@ -1,23 +1,23 @@
-//! `grpc.health.v1.Health`, which load balancers and Kubernetes ask.
+//! `grpc.health.v1.Health`, used by load balancers and Kubernetes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use prost::Message;
 
-use super::encoding::Encoding;
+use super::encoding::GrpcEncoding;
 use super::frames::frame;
 use super::messages::{HealthCheckRequest, HealthCheckResponse, ServingStatus};
-use super::outbox::Outbox;
-use super::status::{Code, Status};
+use super::status::{GrpcCode, GrpcStatus};
+use super::stream_body::MessageSink;
 use crate::ServeError;
-use crate::service::Service;
+use crate::service::ModelService;
 
-/// How often a watched state is looked at.
-const LOOK: Duration = Duration::from_millis(200);
+/// Interval at which a watched state is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The service asked for. The server's own health is told to everybody, that of a model only to those with a key.
-pub(crate) fn asked(request: HealthCheckRequest, has_key: bool) -> Result<String, Status> {
+/// The requested service. The server's own health is public, that of a model requires an API key.
+pub(crate) fn requested_service(request: HealthCheckRequest, has_key: bool) -> Result<String, GrpcStatus> {
     if has_key || matches!(&*request.service, "" | super::INFERENCE | super::HEALTH) {
         Ok(request.service)
     } else {
@@ -25,9 +25,8 @@ pub(crate) fn asked(request: HealthCheckRequest, has_key: bool) -> Result<String
     }
 }
 
-/// How a service is doing; none if it does not exist. The empty name stands for the server, the name of a model for
-/// that model.
-fn state(service: &Service, name: &str) -> Option<ServingStatus> {
+/// The state of a service; `None` if it does not exist. The empty name means the server, a model name that model.
+fn state(service: &ModelService, name: &str) -> Option<ServingStatus> {
     let ready = match name {
         "" | super::INFERENCE | super::HEALTH => service.is_ready(),
         model => match service.model(model, None) {
@@ -40,29 +39,29 @@ fn state(service: &Service, name: &str) -> Option<ServingStatus> {
 }
 
 /// `Check`.
-pub(crate) fn check(service: &Service, name: &str) -> Result<HealthCheckResponse, Status> {
+pub(crate) fn check(service: &ModelService, name: &str) -> Result<HealthCheckResponse, GrpcStatus> {
     match state(service, name) {
         Some(state) => Ok(HealthCheckResponse { status: state.into() }),
-        None => Err(Status::new(Code::NotFound, format!("no service or model `{name}`"))),
+        None => Err(GrpcStatus::new(GrpcCode::NotFound, format!("service or model `{name}` not found"))),
     }
 }
 
-/// `Watch`: the state now, and whenever it changes, until the server ends.
-pub(crate) async fn watch(service: Arc<Service>, name: String, outbox: Outbox) -> Status {
-    let mut told = None;
+/// `Watch`: the current state, and every change, until the server shuts down.
+pub(crate) async fn watch(service: Arc<ModelService>, name: String, sink: MessageSink) -> GrpcStatus {
+    let mut sent = None;
     loop {
         let now = state(&service, &name).unwrap_or(ServingStatus::ServiceUnknown);
-        if told != Some(now) {
-            told = Some(now);
+        if sent != Some(now) {
+            sent = Some(now);
             let message = HealthCheckResponse { status: now.into() }.encode_to_vec();
-            match frame(vec![message.into()], Encoding::Identity) {
-                Ok(pieces) => outbox.put(pieces),
+            match frame(vec![message.into()], GrpcEncoding::Identity) {
+                Ok(pieces) => sink.put(pieces),
                 Err(status) => return status,
             }
         }
         if service.is_draining() {
             return ServeError::Draining.into();
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

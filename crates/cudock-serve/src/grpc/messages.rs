@@ -1,5 +1,5 @@
-//! The messages of the protocol, by their public field numbers. What is never filled here is left out: on the wire an
-//! absent field and its default are the same. `ModelInferRequest` is read by hand, see `infer`.
+//! The messages of the protocol, by their public field numbers. Fields that are never set here are omitted: on the wire
+//! an absent field equals its default. `ModelInferRequest` is parsed by hand, see `infer`.
 
 use prost::Message;
 
@@ -18,7 +18,7 @@ pub(crate) struct ServerReadyResponse {
     pub(crate) ready: bool,
 }
 
-/// What `ModelReady`, `ModelMetadata`, `ModelConfig` and `ModelStatistics` take.
+/// The request of `ModelReady`, `ModelMetadata`, `ModelConfig` and `ModelStatistics`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ModelRequest {
     #[prost(string, tag = "1")]
@@ -57,7 +57,8 @@ pub(crate) struct ModelMetadataResponse {
     pub(crate) outputs: Vec<OutputTensor>,
 }
 
-/// `ModelMetadataResponse.TensorMetadata`, and `ModelInferResponse.InferOutputTensor`, which begins alike.
+/// `ModelMetadataResponse.TensorMetadata`, and `ModelInferResponse.InferOutputTensor`, which starts with the same
+/// fields.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct OutputTensor {
     #[prost(string, tag = "1")]
@@ -68,7 +69,7 @@ pub(crate) struct OutputTensor {
     pub(crate) shape: Vec<i64>,
 }
 
-/// `ModelInferResponse` without `raw_output_contents`, which are put beside it.
+/// `ModelInferResponse` without `raw_output_contents`, which are appended.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct InferResponseHead {
     #[prost(string, tag = "1")]
@@ -83,7 +84,7 @@ pub(crate) struct InferResponseHead {
     pub(crate) outputs: Vec<OutputTensor>,
 }
 
-/// An entry of a map of parameters; a map is written as a list of entries.
+/// An entry of a parameter map; a map is written as a list of entries.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ParameterEntry {
     #[prost(string, tag = "1")]
@@ -234,14 +235,14 @@ pub(crate) struct RepositoryModelLoadRequest {
     pub(crate) parameters: Vec<LoadParameter>,
 }
 
-/// An entry of the parameters of a load; only its name is of interest.
+/// A parameter of a load request; only its name matters.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct LoadParameter {
     #[prost(string, tag = "1")]
     pub(crate) key: String,
 }
 
-/// What `grpc.health.v1.Health` takes.
+/// The request of `grpc.health.v1.Health`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct HealthCheckRequest {
     #[prost(string, tag = "1")]

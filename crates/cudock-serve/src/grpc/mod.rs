@@ -1,9 +1,9 @@
 //! The Open Inference Protocol over gRPC, with the calls that Triton adds to it.
 //!
-//! There is no gRPC library behind this. A call is an HTTP/2 request whose body is messages with five bytes before
-//! each, and whose outcome is in the trailers; hyper does HTTP/2, and the rest is here in a few small files. What it
-//! gives: tensors go from the connection's buffer to the engine and back without being copied on the way, a client
-//! that leaves takes its requests with it, and one that does not read or write holds up nobody.
+//! There is no gRPC library behind this. A call is an HTTP/2 request whose body consists of messages with a prefix of
+//! five bytes, and whose status is in the trailers; hyper does HTTP/2, and the rest is here. In return, tensors go from
+//! the connection's buffer to the engine and back without a copy, the requests of a client that disconnects are
+//! withdrawn, and a client that does not read or write blocks no other.
 
 mod body;
 mod call;
@@ -15,15 +15,15 @@ mod fixtures;
 mod frames;
 mod health;
 mod infer;
+mod message_encode;
+mod message_stream;
 mod messages;
 mod ordered;
-mod outbox;
-mod reading;
 mod reflection;
 mod status;
 mod stream;
+mod stream_body;
 mod wire;
-mod writing;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -35,55 +35,55 @@ use prost::Message;
 
 pub(crate) use self::body::GrpcBody;
 use self::call::Call;
-use self::infer::About;
+use self::infer::RequestInfo;
+use self::message_encode::{encode_message, hold_until_sent};
+use self::message_stream::{MessageStream, MessageTiming, decode_message};
 use self::messages::{
     Empty, ModelReadyResponse, ModelRequest, RepositoryIndexRequest, RepositoryModelLoadRequest,
     ServerLiveResponse, ServerReadyResponse,
 };
-use self::outbox::Written;
-use self::reading::{Messages, Turn, unpack};
-use self::status::{Code, Status};
-use self::writing::{counted, pack};
+use self::status::{GrpcCode, GrpcStatus};
+use self::stream_body::StreamBody;
 use crate::ServeError;
 use crate::memory::Reservation;
-use crate::service::Service;
+use crate::service::ModelService;
 
 const INFERENCE: &str = "inference.GRPCInferenceService";
 const HEALTH: &str = "grpc.health.v1.Health";
 
-/// Most bytes of a message that carries no tensors.
+/// Largest message without tensors.
 const SMALL: usize = 1 << 20;
 
-/// Answers a gRPC call. The HTTP status is always 200; how the call went is in `grpc-status`.
-pub(crate) async fn handle<B>(service: Arc<Service>, request: Request<B>) -> Response<GrpcBody>
+/// Handles a gRPC call. The HTTP status is always 200; the result is in `grpc-status`.
+pub(crate) async fn handle<B>(service: Arc<ModelService>, request: Request<B>) -> Response<GrpcBody>
 where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: std::fmt::Display,
 {
     let (head, body) = request.into_parts();
     let path = head.uri.path();
-    let has_key = service.settings.keys.allow(&head.headers);
+    let has_key = service.settings.keys.is_authorized(&head.headers);
     let outcome = match Call::read(&head.headers, Instant::now()) {
-        _ if !has_key && !is_open(path) => Err(ServeError::Unauthorized.into()),
+        _ if !has_key && !is_public(path) => Err(ServeError::Unauthorized.into()),
         Ok(call) => route(service, path, call, body, has_key).await,
         Err(status) => Err(status),
     };
-    outcome.unwrap_or_else(|status| body::refusal(&status))
+    outcome.unwrap_or_else(|status| body::error_response(&status))
 }
 
-/// Whether a call is answered without a key: what probes ask.
-fn is_open(path: &str) -> bool {
+/// Whether a call needs no API key: probes.
+fn is_public(path: &str) -> bool {
     let call = path.strip_prefix('/').and_then(|path| path.rsplit_once('/')).unwrap_or_default();
     matches!(call, (HEALTH, _) | (INFERENCE, "ServerLive" | "ServerReady"))
 }
 
 async fn route<B>(
-    service: Arc<Service>,
+    service: Arc<ModelService>,
     path: &str,
     call: Call,
     body: B,
     has_key: bool,
-) -> Result<Response<GrpcBody>, Status>
+) -> Result<Response<GrpcBody>, GrpcStatus>
 where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: std::fmt::Display,
@@ -92,94 +92,95 @@ where
     let limit = service.limits().body;
     let (name, method) = path.strip_prefix('/').and_then(|path| path.rsplit_once('/')).unwrap_or_default();
     if (name, method) == (INFERENCE, "ModelStreamInfer") {
-        let messages = Messages::new(body, limit, Turn::Leisure, patience);
-        let written = Written::by(|outbox| stream::serve(service, call, messages, outbox));
-        return Ok(body::stream(call.answer_encoding, written));
+        let messages = MessageStream::new(body, limit, MessageTiming::Optional, patience);
+        let written = StreamBody::by(|sink| stream::serve(service, call, messages, sink));
+        return Ok(body::stream(call.response_encoding, written));
     }
     if reflection::SERVICES.contains(&name) && method == "ServerReflectionInfo" {
-        let messages = Messages::new(body, SMALL, Turn::Leisure, patience);
-        let written = Written::by(|outbox| reflection::serve(service, call, messages, outbox));
-        return Ok(body::stream(call.answer_encoding, written));
+        let messages = MessageStream::new(body, SMALL, MessageTiming::Optional, patience);
+        let written = StreamBody::by(|sink| reflection::serve(service, call, messages, sink));
+        return Ok(body::stream(call.response_encoding, written));
     }
     let is_infer = (name, method) == (INFERENCE, "ModelInfer");
     let limit = if is_infer { limit } else { limit.min(SMALL) };
     let mut held = Reservation::new(&service.budget);
-    let messages = Messages::new(body, limit, Turn::Owed, patience);
+    let messages = MessageStream::new(body, limit, MessageTiming::Required, patience);
     let message = messages.only(&mut held, || service.is_draining()).await?;
-    let (message, held) = unpack(&service.aside, message, call.encoding, limit, held).await?;
+    let (message, held) = decode_message(&service.workers, message, call.encoding, limit, held).await?;
     if is_infer {
-        let mut about = About::default();
-        let (answered, held) =
-            infer::run(&service, message, held, call.deadline, call.received, &mut about).await?;
-        let pieces = pack(&service.aside, answered.response().message()?, call.answer_encoding).await?;
-        return Ok(body::single(call.answer_encoding, counted(pieces, held)?));
+        let mut info = RequestInfo::default();
+        let (completed, held) =
+            infer::run(&service, message, held, call.deadline, call.received, &mut info).await?;
+        let pieces =
+            encode_message(&service.workers, completed.response().message()?, call.response_encoding).await?;
+        return Ok(body::single(call.response_encoding, hold_until_sent(pieces, held)?));
     }
     drop(held);
-    let answer = match (name, method) {
+    let response = match (name, method) {
         (HEALTH, "Watch") => {
-            let watched = health::asked(decode(message)?, has_key)?;
-            let written = Written::by(|outbox| health::watch(service, watched, outbox));
-            return Ok(body::stream(call.answer_encoding, written));
+            let watched = health::requested_service(decode(message)?, has_key)?;
+            let written = StreamBody::by(|sink| health::watch(service, watched, sink));
+            return Ok(body::stream(call.response_encoding, written));
         }
         (HEALTH, "Check") => {
-            health::check(&service, &health::asked(decode(message)?, has_key)?)?.encode_to_vec()
+            health::check(&service, &health::requested_service(decode(message)?, has_key)?)?.encode_to_vec()
         }
         (INFERENCE, method) => inference(&service, method, message).await?,
         _ => return Err(unknown(path)),
     };
-    let pieces = pack(&service.aside, vec![answer.into()], call.answer_encoding).await?;
-    Ok(body::single(call.answer_encoding, pieces))
+    let pieces = encode_message(&service.workers, vec![response.into()], call.response_encoding).await?;
+    Ok(body::single(call.response_encoding, pieces))
 }
 
 /// The calls about the server and its models.
-async fn inference(service: &Arc<Service>, method: &str, message: Bytes) -> Result<Vec<u8>, Status> {
+async fn inference(service: &Arc<ModelService>, method: &str, message: Bytes) -> Result<Vec<u8>, GrpcStatus> {
     Ok(match method {
-        "ServerLive" => ServerLiveResponse { live: service.is_live() }.encode_to_vec(),
+        "ServerLive" => ServerLiveResponse { live: true }.encode_to_vec(),
         "ServerReady" => ServerReadyResponse { ready: service.is_ready() }.encode_to_vec(),
         "ModelReady" => {
-            let asked: ModelRequest = decode(message)?;
-            // A model that is not there is not ready; Triton's clients expect that rather than an error.
-            let model = service.model(&asked.name, Some(&asked.version));
+            let request: ModelRequest = decode(message)?;
+            // A model that does not exist is not ready; Triton's clients expect that instead of an error.
+            let model = service.model(&request.name, Some(&request.version));
             ModelReadyResponse { ready: model.is_ok_and(|model| model.is_ready()) }.encode_to_vec()
         }
         "ServerMetadata" => describe::server_metadata().encode_to_vec(),
         "ModelMetadata" => {
-            let asked: ModelRequest = decode(message)?;
-            let model = service.model(&asked.name, Some(&asked.version))?;
+            let request: ModelRequest = decode(message)?;
+            let model = service.model(&request.name, Some(&request.version))?;
             describe::model_metadata(&model, &service.models()).encode_to_vec()
         }
         "ModelConfig" => {
-            let asked: ModelRequest = decode(message)?;
-            describe::model_config(&*service.model(&asked.name, Some(&asked.version))?).encode_to_vec()
+            let request: ModelRequest = decode(message)?;
+            describe::model_config(&*service.model(&request.name, Some(&request.version))?).encode_to_vec()
         }
         "ModelStatistics" => statistics(service, &decode(message)?)?,
         "RepositoryIndex" => {
-            let asked: RepositoryIndexRequest = decode(message)?;
-            describe::index(service.models(), asked.ready).encode_to_vec()
+            let request: RepositoryIndexRequest = decode(message)?;
+            describe::index(service.models(), request.ready).encode_to_vec()
         }
         "RepositoryModelLoad" => {
-            let asked: RepositoryModelLoadRequest = decode(message)?;
-            if let Some(parameter) = asked.parameters.first() {
-                return Err(Status::new(
-                    Code::Unimplemented,
+            let request: RepositoryModelLoadRequest = decode(message)?;
+            if let Some(parameter) = request.parameters.first() {
+                return Err(GrpcStatus::new(
+                    GrpcCode::Unimplemented,
                     format!(
-                        "models are loaded from the server's own folder, without parameters: `{}`",
+                        "unsupported load parameter `{}`: models are loaded from the model directory",
                         parameter.key
                     ),
                 ));
             }
-            service.reload(Some(&asked.model_name)).await?;
+            service.reload(Some(&request.model_name)).await?;
             Empty {}.encode_to_vec()
         }
         other => return Err(unsupported(other)),
     })
 }
 
-fn statistics(service: &Service, asked: &ModelRequest) -> Result<Vec<u8>, Status> {
-    let models = if asked.name.is_empty() {
+fn statistics(service: &ModelService, request: &ModelRequest) -> Result<Vec<u8>, GrpcStatus> {
+    let models = if request.name.is_empty() {
         service.loaded().to_vec()
     } else {
-        vec![service.model(&asked.name, Some(&asked.version))?]
+        vec![service.model(&request.name, Some(&request.version))?]
     };
     let counts = models
         .iter()
@@ -188,10 +189,10 @@ fn statistics(service: &Service, asked: &ModelRequest) -> Result<Vec<u8>, Status
     Ok(describe::statistics(counts).encode_to_vec())
 }
 
-/// The refusal of calls the protocol has and this server has not, with what to do instead.
-fn unsupported(method: &str) -> Status {
-    let why = match method {
-        "RepositoryModelUnload" => "take the model's file out of the folder to unload it",
+/// The error of calls that the protocol has and this server has not, with an alternative.
+fn unsupported(method: &str) -> GrpcStatus {
+    let hint = match method {
+        "RepositoryModelUnload" => "remove the model's file from the model directory to unload it",
         "SystemSharedMemoryStatus"
         | "SystemSharedMemoryRegister"
         | "SystemSharedMemoryUnregister"
@@ -204,13 +205,16 @@ fn unsupported(method: &str) -> Status {
         "LogSettings" => "logging is set when the server starts",
         _ => return unknown(method),
     };
-    Status::new(Code::Unimplemented, format!("{method}: {why}"))
+    GrpcStatus::new(GrpcCode::Unimplemented, format!("{method}: {hint}"))
 }
 
-fn unknown(call: &str) -> Status {
-    Status::new(Code::Unimplemented, format!("no call `{call}`; there are those of {INFERENCE} and {HEALTH}"))
+fn unknown(call: &str) -> GrpcStatus {
+    GrpcStatus::new(
+        GrpcCode::Unimplemented,
+        format!("unknown call `{call}`; supported services: {INFERENCE}, {HEALTH}"),
+    )
 }
 
-fn decode<M: Message + Default>(message: Bytes) -> Result<M, Status> {
-    M::decode(message).map_err(|error| Status::invalid(format!("the message cannot be read: {error}")))
+fn decode<M: Message + Default>(message: Bytes) -> Result<M, GrpcStatus> {
+    M::decode(message).map_err(|error| GrpcStatus::invalid(format!("cannot decode the message: {error}")))
 }

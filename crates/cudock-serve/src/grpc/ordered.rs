@@ -1,52 +1,51 @@
-//! Many answers in the making, given out in the order they were asked for.
+//! Concurrent futures whose results are returned in order.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Work that goes on at once and whose results come in order.
-pub(crate) struct Ordered<'work, T> {
-    slots: VecDeque<Slot<'work, T>>,
+/// Futures that run concurrently and whose results come in order.
+pub(crate) struct OrderedFutures<'work, T> {
+    slots: VecDeque<FutureSlot<'work, T>>,
 }
 
-enum Slot<'work, T> {
+enum FutureSlot<'work, T> {
     Running(Pin<Box<dyn Future<Output = T> + Send + 'work>>),
     Done(T),
 }
 
-impl<'work, T> Ordered<'work, T> {
-    /// Nothing to do.
+impl<'work, T> OrderedFutures<'work, T> {
+    /// Creates an empty queue.
     pub(crate) fn new() -> Self {
         Self { slots: VecDeque::new() }
     }
 
-    /// Adds work; it begins with the next [`Ordered::next`].
+    /// Adds a future; it starts with the next [`OrderedFutures::next`].
     pub(crate) fn push(&mut self, work: impl Future<Output = T> + Send + 'work) {
-        self.slots.push_back(Slot::Running(Box::pin(work)));
+        self.slots.push_back(FutureSlot::Running(Box::pin(work)));
     }
 
-    /// How many results are still to come.
+    /// Number of outstanding results.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// The result of the oldest work, once it is there; never, if there is no work. All work goes on meanwhile. May be
-    /// dropped and asked for again.
+    /// The result of the oldest future; never ready if there is none. All futures make progress meanwhile. Cancel-safe.
     pub(crate) async fn next(&mut self) -> T {
         poll_fn(|context| self.poll_next(context)).await
     }
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<T> {
         for slot in &mut self.slots {
-            if let Slot::Running(work) = slot
+            if let FutureSlot::Running(work) = slot
                 && let Poll::Ready(result) = work.as_mut().poll(context)
             {
-                *slot = Slot::Done(result);
+                *slot = FutureSlot::Done(result);
             }
         }
         match self.slots.pop_front() {
-            Some(Slot::Done(result)) => Poll::Ready(result),
+            Some(FutureSlot::Done(result)) => Poll::Ready(result),
             Some(running) => {
                 self.slots.push_front(running);
                 Poll::Pending
@@ -66,7 +65,7 @@ mod tests {
 
     #[tokio::test]
     async fn results_come_in_order_whichever_is_done_first() {
-        let mut ordered = Ordered::new();
+        let mut ordered = OrderedFutures::new();
         let senders: Vec<_> = (0..5)
             .map(|_| {
                 let (sender, receiver) = oneshot::channel();
@@ -85,19 +84,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_goes_on_while_an_older_one_is_waited_for() {
+    async fn younger_futures_make_progress_meanwhile() {
         let (release, wait) = oneshot::channel::<()>();
-        let mut ordered = Ordered::new();
+        let mut ordered = OrderedFutures::new();
         ordered.push(async move { wait.await.is_ok() });
-        // The first can only end if the second runs.
+        // The first one can only finish if the second one runs.
         ordered.push(async move { release.send(()).is_ok() });
         assert!(ordered.next().await);
         assert!(ordered.next().await);
     }
 
     #[tokio::test]
-    async fn without_work_nothing_comes() {
-        let mut ordered = Ordered::<()>::new();
+    async fn an_empty_queue_is_never_ready() {
+        let mut ordered = OrderedFutures::<()>::new();
         assert!(tokio::time::timeout(Duration::from_millis(5), ordered.next()).await.is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! `grpc.reflection`, by which tools like grpcurl learn what can be called without having its description.
+//! `grpc.reflection`, with which tools like grpcurl discover services.
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,102 +7,103 @@ use hyper::body::Body;
 use prost::Message;
 
 use super::call::Call;
-use super::outbox::Outbox;
-use super::reading::{Messages, unpack};
-use super::status::{Code, Status};
-use super::writing::pack;
+use super::message_encode::encode_message;
+use super::message_stream::{MessageStream, decode_message};
+use super::status::{GrpcCode, GrpcStatus};
+use super::stream_body::MessageSink;
 use crate::ServeError;
 use crate::memory::Reservation;
-use crate::service::Service;
+use crate::service::ModelService;
 
-/// Both versions of the service; they differ in nothing but the name.
+/// Both versions of the service; only their names differ.
 pub(crate) const SERVICES: [&str; 2] =
     ["grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"];
 
-/// The descriptions of all services, as `reflection/make` compiles them.
-static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
+/// The descriptors of all services, compiled by `reflection/make`.
+static FILES: LazyLock<Vec<ProtoFile>> = LazyLock::new(|| {
     let set =
         FileDescriptorSet::decode(&include_bytes!("reflection/descriptors.bin")[..]).unwrap_or_default();
-    set.file.into_iter().map(File::read).collect()
+    set.file.into_iter().map(ProtoFile::read).collect()
 });
 
-/// Answers questions until the client ends the stream or the server does.
+/// Answers requests until the client or the server ends the stream.
 pub(crate) async fn serve<B>(
-    service: Arc<Service>,
+    service: Arc<ModelService>,
     call: Call,
-    mut messages: Messages<B>,
-    outbox: Outbox,
-) -> Status
+    mut messages: MessageStream<B>,
+    sink: MessageSink,
+) -> GrpcStatus
 where
     B: Body<Data = Bytes>,
     B::Error: std::fmt::Display,
 {
-    let mut answering = async || -> Result<(), Status> {
+    let mut answering = async || -> Result<(), GrpcStatus> {
         loop {
             let mut held = Reservation::new(&service.budget);
             let next = messages.next(&mut held, || service.is_draining());
             let Some(message) = until_drained(&service, next).await? else { return Ok(()) };
-            let (message, _held) = unpack(&service.aside, message, call.encoding, super::SMALL, held).await?;
-            let asked = super::decode::<ServerReflectionRequest>(message)?;
-            let answer = answer(asked).encode_to_vec();
-            outbox.put(pack(&service.aside, vec![answer.into()], call.answer_encoding).await?);
+            let (message, _held) =
+                decode_message(&service.workers, message, call.encoding, super::SMALL, held).await?;
+            let request = super::decode::<ServerReflectionRequest>(message)?;
+            let response = response(request).encode_to_vec();
+            sink.put(encode_message(&service.workers, vec![response.into()], call.response_encoding).await?);
         }
     };
-    answering().await.err().unwrap_or(Status::OK)
+    answering().await.err().unwrap_or(GrpcStatus::OK)
 }
 
-/// What the future gives, unless the server is told to end first.
+/// Awaits the future, unless the server starts to drain first.
 async fn until_drained<T>(
-    service: &Service,
-    next: impl Future<Output = Result<T, Status>>,
-) -> Result<T, Status> {
+    service: &ModelService,
+    next: impl Future<Output = Result<T, GrpcStatus>>,
+) -> Result<T, GrpcStatus> {
     tokio::select! {
         next = next => next,
         () = service.drained() => Err(ServeError::Draining.into()),
     }
 }
 
-fn answer(asked: ServerReflectionRequest) -> ServerReflectionResponse {
+fn response(request: ServerReflectionRequest) -> ServerReflectionResponse {
     let not_found = |what: &str| {
-        Answer::Error(ErrorResponse {
-            error_code: Code::NotFound as i32,
-            error_message: format!("no {what}"),
+        MessageResponse::Error(ErrorResponse {
+            error_code: GrpcCode::NotFound as i32,
+            error_message: format!("{what} not found"),
         })
     };
-    let file = |found: Option<&File>, what: &str| match found {
+    let file = |found: Option<&ProtoFile>, what: &str| match found {
         Some(file) => {
-            Answer::Files(FileDescriptorResponse { file_descriptor_proto: vec![file.bytes.clone()] })
+            MessageResponse::Files(FileDescriptorResponse { file_descriptor_proto: vec![file.bytes.clone()] })
         }
         None => not_found(what),
     };
-    let answer = match &asked.question {
-        Some(Question::FileByFilename(name)) => {
+    let response = match &request.message_request {
+        Some(MessageRequest::FileByFilename(name)) => {
             file(FILES.iter().find(|file| file.name == *name), &format!("file `{name}`"))
         }
-        Some(Question::FileContainingSymbol(symbol)) => {
-            let has = |file: &&File| file.symbols.iter().any(|known| known == symbol);
+        Some(MessageRequest::FileContainingSymbol(symbol)) => {
+            let has = |file: &&ProtoFile| file.symbols.iter().any(|known| known == symbol);
             file(FILES.iter().find(has), &format!("symbol `{symbol}`"))
         }
-        Some(Question::FileContainingExtension(_) | Question::AllExtensionNumbersOfType(_)) => {
+        Some(MessageRequest::FileContainingExtension(_) | MessageRequest::AllExtensionNumbersOfType(_)) => {
             not_found("extensions")
         }
-        Some(Question::ListServices(_)) => {
+        Some(MessageRequest::ListServices(_)) => {
             let names = FILES.iter().flat_map(|file| &file.services);
-            Answer::Services(ListServiceResponse {
+            MessageResponse::Services(ListServiceResponse {
                 service: names.map(|name| ServiceResponse { name: name.clone() }).collect(),
             })
         }
-        None => not_found("such question"),
+        None => not_found("request"),
     };
     ServerReflectionResponse {
-        valid_host: asked.host.clone(),
-        original_request: Some(asked),
-        answer: Some(answer),
+        valid_host: request.host.clone(),
+        original_request: Some(request),
+        response: Some(response),
     }
 }
 
-/// One file of descriptions.
-struct File {
+/// A descriptor file.
+struct ProtoFile {
     name: String,
     bytes: Vec<u8>,
     services: Vec<String>,
@@ -110,7 +111,7 @@ struct File {
     symbols: Vec<String>,
 }
 
-impl File {
+impl ProtoFile {
     fn read(bytes: Vec<u8>) -> Self {
         let file = FileDescriptor::decode(&bytes[..]).unwrap_or_default();
         let full = |name: &str| format!("{}.{name}", file.package);
@@ -127,7 +128,7 @@ impl File {
     }
 }
 
-impl Descriptor {
+impl MessageDescriptor {
     fn symbols(&self, parent: &str, symbols: &mut Vec<String>) {
         let name = format!("{parent}.{}", self.name);
         symbols.extend(self.enum_type.iter().map(|named| format!("{name}.{}", named.name)));
@@ -138,7 +139,7 @@ impl Descriptor {
     }
 }
 
-// What is read of `google.protobuf.FileDescriptorSet`.
+// The part of `google.protobuf.FileDescriptorSet` that is read.
 
 #[derive(Clone, PartialEq, Message)]
 struct FileDescriptorSet {
@@ -153,21 +154,21 @@ struct FileDescriptor {
     #[prost(string, tag = "2")]
     package: String,
     #[prost(message, repeated, tag = "4")]
-    message_type: Vec<Descriptor>,
+    message_type: Vec<MessageDescriptor>,
     #[prost(message, repeated, tag = "5")]
-    enum_type: Vec<Named>,
+    enum_type: Vec<NamedDescriptor>,
     #[prost(message, repeated, tag = "6")]
     service: Vec<ServiceDescriptor>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Descriptor {
+struct MessageDescriptor {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(message, repeated, tag = "3")]
-    nested_type: Vec<Descriptor>,
+    nested_type: Vec<MessageDescriptor>,
     #[prost(message, repeated, tag = "4")]
-    enum_type: Vec<Named>,
+    enum_type: Vec<NamedDescriptor>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -175,11 +176,11 @@ struct ServiceDescriptor {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(message, repeated, tag = "2")]
-    method: Vec<Named>,
+    method: Vec<NamedDescriptor>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Named {
+struct NamedDescriptor {
     #[prost(string, tag = "1")]
     name: String,
 }
@@ -190,12 +191,12 @@ struct Named {
 struct ServerReflectionRequest {
     #[prost(string, tag = "1")]
     host: String,
-    #[prost(oneof = "Question", tags = "3, 4, 5, 6, 7")]
-    question: Option<Question>,
+    #[prost(oneof = "MessageRequest", tags = "3, 4, 5, 6, 7")]
+    message_request: Option<MessageRequest>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-enum Question {
+enum MessageRequest {
     #[prost(string, tag = "3")]
     FileByFilename(String),
     #[prost(string, tag = "4")]
@@ -222,12 +223,12 @@ struct ServerReflectionResponse {
     valid_host: String,
     #[prost(message, optional, tag = "2")]
     original_request: Option<ServerReflectionRequest>,
-    #[prost(oneof = "Answer", tags = "4, 6, 7")]
-    answer: Option<Answer>,
+    #[prost(oneof = "MessageResponse", tags = "4, 6, 7")]
+    response: Option<MessageResponse>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-enum Answer {
+enum MessageResponse {
     #[prost(message, tag = "4")]
     Files(FileDescriptorResponse),
     #[prost(message, tag = "6")]
@@ -266,25 +267,28 @@ struct ErrorResponse {
 mod tests {
     use super::*;
 
-    fn ask(question: Question) -> Answer {
-        let asked = ServerReflectionRequest { host: "h".to_owned(), question: Some(question) };
-        let response = answer(asked.clone());
-        assert_eq!((response.valid_host.as_str(), response.original_request), ("h", Some(asked)));
-        response.answer.unwrap()
+    fn ask(message_request: MessageRequest) -> MessageResponse {
+        let request =
+            ServerReflectionRequest { host: "h".to_owned(), message_request: Some(message_request) };
+        let response = response(request.clone());
+        assert_eq!((response.valid_host.as_str(), response.original_request), ("h", Some(request)));
+        response.response.unwrap()
     }
 
     #[test]
     fn every_service_is_listed_and_described() {
-        let Answer::Services(listed) = ask(Question::ListServices(String::new())) else { panic!() };
+        let MessageResponse::Services(listed) = ask(MessageRequest::ListServices(String::new())) else {
+            panic!()
+        };
         let names: Vec<_> = listed.service.into_iter().map(|service| service.name).collect();
         assert_eq!(names, [super::super::INFERENCE, super::super::HEALTH, SERVICES[0], SERVICES[1]]);
         for name in names {
-            assert!(matches!(ask(Question::FileContainingSymbol(name)), Answer::Files(_)));
+            assert!(matches!(ask(MessageRequest::FileContainingSymbol(name)), MessageResponse::Files(_)));
         }
     }
 
     #[test]
-    fn symbols_at_any_depth_are_found_and_others_are_not() {
+    fn nested_symbols_are_found_and_unknown_ones_are_not() {
         for symbol in [
             "inference.ModelInferRequest",
             "inference.ModelInferRequest.InferInputTensor",
@@ -292,16 +296,16 @@ mod tests {
             "inference.GRPCInferenceService.ModelInfer",
             "grpc.health.v1.HealthCheckResponse.ServingStatus",
         ] {
-            let found = ask(Question::FileContainingSymbol(symbol.to_owned()));
-            assert!(matches!(found, Answer::Files(_)), "{symbol}");
+            let found = ask(MessageRequest::FileContainingSymbol(symbol.to_owned()));
+            assert!(matches!(found, MessageResponse::Files(_)), "{symbol}");
         }
-        for question in [
-            Question::FileContainingSymbol("inference.Nothing".to_owned()),
-            Question::FileByFilename("nothing.proto".to_owned()),
-            Question::AllExtensionNumbersOfType("inference.ModelInferRequest".to_owned()),
+        for message_request in [
+            MessageRequest::FileContainingSymbol("inference.Nothing".to_owned()),
+            MessageRequest::FileByFilename("nothing.proto".to_owned()),
+            MessageRequest::AllExtensionNumbersOfType("inference.ModelInferRequest".to_owned()),
         ] {
-            let Answer::Error(error) = ask(question) else { panic!() };
-            assert_eq!(error.error_code, Code::NotFound as i32);
+            let MessageResponse::Error(error) = ask(message_request) else { panic!() };
+            assert_eq!(error.error_code, GrpcCode::NotFound as i32);
         }
     }
 }

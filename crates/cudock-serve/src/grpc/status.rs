@@ -1,4 +1,4 @@
-//! How a call ended, in gRPC's words.
+//! The gRPC status of a call.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use hyper::header::{HeaderName, HeaderValue};
 
 use crate::ServeError;
 
-/// The status codes of gRPC that are used here.
+/// The gRPC status codes that are used here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Code {
+pub(crate) enum GrpcCode {
     Ok = 0,
     InvalidArgument = 3,
     DeadlineExceeded = 4,
@@ -22,30 +22,29 @@ pub(crate) enum Code {
     Unauthenticated = 16,
 }
 
-/// A code and its reason.
+/// A code and its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Status {
-    pub(crate) code: Code,
+pub(crate) struct GrpcStatus {
+    pub(crate) code: GrpcCode,
     pub(crate) message: String,
-    /// How long a client with a retry policy should wait.
+    /// Delay for clients with a retry policy.
     pushback: Option<Duration>,
 }
 
-impl Status {
-    /// The call went well.
-    pub(crate) const OK: Self = Self { code: Code::Ok, message: String::new(), pushback: None };
+impl GrpcStatus {
+    /// Success.
+    pub(crate) const OK: Self = Self { code: GrpcCode::Ok, message: String::new(), pushback: None };
 
-    /// With that code and message.
-    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: GrpcCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), pushback: None }
     }
 
-    /// The client's request cannot be understood.
+    /// An invalid request.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self::new(Code::InvalidArgument, message)
+        Self::new(GrpcCode::InvalidArgument, message)
     }
 
-    /// Writes it the way trailers and trailers-only answers carry it.
+    /// Writes it as headers, for trailers and trailers-only responses.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         const STATUS: HeaderName = HeaderName::from_static("grpc-status");
         const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
@@ -63,7 +62,7 @@ impl Status {
         }
     }
 
-    /// The trailers of a call that ended so.
+    /// The trailers of a call.
     pub(crate) fn trailers(&self) -> HeaderMap {
         let mut trailers = HeaderMap::with_capacity(3);
         self.write(&mut trailers);
@@ -71,34 +70,36 @@ impl Status {
     }
 }
 
-impl From<ServeError> for Status {
+impl From<ServeError> for GrpcStatus {
     fn from(error: ServeError) -> Self {
         let code = match &error {
-            ServeError::NoModel { .. } | ServeError::NoVersion { .. } | ServeError::NotFound(_) => {
-                Code::NotFound
-            }
-            ServeError::WhichModel(_)
-            | ServeError::Malformed(_)
-            | ServeError::Unwritable(_)
+            ServeError::ModelNotFound { .. }
+            | ServeError::VersionNotFound { .. }
+            | ServeError::NotFound(_) => GrpcCode::NotFound,
+            ServeError::AmbiguousModel(_)
+            | ServeError::RequestError(_)
+            | ServeError::ResponseError(_)
             | ServeError::NotAcceptable(_)
             | ServeError::BadRequest(_)
-            | ServeError::TooManyRows { .. } => Code::InvalidArgument,
-            ServeError::UnsupportedMediaType(_) | ServeError::MethodNotAllowed { .. } => Code::Unimplemented,
-            ServeError::BodyTooLarge { .. } | ServeError::OverBudget { .. } | ServeError::Full { .. } => {
-                Code::ResourceExhausted
+            | ServeError::TooManyRows { .. } => GrpcCode::InvalidArgument,
+            ServeError::UnsupportedMediaType(_) | ServeError::MethodNotAllowed { .. } => {
+                GrpcCode::Unimplemented
             }
-            ServeError::Late | ServeError::BodyTooSlow => Code::DeadlineExceeded,
-            ServeError::Unauthorized => Code::Unauthenticated,
-            ServeError::NotReady { .. } | ServeError::Draining => Code::Unavailable,
-            ServeError::Engine(_) | ServeError::Reload { .. } => Code::Internal,
+            ServeError::BodyTooLarge { .. }
+            | ServeError::MemoryExceeded { .. }
+            | ServeError::Overloaded { .. } => GrpcCode::ResourceExhausted,
+            ServeError::DeadlineExceeded | ServeError::BodyTooSlow => GrpcCode::DeadlineExceeded,
+            ServeError::Unauthorized => GrpcCode::Unauthenticated,
+            ServeError::NotReady { .. } | ServeError::Draining => GrpcCode::Unavailable,
+            ServeError::Engine(_) | ServeError::Reload { .. } => GrpcCode::Internal,
         };
         Self { code, message: error.to_string(), pushback: error.retry_after() }
     }
 }
 
-impl From<super::wire::WireError> for Status {
+impl From<super::wire::WireError> for GrpcStatus {
     fn from(error: super::wire::WireError) -> Self {
-        Self::invalid(format!("the message is not protobuf: {error}"))
+        Self::invalid(format!("invalid protobuf message: {error}"))
     }
 }
 
@@ -107,38 +108,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_failure_has_its_code() {
+    fn errors_map_to_status_codes() {
         let failures = [
-            (ServeError::Draining, Code::Unavailable),
-            (ServeError::Late, Code::DeadlineExceeded),
-            (ServeError::Unauthorized, Code::Unauthenticated),
-            (ServeError::Engine("lost".into()), Code::Internal),
-            (ServeError::Full { retry_after: Duration::from_millis(7) }, Code::ResourceExhausted),
+            (ServeError::Draining, GrpcCode::Unavailable),
+            (ServeError::DeadlineExceeded, GrpcCode::DeadlineExceeded),
+            (ServeError::Unauthorized, GrpcCode::Unauthenticated),
+            (ServeError::Engine("lost".into()), GrpcCode::Internal),
+            (ServeError::Overloaded { retry_after: Duration::from_millis(7) }, GrpcCode::ResourceExhausted),
         ];
         for (error, code) in failures {
-            let said = error.to_string();
-            let status = Status::from(error);
-            assert_eq!((status.code, status.message), (code, said));
+            let message = error.to_string();
+            let status = GrpcStatus::from(error);
+            assert_eq!((status.code, status.message), (code, message));
         }
     }
 
     #[test]
-    fn a_full_queue_tells_clients_when_to_come_again() {
-        let status = Status::from(ServeError::Full { retry_after: Duration::from_millis(250) });
+    fn an_overload_status_contains_the_retry_delay() {
+        let status = GrpcStatus::from(ServeError::Overloaded { retry_after: Duration::from_millis(250) });
         assert_eq!(status.trailers()["grpc-retry-pushback-ms"], "250");
-        assert!(!Status::from(ServeError::Late).trailers().contains_key("grpc-retry-pushback-ms"));
+        assert!(
+            !GrpcStatus::from(ServeError::DeadlineExceeded).trailers().contains_key("grpc-retry-pushback-ms")
+        );
     }
 
     #[test]
     fn success_carries_no_message() {
-        let trailers = Status::OK.trailers();
+        let trailers = GrpcStatus::OK.trailers();
         assert_eq!(trailers["grpc-status"], "0");
         assert_eq!(trailers.len(), 1);
     }
 
     #[test]
     fn a_message_of_any_text_fits_into_a_header() {
-        let trailers = Status::invalid("100 % of “Ä”\nand more").trailers();
+        let trailers = GrpcStatus::invalid("100 % of “Ä”\nand more").trailers();
         assert_eq!(trailers["grpc-status"], "3");
         assert_eq!(trailers["grpc-message"], "100 %25 of %E2%80%9C%C3%84%E2%80%9D%0Aand more");
     }

@@ -1,21 +1,21 @@
-//! The wire format of protobuf, as far as reading requests needs it.
+//! The protobuf wire format, as far as parsing requests needs it.
 //!
-//! Requests for inference are read by hand: a generated reader makes hundreds of bytes of structs out of two bytes of
+//! Inference requests are parsed by hand: a generated parser makes hundreds of bytes of structs out of two bytes of
 //! message, and copies numbers twice on their way to the engine.
 
-/// Bytes that are not a protobuf message.
+/// An invalid protobuf message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum WireError {
     /// A field runs beyond the end of the message.
     #[error("field {number} runs beyond the end of its message")]
     Truncated { number: u32 },
-    /// A number of more than 64 bits, or one that does not end.
-    #[error("byte {at} begins no number")]
+    /// A varint of more than 64 bits, or one that does not end.
+    #[error("invalid varint at byte {at}")]
     Varint { at: usize },
-    /// A field number or kind that does not exist.
-    #[error("byte {at} begins no field")]
+    /// An invalid field number or wire type.
+    #[error("invalid field tag at byte {at}")]
     Key { at: usize },
-    /// A field of another kind than its description says.
+    /// A field of another wire type than declared.
     #[error("field {number} is not {expected}")]
     Kind { number: u32, expected: &'static str },
     /// A string that is not UTF-8.
@@ -23,9 +23,9 @@ pub(crate) enum WireError {
     Text { number: u32 },
 }
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Value<'message> {
+pub(crate) enum WireValue<'message> {
     Varint(u64),
     Fixed64([u8; 8]),
     Fixed32([u8; 4]),
@@ -36,28 +36,28 @@ pub(crate) enum Value<'message> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field<'message> {
     pub(crate) number: u32,
-    pub(crate) value: Value<'message>,
+    pub(crate) value: WireValue<'message>,
 }
 
 impl<'message> Field<'message> {
-    /// The bytes of a field that holds bytes, a string, a message or packed numbers.
+    /// The bytes of a field that contains bytes, a string, a message or packed numbers.
     pub(crate) fn block(self) -> Result<&'message [u8], WireError> {
         match self.value {
-            Value::Block(block) => Ok(block),
+            WireValue::Block(block) => Ok(block),
             _ => Err(WireError::Kind { number: self.number, expected: "bytes or a message" }),
         }
     }
 
-    /// The text of a field that holds a string.
+    /// The text of a string field.
     pub(crate) fn text(self) -> Result<&'message str, WireError> {
         std::str::from_utf8(self.block()?).map_err(|_| WireError::Text { number: self.number })
     }
 
-    /// The number of a field that holds one of variable length.
+    /// The number of a varint field.
     pub(crate) fn varint(self) -> Result<u64, WireError> {
         match self.value {
-            Value::Varint(number) => Ok(number),
-            _ => Err(WireError::Kind { number: self.number, expected: "a whole number" }),
+            WireValue::Varint(number) => Ok(number),
+            _ => Err(WireError::Kind { number: self.number, expected: "an integer" }),
         }
     }
 
@@ -67,29 +67,28 @@ impl<'message> Field<'message> {
         mut take: impl FnMut(u64) -> Result<(), E>,
     ) -> Result<(), E> {
         match self.value {
-            Value::Varint(number) => take(number),
-            Value::Block(packed) => {
-                let mut reader = Reader { message: packed, at: 0 };
-                while reader.at < packed.len() {
+            WireValue::Varint(number) => take(number),
+            WireValue::Block(compressed) => {
+                let mut reader = WireReader { message: compressed, at: 0 };
+                while reader.at < compressed.len() {
                     take(reader.varint()?)?;
                 }
                 Ok(())
             }
-            _ => Err(WireError::Kind { number: self.number, expected: "whole numbers" }.into()),
+            _ => Err(WireError::Kind { number: self.number, expected: "a list of integers" }.into()),
         }
     }
 }
 
-/// The fields of a message, in the order they were written.
+/// The fields of a message, in the order in which they were written.
 pub(crate) struct Fields<'message> {
-    reader: Reader<'message>,
+    reader: WireReader<'message>,
     broken: bool,
 }
 
 impl<'message> Fields<'message> {
-    /// Of that message.
     pub(crate) fn of(message: &'message [u8]) -> Self {
-        Self { reader: Reader { message, at: 0 }, broken: false }
+        Self { reader: WireReader { message, at: 0 }, broken: false }
     }
 }
 
@@ -106,25 +105,25 @@ impl<'message> Iterator for Fields<'message> {
     }
 }
 
-struct Reader<'message> {
+struct WireReader<'message> {
     message: &'message [u8],
     at: usize,
 }
 
-impl<'message> Reader<'message> {
+impl<'message> WireReader<'message> {
     fn field(&mut self) -> Result<Field<'message>, WireError> {
         let at = self.at;
         let key = self.varint()?;
         let number = u32::try_from(key >> 3).ok().filter(|&number| number != 0 && number < 1 << 29);
         let number = number.ok_or(WireError::Key { at })?;
         let value = match key & 7 {
-            0 => Value::Varint(self.varint()?),
-            1 => Value::Fixed64(self.array(number)?),
+            0 => WireValue::Varint(self.varint()?),
+            1 => WireValue::Fixed64(self.array(number)?),
             2 => {
                 let length = usize::try_from(self.varint()?).map_err(|_| WireError::Truncated { number })?;
-                Value::Block(self.take(length, number)?)
+                WireValue::Block(self.take(length, number)?)
             }
-            5 => Value::Fixed32(self.array(number)?),
+            5 => WireValue::Fixed32(self.array(number)?),
             _ => return Err(WireError::Key { at }),
         };
         Ok(Field { number, value })
@@ -159,7 +158,7 @@ impl<'message> Reader<'message> {
     }
 }
 
-/// Writes what comes before the bytes of a field that holds bytes or a message.
+/// Writes the tag and length of a length-delimited field.
 pub(crate) fn put_block_head(number: u32, length: usize, out: &mut impl bytes::BufMut) {
     put_varint(u64::from(number) << 3 | 2, out);
     put_varint(length as u64, out);
@@ -182,19 +181,19 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_field_is_read() {
+    fn every_wire_type_is_parsed() {
         let message = [0x08, 0xac, 0x02, 0x11, 1, 2, 3, 4, 5, 6, 7, 8, 0x1a, 2, b'h', b'i', 0x25, 9, 8, 7, 6];
         let expected = [
-            Field { number: 1, value: Value::Varint(300) },
-            Field { number: 2, value: Value::Fixed64([1, 2, 3, 4, 5, 6, 7, 8]) },
-            Field { number: 3, value: Value::Block(b"hi") },
-            Field { number: 4, value: Value::Fixed32([9, 8, 7, 6]) },
+            Field { number: 1, value: WireValue::Varint(300) },
+            Field { number: 2, value: WireValue::Fixed64([1, 2, 3, 4, 5, 6, 7, 8]) },
+            Field { number: 3, value: WireValue::Block(b"hi") },
+            Field { number: 4, value: WireValue::Fixed32([9, 8, 7, 6]) },
         ];
         assert_eq!(fields(&message).unwrap(), expected);
     }
 
     #[test]
-    fn a_field_that_runs_beyond_the_message_is_refused() {
+    fn a_truncated_field_is_rejected() {
         assert_eq!(fields(&[0x1a, 3, b'h', b'i']), Err(WireError::Truncated { number: 3 }));
         assert_eq!(fields(&[0x11, 1, 2]), Err(WireError::Truncated { number: 2 }));
         let endless = [0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
@@ -202,27 +201,27 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_more_than_64_bits_is_refused() {
+    fn a_varint_of_more_than_64_bits_is_rejected() {
         let most = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
-        assert_eq!(fields(&most).unwrap(), [Field { number: 1, value: Value::Varint(u64::MAX) }]);
+        assert_eq!(fields(&most).unwrap(), [Field { number: 1, value: WireValue::Varint(u64::MAX) }]);
         let more = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02];
         assert_eq!(fields(&more), Err(WireError::Varint { at: 1 }));
         assert_eq!(fields(&[0x08, 0x80]), Err(WireError::Varint { at: 1 }));
     }
 
     #[test]
-    fn groups_and_the_field_number_zero_are_refused() {
+    fn groups_and_field_number_zero_are_rejected() {
         assert_eq!(fields(&[0x0b]), Err(WireError::Key { at: 0 }));
         assert_eq!(fields(&[0x08, 1, 0x00, 1]), Err(WireError::Key { at: 2 }));
     }
 
     #[test]
-    fn reading_ends_with_the_first_fault() {
+    fn parsing_ends_with_the_first_error() {
         assert_eq!(Fields::of(&[0x1a, 9, 0x08, 1]).count(), 1);
     }
 
     #[test]
-    fn repeated_numbers_are_read_packed_and_one_by_one() {
+    fn repeated_numbers_are_parsed_packed_and_unpacked() {
         let mut seen = Vec::new();
         for field in fields(&[0x0a, 3, 1, 0xac, 0x02, 0x08, 7]).unwrap() {
             field
@@ -236,21 +235,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_before_a_block_is_read_back() {
+    fn block_headers_round_trip() {
         for length in [0, 1, 127, 128, 300, 70_000] {
             let mut message = Vec::new();
             put_block_head(6, length, &mut message);
             message.resize(message.len() + length, 7);
             assert_eq!(
                 fields(&message).unwrap(),
-                [Field { number: 6, value: Value::Block(&vec![7; length]) }]
+                [Field { number: 6, value: WireValue::Block(&vec![7; length]) }]
             );
         }
     }
 
     #[test]
-    fn text_that_is_not_utf8_is_refused() {
-        let field = Field { number: 1, value: Value::Block(&[0xff]) };
+    fn text_that_is_not_utf8_is_rejected() {
+        let field = Field { number: 1, value: WireValue::Block(&[0xff]) };
         assert_eq!(field.text(), Err(WireError::Text { number: 1 }));
     }
 }

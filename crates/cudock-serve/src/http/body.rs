@@ -1,4 +1,4 @@
-//! Reading a body: all of it, but no more than is taken, no slower than is borne, and counted as it arrives.
+//! Reads request bodies with limits on size, speed and memory.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -8,35 +8,35 @@ use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderMap};
 
-use super::activity::Activity;
-use super::answer::Encoding;
+use super::monitor::ConnectionActivity;
+use super::response::HttpEncoding;
 use crate::ServeError;
-use crate::aside::INLINE;
 use crate::inflate::{InflateError, inflate};
-use crate::memory::{FLAT, Reservation};
-use crate::pace::Pace;
-use crate::service::Service;
+use crate::memory::{Reservation, SMALL_BODY};
+use crate::service::ModelService;
+use crate::stall::StallDetector;
+use crate::worker_pool::MAX_INLINE_PARSE;
 
-/// What the buffers of a connection hold while a large body goes through them.
-pub(crate) const BUFFERS: usize = 128 << 10;
-/// A body is given room as it arrives, however long it claims to be.
-const FIRST_ROOM: usize = 1 << 20;
-/// Everything that is made from a small body takes at most so many times its size.
-const FLAT_FACTOR: usize = 4;
+/// Size of a connection's buffers while a large body passes through them.
+pub(crate) const CONNECTION_BUFFERS: usize = 128 << 10;
+/// Initial capacity for a body, however long it claims to be.
+const INITIAL_CAPACITY: usize = 1 << 20;
+/// Everything made from a small body takes at most this many times its size.
+const SMALL_BODY_FACTOR: usize = 4;
 
-/// A body and what it holds of the memory budget.
-pub(crate) struct ReadBody {
+/// A body and its memory reservation.
+pub(crate) struct RequestBody {
     pub(crate) bytes: Bytes,
     pub(crate) held: Reservation,
 }
 
-/// Reads a body whole.
+/// Reads a whole body.
 pub(crate) async fn read(
-    service: &Service,
+    service: &ModelService,
     headers: &HeaderMap,
     body: Incoming,
-    activity: &Activity,
-) -> Result<ReadBody, ServeError> {
+    activity: &ConnectionActivity,
+) -> Result<RequestBody, ServeError> {
     let limit = service.limits().body;
     let claimed = usize::try_from(body.size_hint().lower()).ok().filter(|&claimed| claimed <= limit);
     let claimed = claimed.ok_or(ServeError::BodyTooLarge { limit })?;
@@ -45,46 +45,46 @@ pub(crate) async fn read(
     let bytes = collect(service, body, claimed, &mut held).await?;
     activity.body_read();
     match encoding {
-        None => Ok(ReadBody { bytes, held }),
-        Some(encoding) => unpack(service, encoding, bytes, held).await,
+        None => Ok(RequestBody { bytes, held }),
+        Some(encoding) => decompress(service, encoding, bytes, held).await,
     }
 }
 
-fn encoding_of(headers: &HeaderMap) -> Result<Option<Encoding>, ServeError> {
+fn encoding_of(headers: &HeaderMap) -> Result<Option<HttpEncoding>, ServeError> {
     let Some(value) = headers.get(header::CONTENT_ENCODING) else { return Ok(None) };
     let name = value.to_str().unwrap_or("?").trim();
     if name.is_empty() || name == "identity" {
         return Ok(None);
     }
-    Encoding::from_name(name).map(Some).ok_or_else(|| {
+    HttpEncoding::from_name(name).map(Some).ok_or_else(|| {
         ServeError::UnsupportedMediaType(format!(
-            "content-encoding `{name}` is not read; gzip, deflate and zstd are"
+            "unsupported content-encoding `{name}`; supported: gzip, deflate, zstd"
         ))
     })
 }
 
 async fn collect(
-    service: &Service,
+    service: &ModelService,
     mut body: Incoming,
     claimed: usize,
     held: &mut Reservation,
 ) -> Result<Bytes, ServeError> {
     let limit = service.limits().body;
-    let mut pace = Pace::new(service.settings.client_timeout);
+    let mut stall = StallDetector::new(service.settings.client_timeout);
     let mut first: Option<Bytes> = None;
     let mut gathered = BytesMut::new();
     loop {
         let so_far = gathered.len() + first.as_ref().map_or(0, Bytes::len);
         let frame = poll_fn(|context| match Pin::new(&mut body).poll_frame(context) {
             Poll::Ready(frame) => Poll::Ready(Ok(frame)),
-            Poll::Pending => pace
+            Poll::Pending => stall
                 .poll_stalled(context, so_far, || service.is_draining())
                 .map(|()| Err(ServeError::BodyTooSlow)),
         });
         let frame = match frame.await? {
             None => break,
             Some(Err(error)) => {
-                return Err(ServeError::BadRequest(format!("the body ended before its end: {error}")));
+                return Err(ServeError::BadRequest(format!("the body is incomplete: {error}")));
             }
             Some(Ok(frame)) => frame,
         };
@@ -94,60 +94,60 @@ async fn collect(
             return Err(ServeError::BodyTooLarge { limit });
         }
         if so_far == 0 {
-            // The usual body comes in one piece and is used where it lies.
-            let whole = total <= FLAT && body.is_end_stream();
-            held.cover(if whole { total * FLAT_FACTOR } else { total })?;
+            // The usual body arrives in one chunk and is used without a copy.
+            let whole = total <= SMALL_BODY && body.is_end_stream();
+            held.cover(if whole { total * SMALL_BODY_FACTOR } else { total })?;
             first = Some(data);
             continue;
         }
-        held.cover(if total > FLAT { total + BUFFERS } else { total })?;
+        held.cover(if total > SMALL_BODY { total + CONNECTION_BUFFERS } else { total })?;
         if let Some(first) = first.take() {
-            gathered.reserve(claimed.clamp(total, FIRST_ROOM.max(total)));
+            gathered.reserve(claimed.clamp(total, INITIAL_CAPACITY.max(total)));
             gathered.extend_from_slice(&first);
         }
         gathered.extend_from_slice(&data);
     }
     let bytes = first.unwrap_or_else(|| gathered.freeze());
-    if bytes.len() > FLAT {
+    if bytes.len() > SMALL_BODY {
         held.shrink(bytes.len());
     }
     Ok(bytes)
 }
 
-/// Unpacks a body: a short one here, one that grows long on a thread of its own.
-async fn unpack(
-    service: &Service,
-    encoding: Encoding,
-    packed: Bytes,
+/// Decompresses a body: a short one here, one that grows long on a worker thread.
+async fn decompress(
+    service: &ModelService,
+    encoding: HttpEncoding,
+    compressed: Bytes,
     mut held: Reservation,
-) -> Result<ReadBody, ServeError> {
-    let (packing, limit) = (encoding.packing(), service.limits().body);
-    if packed.len() <= INLINE {
-        match inflate(packing, &packed, limit.min(INLINE), |bytes| held.cover(bytes)) {
-            Err(InflateError::TooLong) if limit > INLINE => {}
-            outcome => {
-                let bytes = Bytes::from(outcome.map_err(|error| refusal(error, limit))?);
-                held.cover(bytes.len() * FLAT_FACTOR)?;
-                return Ok(ReadBody { bytes, held });
+) -> Result<RequestBody, ServeError> {
+    let (format, limit) = (encoding.format(), service.limits().body);
+    if compressed.len() <= MAX_INLINE_PARSE {
+        match inflate(format, &compressed, limit.min(MAX_INLINE_PARSE), |bytes| held.cover(bytes)) {
+            Err(InflateError::TooLong) if limit > MAX_INLINE_PARSE => {}
+            result => {
+                let bytes = Bytes::from(result.map_err(|error| inflate_error(error, limit))?);
+                held.cover(bytes.len() * SMALL_BODY_FACTOR)?;
+                return Ok(RequestBody { bytes, held });
             }
         }
     }
-    let unpacking = move || {
-        let bytes = inflate(packing, &packed, limit, |bytes| held.cover(bytes))
-            .map_err(|error| refusal(error, limit))?;
-        drop(packed);
+    let decompressing = move || {
+        let bytes = inflate(format, &compressed, limit, |bytes| held.cover(bytes))
+            .map_err(|error| inflate_error(error, limit))?;
+        drop(compressed);
         held.shrink(bytes.len());
-        Ok(ReadBody { bytes: bytes.into(), held })
+        Ok(RequestBody { bytes: bytes.into(), held })
     };
-    service.aside.run(unpacking).await
+    service.workers.run(decompressing).await
 }
 
-fn refusal(error: InflateError, limit: usize) -> ServeError {
+fn inflate_error(error: InflateError, limit: usize) -> ServeError {
     match error {
-        InflateError::Broken(error) => {
-            ServeError::BadRequest(format!("the compressed body cannot be read: {error}"))
+        InflateError::Corrupt(error) => {
+            ServeError::BadRequest(format!("cannot decompress the body: {error}"))
         }
         InflateError::TooLong => ServeError::BodyTooLarge { limit },
-        InflateError::Refused(error) => error,
+        InflateError::NoMemory(error) => error,
     }
 }

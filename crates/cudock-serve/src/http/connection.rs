@@ -1,4 +1,4 @@
-//! One connection: HTTP/1.1, HTTP/2 and gRPC, plain or through TLS.
+//! One connection: HTTP/1.1, HTTP/2 and gRPC, with or without TLS.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -16,32 +16,32 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use super::activity::{Activity, Woken};
-use super::answer::{self, AnswerBody, HttpAnswer};
-use super::body::{self, BUFFERS};
+use super::body::{self, CONNECTION_BUFFERS};
+use super::monitor::{ConnectionActivity, WakeReason};
+use super::response::{self, HttpResponse, ResponseBody};
 use super::route::Route;
-use super::{infer, report};
-use crate::service::Service;
+use super::{infer, info};
+use crate::service::ModelService;
 use crate::{ServeError, grpc, page};
 
-/// Bytes that a client of HTTP/2 may send ahead of being read, on a stream and on all of a connection together.
+/// HTTP/2 flow control windows of a stream and of a connection.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 2 << 20;
-/// When the server ends, how often connections are looked at, and how long one may do nothing.
-const LOOK_AT_END: Duration = Duration::from_millis(100);
-const QUIET_AT_END: Duration = Duration::from_secs(1);
-/// What a client calls its request; answers carry it, too.
+/// During shutdown, the interval at which connections are checked, and how long one may be idle.
+const SHUTDOWN_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+const SHUTDOWN_IDLE: Duration = Duration::from_secs(1);
+/// The client's request id, which is returned in the response.
 const REQUEST_ID: &str = "x-request-id";
 
-/// Serves a connection until its client leaves, asks nothing for too long, or the server ends.
+/// Serves a connection until its client disconnects, it is idle for too long, or the server shuts down.
 pub(crate) async fn serve(
-    service: Arc<Service>,
+    service: Arc<ModelService>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    activity: Arc<Activity>,
+    activity: Arc<ConnectionActivity>,
     mut ending: watch::Receiver<bool>,
 ) {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().keep_alive(true).max_buf_size(BUFFERS);
+    builder.http1().keep_alive(true).max_buf_size(CONNECTION_BUFFERS);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -50,47 +50,47 @@ pub(crate) async fn serve(
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
     let watched = Arc::clone(&activity);
-    let answering = service_fn(move |request: Request<Incoming>| {
+    let handler = service_fn(move |request: Request<Incoming>| {
         let (service, activity) = (Arc::clone(&service), Arc::clone(&watched));
-        // At once and not when the answer is first worked on: the socket is read again before that.
+        // Recorded now and not when the response is first polled, because the socket is read again before that.
         activity.head_read(request.version(), !request.body().is_end_stream());
         let busy = Arc::clone(&activity).begin();
         async move {
-            let answer = handle(&service, request, &activity).await;
+            let response = handle(&service, request, &activity).await;
             drop(busy);
-            Ok::<_, Infallible>(answer.map(|body| body.watched(activity)))
+            Ok::<_, Infallible>(response.map(|body| body.monitored(activity)))
         }
     });
-    let connection = builder.serve_connection(TokioIo::new(stream), answering);
+    let connection = builder.serve_connection(TokioIo::new(stream), handler);
     tokio::pin!(connection);
-    let (mut told, mut ends) = (false, false);
+    let (mut notified, mut is_ending) = (false, false);
     loop {
         tokio::select! {
-            // A client that left or broke the protocol is not an event worth logging.
+            // A client that disconnected or broke the protocol is not worth logging.
             _ = connection.as_mut() => return,
             woken = activity.woken() => match woken {
-                // A request came in the meantime: another connection will have to go.
-                Woken::Evicted if activity.is_busy() => {}
-                Woken::Evicted => {
-                    // HTTP/2 says goodbye if it can do so at once.
+                // A request arrived meanwhile: another connection will be evicted.
+                WakeReason::Evicted if activity.is_busy() => {}
+                WakeReason::Evicted => {
+                    // HTTP/2 sends GOAWAY if it can do so at once.
                     connection.as_mut().graceful_shutdown();
                     poll_fn(|context| Poll::Ready(connection.as_mut().poll(context).is_ready())).await;
                     return;
                 }
-                // Told once it may say goodbye; found idle again it is dropped.
-                Woken::Stalled if told => return,
-                Woken::Stalled => {
-                    told = true;
+                // The first time, it may shut down gracefully; the second time it is dropped.
+                WakeReason::Stalled if notified => return,
+                WakeReason::Stalled => {
+                    notified = true;
                     connection.as_mut().graceful_shutdown();
                 }
             },
-            _ = ending.changed(), if !ends => {
-                ends = true;
+            _ = ending.changed(), if !is_ending => {
+                is_ending = true;
                 connection.as_mut().graceful_shutdown();
             }
-            // Whoever has not sent a whole head by now, or does not take the answer, is not waited for.
-            () = tokio::time::sleep(LOOK_AT_END), if ends => {
-                if activity.quiet() >= QUIET_AT_END {
+            // A client that has not sent a complete head by now, or does not read its response, is dropped.
+            () = tokio::time::sleep(SHUTDOWN_CHECK_INTERVAL), if is_ending => {
+                if activity.idle_time() >= SHUTDOWN_IDLE {
                     return;
                 }
             }
@@ -98,48 +98,53 @@ pub(crate) async fn serve(
     }
 }
 
-async fn handle(service: &Arc<Service>, request: Request<Incoming>, activity: &Activity) -> HttpAnswer {
+async fn handle(
+    service: &Arc<ModelService>,
+    request: Request<Incoming>,
+    activity: &ConnectionActivity,
+) -> HttpResponse {
     let received = Instant::now();
-    if !service.settings.log.wants_requests() {
+    if !service.settings.log.logs_requests() {
         return respond(service, request, received, activity).await;
     }
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let answer = respond(service, request, received, activity).await;
-    let (status, micros) = (answer.status().as_u16().to_string(), received.elapsed().as_micros().to_string());
+    let response = respond(service, request, received, activity).await;
+    let (status, micros) =
+        (response.status().as_u16().to_string(), received.elapsed().as_micros().to_string());
     let fields = [("method", method.as_str()), ("path", &path), ("status", &status), ("micros", &micros)];
     service.settings.log.event("request", &fields);
-    answer
+    response
 }
 
 async fn respond(
-    service: &Arc<Service>,
+    service: &Arc<ModelService>,
     request: Request<Incoming>,
     received: Instant,
-    activity: &Activity,
-) -> HttpAnswer {
+    activity: &ConnectionActivity,
+) -> HttpResponse {
     if is_grpc(request.headers()) {
-        return grpc::handle(Arc::clone(service), request).await.map(AnswerBody::Grpc);
+        return grpc::handle(Arc::clone(service), request).await.map(ResponseBody::Grpc);
     }
     let (head, body) = request.into_parts();
     let outcome = match check_host(&head) {
-        Ok(()) => answer(service, &head, body, received, activity).await,
+        Ok(()) => dispatch(service, &head, body, received, activity).await,
         Err(error) => Err(error),
     };
-    let mut answer = outcome.unwrap_or_else(|error| answer::error(&error));
+    let mut response = outcome.unwrap_or_else(|error| response::error(&error));
     if let Some(accepted) = head.headers.get(header::ACCEPT_ENCODING) {
-        answer = answer::compressed(service, answer, accepted).await;
+        response = response::compressed(service, response, accepted).await;
     }
     if let Some(id) = head.headers.get(REQUEST_ID) {
-        answer.headers_mut().insert(REQUEST_ID, id.clone());
+        response.headers_mut().insert(REQUEST_ID, id.clone());
     }
     if service.is_draining() && head.version == Version::HTTP_11 {
-        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    answer
+    response
 }
 
-/// A request of HTTP/1.1 names its host once; proxies that disagree on a missing or second one can be played off
-/// against each other (RFC 9112, 3.2).
+/// An HTTP/1.1 request names its host once; a missing or second one allows attacks on proxies that disagree (RFC 9112,
+/// 3.2).
 fn check_host(head: &Parts) -> Result<(), ServeError> {
     let mut hosts = head.headers.get_all(header::HOST).iter();
     let problem = match (hosts.next(), hosts.next()) {
@@ -150,15 +155,15 @@ fn check_host(head: &Parts) -> Result<(), ServeError> {
     Err(ServeError::BadRequest(problem.to_owned()))
 }
 
-async fn answer(
-    service: &Arc<Service>,
+async fn dispatch(
+    service: &Arc<ModelService>,
     head: &Parts,
     body: Incoming,
     received: Instant,
-    activity: &Activity,
-) -> Result<HttpAnswer, ServeError> {
-    let route = Route::of(&head.method, head.uri.path())?;
-    if !route.is_open() && !service.settings.keys.allow(&head.headers) {
+    activity: &ConnectionActivity,
+) -> Result<HttpResponse, ServeError> {
+    let route = Route::parse(&head.method, head.uri.path())?;
+    if !route.is_public() && !service.settings.keys.is_authorized(&head.headers) {
         return Err(ServeError::Unauthorized);
     }
     match route {
@@ -166,32 +171,32 @@ async fn answer(
             infer::predict(service, model.as_ref(), head, body, received, activity).await
         }
         Route::Infer(model) => infer::infer(service, &model, head, body, received, activity).await,
-        Route::Health => Ok(report::health(service)),
-        Route::Ready => Ok(report::yes_or_no("ready", service.is_ready())),
-        Route::Live => Ok(report::yes_or_no("live", service.is_live())),
-        Route::Metrics => Ok(report::metrics(service)),
-        Route::Status => report::status(service),
+        Route::Health => Ok(info::health(service)),
+        Route::Ready => Ok(info::probe("ready", service.is_ready())),
+        Route::Live => Ok(info::probe("live", true)),
+        Route::Metrics => Ok(info::metrics(service)),
+        Route::Status => info::status(service),
         Route::Page => page_asset(head.uri.path()),
-        Route::ServerMetadata => Ok(report::server_metadata()),
-        Route::ModelMetadata(model) => report::model_metadata(service, &model),
-        Route::ModelReady(model) => report::model_ready(service, &model),
-        Route::ModelConfig(model) => report::model_config(service, &model),
-        Route::ModelStatistics(model) => report::model_statistics(service, model.as_ref()),
+        Route::ServerMetadata => Ok(info::server_metadata()),
+        Route::ModelMetadata(model) => info::model_metadata(service, &model),
+        Route::ModelReady(model) => info::model_ready(service, &model),
+        Route::ModelConfig(model) => info::model_config(service, &model),
+        Route::ModelStatistics(model) => info::model_statistics(service, model.as_ref()),
         Route::RepositoryIndex => {
             let body = body::read(service, &head.headers, body, activity).await?;
-            report::repository_index(service, &body.bytes)
+            info::repository_index(service, &body.bytes)
         }
         Route::Load(name) => {
             let body = body::read(service, &head.headers, body, activity).await?;
             check_load_parameters(&body.bytes)?;
             service.reload(Some(&name)).await?;
-            Ok(answer::json(StatusCode::OK, &serde_json::json!({})))
+            Ok(response::json(StatusCode::OK, &serde_json::json!({})))
         }
     }
 }
 
-/// Triton takes a configuration or whole files with a load. Here models are loaded as their directory has them, and a
-/// client that asks for something else must know.
+/// Triton accepts a configuration or files with a load request. Here models are loaded from their directory, and a
+/// client that expects something else must get an error.
 fn check_load_parameters(body: &[u8]) -> Result<(), ServeError> {
     #[derive(Default, serde::Deserialize)]
     #[serde(default)]
@@ -201,26 +206,26 @@ fn check_load_parameters(body: &[u8]) -> Result<(), ServeError> {
     if body.trim_ascii().is_empty() {
         return Ok(());
     }
-    let asked: LoadRequest = serde_json::from_slice(body)
+    let request: LoadRequest = serde_json::from_slice(body)
         .map_err(|error| ServeError::BadRequest(format!("the body is not a load request: {error}")))?;
-    match asked.parameters.keys().next() {
+    match request.parameters.keys().next() {
         None => Ok(()),
         Some(name) => Err(ServeError::BadRequest(format!(
-            "load parameter `{name}` is not supported: models are loaded as their directory has them; settings of one \
-             model go into cudock.toml beside it"
+            "unsupported load parameter `{name}`: models are loaded from their directory; settings of one \
+             model go into the cudock.toml next to it"
         ))),
     }
 }
 
-fn page_asset(path: &str) -> Result<HttpAnswer, ServeError> {
+fn page_asset(path: &str) -> Result<HttpResponse, ServeError> {
     let (kind, bytes) =
-        page::asset(path).ok_or_else(|| ServeError::NotFound(format!("nothing is at {path}")))?;
-    let mut answer = answer::whole(StatusCode::OK, kind, bytes);
-    let headers = answer.headers_mut();
+        page::asset(path).ok_or_else(|| ServeError::NotFound(format!("not found: {path}")))?;
+    let mut response = response::full(StatusCode::OK, kind, bytes);
+    let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(page::SECURITY_POLICY));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    Ok(answer)
+    Ok(response)
 }
 
 fn is_grpc(headers: &HeaderMap) -> bool {

@@ -1,4 +1,4 @@
-//! Who may ask.
+//! API keys.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use hyper::header::{self, HeaderMap};
 
-use crate::model::Stamp;
-use crate::reply::lock;
+use crate::model::FileStamp;
+use crate::sync::lock;
 
-/// A file of keys that cannot be used.
+/// An error of the key file.
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
     /// It cannot be read.
@@ -21,74 +21,73 @@ pub enum KeysError {
         /// Why not.
         source: io::Error,
     },
-    /// It has no key in it.
-    #[error("{} holds no key", file.display())]
+    /// It contains no key.
+    #[error("no key found in {}", file.display())]
     Empty {
         /// The file.
         file: PathBuf,
     },
 }
 
-/// Keys that open the server; without a file of keys it is open to everybody.
+/// The accepted API keys; without a key file, every request is authorized.
 ///
-/// Only keyed hashes of them are kept, with a key of this process, so comparing tells nothing by its duration and a
-/// dump of the memory tells nobody a key.
+/// Only keyed hashes are stored, keyed per process, so that neither comparison times nor a memory dump reveal a key.
 #[derive(Clone, Default)]
 pub struct ApiKeys {
-    shared: Option<Arc<Shared>>,
+    store: Option<Arc<KeyStore>>,
 }
 
-struct Shared {
+struct KeyStore {
     file: PathBuf,
-    stamp: Mutex<Option<Stamp>>,
+    stamp: Mutex<Option<FileStamp>>,
     hashes: RwLock<Vec<[u64; 2]>>,
     secrets: [RandomState; 2],
 }
 
 impl ApiKeys {
-    /// The keys in a file: one a line; blank lines and lines that begin with `#` are not keys.
+    /// Reads the keys of a file, one per line; blank lines and lines that start with `#` are ignored.
     pub fn from_file(file: impl Into<PathBuf>) -> Result<Self, KeysError> {
-        let shared = Shared {
+        let store = KeyStore {
             file: file.into(),
             stamp: Mutex::new(None),
             hashes: RwLock::default(),
             secrets: [RandomState::new(), RandomState::new()],
         };
-        shared.read()?;
-        Ok(Self { shared: Some(Arc::new(shared)) })
+        store.read()?;
+        Ok(Self { store: Some(Arc::new(store)) })
     }
 
-    /// Reads the file again if it has changed; whether it had. The keys before stay if it cannot be used.
+    /// Reloads the file if it has changed, and returns whether it had. The previous keys stay if it cannot be used.
     pub(crate) fn refresh(&self) -> Result<bool, KeysError> {
-        let Some(shared) = &self.shared else { return Ok(false) };
-        if *lock(&shared.stamp) == Stamp::of(&shared.file) {
+        let Some(store) = &self.store else { return Ok(false) };
+        if *lock(&store.stamp) == FileStamp::of(&store.file) {
             return Ok(false);
         }
-        shared.read().map(|()| true)
+        store.read().map(|()| true)
     }
 
-    /// Whether a request with these headers may be answered.
-    pub(crate) fn allow(&self, headers: &HeaderMap) -> bool {
-        let Some(shared) = &self.shared else { return true };
+    /// Whether a request with these headers is authorized.
+    pub(crate) fn is_authorized(&self, headers: &HeaderMap) -> bool {
+        let Some(store) = &self.store else { return true };
         let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
             let value = value.as_bytes();
             let (scheme, key) = value.split_at_checked(7)?;
             scheme.eq_ignore_ascii_case(b"bearer ").then_some(key)
         });
         let plain = headers.get("x-api-key").map(hyper::header::HeaderValue::as_bytes);
-        let hashes = shared.hashes.read().unwrap_or_else(PoisonError::into_inner);
+        let hashes = store.hashes.read().unwrap_or_else(PoisonError::into_inner);
         [bearer, plain]
             .into_iter()
             .flatten()
-            .any(|key| hashes.contains(&hash(&shared.secrets, key.trim_ascii())))
+            .any(|key| hashes.contains(&hash(&store.secrets, key.trim_ascii())))
     }
 }
 
-impl Shared {
+impl KeyStore {
     fn read(&self) -> Result<(), KeysError> {
-        // Noted first, and whatever comes of it: a file that changes meanwhile is read again, a bad one is not reported
-        // each second.
-        *lock(&self.stamp) = Stamp::of(&self.file);
+        // Stored first, whatever the result: a file that changes meanwhile is read again, and a bad one is not reported
+        // every second.
+        *lock(&self.stamp) = FileStamp::of(&self.file);
         let text = std::fs::read_to_string(&self.file)
             .map_err(|source| KeysError::Unreadable { file: self.file.clone(), source })?;
         let hashes: Vec<_> = text
@@ -129,44 +128,47 @@ mod tests {
     }
 
     #[test]
-    fn only_a_known_key_opens() {
+    fn only_a_known_key_is_authorized() {
         let secret = format!("{:x}", std::process::id());
         let file = file(&format!("# who: the tests\n\n  {secret}  \n#{secret}1\n"));
         let keys = ApiKeys::from_file(file.path()).unwrap();
-        assert!(keys.allow(&headers("authorization", &format!("Bearer {secret}"))));
-        assert!(keys.allow(&headers("authorization", &format!("bearer  {secret} "))));
-        assert!(keys.allow(&headers("x-api-key", &secret)));
+        assert!(keys.is_authorized(&headers("authorization", &format!("Bearer {secret}"))));
+        assert!(keys.is_authorized(&headers("authorization", &format!("bearer  {secret} "))));
+        assert!(keys.is_authorized(&headers("x-api-key", &secret)));
         for wrong in
             [format!("{secret}0"), "# who: the tests".to_owned(), format!("#{secret}1"), String::new()]
         {
-            assert!(!keys.allow(&headers("x-api-key", &wrong)), "{wrong}");
+            assert!(!keys.is_authorized(&headers("x-api-key", &wrong)), "{wrong}");
         }
-        assert!(!keys.allow(&headers("authorization", &secret)));
-        assert!(!keys.allow(&HeaderMap::new()));
+        assert!(!keys.is_authorized(&headers("authorization", &secret)));
+        assert!(!keys.is_authorized(&HeaderMap::new()));
     }
 
     #[test]
-    fn keys_change_with_their_file_and_stay_if_it_is_no_good() {
+    fn keys_change_with_their_file_and_stay_if_it_is_invalid() {
         let (old, new) = (format!("old-{:x}", std::process::id()), format!("new-{:x}", std::process::id()));
         let file = file(&old);
         let keys = ApiKeys::from_file(file.path()).unwrap();
         assert!(matches!(keys.refresh(), Ok(false)));
         std::fs::write(file.path(), format!("{new}\n# {old}\n")).unwrap();
         assert!(matches!(keys.refresh(), Ok(true)));
-        assert!(keys.allow(&headers("x-api-key", &new)) && !keys.allow(&headers("x-api-key", &old)));
+        assert!(
+            keys.is_authorized(&headers("x-api-key", &new))
+                && !keys.is_authorized(&headers("x-api-key", &old))
+        );
         std::fs::write(file.path(), "# none\n").unwrap();
         assert!(matches!(keys.refresh(), Err(KeysError::Empty { .. })));
         assert!(matches!(keys.refresh(), Ok(false)), "reported once");
-        assert!(keys.allow(&headers("x-api-key", &new)));
+        assert!(keys.is_authorized(&headers("x-api-key", &new)));
     }
 
     #[test]
-    fn without_keys_everybody_may_ask() {
-        assert!(ApiKeys::default().allow(&HeaderMap::new()));
+    fn without_keys_every_request_is_authorized() {
+        assert!(ApiKeys::default().is_authorized(&HeaderMap::new()));
     }
 
     #[test]
-    fn a_file_of_comments_holds_no_key() {
+    fn a_file_of_comments_contains_no_key() {
         let empty = ApiKeys::from_file(file("# one\n \n#two\n").path());
         assert!(matches!(empty, Err(KeysError::Empty { .. })));
     }

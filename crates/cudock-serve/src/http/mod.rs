@@ -1,13 +1,13 @@
-//! HTTP: connections, routes, bodies and answers.
+//! HTTP: connections, routes, bodies and responses.
 
-mod activity;
-mod answer;
 mod body;
 mod connection;
 mod descriptors;
 mod infer;
+mod info;
 mod keys;
-mod report;
+mod monitor;
+mod response;
 mod route;
 mod server;
 mod stream;

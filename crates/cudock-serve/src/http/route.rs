@@ -1,11 +1,11 @@
-//! Which path means what.
+//! Routes.
 
 use cudock_base::percent;
 use hyper::Method;
 
 use crate::ServeError;
 
-/// What a request asks for. Names are as they stand in the path, without percent signs.
+/// The target of a request. Names are percent-decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// `POST /predict[/NAME[/VERSION]]`
@@ -40,7 +40,7 @@ pub(crate) enum Route {
     Load(String),
 }
 
-/// A model as a path names it.
+/// A model name in a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ModelName {
     pub(crate) name: String,
@@ -48,15 +48,15 @@ pub(crate) struct ModelName {
 }
 
 impl Route {
-    /// The route of a method and path.
-    pub(crate) fn of(method: &Method, path: &str) -> Result<Self, ServeError> {
+    /// Parses method and path.
+    pub(crate) fn parse(method: &Method, path: &str) -> Result<Self, ServeError> {
         let trimmed = path.strip_suffix('/').unwrap_or(path);
         let parts: Vec<&str> = trimmed.split('/').skip(1).collect();
         let route = match parts.as_slice() {
             [] | [""] | ["assets", ..] => Self::Page,
             ["predict"] => Self::Predict(None),
-            ["predict", name] => Self::Predict(Some(named(name, None)?)),
-            ["predict", name, version] => Self::Predict(Some(named(name, Some(version))?)),
+            ["predict", name] => Self::Predict(Some(parse_model_name(name, None)?)),
+            ["predict", name, version] => Self::Predict(Some(parse_model_name(name, Some(version))?)),
             ["health" | "healthz"] => Self::Health,
             ["ready" | "readyz"] | ["v2", "health", "ready"] => Self::Ready,
             ["live" | "livez"] | ["v2", "health", "live"] => Self::Live,
@@ -64,17 +64,17 @@ impl Route {
             ["status"] => Self::Status,
             ["v2"] => Self::ServerMetadata,
             ["v2", "repository", "index"] => Self::RepositoryIndex,
-            ["v2", "repository", "models", name, "load"] => Self::Load(decoded(name)?),
+            ["v2", "repository", "models", name, "load"] => Self::Load(percent_decode(name)?),
             ["v2", "repository", "models", _, "unload"] => {
-                let way_out = "a model is unloaded by taking its file out of the folder, with --watch";
-                return Err(ServeError::NotFound(way_out.to_owned()));
+                let hint = "to unload a model, remove its file from the model directory (with --watch)";
+                return Err(ServeError::NotFound(hint.to_owned()));
             }
             ["v2", "models", name, "versions", version, rest @ ..] => {
-                Self::of_model(named(name, Some(version))?, rest, path)?
+                Self::of_model(parse_model_name(name, Some(version))?, rest, path)?
             }
             ["v2", "models", "stats"] => Self::ModelStatistics(None),
-            ["v2", "models", name, rest @ ..] => Self::of_model(named(name, None)?, rest, path)?,
-            _ => return Err(nothing_at(path)),
+            ["v2", "models", name, rest @ ..] => Self::of_model(parse_model_name(name, None)?, rest, path)?,
+            _ => return Err(not_found(path)),
         };
         let allowed = route.allowed();
         let fits = allowed.split(", ").any(|name| name == method.as_str());
@@ -91,7 +91,7 @@ impl Route {
             ["config"] => Self::ModelConfig(model),
             ["stats"] => Self::ModelStatistics(Some(model)),
             ["infer"] => Self::Infer(model),
-            _ => return Err(nothing_at(path)),
+            _ => return Err(not_found(path)),
         })
     }
 
@@ -102,25 +102,28 @@ impl Route {
         }
     }
 
-    /// Whether it is answered without a key: what probes ask, and the page, which holds nothing and asks for one.
-    pub(crate) fn is_open(&self) -> bool {
+    /// Whether it needs no API key: probes, and the page, which contains nothing secret and asks for a key.
+    pub(crate) fn is_public(&self) -> bool {
         matches!(self, Self::Ready | Self::Live | Self::Page)
     }
 }
 
-fn nothing_at(path: &str) -> ServeError {
+fn not_found(path: &str) -> ServeError {
     ServeError::NotFound(format!(
-        "nothing is at {path}; POST /predict and /v2/models/NAME/infer, GET / and /health are"
+        "not found: {path}; try POST /predict, POST /v2/models/NAME/infer, GET / or GET /health"
     ))
 }
 
-fn named(name: &str, version: Option<&&str>) -> Result<ModelName, ServeError> {
-    Ok(ModelName { name: decoded(name)?, version: version.map(|version| decoded(version)).transpose()? })
+fn parse_model_name(name: &str, version: Option<&&str>) -> Result<ModelName, ServeError> {
+    Ok(ModelName {
+        name: percent_decode(name)?,
+        version: version.map(|version| percent_decode(version)).transpose()?,
+    })
 }
 
-fn decoded(text: &str) -> Result<String, ServeError> {
+fn percent_decode(text: &str) -> Result<String, ServeError> {
     percent::decode(text)
-        .ok_or_else(|| ServeError::BadRequest(format!("`{text}` has a percent sign that encodes nothing")))
+        .ok_or_else(|| ServeError::BadRequest(format!("invalid percent-encoding in `{text}`")))
 }
 
 #[cfg(test)]
@@ -133,9 +136,9 @@ mod tests {
     }
 
     #[test]
-    fn paths_mean_what_the_protocols_say() {
-        let get = |path| Route::of(&Method::GET, path).unwrap();
-        let post = |path| Route::of(&Method::POST, path).unwrap();
+    fn paths_of_all_protocols_are_routed() {
+        let get = |path| Route::parse(&Method::GET, path).unwrap();
+        let post = |path| Route::parse(&Method::POST, path).unwrap();
         assert_eq!(get("/"), Route::Page);
         assert_eq!(get("/assets/style.css"), Route::Page);
         assert_eq!(post("/predict"), Route::Predict(None));
@@ -151,18 +154,18 @@ mod tests {
     }
 
     #[test]
-    fn a_known_path_with_another_method_says_which_it_takes() {
-        let wrong = Route::of(&Method::GET, "/predict").unwrap_err();
-        assert_eq!(wrong.to_string(), "/predict takes POST");
-        let wrong = Route::of(&Method::POST, "/health").unwrap_err();
-        assert_eq!(wrong.to_string(), "/health takes GET, HEAD");
+    fn a_wrong_method_is_rejected_with_the_supported_ones() {
+        let wrong = Route::parse(&Method::GET, "/predict").unwrap_err();
+        assert_eq!(wrong.to_string(), "method not allowed: /predict supports POST");
+        let wrong = Route::parse(&Method::POST, "/health").unwrap_err();
+        assert_eq!(wrong.to_string(), "method not allowed: /health supports GET, HEAD");
     }
 
     #[test]
-    fn unknown_paths_and_broken_escapes_are_refused() {
-        assert!(matches!(Route::of(&Method::GET, "/nothing"), Err(ServeError::NotFound(_))));
-        assert!(matches!(Route::of(&Method::POST, "/predict/a%2"), Err(ServeError::BadRequest(_))));
-        assert!(matches!(Route::of(&Method::POST, "/predict/%ff"), Err(ServeError::BadRequest(_))));
-        assert!(matches!(Route::of(&Method::POST, "/v2/models/m/infer/x"), Err(ServeError::NotFound(_))));
+    fn unknown_paths_and_invalid_escapes_are_rejected() {
+        assert!(matches!(Route::parse(&Method::GET, "/nothing"), Err(ServeError::NotFound(_))));
+        assert!(matches!(Route::parse(&Method::POST, "/predict/a%2"), Err(ServeError::BadRequest(_))));
+        assert!(matches!(Route::parse(&Method::POST, "/predict/%ff"), Err(ServeError::BadRequest(_))));
+        assert!(matches!(Route::parse(&Method::POST, "/v2/models/m/infer/x"), Err(ServeError::NotFound(_))));
     }
 }

@@ -1,4 +1,4 @@
-//! Listening, the threads that serve connections, and the end of both.
+//! The listener, the threads that serve connections, and graceful shutdown.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,31 +13,31 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc, watch};
 
-use super::activity::{Activity, Watchman};
-use super::stream::WatchedStream;
+use super::monitor::{ConnectionActivity, ConnectionMonitor};
+use super::stream::MonitoredStream;
 use super::tls::{Tls, TlsError};
 use super::{connection, descriptors};
-use crate::quiet::Quiet;
-use crate::reply::Mailbox;
-use crate::service::{LoadError, Service};
+use crate::read_tracker::ReadTracker;
+use crate::reply::ReplyQueue;
+use crate::service::{LoadError, ModelService};
 
-/// Connections the system keeps until we take them.
+/// Backlog of connections that were not accepted yet.
 const BACKLOG: i32 = 4096;
-/// How often changed files are looked for: models, keys, certificates.
-const WATCH_EVERY: Duration = Duration::from_secs(1);
-/// How long connections without a request stay open once the server is told to end, so that a request already on its
-/// way is still answered.
-const LAST_REQUESTS: Duration = Duration::from_millis(200);
-/// Tasks that a thread runs before it looks for readable sockets and answers again. With the runtime's own 61, a few
-/// clients that send as fast as they can hold up all others for a tenth of a second.
-const TASKS_BETWEEN_LOOKS: u32 = 16;
-/// How long a connection asked to close is waited for before another is asked.
-const MAKE_ROOM_AGAIN: Duration = Duration::from_millis(20);
+/// Interval at which changed files are looked for: models, keys, certificates.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// How long connections without a request stay open during shutdown, so that a request already on its way is still
+/// processed.
+const DRAIN_GRACE: Duration = Duration::from_millis(200);
+/// Number of tasks that a thread runs before it polls sockets and replies again. With the runtime's default of 61, a
+/// few clients that send as fast as they can delay all others by a tenth of a second.
+const TASKS_PER_POLL: u32 = 16;
+/// How long to wait for an evicted connection before another one is evicted.
+const EVICT_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A server that cannot run.
+/// An error that prevents the server from running.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// An address cannot be listened on.
+    /// Cannot listen on an address.
     #[error("cannot listen on {address}")]
     Listen {
         /// The address.
@@ -45,41 +45,41 @@ pub enum ServerError {
         /// Why not.
         source: io::Error,
     },
-    /// Threads, signals or timers cannot be had.
+    /// Threads, signals or timers are not available.
     #[error("cannot set the server up")]
     System(#[from] io::Error),
-    /// Certificate or key are no good.
+    /// Certificate or key cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Nothing to serve.
+    /// There is nothing to serve.
     #[error(transparent)]
     Load(#[from] LoadError),
 }
 
-/// A server that listens.
+/// A listening server.
 pub struct Server {
-    service: Arc<Service>,
+    service: Arc<ModelService>,
     listeners: Vec<TcpListener>,
     tls: Option<Tls>,
     first_reserved: i32,
 }
 
-/// What all threads share.
-struct Shared {
-    service: Arc<Service>,
+/// State shared by all threads.
+struct ServerShared {
+    service: Arc<ModelService>,
     tls: Option<Tls>,
     ending: watch::Receiver<bool>,
     connections: AtomicUsize,
-    /// Told when a connection has ended.
+    /// Notified when a connection has ended.
     ended: Notify,
-    watchmen: Vec<Watchman>,
-    /// The lowest number of a descriptor that connections may not have.
+    monitors: Vec<ConnectionMonitor>,
+    /// The lowest file descriptor that connections may not use.
     first_reserved: i32,
 }
 
 impl Server {
-    /// Listens, so that the addresses are known and taken before the models are loaded.
-    pub fn bind(service: Arc<Service>) -> Result<Self, ServerError> {
+    /// Binds the addresses before the models are loaded, so that they are known and taken.
+    pub fn bind(service: Arc<ModelService>) -> Result<Self, ServerError> {
         cudock_map::return_large_blocks();
         let first_reserved = descriptors::raise_limit();
         let tls = service.settings.tls.as_ref().map(Tls::new).transpose()?;
@@ -90,32 +90,32 @@ impl Server {
         Ok(Self { service, listeners, tls, first_reserved })
     }
 
-    /// Where it listens.
+    /// The bound addresses.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect()
     }
 
-    /// Loads the models and serves them until SIGTERM or SIGINT; then answers what was accepted and ends. `ready` is
-    /// called once the models are loaded.
-    pub fn run(self, ready: impl FnOnce(&Service)) -> Result<(), ServerError> {
+    /// Loads the models and serves them until SIGTERM or SIGINT; then finishes accepted requests and returns. `ready`
+    /// is called once the models are loaded.
+    pub fn run(self, ready: impl FnOnce(&ModelService)) -> Result<(), ServerError> {
         let (end, ending) = watch::channel(false);
-        let (start, patience) = (Instant::now(), self.service.settings.client_timeout);
+        let (start, client_timeout) = (Instant::now(), self.service.settings.client_timeout);
         let io_threads = self.service.settings.io_threads.max(1);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerShared {
             service: Arc::clone(&self.service),
             tls: self.tls,
             ending,
             connections: AtomicUsize::new(0),
             ended: Notify::new(),
-            watchmen: (0..io_threads).map(|_| Watchman::new(start, patience)).collect(),
+            monitors: (0..io_threads).map(|_| ConnectionMonitor::new(start, client_timeout)).collect(),
             first_reserved: self.first_reserved,
         });
         let mut threads = Vec::new();
         let mut inboxes = Vec::new();
-        for (number, watchman) in shared.watchmen.iter().enumerate() {
+        for (number, monitor) in shared.monitors.iter().enumerate() {
             let (inbox, streams) = mpsc::unbounded_channel();
             inboxes.push(inbox);
-            threads.push(io_thread(number, Arc::clone(&shared), watchman.clone(), streams)?);
+            threads.push(io_thread(number, Arc::clone(&shared), monitor.clone(), streams)?);
         }
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let outcome = runtime.block_on(async {
@@ -133,22 +133,22 @@ impl Server {
                     Ok(loaded) => loaded.map(|()| true).map_err(ServerError::from),
                     Err(panicked) => Err(ServerError::System(io::Error::other(panicked))),
                 },
-                () = signals.end() => Ok(false),
+                () = signals.shutdown() => Ok(false),
             };
             if let Ok(true) = loaded {
                 ready(&self.service);
-                until_told_to_end(&shared, &mut signals).await;
+                run_until_signaled(&shared, &mut signals).await;
                 self.service.settings.log.event("draining", &[]);
             }
             self.service.drain();
-            // However it came to this: only once nobody hands them connections can the threads end.
+            // The threads can end only once no more connections are passed to them.
             accepting.shutdown().await;
             if let Ok(true) = loaded {
-                tokio::time::sleep(LAST_REQUESTS).await;
+                tokio::time::sleep(DRAIN_GRACE).await;
             }
             loaded.map(drop)
         });
-        // Connections finish what they have and close; who is still there at the limit is left.
+        // Connections finish their requests and close; those still open at the limit are dropped.
         let _ = end.send(true);
         let limit = Instant::now() + self.service.settings.drain_timeout;
         while shared.connections.load(Ordering::Acquire) > 0 && Instant::now() < limit {
@@ -158,7 +158,7 @@ impl Server {
         if left == 0 {
             self.service.close();
             for thread in threads {
-                // A thread that panicked has already said so.
+                // A thread that panicked has already reported it.
                 let _ = thread.join();
             }
         }
@@ -168,7 +168,7 @@ impl Server {
     }
 }
 
-/// Signals a server listens to.
+/// The signals that a server handles.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -184,7 +184,7 @@ impl Signals {
         })
     }
 
-    async fn end(&mut self) {
+    async fn shutdown(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -192,8 +192,8 @@ impl Signals {
     }
 }
 
-impl Shared {
-    /// Reads keys and certificates again if they have changed. Those before stay if the new ones cannot be used.
+impl ServerShared {
+    /// Reloads keys and certificates if they have changed. The previous ones stay if the new ones cannot be used.
     fn refresh_credentials(&self) {
         let settings = &self.service.settings;
         let report = |what: &str, outcome: Result<bool, String>| match outcome {
@@ -207,14 +207,14 @@ impl Shared {
         }
     }
 
-    /// Waits until another connection may be had, closing the one that has been idle longest.
+    /// Waits until another connection can be accepted, closing the one that has been idle longest.
     async fn make_room(&self) {
         let before = self.connections.load(Ordering::Acquire);
         loop {
             let ended = self.ended.notified();
-            Watchman::evict_oldest(&self.watchmen);
-            // Somebody may have become idle meanwhile.
-            let _ = tokio::time::timeout(MAKE_ROOM_AGAIN, ended).await;
+            ConnectionMonitor::evict_oldest(&self.monitors);
+            // Another connection may have become idle meanwhile.
+            let _ = tokio::time::timeout(EVICT_INTERVAL, ended).await;
             if self.connections.load(Ordering::Acquire) < before.max(1) {
                 return;
             }
@@ -222,24 +222,24 @@ impl Shared {
     }
 }
 
-/// Reloads when told to, by a signal or by the folder, until the signal to end.
-async fn until_told_to_end(shared: &Arc<Shared>, signals: &mut Signals) {
+/// Reloads on SIGHUP and on changed files, until a signal to end.
+async fn run_until_signaled(shared: &Arc<ServerShared>, signals: &mut Signals) {
     let service = &shared.service;
-    let mut tick = tokio::time::interval(WATCH_EVERY);
+    let mut tick = tokio::time::interval(WATCH_INTERVAL);
     loop {
         tokio::select! {
             _ = signals.terminate.recv() => return,
             _ = signals.interrupt.recv() => return,
             _ = signals.reload.recv() => {
                 shared.refresh_credentials();
-                // What went wrong is in the log and in `/health`.
+                // Errors are in the log and in `/health`.
                 let _ = service.reload(None).await;
             }
             _ = tick.tick() => {
                 shared.refresh_credentials();
                 if service.settings.watch {
                     let service = Arc::clone(service);
-                    let _ = tokio::task::spawn_blocking(move || service.follow_folder()).await;
+                    let _ = tokio::task::spawn_blocking(move || service.sync_with_directory()).await;
                 }
             }
         }
@@ -255,16 +255,17 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Takes connections and gives them to the threads in turn.
+/// Accepts connections and distributes them to the threads in turn.
 async fn accept(
     listener: tokio::net::TcpListener,
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
     inboxes: Vec<mpsc::UnboundedSender<TcpStream>>,
 ) {
     let mut turn = inboxes.iter().cycle();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of file descriptors, most likely: others must end first. Clients wait with the system until then.
+            // Probably out of file descriptors: another connection must end first. Clients wait in the backlog until
+            // then.
             shared.make_room().await;
             continue;
         };
@@ -272,7 +273,7 @@ async fn accept(
         if full || stream.as_raw_fd() >= shared.first_reserved {
             shared.make_room().await;
         }
-        let Ok(stream) = prepared(stream, shared.service.settings.client_timeout) else { continue };
+        let Ok(stream) = configure(stream, shared.service.settings.client_timeout) else { continue };
         let Some(inbox) = turn.next() else { return };
         shared.connections.fetch_add(1, Ordering::AcqRel);
         if inbox.send(stream).is_err() {
@@ -281,32 +282,32 @@ async fn accept(
     }
 }
 
-fn prepared(stream: tokio::net::TcpStream, patience: Duration) -> io::Result<TcpStream> {
+fn configure(stream: tokio::net::TcpStream, client_timeout: Duration) -> io::Result<TcpStream> {
     let stream = stream.into_std()?;
     stream.set_nodelay(true)?;
-    // A client that does not take its answer is dropped by the system.
-    socket2::SockRef::from(&stream).set_tcp_user_timeout(Some(patience))?;
+    // The system drops a client that does not read its response.
+    socket2::SockRef::from(&stream).set_tcp_user_timeout(Some(client_timeout))?;
     Ok(stream)
 }
 
 fn io_thread(
     number: usize,
-    shared: Arc<Shared>,
-    watchman: Watchman,
+    shared: Arc<ServerShared>,
+    monitor: ConnectionMonitor,
     mut streams: mpsc::UnboundedReceiver<TcpStream>,
 ) -> io::Result<JoinHandle<()>> {
     let runtime = Builder::new_current_thread()
         .enable_all()
-        .event_interval(TASKS_BETWEEN_LOOKS)
-        .global_queue_interval(TASKS_BETWEEN_LOOKS)
+        .event_interval(TASKS_PER_POLL)
+        .global_queue_interval(TASKS_PER_POLL)
         .build()?;
     thread::Builder::new().name(format!("io {number}")).spawn(move || {
         runtime.block_on(async move {
-            tokio::spawn(Mailbox::install());
-            tokio::spawn(Quiet::install());
-            tokio::spawn(watchman.clone().rounds());
+            tokio::spawn(ReplyQueue::install());
+            tokio::spawn(ReadTracker::install());
+            tokio::spawn(monitor.clone().run());
             while let Some(stream) = streams.recv().await {
-                tokio::spawn(serve(Arc::clone(&shared), stream, watchman.watch()));
+                tokio::spawn(serve(Arc::clone(&shared), stream, monitor.register()));
             }
             while shared.connections.load(Ordering::Acquire) > 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -315,29 +316,29 @@ fn io_thread(
     })
 }
 
-/// Counts a connection down however its task ends.
-struct Counted(Arc<Shared>);
+/// Decrements the number of connections however the task ends.
+struct ConnectionGuard(Arc<ServerShared>);
 
-impl Drop for Counted {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::AcqRel);
         self.0.ended.notify_one();
     }
 }
 
-async fn serve(shared: Arc<Shared>, stream: TcpStream, activity: Arc<Activity>) {
-    let counted = Counted(shared);
+async fn serve(shared: Arc<ServerShared>, stream: TcpStream, activity: Arc<ConnectionActivity>) {
+    let counted = ConnectionGuard(shared);
     let shared = &counted.0;
     let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { return };
     let (service, mut ending) = (Arc::clone(&shared.service), shared.ending.clone());
     let budget = Arc::clone(&service.budget);
-    let stream = WatchedStream::new(stream, Arc::clone(&activity), budget, shared.tls.is_none());
+    let stream = MonitoredStream::new(stream, Arc::clone(&activity), budget, shared.tls.is_none());
     let Some(tls) = &shared.tls else {
         return connection::serve(service, stream, activity, ending).await;
     };
     let stream = tokio::select! {
         stream = tls.acceptor().accept(stream) => stream,
-        // Too slow, in the way of others, or the server ends: then nothing has been asked yet.
+        // Too slow, evicted, or the server is shutting down: no request has been received yet.
         _ = activity.woken() => return,
         _ = ending.changed() => return,
     };

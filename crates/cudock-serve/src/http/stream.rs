@@ -1,4 +1,4 @@
-//! The socket of a connection, watched: what it reads and writes is what the connection is doing.
+//! A socket that reports its reads and writes to the connection's activity.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,47 +10,52 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-use super::activity::Activity;
+use super::monitor::ConnectionActivity;
 use crate::memory::{Budget, Reservation};
 
-/// Bytes of an unfinished head that are not worth counting.
+/// Size of an incomplete head that is not worth counting.
 const SMALL_HEAD: usize = 8 << 10;
 /// Bytes that one connection may read before others get their turn. The runtime counts reads, and a hundred large ones
 /// would take tens of milliseconds.
 const BURST: usize = 64 << 10;
-/// How often a client that sends no more is checked for having left.
-const CHECK: Duration = Duration::from_millis(20);
-/// What such a client is sent: a live one skips it, one that has left answers with a reset.
+/// Interval at which a half-closed client is checked for having disconnected.
+const LIVENESS_INTERVAL: Duration = Duration::from_millis(20);
+/// What such a client is sent: a live one ignores it, the system of a disconnected one replies with a reset.
 const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// The socket of a connection.
-pub(crate) struct WatchedStream {
+/// A monitored socket.
+pub(crate) struct MonitoredStream {
     stream: TcpStream,
-    activity: Arc<Activity>,
+    activity: Arc<ConnectionActivity>,
     budget: Arc<Budget>,
-    /// Bytes read since the last head was complete, how many were by then, and what the bytes hold of the budget.
+    /// Bytes read since the last complete head, the number of heads by then, and the reservation of the bytes.
     head: usize,
     heads: u32,
     held: Option<Reservation>,
-    /// Bytes read since the socket last had none.
+    /// Bytes read since the socket was last empty.
     burst: usize,
-    /// Whether this is HTTP itself and not TLS, which has its own way to say that no more will be sent.
+    /// Whether this is plain HTTP and not TLS, which has its own way to close the sending side.
     plain: bool,
     half_closed: Option<HalfClosed>,
 }
 
-/// A client that sends no more but may still wait for its answer.
+/// A client that has closed its sending side but may still wait for its response.
 struct HalfClosed {
     check: Pin<Box<Sleep>>,
-    asked: bool,
+    probed: bool,
 }
 
-impl WatchedStream {
-    pub(crate) fn new(stream: TcpStream, activity: Arc<Activity>, budget: Arc<Budget>, plain: bool) -> Self {
+impl MonitoredStream {
+    pub(crate) fn new(
+        stream: TcpStream,
+        activity: Arc<ConnectionActivity>,
+        budget: Arc<Budget>,
+        plain: bool,
+    ) -> Self {
         Self { stream, activity, budget, head: 0, heads: 0, held: None, burst: 0, plain, half_closed: None }
     }
 
-    /// Counts the bytes of heads that are not complete, so that many of them cannot take all memory.
+    /// Counts the bytes of incomplete heads, so that many of them cannot take all memory.
     fn count_head(&mut self, bytes: usize) -> io::Result<()> {
         let heads = self.activity.heads();
         if heads != self.heads {
@@ -59,7 +64,7 @@ impl WatchedStream {
         if self.activity.is_busy() {
             return Ok(());
         }
-        // The last bytes may be a body's already; those before them were not enough for a head.
+        // The last bytes may belong to a body; those before them were not enough for a head.
         if self.head > SMALL_HEAD {
             let held = self.held.get_or_insert_with(|| Reservation::new(&self.budget));
             held.cover(self.head).map_err(io::Error::other)?;
@@ -68,16 +73,16 @@ impl WatchedStream {
         Ok(())
     }
 
-    /// A client that closed its sending side may have left or may wait for its answer; TCP does not tell. So as long
-    /// as an answer is owed the end is kept from the protocol, and an interim response, which clients of HTTP/1.1 must
-    /// expect, finds out: the system of a client that has left answers it with a reset.
+    /// A client that closed its sending side may have disconnected or may wait for its response; TCP does not tell
+    /// which. So as long as a response is due, the end is hidden from the protocol, and an interim response, which
+    /// HTTP/1.1 clients must expect, finds out: the system of a disconnected client replies with a reset.
     fn poll_half_closed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let state = self
             .half_closed
-            .get_or_insert_with(|| HalfClosed { check: Box::pin(sleep(CHECK)), asked: false });
-        if !state.asked && self.activity.takes_interim() && !self.activity.wants_body() {
-            // A socket that is full has the client's attention already.
-            state.asked = match self.stream.try_write(INTERIM) {
+            .get_or_insert_with(|| HalfClosed { check: Box::pin(sleep(LIVENESS_INTERVAL)), probed: false });
+        if !state.probed && self.activity.accepts_interim() && !self.activity.wants_body() {
+            // A client with a full socket is noticed anyway.
+            state.probed = match self.stream.try_write(INTERIM) {
                 Ok(_) => true,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
                 Err(error) => return Poll::Ready(Err(error)),
@@ -87,10 +92,10 @@ impl WatchedStream {
             if let Some(error) = self.stream.take_error()? {
                 return Poll::Ready(Err(error));
             }
-            if !self.activity.owes_answer() || self.activity.wants_body() {
+            if !self.activity.owes_response() || self.activity.wants_body() {
                 return Poll::Ready(Ok(()));
             }
-            state.check = Box::pin(sleep(CHECK));
+            state.check = Box::pin(sleep(LIVENESS_INTERVAL));
         }
         Poll::Pending
     }
@@ -104,7 +109,7 @@ impl WatchedStream {
     }
 }
 
-impl AsyncRead for WatchedStream {
+impl AsyncRead for MonitoredStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -124,14 +129,14 @@ impl AsyncRead for WatchedStream {
         }
         let read = buffer.filled().len() - before;
         this.burst += read;
-        if read == 0 && buffer.remaining() > 0 && this.plain && this.activity.owes_answer() {
+        if read == 0 && buffer.remaining() > 0 && this.plain && this.activity.owes_response() {
             return this.poll_half_closed(context);
         }
         Poll::Ready(this.count_head(read))
     }
 }
 
-impl AsyncWrite for WatchedStream {
+impl AsyncWrite for MonitoredStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let outcome = Pin::new(&mut this.stream).poll_write(context, bytes);

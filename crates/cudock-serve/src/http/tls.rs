@@ -1,4 +1,4 @@
-//! Connections that nobody else can read.
+//! TLS.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -7,11 +7,11 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-use crate::model::Stamp;
-use crate::reply::lock;
+use crate::model::FileStamp;
 use crate::settings::TlsFiles;
+use crate::sync::lock;
 
-/// A certificate or key that cannot be used.
+/// An error of certificate or key.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The certificate cannot be read.
@@ -30,8 +30,8 @@ pub enum TlsError {
         /// Why not.
         reason: String,
     },
-    /// They do not belong together.
-    #[error("{} and {} cannot be used together", files.certificate.display(), files.key.display())]
+    /// The certificate does not match the key.
+    #[error("certificate {} does not match key {}", files.certificate.display(), files.key.display())]
     Pair {
         /// The files.
         files: TlsFiles,
@@ -40,10 +40,10 @@ pub enum TlsError {
     },
 }
 
-/// What turns connections into private ones, with the certificate that is in the files now.
+/// A TLS acceptor that follows changes of its files.
 pub(crate) struct Tls {
     files: TlsFiles,
-    stamps: Mutex<[Option<Stamp>; 2]>,
+    stamps: Mutex<[Option<FileStamp>; 2]>,
     acceptor: RwLock<TlsAcceptor>,
 }
 
@@ -54,13 +54,13 @@ impl Tls {
         Ok(Self { files: files.clone(), stamps, acceptor: RwLock::new(acceptor(files)?) })
     }
 
-    /// For the next connection.
+    /// The acceptor for the next connection.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
         self.acceptor.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads the files again if they have changed; whether they had. The certificate before stays if they cannot be
-    /// used. Both files change one after the other: while they do not fit together, they are tried again.
+    /// Reloads the files if they have changed, and returns whether they had. The previous certificate stays if they
+    /// cannot be used. The two files change one after the other: as long as they do not match, they are tried again.
     pub(crate) fn refresh(&self) -> Result<bool, TlsError> {
         let now = stamps(&self.files);
         if *lock(&self.stamps) == now {
@@ -75,17 +75,17 @@ impl Tls {
     }
 }
 
-fn stamps(files: &TlsFiles) -> [Option<Stamp>; 2] {
-    [Stamp::of(&files.certificate), Stamp::of(&files.key)]
+fn stamps(files: &TlsFiles) -> [Option<FileStamp>; 2] {
+    [FileStamp::of(&files.certificate), FileStamp::of(&files.key)]
 }
 
 fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
-    let wrong = |reason: String| TlsError::Certificate { files: files.clone(), reason };
+    let certificate_error = |reason: String| TlsError::Certificate { files: files.clone(), reason };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&files.certificate)
         .and_then(Iterator::collect)
-        .map_err(|error| wrong(error.to_string()))?;
+        .map_err(|error| certificate_error(error.to_string()))?;
     if chain.is_empty() {
-        return Err(wrong("it holds no certificate".to_owned()));
+        return Err(certificate_error("no certificate found".to_owned()));
     }
     let key = PrivateKeyDer::from_pem_file(&files.key)
         .map_err(|error| TlsError::Key { files: files.clone(), reason: error.to_string() })?;

@@ -1,22 +1,22 @@
-//! Times in classes that grow with them: eight to the octave, so a percentile is right to about a tenth.
+//! A histogram of durations with buckets of growing width: eight per octave, so a percentile is accurate to about 10 %.
 
 use std::time::Duration;
 
-/// Classes to the octave, as a power of two.
-const FINE: u32 = 3;
+/// Buckets per octave, as a power of two.
+const BUCKETS_LOG2: u32 = 3;
 /// Octaves of microseconds: up to 134 s.
 const OCTAVES: u32 = 27;
-const CLASSES: usize = ((OCTAVES - FINE + 1) << FINE) as usize;
+const BUCKETS: usize = ((OCTAVES - BUCKETS_LOG2 + 1) << BUCKETS_LOG2) as usize;
 
-/// How many times fell into each class.
+/// The counts of all buckets.
 #[derive(Clone)]
 pub(crate) struct Histogram {
-    classes: Box<[u64; CLASSES]>,
+    buckets: Box<[u64; BUCKETS]>,
     count: u64,
     sum: Duration,
 }
 
-/// Percentiles in milliseconds; zero where nothing was counted.
+/// Percentiles in milliseconds; 0 if the histogram is empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Percentiles {
     pub(crate) p50: f64,
@@ -26,21 +26,21 @@ pub(crate) struct Percentiles {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { classes: Box::new([0; CLASSES]), count: 0, sum: Duration::ZERO }
+        Self { buckets: Box::new([0; BUCKETS]), count: 0, sum: Duration::ZERO }
     }
 }
 
 impl Histogram {
     pub(crate) fn record(&mut self, time: Duration) {
-        if let Some(class) = self.classes.get_mut(class_of(time)) {
-            *class += 1;
+        if let Some(bucket) = self.buckets.get_mut(bucket_of(time)) {
+            *bucket += 1;
         }
         self.count += 1;
         self.sum += time;
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        for (mine, theirs) in self.classes.iter_mut().zip(other.classes.iter()) {
+        for (mine, theirs) in self.buckets.iter_mut().zip(other.buckets.iter()) {
             *mine += theirs;
         }
         self.count += other.count;
@@ -55,10 +55,10 @@ impl Histogram {
         self.sum
     }
 
-    /// How many were at most `2^octave` microseconds, give or take the last class.
+    /// Number of durations of at most `2^octave` microseconds, up to the width of a bucket.
     pub(crate) fn at_most_octave(&self, octave: u32) -> u64 {
-        let end = class_of(Duration::from_micros(1 << octave));
-        self.classes.iter().take(end).sum()
+        let end = bucket_of(Duration::from_micros(1 << octave));
+        self.buckets.iter().take(end).sum()
     }
 
     pub(crate) fn percentiles(&self) -> Percentiles {
@@ -71,35 +71,35 @@ impl Histogram {
         }
         let rank = (self.count * percent).div_ceil(100);
         let mut seen = 0;
-        for (class, count) in self.classes.iter().enumerate() {
+        for (bucket, count) in self.buckets.iter().enumerate() {
             seen += count;
             if seen >= rank {
-                return middle_of(class) / 1000.0;
+                return middle_of(bucket) / 1000.0;
             }
         }
-        middle_of(CLASSES - 1) / 1000.0
+        middle_of(BUCKETS - 1) / 1000.0
     }
 }
 
-/// The class of a time: below eight microseconds each has its own, above that each octave has eight.
-fn class_of(time: Duration) -> usize {
+/// The bucket of a duration: below eight microseconds each has its own, above that each octave has eight.
+fn bucket_of(time: Duration) -> usize {
     let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX).min((1 << OCTAVES) - 1);
-    let Some(octave) = micros.checked_ilog2().filter(|&octave| octave >= FINE) else {
+    let Some(octave) = micros.checked_ilog2().filter(|&octave| octave >= BUCKETS_LOG2) else {
         return usize::try_from(micros).unwrap_or(0);
     };
-    let within = (micros >> (octave - FINE)) & ((1 << FINE) - 1);
-    usize::try_from((u64::from(octave - FINE + 1) << FINE) + within).unwrap_or(CLASSES - 1)
+    let within = (micros >> (octave - BUCKETS_LOG2)) & ((1 << BUCKETS_LOG2) - 1);
+    usize::try_from((u64::from(octave - BUCKETS_LOG2 + 1) << BUCKETS_LOG2) + within).unwrap_or(BUCKETS - 1)
 }
 
-/// Microseconds in the middle of a class.
-fn middle_of(class: usize) -> f64 {
-    let class = u32::try_from(class).unwrap_or(0);
-    if class < 1 << FINE {
-        return f64::from(class) + 0.5;
+/// The middle of a bucket, in microseconds.
+fn middle_of(bucket: usize) -> f64 {
+    let bucket = u32::try_from(bucket).unwrap_or(0);
+    if bucket < 1 << BUCKETS_LOG2 {
+        return f64::from(bucket) + 0.5;
     }
-    let octave = (class >> FINE) + FINE - 1;
-    let within = class & ((1 << FINE) - 1);
-    let width = f64::from(1_u32 << (octave - FINE));
+    let octave = (bucket >> BUCKETS_LOG2) + BUCKETS_LOG2 - 1;
+    let within = bucket & ((1 << BUCKETS_LOG2) - 1);
+    let width = f64::from(1_u32 << (octave - BUCKETS_LOG2));
     f64::from(1_u32 << octave) + (f64::from(within) + 0.5) * width
 }
 
@@ -108,18 +108,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percentile_is_right_to_a_tenth() {
+    fn a_percentile_is_accurate_to_ten_percent() {
         for micros in [1_u64, 7, 8, 9, 63, 100, 777, 12_345, 999_999, 60_000_000] {
             let mut histogram = Histogram::default();
             histogram.record(Duration::from_micros(micros));
-            let (found, right) =
+            let (actual, expected) =
                 (histogram.percentiles().p99 * 1000.0, Duration::from_micros(micros).as_secs_f64() * 1e6);
-            assert!((found - right).abs() <= right * 0.1 + 0.5, "{found} for {right}");
+            assert!((actual - expected).abs() <= expected * 0.1 + 0.5, "{actual} for {expected}");
         }
     }
 
     #[test]
-    fn percentiles_stand_where_they_should() {
+    fn percentiles_of_a_uniform_distribution_are_correct() {
         let mut histogram = Histogram::default();
         for milliseconds in 1..=100 {
             histogram.record(Duration::from_millis(milliseconds));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_beyond_all_classes_is_counted_in_the_last() {
+    fn a_duration_beyond_all_buckets_is_counted_in_the_last_one() {
         let mut histogram = Histogram::default();
         histogram.record(Duration::from_secs(100_000));
         assert_eq!(histogram.count(), 1);

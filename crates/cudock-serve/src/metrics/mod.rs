@@ -1,6 +1,6 @@
-//! What the server did, counted: for the page, for Prometheus, for Triton's statistics.
+//! Counters for the status page, Prometheus and Triton's statistics.
 //!
-//! A lane reports a whole batch at once, under one short lock, so that counting costs nothing a request would notice.
+//! A lane reports a whole batch at once, under one short lock, so that counting does not slow down requests.
 
 mod histogram;
 mod prometheus;
@@ -14,12 +14,12 @@ use cudock_batcher::Time;
 pub(crate) use histogram::{Histogram, Percentiles};
 pub(crate) use prometheus::Exposition;
 
-use crate::reply::lock;
+use crate::sync::lock;
 
-/// Seconds the live percentiles look back.
+/// Length of the window of recent percentiles, in seconds.
 const WINDOW: usize = 10;
 
-/// When a batch was what, and when its requests came.
+/// Timestamps of a batch and of its requests.
 pub(crate) struct BatchTimes<Received> {
     pub(crate) dispatched: Time,
     pub(crate) begun: Time,
@@ -28,18 +28,18 @@ pub(crate) struct BatchTimes<Received> {
     pub(crate) received: Received,
 }
 
-/// The counts of one model.
+/// The counters of one model.
 #[derive(Default)]
 pub(crate) struct ModelMetrics {
-    refused: AtomicU64,
+    rejected: AtomicU64,
     expired: AtomicU64,
-    cancelled: AtomicU64,
+    canceled: AtomicU64,
     failed: AtomicU64,
     restarts: AtomicU64,
     batches: Mutex<Batches>,
 }
 
-/// What batches were made of and how long they took.
+/// Sizes and times of batches.
 #[derive(Clone, Default)]
 struct Batches {
     requests: u64,
@@ -47,60 +47,60 @@ struct Batches {
     batches: u64,
     stages: Stages,
     sizes: Vec<(usize, u64, u64)>,
-    recent: [Second; WINDOW],
+    recent: [SecondBucket; WINDOW],
 }
 
 /// Times of requests by stage.
 #[derive(Clone, Default)]
 pub(crate) struct Stages {
-    /// From the request's first byte read to its batch being formed.
+    /// From the request's first byte to the forming of its batch.
     pub(crate) queue: Histogram,
     /// The engine, copies included.
     pub(crate) compute: Histogram,
-    /// From the first byte read to the answer being handed back.
+    /// From the request's first byte to the reply.
     pub(crate) total: Histogram,
 }
 
 #[derive(Clone, Default)]
-struct Second {
+struct SecondBucket {
     number: u64,
     stages: Stages,
 }
 
-/// Percentiles of the last seconds by stage.
+/// Recent percentiles by stage.
 pub(crate) struct RecentStages {
     pub(crate) queue: Percentiles,
     pub(crate) compute: Percentiles,
     pub(crate) total: Percentiles,
 }
 
-/// A reading of all counts.
+/// A snapshot of all counters.
 #[derive(Clone, Default)]
-pub(crate) struct Totals {
+pub(crate) struct ModelTotals {
     pub(crate) requests: u64,
     pub(crate) rows: u64,
     pub(crate) batches: u64,
-    pub(crate) refused: u64,
+    pub(crate) rejected: u64,
     pub(crate) expired: u64,
-    pub(crate) cancelled: u64,
+    pub(crate) canceled: u64,
     pub(crate) failed: u64,
     pub(crate) restarts: u64,
     pub(crate) stages: Stages,
-    /// Rows, how often, nanoseconds of compute.
+    /// Rows, number of batches, nanoseconds of compute.
     pub(crate) sizes: Vec<(usize, u64, u64)>,
 }
 
 impl ModelMetrics {
-    pub(crate) fn refused(&self) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn rejected(&self) {
+        self.rejected.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn expired(&self, count: usize) {
         self.expired.fetch_add(count as u64, Ordering::Relaxed);
     }
 
-    pub(crate) fn cancelled(&self) {
-        self.cancelled.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn canceled(&self) {
+        self.canceled.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn failed(&self, count: usize) {
@@ -111,7 +111,7 @@ impl ModelMetrics {
         self.restarts.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a batch that was run.
+    /// Records a batch.
     pub(crate) fn batch(&self, times: &BatchTimes<impl Iterator<Item = Time> + Clone>) {
         let compute = since(times.begun, times.ended);
         let number = times.ended.0 / 1_000_000_000;
@@ -120,19 +120,19 @@ impl ModelMetrics {
         batches.batches += 1;
         batches.rows += times.rows as u64;
         match batches.sizes.binary_search_by_key(&times.rows, |size| size.0) {
-            Ok(place) => {
-                if let Some((_, count, nanoseconds)) = batches.sizes.get_mut(place) {
+            Ok(index) => {
+                if let Some((_, count, nanoseconds)) = batches.sizes.get_mut(index) {
                     *count += 1;
                     *nanoseconds += nanoseconds_of(compute);
                 }
             }
-            Err(place) => batches.sizes.insert(place, (times.rows, 1, nanoseconds_of(compute))),
+            Err(index) => batches.sizes.insert(index, (times.rows, 1, nanoseconds_of(compute))),
         }
         let Some(second) = batches.recent.get_mut(usize::try_from(number).unwrap_or(0) % WINDOW) else {
             return;
         };
         if second.number != number {
-            *second = Second { number, stages: Stages::default() };
+            *second = SecondBucket { number, stages: Stages::default() };
         }
         for received in times.received.clone() {
             batches.requests += 1;
@@ -145,15 +145,15 @@ impl ModelMetrics {
         }
     }
 
-    pub(crate) fn totals(&self) -> Totals {
+    pub(crate) fn totals(&self) -> ModelTotals {
         let batches = lock(&self.batches);
-        Totals {
+        ModelTotals {
             requests: batches.requests,
             rows: batches.rows,
             batches: batches.batches,
-            refused: self.refused.load(Ordering::Relaxed),
+            rejected: self.rejected.load(Ordering::Relaxed),
             expired: self.expired.load(Ordering::Relaxed),
-            cancelled: self.cancelled.load(Ordering::Relaxed),
+            canceled: self.canceled.load(Ordering::Relaxed),
             failed: self.failed.load(Ordering::Relaxed),
             restarts: self.restarts.load(Ordering::Relaxed),
             stages: batches.stages.clone(),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_counted_once_and_its_requests_each() {
+    fn a_batch_counts_once_and_each_of_its_requests_once() {
         let metrics = ModelMetrics::default();
         let received = [at(0), at(2)];
         metrics.batch(&BatchTimes {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_past_is_not_recent() {
+    fn old_batches_are_not_recent() {
         let metrics = ModelMetrics::default();
         let received = [at(0)];
         metrics.batch(&BatchTimes {

@@ -1,4 +1,4 @@
-//! The text Prometheus reads.
+//! The Prometheus text format.
 
 use std::fmt::Write;
 
@@ -7,24 +7,24 @@ use super::Histogram;
 /// Octaves of microseconds that become buckets: 64 µs to 33 s.
 const OCTAVES: std::ops::RangeInclusive<u32> = 6..=25;
 
-/// A page of metrics in the making: families in the order they are named, samples under their family.
+/// Builds the text: metric families in order, each followed by its samples.
 #[derive(Default)]
 pub(crate) struct Exposition {
     text: String,
 }
 
 impl Exposition {
-    /// Begins a family.
+    /// Starts a family.
     pub(crate) fn family(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// One sample.
+    /// Adds a sample.
     pub(crate) fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         let _ = writeln!(self.text, "{name}{} {value}", braced(labels, None));
     }
 
-    /// The samples of a histogram of seconds.
+    /// Adds the samples of a histogram, in seconds.
     pub(crate) fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
         for octave in OCTAVES {
             let bound = f64::from(1_u32 << octave) / 1e6;

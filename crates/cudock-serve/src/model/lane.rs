@@ -1,59 +1,59 @@
-//! One lane of an engine: take a batch, fill it, run it, hand out the answers.
+//! One lane of an engine: takes a batch, fills the buffers, runs it, and sends the replies.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use cudock_engine::{EngineError, Lane, OutputView};
-use cudock_tensor::{Answer, DType, Signature, Tensor, elements};
+use cudock_tensor::{DType, InferenceResponse, Signature, Tensor, elements};
 
-use super::queue::{Queue, Waiting, Work};
+use super::queue::{PendingRequest, Queue, RunnableBatch};
 use super::shapes::{self, RowShapes};
 use crate::ServeError;
 use crate::metrics::BatchTimes;
-use crate::reply::Post;
+use crate::reply::ReplyBatch;
 
-/// What a lane needs to know of its model.
+/// What a lane needs to know about its model.
 pub(crate) struct LaneContext {
     pub(crate) queue: Arc<Queue>,
     pub(crate) signature: Arc<Signature>,
-    /// Sizes open dimensions are padded up to.
+    /// Sizes to which dynamic dimensions are padded.
     pub(crate) pad_sizes: Vec<usize>,
-    /// How long the engine may take for one batch.
+    /// Longest time of the engine for one batch.
     pub(crate) limit: Duration,
-    /// Number of the engine the lane belongs to.
+    /// Number of the engine to which the lane belongs.
     pub(crate) engine: u64,
 }
 
-/// A suspect is given this many times what its like took before, instead of the whole limit.
-const PATIENCE_WITH_SUSPECTS: u32 = 100;
+/// A suspect may take this many times the estimate, instead of the full limit.
+const SUSPECT_TIME_FACTOR: u32 = 100;
 
 impl LaneContext {
-    /// Runs batches until the queue is closed and empty (`Ok`) or the engine is gone (`Err`).
-    pub(crate) fn work(&self, lane: &mut dyn Lane) -> Result<(), EngineError> {
-        let mut post = Post::new(Some(Arc::clone(&self.queue)));
-        while let Some(work) = self.queue.take(self.engine) {
+    /// Runs batches until the queue is closed and empty (`Ok`) or the engine has died (`Err`).
+    pub(crate) fn run_batches(&self, lane: &mut dyn Lane) -> Result<(), EngineError> {
+        let mut replies = ReplyBatch::new(Some(Arc::clone(&self.queue)));
+        while let Some(batch) = self.queue.take(self.engine) {
             let begun = self.queue.now();
-            let outcome = self.run(lane, &work);
+            let result = self.run(lane, &batch);
             let ended = self.queue.now();
-            self.queue.finished(work.id, outcome.is_ok());
-            match outcome {
+            self.queue.finished(batch.id, result.is_ok());
+            match result {
                 Ok(outputs) => {
                     self.queue.metrics.batch(&BatchTimes {
-                        dispatched: work.dispatched,
+                        dispatched: batch.dispatched,
                         begun,
                         ended,
-                        rows: work.rows,
-                        received: work.requests.iter().map(|request| request.received),
+                        rows: batch.rows,
+                        received: batch.requests.iter().map(|request| request.received),
                     });
-                    self.hand_out(work.requests, &outputs, &mut post);
-                    post.deliver();
+                    self.send_replies(batch.requests, &outputs, &mut replies);
+                    replies.deliver();
                     lane.trim();
                 }
                 Err(error) => {
                     let fatal = error.is_fatal();
-                    self.give_back(work.requests, &error, &mut post);
-                    post.deliver();
+                    self.fail_or_retry(batch.requests, &error, &mut replies);
+                    replies.deliver();
                     if fatal {
                         return Err(error);
                     }
@@ -63,42 +63,42 @@ impl LaneContext {
         Ok(())
     }
 
-    fn run(&self, lane: &mut dyn Lane, work: &Work) -> Result<Vec<Tensor>, EngineError> {
-        self.fill(lane, work)?;
-        self.queue.filled(work.id);
-        let suspect = work.requests.iter().any(|request| request.suspect);
-        let limit = match work.expected {
+    fn run(&self, lane: &mut dyn Lane, batch: &RunnableBatch) -> Result<Vec<Tensor>, EngineError> {
+        self.fill(lane, batch)?;
+        self.queue.filled(batch.id);
+        let suspect = batch.requests.iter().any(|request| request.suspect);
+        let limit = match batch.expected {
             Some(expected) if suspect => {
-                self.limit.min((expected * PATIENCE_WITH_SUSPECTS).max(Duration::from_secs(1)))
+                self.limit.min((expected * SUSPECT_TIME_FACTOR).max(Duration::from_secs(1)))
             }
             _ => self.limit,
         };
-        let is_wanted = || work.requests.iter().any(|request| request.sender.is_awaited());
+        let is_wanted = || batch.requests.iter().any(|request| request.sender.is_awaited());
         let outputs = lane.run_while(limit, &is_wanted)?;
         outputs.iter().zip(&self.signature.outputs).map(|(view, spec)| {
-            if self.signature.batched && view.shape.first() != Some(&work.padded_rows) {
+            if self.signature.batched && view.shape.first() != Some(&batch.padded_rows) {
                 return Err(EngineError::Failed(format!(
-                    "output `{}` has the shape {:?} for a batch of {} rows, so this model's rows cannot share a batch; \
+                    "output `{}` has shape {:?} for a batch of {} rows, so requests to this model cannot share a batch; \
                      set `batch = false` for it",
-                    spec.name, view.shape, work.padded_rows
+                    spec.name, view.shape, batch.padded_rows
                 )));
             }
-            own(view)
+            copy_output(view)
         }).collect()
     }
 
     /// Writes the rows of all requests into the lane.
-    fn fill(&self, lane: &mut dyn Lane, work: &Work) -> Result<(), EngineError> {
-        let Some(first) = work.requests.first() else { return Ok(()) };
+    fn fill(&self, lane: &mut dyn Lane, batch: &RunnableBatch) -> Result<(), EngineError> {
+        let Some(first) = batch.requests.first() else { return Ok(()) };
         let rows = RowShapes::of(&first.inputs, &self.signature, &self.pad_sizes);
         for (index, row_shape) in rows.0.iter().enumerate() {
             let dtype = first.inputs.get(index).map_or(DType::F32, Tensor::dtype);
             let shape = if self.signature.batched {
-                std::iter::once(work.padded_rows).chain(row_shape.iter().copied()).collect()
+                std::iter::once(batch.padded_rows).chain(row_shape.iter().copied()).collect()
             } else {
                 row_shape.clone()
             };
-            let tensors = work.requests.iter().filter_map(|request| request.inputs.get(index));
+            let tensors = batch.requests.iter().filter_map(|request| request.inputs.get(index));
             if let Some(size) = dtype.size() {
                 let bytes = elements(&shape).and_then(|count| count.checked_mul(size)).unwrap_or(usize::MAX);
                 let out = lane.input(index, &shape, bytes)?;
@@ -106,7 +106,7 @@ impl LaneContext {
                     .ok_or_else(|| EngineError::Failed("rows of different shapes in one batch".to_owned()))?;
             } else {
                 let strings: usize = tensors.clone().map(|tensor| tensor.data().len()).sum();
-                let padding = (work.padded_rows - work.rows) * elements(row_shape).unwrap_or(1) * 4;
+                let padding = (batch.padded_rows - batch.rows) * elements(row_shape).unwrap_or(1) * 4;
                 let out = lane.input(index, &shape, strings + padding)?;
                 let mut at = 0;
                 for tensor in tensors {
@@ -119,20 +119,26 @@ impl LaneContext {
         Ok(())
     }
 
-    fn hand_out(&self, requests: Vec<Waiting>, outputs: &[Tensor], post: &mut Post) {
+    fn send_replies(&self, requests: Vec<PendingRequest>, outputs: &[Tensor], replies: &mut ReplyBatch) {
         let mut from = 0;
         for request in requests {
             let to = from + request.rows;
-            let answer = self.answer(&request, outputs, from, to);
+            let response = self.response(&request, outputs, from, to);
             from = to;
-            let outcome = answer.ok_or_else(|| {
+            let result = response.ok_or_else(|| {
                 ServeError::Engine("the engine's outputs have fewer rows than the batch".to_owned())
             });
-            post.add(request.sender, outcome);
+            replies.add(request.sender, result);
         }
     }
 
-    fn answer(&self, request: &Waiting, outputs: &[Tensor], from: usize, to: usize) -> Option<Answer> {
+    fn response(
+        &self,
+        request: &PendingRequest,
+        outputs: &[Tensor],
+        from: usize,
+        to: usize,
+    ) -> Option<InferenceResponse> {
         let batched = self.signature.batched;
         let padded = (!self.pad_sizes.is_empty())
             .then(|| RowShapes::of(&request.inputs, &self.signature, &self.pad_sizes));
@@ -140,26 +146,26 @@ impl LaneContext {
             let rows = if batched { output.slice_rows(from, to)? } else { output.clone() };
             let narrow = padded
                 .as_ref()
-                .and_then(|padded| shapes::wanted_shape(&rows, spec, &request.inputs, padded, batched));
+                .and_then(|padded| shapes::unpadded_shape(&rows, spec, &request.inputs, padded, batched));
             match narrow {
-                Some(shape) => shapes::cut(&rows, &shape),
+                Some(shape) => shapes::crop(&rows, &shape),
                 None => Some(rows),
             }
         });
-        Some(Answer { outputs: outputs.collect::<Option<_>>()? })
+        Some(InferenceResponse { outputs: outputs.collect::<Option<_>>()? })
     }
 
-    /// Requests of a batch that failed run again alone, so that the one at fault fails by itself. One that was alone
-    /// is at fault.
-    fn give_back(&self, requests: Vec<Waiting>, error: &EngineError, post: &mut Post) {
+    /// Retries the requests of a failed batch in isolation, so that only the one at fault fails. A request that was
+    /// alone is at fault.
+    fn fail_or_retry(&self, requests: Vec<PendingRequest>, error: &EngineError, replies: &mut ReplyBatch) {
         let alone = requests.len() == 1;
-        // Nobody is told of a batch that was stopped because everybody left.
+        // A batch that was stopped because all clients disconnected needs no replies.
         let awaited = requests.into_iter().filter(|request| request.sender.is_awaited());
         let (failed, again): (Vec<_>, Vec<_>) =
             awaited.partition(|request| alone && (request.suspect || !error.is_fatal()));
         self.queue.metrics.failed(failed.len());
         for request in failed {
-            post.add(request.sender, Err(ServeError::Engine(error.to_string())));
+            replies.add(request.sender, Err(ServeError::Engine(error.to_string())));
         }
         if !again.is_empty() {
             self.queue.retry(again);
@@ -167,10 +173,10 @@ impl LaneContext {
     }
 }
 
-/// Copies an output out of memory the next batch will use.
-fn own(view: &OutputView<'_>) -> Result<Tensor, EngineError> {
+/// Copies an output out of memory that the next batch will reuse.
+fn copy_output(view: &OutputView<'_>) -> Result<Tensor, EngineError> {
     Tensor::new(view.dtype, view.shape.clone(), Bytes::copy_from_slice(view.data))
-        .map_err(|error| EngineError::Failed(format!("the engine's answer does not hold together: {error}")))
+        .map_err(|error| EngineError::Failed(format!("the engine returned an invalid tensor: {error}")))
 }
 
 fn fill_numbers<'a>(
@@ -196,7 +202,7 @@ fn fill_numbers<'a>(
         };
         let room = out.get_mut(at..at + bytes)?;
         room.fill(0);
-        shapes::place(tensor, &wide, room)?;
+        shapes::pad_into(tensor, &wide, room)?;
         at += bytes;
     }
     out.get_mut(at..)?.fill(0);

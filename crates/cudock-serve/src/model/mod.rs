@@ -1,11 +1,11 @@
-//! A model that is served: its queue, its engines, its figures.
+//! A served model: its queue, engines and metrics.
 
-mod keeper;
+mod engine_manager;
+mod health;
 mod lane;
 mod queue;
 mod repository;
 mod shapes;
-mod state;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -14,23 +14,23 @@ use std::time::{Duration, Instant};
 
 use cudock_batcher::Time;
 use cudock_engine::Provider;
-use cudock_tensor::{Answer, Inference, Signature, Tensor};
+use cudock_tensor::{InferenceRequest, InferenceResponse, Signature, Tensor};
 
-use self::keeper::Keeper;
+use self::engine_manager::EngineManager;
+use self::health::{HealthSnapshot, ModelHealth};
 pub(crate) use self::queue::Queue;
-use self::queue::{NotTaken, Pending, Waiting};
+use self::queue::{PendingRequest, Submission, SubmitError};
 pub use self::repository::RepositoryError;
-pub(crate) use self::repository::{FoundModel, by_version, find};
+pub(crate) use self::repository::{ModelFile, compare_versions, find_models};
 use self::shapes::RowShapes;
-use self::state::{Condition, ModelState};
 use crate::log::Log;
-use crate::metrics::{ModelMetrics, RecentStages, Totals};
-use crate::quiet::Quiet;
-use crate::reply::lock;
+use crate::metrics::{ModelMetrics, ModelTotals, RecentStages};
+use crate::read_tracker::ReadTracker;
 use crate::settings::{ModelSettings, StartEngine};
+use crate::sync::lock;
 use crate::{ServeError, Statistics};
 
-/// A model that is served. One version of one name; a reload makes a new one.
+/// A served model: one version of one name. A reload creates a new one.
 pub struct Model {
     name: String,
     version: String,
@@ -39,40 +39,39 @@ pub struct Model {
     settings: ModelSettings,
     signature: Arc<Signature>,
     queue: Arc<Queue>,
-    state: Arc<ModelState>,
-    keepers: Mutex<Vec<JoinHandle<()>>>,
+    health: Arc<ModelHealth>,
+    engine_threads: Mutex<Vec<JoinHandle<()>>>,
     successor: OnceLock<Arc<Self>>,
 }
 
-/// What tells the files of a model from their successors: the model file, those beside it that hold its weights, and
-/// its settings.
+/// Identifies the current files of a model: the model file, external weights and settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FileStamps(Vec<(PathBuf, Option<Stamp>)>);
+pub(crate) struct FileStamps(Vec<(PathBuf, Option<FileStamp>)>);
 
 impl FileStamps {
-    /// The files of a model as they are now.
-    pub(crate) fn of(found: &FoundModel) -> Self {
+    /// Reads the stamps of a model's files.
+    pub(crate) fn of(found: &ModelFile) -> Self {
         let weights = cudock_model::onnx::external_files(&found.file);
         let files = std::iter::once(found.file.clone()).chain(weights).chain(found.settings_file());
-        Self(files.map(|file| (file.clone(), Stamp::of(&file))).collect())
+        Self(files.map(|file| (file.clone(), FileStamp::of(&file))).collect())
     }
 
-    /// Whether all are as they were.
+    /// Whether all files are unchanged.
     pub(crate) fn hold(&self) -> bool {
-        self.0.iter().all(|(file, stamp)| Stamp::of(file) == *stamp)
+        self.0.iter().all(|(file, stamp)| FileStamp::of(file) == *stamp)
     }
 }
 
-/// What tells a file from its successor without reading it.
+/// Identifies the current content of a file without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct FileStamp {
     size: u64,
     modified: Option<std::time::SystemTime>,
     inode: u64,
 }
 
-impl Stamp {
-    /// The stamp of a file as it is now.
+impl FileStamp {
+    /// Reads the stamp of a file.
     pub(crate) fn of(file: &Path) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
         let data = std::fs::metadata(file).ok()?;
@@ -81,9 +80,9 @@ impl Stamp {
 }
 
 impl Model {
-    /// Loads and warms a model. Blocks until it is ready to be asked.
+    /// Loads and warms up a model. Blocks until it is ready.
     pub(crate) fn load(
-        found: &FoundModel,
+        found: &ModelFile,
         settings: &ModelSettings,
         start: &StartEngine,
         log: &Log,
@@ -91,37 +90,37 @@ impl Model {
         let not_loaded = |reason: String| ServeError::NotReady { name: found.name.clone(), reason };
         let files = FileStamps::of(found);
         let queue = Arc::new(Queue::new(settings.batcher(), ModelMetrics::default()));
-        let state = Arc::new(ModelState::default());
-        let keeper = Arc::new(Keeper {
+        let health = Arc::new(ModelHealth::default());
+        let manager = Arc::new(EngineManager {
             name: found.name.clone(),
             version: found.version.clone(),
             file: found.file.clone(),
             settings: settings.clone(),
             start: Arc::clone(start),
             queue: Arc::clone(&queue),
-            state: Arc::clone(&state),
+            health: Arc::clone(&health),
             log: log.clone(),
         });
         let mut warm = Vec::new();
         let mut signature: Option<Arc<Signature>> = None;
         for &gpu in &settings.gpus {
             let (engine, found) =
-                keeper.start(gpu, signature.as_deref()).map_err(|error| not_loaded(error.to_string()))?;
+                manager.start(gpu, signature.as_deref()).map_err(|error| not_loaded(error.to_string()))?;
             signature.get_or_insert_with(|| Arc::new(found));
             warm.push((gpu, engine));
         }
-        let signature = signature.ok_or_else(|| not_loaded("no device is given to run it on".to_owned()))?;
-        let mut keepers = Vec::new();
+        let signature = signature.ok_or_else(|| not_loaded("no device configured".to_owned()))?;
+        let mut engine_threads = Vec::new();
         for (gpu, engine) in warm {
-            let (keeper, signature) = (Arc::clone(&keeper), Arc::clone(&signature));
+            let (manager, signature) = (Arc::clone(&manager), Arc::clone(&signature));
             let thread = thread::Builder::new().name(format!("engine {gpu}"));
             let handle = thread
-                .spawn(move || keeper.keep(gpu, engine, &signature))
+                .spawn(move || manager.run_until_closed(gpu, engine, &signature))
                 .map_err(|error| not_loaded(format!("cannot start a thread: {error}")))?;
-            keepers.push(handle);
+            engine_threads.push(handle);
         }
-        // The engines report themselves from their threads; a model is ready once they did.
-        while state.condition().devices.is_empty() {
+        // The engines report themselves from their threads; the model is ready once they have.
+        while health.health().devices.is_empty() {
             thread::sleep(Duration::from_micros(200));
         }
         Ok(Self {
@@ -132,13 +131,13 @@ impl Model {
             settings: settings.clone(),
             signature,
             queue,
-            state,
-            keepers: Mutex::new(keepers),
+            health,
+            engine_threads: Mutex::new(engine_threads),
             successor: OnceLock::new(),
         })
     }
 
-    /// The name it is served by.
+    /// The name under which it is served.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -148,17 +147,17 @@ impl Model {
         &self.version
     }
 
-    /// What it takes and gives.
+    /// Its inputs and outputs.
     pub fn signature(&self) -> &Signature {
         &self.signature
     }
 
-    /// Most rows of a batch; none if rows do not share batches.
+    /// Most rows of a batch; 0 if requests do not share batches.
     pub fn max_rows(&self) -> usize {
         if self.signature.batched { self.settings.max_batch } else { 0 }
     }
 
-    /// Row counts that batches are made for.
+    /// Preferred row counts of batches.
     pub fn preferred(&self) -> &[usize] {
         &self.settings.preferred
     }
@@ -167,36 +166,39 @@ impl Model {
         &self.settings
     }
 
-    /// Whether an engine runs.
+    /// Whether an engine is running.
     pub fn is_ready(&self) -> bool {
-        !self.state.condition().devices.is_empty()
+        !self.health.health().devices.is_empty()
     }
 
-    pub(crate) fn condition(&self) -> Condition {
-        self.state.condition()
+    pub(crate) fn health(&self) -> HealthSnapshot {
+        self.health.health()
     }
 
-    /// What it runs on, in a word: "cpu", or the GPU's name.
+    /// Its device: "cpu", or the GPU's name.
     pub(crate) fn device_name(&self) -> Arc<str> {
-        self.state.device_name()
+        self.health.device_name()
     }
 
-    /// Why a GPU that was asked for is not used.
+    /// Why a requested GPU is not used.
     pub(crate) fn degraded(&self) -> Option<String> {
-        let condition = self.condition();
-        if let Some(reason) = condition.lost {
+        let health = self.health();
+        if let Some(reason) = health.engine_lost {
             return Some(reason);
         }
-        let device = condition.devices.iter().find(|device| device.provider == Provider::Cpu)?;
+        let device = health.devices.iter().find(|device| device.provider == Provider::Cpu)?;
         if !self.settings.wants_gpu() {
             return None;
         }
-        let reasons: Vec<_> =
-            device.passed_over.iter().map(|(provider, why)| format!("{provider:?}: {why}")).collect();
-        Some(format!("a GPU was asked for and is not used: {}", reasons.join("; ")))
+        let reasons: Vec<_> = device
+            .skipped_providers
+            .iter()
+            .map(|(provider, reason)| format!("{provider:?}: {reason}"))
+            .collect();
+        Some(format!("a GPU was requested and is not used: {}", reasons.join("; ")))
     }
 
-    /// Whether the files are not those that were loaded.
+    /// Whether the files have changed since the model was loaded.
     pub(crate) fn files_changed(&self) -> bool {
         !self.files.hold()
     }
@@ -205,28 +207,28 @@ impl Model {
         &self.file
     }
 
-    /// Refuses before the body is looked at, if the queue is known to be full.
-    pub(crate) fn refuse_if_crowded(&self) -> Result<(), ServeError> {
-        self.queue.refuse_if_crowded()
+    /// Rejects a request before its body is read if the queue is known to be full.
+    pub(crate) fn reject_if_full(&self) -> Result<(), ServeError> {
+        self.queue.reject_if_full()
     }
 
-    /// Runs a request. Dropping the future takes it back if it has not begun to run.
-    pub async fn infer(&self, request: Inference) -> Result<Answer, ServeError> {
+    /// Runs a request. Dropping the future withdraws the request unless it is already running.
+    pub async fn infer(&self, request: InferenceRequest) -> Result<InferenceResponse, ServeError> {
         self.infer_since(request, Instant::now()).await
     }
 
-    /// Runs a request whose first bytes came at that time; its deadline counts from there.
+    /// Runs a request whose first bytes arrived at `received`; its deadline counts from there.
     pub(crate) async fn infer_since(
         &self,
-        request: Inference,
+        request: InferenceRequest,
         received: Instant,
-    ) -> Result<Answer, ServeError> {
+    ) -> Result<InferenceResponse, ServeError> {
         let deadline = request.timeout.and_then(|timeout| received.checked_add(timeout));
         let (rows, priority, mut inputs) = (request.rows, request.priority, request.inputs);
         let mut model = self;
         loop {
             let bucket = model.bucket(&inputs);
-            let pending = Pending::submit(&model.queue, |sender| Waiting {
+            let pending = Submission::submit(&model.queue, |sender| PendingRequest {
                 inputs,
                 rows,
                 bucket,
@@ -238,18 +240,19 @@ impl Model {
             });
             match pending {
                 Ok(pending) => {
-                    Quiet::expect(&model.queue);
-                    return pending.outcome(deadline).await;
+                    ReadTracker::on_submitted(&model.queue);
+                    return pending.result(deadline).await;
                 }
-                Err(NotTaken::Refused(error)) => return Err(error),
-                // Replaced between being looked up and being asked: its successor answers, if it takes the same.
-                Err(NotTaken::Closed(waiting)) => match model.successor.get() {
+                Err(SubmitError::Rejected(error)) => return Err(error),
+                // The model was replaced between lookup and submission: the successor takes the request if its
+                // signature is the same.
+                Err(SubmitError::Closed(waiting)) => match model.successor.get() {
                     Some(next) if next.signature == model.signature => {
                         inputs = waiting.inputs;
                         model = next;
                     }
                     Some(_) => {
-                        let reason = "it was just replaced by one that takes other inputs".to_owned();
+                        let reason = "it was just replaced by a model with other inputs".to_owned();
                         return Err(ServeError::NotReady { name: self.name.clone(), reason });
                     }
                     None => return Err(ServeError::Draining),
@@ -258,9 +261,9 @@ impl Model {
         }
     }
 
-    /// Names the model that takes the requests this one can no longer take.
+    /// Sets the model that takes the requests after this one is closed.
     pub(crate) fn succeeded_by(&self, next: Arc<Self>) {
-        // A model is replaced once.
+        // A model is replaced only once.
         let _ = self.successor.set(next);
     }
 
@@ -272,22 +275,22 @@ impl Model {
         RowShapes::of(inputs, &self.signature, &self.settings.pad_sizes).bucket()
     }
 
-    /// Takes no more requests, runs those it has, and ends its engines. Blocks.
+    /// Accepts no more requests, runs the queued ones, and ends the engines. Blocks.
     pub(crate) fn close(&self) {
-        *lock(&self.state.closing) = true;
+        *lock(&self.health.closing) = true;
         self.queue.close();
-        for keeper in std::mem::take(&mut *lock(&self.keepers)) {
-            // A keeper that panicked has nothing left to run.
-            let _ = keeper.join();
+        for manager in std::mem::take(&mut *lock(&self.engine_threads)) {
+            // A thread that panicked has nothing left to run.
+            let _ = manager.join();
         }
     }
 
-    /// Rows and requests that wait.
+    /// Number of queued rows and requests.
     pub(crate) fn queued(&self) -> (usize, usize) {
         self.queue.length()
     }
 
-    pub(crate) fn totals(&self) -> Totals {
+    pub(crate) fn totals(&self) -> ModelTotals {
         self.queue.metrics.totals()
     }
 
@@ -299,7 +302,7 @@ impl Model {
         self.queue.now()
     }
 
-    /// Counts in the words of Triton's statistics.
+    /// Counters as in Triton's statistics.
     pub fn statistics(&self) -> Statistics {
         let totals = self.totals();
         let nanoseconds = |sum: Duration| u64::try_from(sum.as_nanos()).unwrap_or(u64::MAX);

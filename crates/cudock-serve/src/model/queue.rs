@@ -1,57 +1,58 @@
-//! Requests that wait for a lane, and the lanes that wait for requests.
+//! The queue between requests and lanes.
 //!
-//! Which requests run together is the batcher's decision; this is the lock around it, the requests behind its
-//! tickets, and the sleeping and waking of lanes.
+//! The batcher decides which requests run together; this is the lock around it, the requests behind its tickets, and
+//! the sleeping and waking of lanes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use cudock_batcher::{Arrival, Batcher, Next, Refusal, Settings, Ticket, Time};
-use cudock_tensor::{Answer, Tensor};
+use cudock_batcher::{AdmissionError, Arrival, Batcher, BatcherSettings, LaneAction, Ticket, Time};
+use cudock_tensor::{InferenceResponse, Tensor};
 
 use crate::ServeError;
 use crate::metrics::ModelMetrics;
-use crate::reply::{self, Outcome, Post, Receiver, Sender, lock};
+use crate::reply::{self, InferenceResult, ReplyBatch, ReplyReceiver, ReplySender};
+use crate::sync::lock;
 
-/// Nanoseconds for which one refusal stands for others.
-const A_MOMENT: u64 = 1_000_000;
+/// Time for which one rejection applies to other requests, too, in nanoseconds.
+const REJECTION_VALIDITY: u64 = 1_000_000;
 
-/// The requests of one model.
+/// The queue of one model.
 pub(crate) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     lanes: Condvar,
     start: Instant,
-    /// Rows that fill a batch.
-    full_at: usize,
-    /// Requests handed in so far; tells whether a thread still had something to read.
+    /// Rows of a full batch.
+    full_rows: usize,
+    /// Number of submitted requests; shows whether a thread had something left to read.
     submitted: AtomicU64,
-    /// Milliseconds after which the last refused request may try again; zero once a batch has made room.
-    crowded: AtomicU64,
-    /// When that was.
-    crowded_at: AtomicU64,
+    /// Retry delay of the last rejected request, in milliseconds; 0 once a batch has made room.
+    retry_after_ms: AtomicU64,
+    /// Time of the last rejection.
+    rejected_at: AtomicU64,
     pub(crate) metrics: ModelMetrics,
 }
 
-struct State {
+struct QueueState {
     batcher: Batcher,
-    slots: Vec<Slot>,
+    slots: Vec<RequestSlot>,
     free: Vec<u32>,
     sleeping: usize,
     closed: bool,
-    /// Engines whose lanes may take work, and the number the next engine gets.
+    /// Engines whose lanes may take batches, and the number of the next engine.
     engines: Vec<u64>,
     next_engine: u64,
 }
 
 #[derive(Default)]
-struct Slot {
+struct RequestSlot {
     generation: u32,
-    request: Option<Waiting>,
+    request: Option<PendingRequest>,
 }
 
-/// A request that waits, or that a lane is running.
-pub(crate) struct Waiting {
+/// A request that is queued or running.
+pub(crate) struct PendingRequest {
     pub(crate) inputs: Vec<Tensor>,
     pub(crate) rows: usize,
     pub(crate) bucket: u64,
@@ -60,10 +61,10 @@ pub(crate) struct Waiting {
     pub(crate) received: Time,
     /// Whether an engine has already failed on a batch with this request in it.
     pub(crate) suspect: bool,
-    pub(crate) sender: Sender,
+    pub(crate) sender: ReplySender,
 }
 
-impl Waiting {
+impl PendingRequest {
     pub(crate) fn bytes(&self) -> usize {
         self.inputs.iter().map(|tensor| tensor.data().len()).sum()
     }
@@ -81,29 +82,29 @@ impl Waiting {
 }
 
 /// Requests that run together.
-pub(crate) struct Work {
+pub(crate) struct RunnableBatch {
     pub(crate) id: u64,
-    pub(crate) requests: Vec<Waiting>,
+    pub(crate) requests: Vec<PendingRequest>,
     pub(crate) rows: usize,
     pub(crate) padded_rows: usize,
     pub(crate) dispatched: Time,
-    /// What the batcher expects it to take, where it has seen such batches.
+    /// Estimated time, if the batcher has seen such batches.
     pub(crate) expected: Option<Duration>,
 }
 
-/// Why a request was not taken.
-pub(crate) enum NotTaken {
-    /// This queue takes no more: the model was replaced, or the server ends. The request is given back.
-    Closed(Waiting),
-    /// The client must be told so.
-    Refused(ServeError),
+/// The reason why a request was not queued.
+pub(crate) enum SubmitError {
+    /// The queue is closed because the model was replaced or the server is shutting down. The request is returned.
+    Closed(PendingRequest),
+    /// The request was rejected.
+    Rejected(ServeError),
 }
 
 impl Queue {
-    pub(crate) fn new(settings: Settings, metrics: ModelMetrics) -> Self {
-        let full_at = settings.max_rows;
+    pub(crate) fn new(settings: BatcherSettings, metrics: ModelMetrics) -> Self {
+        let full_rows = settings.max_rows;
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(QueueState {
                 batcher: Batcher::new(settings),
                 slots: Vec::new(),
                 free: Vec::new(),
@@ -114,10 +115,10 @@ impl Queue {
             }),
             lanes: Condvar::new(),
             start: Instant::now(),
-            full_at,
+            full_rows,
             submitted: AtomicU64::new(0),
-            crowded: AtomicU64::new(0),
-            crowded_at: AtomicU64::new(0),
+            retry_after_ms: AtomicU64::new(0),
+            rejected_at: AtomicU64::new(0),
             metrics,
         }
     }
@@ -131,22 +132,22 @@ impl Queue {
         Time(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Hands a request in.
-    pub(crate) fn submit(&self, request: Waiting) -> Result<(), NotTaken> {
+    /// Submits a request.
+    pub(crate) fn submit(&self, request: PendingRequest) -> Result<(), SubmitError> {
         let now = self.now();
         let mut state = lock(&self.state);
         if state.closed {
-            return Err(NotTaken::Closed(request));
+            return Err(SubmitError::Closed(request));
         }
-        let ticket = state.ticket_to_give();
-        if let Err(refusal) = state.batcher.admit(now, request.arrival(ticket)) {
+        let ticket = state.next_ticket();
+        if let Err(error) = state.batcher.admit(now, request.arrival(ticket)) {
             drop(state);
-            return Err(NotTaken::Refused(self.refused(&refusal, request.rows)));
+            return Err(SubmitError::Rejected(self.reject(&error, request.rows)));
         }
-        state.occupy(ticket, request);
+        state.insert_request(ticket, request);
         self.submitted.fetch_add(1, Ordering::Relaxed);
-        // A full batch need not wait for the transport to fall quiet.
-        let wake = state.sleeping > 0 && state.batcher.queued_rows() >= self.full_at;
+        // A full batch need not wait until the reads are drained.
+        let wake = state.sleeping > 0 && state.batcher.queued_rows() >= self.full_rows;
         drop(state);
         if wake {
             self.lanes.notify_one();
@@ -154,46 +155,51 @@ impl Queue {
         Ok(())
     }
 
-    fn refused(&self, refusal: &Refusal, rows: usize) -> ServeError {
-        match *refusal {
-            Refusal::Full { retry_after } => {
-                self.metrics.refused();
+    fn reject(&self, error: &AdmissionError, rows: usize) -> ServeError {
+        match *error {
+            AdmissionError::QueueFull { retry_after } => {
+                self.metrics.rejected();
                 let milliseconds = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
-                self.crowded_at.store(self.now().0, Ordering::Relaxed);
-                self.crowded.store(milliseconds.max(1), Ordering::Relaxed);
-                ServeError::Full { retry_after }
+                self.rejected_at.store(self.now().0, Ordering::Relaxed);
+                self.retry_after_ms.store(milliseconds.max(1), Ordering::Relaxed);
+                ServeError::Overloaded { retry_after }
             }
-            Refusal::Late => {
+            AdmissionError::DeadlineUnreachable => {
                 self.metrics.expired(1);
-                ServeError::Late
+                ServeError::DeadlineExceeded
             }
-            Refusal::TooManyRows { max } => ServeError::TooManyRows { rows, max },
+            AdmissionError::TooManyRows { max } => ServeError::TooManyRows { rows, max },
         }
     }
 
-    /// Refuses, if a request was refused a moment ago and nothing has made room since: spares a crowd the reading of
-    /// its bodies. Whoever comes later is judged anew, since room may have come by itself: clients leave, batches end.
-    pub(crate) fn refuse_if_crowded(&self) -> Result<(), ServeError> {
-        match self.crowded.load(Ordering::Relaxed) {
+    /// Rejects a request if another one was rejected a moment ago and no batch has started since: it saves reading the
+    /// bodies of a burst. Later requests are judged again, because room may appear without a batch: clients disconnect,
+    /// batches end.
+    pub(crate) fn reject_if_full(&self) -> Result<(), ServeError> {
+        match self.retry_after_ms.load(Ordering::Relaxed) {
             0 => Ok(()),
-            _ if self.now().0.saturating_sub(self.crowded_at.load(Ordering::Relaxed)) > A_MOMENT => Ok(()),
+            _ if self.now().0.saturating_sub(self.rejected_at.load(Ordering::Relaxed))
+                > REJECTION_VALIDITY =>
+            {
+                Ok(())
+            }
             milliseconds => {
-                self.metrics.refused();
-                Err(ServeError::Full { retry_after: Duration::from_millis(milliseconds) })
+                self.metrics.rejected();
+                Err(ServeError::Overloaded { retry_after: Duration::from_millis(milliseconds) })
             }
         }
     }
 
-    /// How many requests were handed in so far.
+    /// Number of submitted requests.
     pub(crate) fn submitted(&self) -> u64 {
         self.submitted.load(Ordering::Relaxed)
     }
 
-    /// Says that the calling thread has nothing more to read at this moment.
-    pub(crate) fn quiet(&self) {
+    /// Reports that the calling thread has nothing left to read.
+    pub(crate) fn on_reads_drained(&self) {
         let now = self.now();
         let mut state = lock(&self.state);
-        state.batcher.quiet(now);
+        state.batcher.on_reads_drained(now);
         let wake = state.sleeping > 0;
         drop(state);
         if wake {
@@ -201,19 +207,19 @@ impl Queue {
         }
     }
 
-    /// Takes a request back that nobody waits for any more. Whether it was still waiting.
-    fn take_back(&self, receiver: &Receiver) -> bool {
+    /// Withdraws a request that nothing waits for; returns whether it was still queued.
+    fn withdraw(&self, receiver: &ReplyReceiver) -> bool {
         let mut state = lock(&self.state);
         let ticket = receiver.ticket();
         let waited = state.batcher.cancel(ticket);
         if waited {
-            state.vacate(ticket);
+            state.remove_request(ticket);
         }
         waited
     }
 
-    /// The next batch for a lane of that engine; none once the lane must end.
-    pub(crate) fn take(&self, engine: u64) -> Option<Work> {
+    /// The next batch for a lane of that engine; `None` once the lane must end.
+    pub(crate) fn take(&self, engine: u64) -> Option<RunnableBatch> {
         let mut expired = Vec::new();
         let mut state = lock(&self.state);
         loop {
@@ -224,20 +230,22 @@ impl Queue {
             expired.clear();
             state.batcher.take_expired(now, &mut expired);
             if !expired.is_empty() {
-                let late: Vec<_> = expired.iter().filter_map(|&ticket| state.vacate(ticket)).collect();
+                let late: Vec<_> =
+                    expired.iter().filter_map(|&ticket| state.remove_request(ticket)).collect();
                 drop(state);
                 self.metrics.expired(late.len());
-                answer_all(late, &Err(ServeError::Late));
+                reply_all(late, &Err(ServeError::DeadlineExceeded));
                 state = lock(&self.state);
                 continue;
             }
-            match state.batcher.next(now) {
-                Next::Run(batch) => {
-                    self.crowded.store(0, Ordering::Relaxed);
-                    let requests = batch.tickets.iter().filter_map(|&ticket| state.vacate(ticket)).collect();
+            match state.batcher.next_action(now) {
+                LaneAction::Run(batch) => {
+                    self.retry_after_ms.store(0, Ordering::Relaxed);
+                    let requests =
+                        batch.tickets.iter().filter_map(|&ticket| state.remove_request(ticket)).collect();
                     let expected = state.batcher.estimate(batch.padded_rows);
                     state.batcher.recycle(batch.tickets);
-                    return Some(Work {
+                    return Some(RunnableBatch {
                         id: batch.id,
                         requests,
                         rows: batch.rows,
@@ -246,21 +254,21 @@ impl Queue {
                         expected,
                     });
                 }
-                Next::WaitUntil(time) => {
+                LaneAction::WaitUntil(time) => {
                     let limit = Duration::from_nanos(time.0.saturating_sub(now.0));
                     state = self.sleep(state, Some(limit));
                 }
-                Next::Idle if state.closed => return None,
-                Next::Idle => state = self.sleep(state, None),
+                LaneAction::Idle if state.closed => return None,
+                LaneAction::Idle => state = self.sleep(state, None),
             }
         }
     }
 
     fn sleep<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        mut state: MutexGuard<'a, QueueState>,
         limit: Option<Duration>,
-    ) -> MutexGuard<'a, State> {
+    ) -> MutexGuard<'a, QueueState> {
         state.sleeping += 1;
         let mut state = match limit {
             Some(limit) => self.lanes.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0,
@@ -270,27 +278,27 @@ impl Queue {
         state
     }
 
-    /// Tells the batcher that a lane holds its batch, so that it learns how long filling takes.
+    /// Reports that a lane has filled its batch.
     pub(crate) fn filled(&self, id: u64) {
         let now = self.now();
-        lock(&self.state).batcher.filled(now, id);
+        lock(&self.state).batcher.on_filled(now, id);
     }
 
-    /// Tells the batcher what was measured while the model was warmed.
-    pub(crate) fn teach(&self, times: &[(usize, Duration)]) {
+    /// Reports batch times that were measured during warm-up.
+    pub(crate) fn record_batch_times(&self, times: &[(usize, Duration)]) {
         let now = self.now();
         let mut state = lock(&self.state);
         for &(rows, took) in times {
-            state.batcher.teach(now, rows, took);
+            state.batcher.record_batch_time(now, rows, took);
         }
     }
 
-    /// Tells the batcher that a batch is done, so that it learns.
+    /// Reports a finished batch.
     pub(crate) fn finished(&self, id: u64, ok: bool) {
         let now = self.now();
         let mut state = lock(&self.state);
-        state.batcher.finished(now, id, ok);
-        // Another lane may have waited for this one to come to its end.
+        state.batcher.on_finished(now, id, ok);
+        // Another lane may have waited for this one to finish.
         let wake = state.sleeping > 0 && state.batcher.queued_requests() > 0;
         drop(state);
         if wake {
@@ -298,31 +306,31 @@ impl Queue {
         }
     }
 
-    /// Puts requests of a failed batch back in front, each to run alone; those whose clients left meanwhile are not.
-    pub(crate) fn retry(&self, requests: Vec<Waiting>) {
+    /// Queues the requests of a failed batch again, at the front and isolated, except those whose clients disconnected.
+    pub(crate) fn retry(&self, requests: Vec<PendingRequest>) {
         let now = self.now();
         let mut state = lock(&self.state);
         for mut request in requests {
             if !request.sender.is_awaited() {
-                self.metrics.cancelled();
+                self.metrics.canceled();
                 continue;
             }
             request.suspect = true;
-            let ticket = state.ticket_to_give();
+            let ticket = state.next_ticket();
             state.batcher.retry(now, [request.arrival(ticket)]);
-            state.occupy(ticket, request);
+            state.insert_request(ticket, request);
         }
         drop(state);
         self.lanes.notify_one();
     }
 
-    /// Takes no more requests; those that wait are still run.
+    /// Accepts no more requests; the queued ones still run.
     pub(crate) fn close(&self) {
         lock(&self.state).closed = true;
         self.lanes.notify_all();
     }
 
-    /// A number for an engine that is ready, so that its lanes may take work.
+    /// Registers an engine, so that its lanes may take batches, and returns its number.
     pub(crate) fn engine_started(&self) -> u64 {
         let mut state = lock(&self.state);
         state.next_engine += 1;
@@ -331,67 +339,67 @@ impl Queue {
         engine
     }
 
-    /// Whether lanes of that engine may still take work.
+    /// Whether lanes of that engine may still take batches.
     pub(crate) fn has_engine(&self, engine: u64) -> bool {
         lock(&self.state).engines.contains(&engine)
     }
 
-    /// Sends the lanes of an engine home.
+    /// Makes the lanes of an engine end.
     pub(crate) fn engine_ended(&self, engine: u64) {
         lock(&self.state).engines.retain(|&other| other != engine);
         self.lanes.notify_all();
     }
 
-    /// Answers everything that waits with this error.
+    /// Fails all queued requests with this error.
     pub(crate) fn fail_all(&self, error: &ServeError) {
         let mut state = lock(&self.state);
-        let mut waiting = Vec::new();
+        let mut pending = Vec::new();
         for number in 0..state.slots.len() {
             let Some(ticket) = state.ticket_at(number) else { continue };
             state.batcher.cancel(ticket);
-            waiting.extend(state.vacate(ticket));
+            pending.extend(state.remove_request(ticket));
         }
         drop(state);
-        answer_all(waiting, &Err(error.clone()));
+        reply_all(pending, &Err(error.clone()));
     }
 
-    /// Rows and requests that wait.
+    /// Number of queued rows and requests.
     pub(crate) fn length(&self) -> (usize, usize) {
         let state = lock(&self.state);
         (state.batcher.queued_rows(), state.batcher.queued_requests())
     }
 }
 
-fn answer_all(requests: Vec<Waiting>, outcome: &Outcome) {
-    let mut post = Post::new(None);
+fn reply_all(requests: Vec<PendingRequest>, result: &InferenceResult) {
+    let mut replies = ReplyBatch::new(None);
     for request in requests {
-        post.add(request.sender, outcome.clone());
+        replies.add(request.sender, result.clone());
     }
-    post.deliver();
+    replies.deliver();
 }
 
-impl State {
-    /// The ticket the next request gets, if the batcher takes it.
-    fn ticket_to_give(&mut self) -> Ticket {
+impl QueueState {
+    /// The ticket of the next request, if the batcher admits it.
+    fn next_ticket(&mut self) -> Ticket {
         if self.free.is_empty() {
             self.free.push(u32::try_from(self.slots.len()).unwrap_or(u32::MAX));
-            self.slots.push(Slot::default());
+            self.slots.push(RequestSlot::default());
         }
         let index = self.free.last().copied().unwrap_or(0);
         let generation = self.slots.get(index as usize).map_or(0, |slot| slot.generation);
         Ticket(u64::from(generation) << 32 | u64::from(index))
     }
 
-    fn occupy(&mut self, ticket: Ticket, request: Waiting) {
+    fn insert_request(&mut self, ticket: Ticket, request: PendingRequest) {
         let (index, _) = split(ticket);
-        request.sender.note(ticket);
+        request.sender.set_ticket(ticket);
         self.free.pop();
         if let Some(slot) = self.slots.get_mut(index) {
             slot.request = Some(request);
         }
     }
 
-    fn vacate(&mut self, ticket: Ticket) -> Option<Waiting> {
+    fn remove_request(&mut self, ticket: Ticket) -> Option<PendingRequest> {
         let (index, generation) = split(ticket);
         let slot = self.slots.get_mut(index).filter(|slot| slot.generation == generation)?;
         let request = slot.request.take()?;
@@ -412,44 +420,46 @@ fn split(ticket: Ticket) -> (usize, u32) {
     (index as usize, generation)
 }
 
-/// A request that is with the queue or a lane: waiting for the outcome, and taking the request back if whoever waits
-/// goes away first.
-pub(crate) struct Pending {
+/// A submitted request: waits for the result, and withdraws the request when dropped before.
+pub(crate) struct Submission {
     queue: Arc<Queue>,
-    receiver: Receiver,
-    /// Whether there is no outcome yet.
+    receiver: ReplyReceiver,
+    /// Whether there is no result yet.
     open: bool,
 }
 
-impl Pending {
-    /// Hands a request in.
-    pub(crate) fn submit(queue: &Arc<Queue>, make: impl FnOnce(Sender) -> Waiting) -> Result<Self, NotTaken> {
-        let (sender, receiver) = reply::pair();
+impl Submission {
+    /// Submits a request.
+    pub(crate) fn submit(
+        queue: &Arc<Queue>,
+        make: impl FnOnce(ReplySender) -> PendingRequest,
+    ) -> Result<Self, SubmitError> {
+        let (sender, receiver) = reply::channel();
         queue.submit(make(sender))?;
         Ok(Self { queue: Arc::clone(queue), receiver, open: true })
     }
 
-    /// Waits for the outcome, until the deadline if there is one.
-    pub(crate) async fn outcome(mut self, deadline: Option<Instant>) -> Result<Answer, ServeError> {
-        let outcome = match deadline {
+    /// Waits for the result, until the deadline if there is one.
+    pub(crate) async fn result(mut self, deadline: Option<Instant>) -> Result<InferenceResponse, ServeError> {
+        let result = match deadline {
             None => (&mut self.receiver).await,
             Some(deadline) => {
                 let waited = tokio::time::timeout_at(deadline.into(), &mut self.receiver).await;
-                if waited.is_err() && self.queue.take_back(&self.receiver) {
+                if waited.is_err() && self.queue.withdraw(&self.receiver) {
                     self.queue.metrics.expired(1);
                 }
-                waited.unwrap_or(Err(ServeError::Late))
+                waited.unwrap_or(Err(ServeError::DeadlineExceeded))
             }
         };
         self.open = false;
-        outcome
+        result
     }
 }
 
-impl Drop for Pending {
+impl Drop for Submission {
     fn drop(&mut self) {
-        if self.open && self.queue.take_back(&self.receiver) {
-            self.queue.metrics.cancelled();
+        if self.open && self.queue.withdraw(&self.receiver) {
+            self.queue.metrics.canceled();
         }
     }
 }

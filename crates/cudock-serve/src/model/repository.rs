@@ -1,4 +1,4 @@
-//! Models in a folder.
+//! Finds models in a directory.
 
 use std::cmp::Ordering;
 use std::fs;
@@ -6,72 +6,72 @@ use std::path::{Path, PathBuf};
 
 use crate::settings::ModelSource;
 
-/// A model file and what it is served as.
+/// A model file and the name under which it is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FoundModel {
+pub(crate) struct ModelFile {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) file: PathBuf,
-    /// The directory of its name, where its settings may be; none for a file that was named, and for `NAME.onnx`.
+    /// The directory of its name, where its settings may be; `None` for a file given by path and for `NAME.onnx`.
     pub(crate) directory: Option<PathBuf>,
 }
 
-impl FoundModel {
-    /// Where settings of this model alone are read from, if it has any.
+impl ModelFile {
+    /// The settings file of this model, if it can have one.
     pub(crate) fn settings_file(&self) -> Option<PathBuf> {
-        self.directory.as_ref().map(|directory| directory.join(SETTINGS))
+        self.directory.as_ref().map(|directory| directory.join(SETTINGS_FILE))
     }
 }
 
-/// The settings of one model, in the directory of its name.
-const SETTINGS: &str = "cudock.toml";
+/// The settings file of one model, in the directory of its name.
+const SETTINGS_FILE: &str = "cudock.toml";
 
-/// What a directory held, and which directories in it cannot be read.
+/// The models in a directory, and the errors of unreadable subdirectories.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
-    pub(crate) models: Vec<FoundModel>,
+pub(crate) struct RepositoryScan {
+    pub(crate) models: Vec<ModelFile>,
     pub(crate) unreadable: Vec<RepositoryError>,
 }
 
-/// A folder models cannot be taken from.
+/// The model directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RepositoryError {
     /// It cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
         /// Why not.
         source: std::io::Error,
     },
-    /// It holds no model.
+    /// It contains no model.
     #[error(
-        "no model in {}: looked for NAME.onnx, NAME/model.onnx and NAME/VERSION/model.onnx",
+        "no model found in {}: expected NAME.onnx, NAME/model.onnx or NAME/VERSION/model.onnx",
         path.display()
     )]
     Empty {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
     },
 }
 
-/// The models at a place, by name and version, oldest first. An entry that cannot be read (`lost+found`, say) does not
-/// keep the others from being served.
-pub(crate) fn find(source: &ModelSource) -> Result<Found, RepositoryError> {
-    let folder = match source {
+/// Finds models, sorted by name and version, oldest first. An entry that cannot be read (`lost+found`, for example)
+/// does not prevent the others from being served.
+pub(crate) fn find_models(source: &ModelSource) -> Result<RepositoryScan, RepositoryError> {
+    let directory = match source {
         ModelSource::File { name, file } => {
-            let model = FoundModel {
+            let model = ModelFile {
                 name: name.clone(),
                 version: "1".to_owned(),
                 file: file.clone(),
                 directory: None,
             };
-            return Ok(Found { models: vec![model], ..Found::default() });
+            return Ok(RepositoryScan { models: vec![model], ..RepositoryScan::default() });
         }
-        ModelSource::Folder(folder) => folder,
+        ModelSource::Directory(directory) => directory,
     };
-    let mut found = Found::default();
-    for entry in entries(folder)? {
+    let mut found = RepositoryScan::default();
+    for entry in entries(directory)? {
         let Some(stem) = entry.file_stem().and_then(|stem| stem.to_str()) else { continue };
         if stem.starts_with('.') {
             continue;
@@ -83,7 +83,7 @@ pub(crate) fn find(source: &ModelSource) -> Result<Found, RepositoryError> {
                 Err(error) => found.unreadable.push(error),
             }
         } else if is_model(&entry) {
-            found.models.push(FoundModel {
+            found.models.push(ModelFile {
                 name: stem.to_owned(),
                 version: "1".to_owned(),
                 file: entry,
@@ -91,23 +91,23 @@ pub(crate) fn find(source: &ModelSource) -> Result<Found, RepositoryError> {
             });
         }
     }
-    found.models.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| by_version(&a.version, &b.version)));
+    found.models.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| compare_versions(&a.version, &b.version)));
     Ok(found)
 }
 
-fn versions(folder: &Path, name: &str) -> Result<Vec<FoundModel>, RepositoryError> {
+fn versions(directory: &Path, name: &str) -> Result<Vec<ModelFile>, RepositoryError> {
     let mut found = Vec::new();
-    let model = |version: &str, file: PathBuf| FoundModel {
+    let model = |version: &str, file: PathBuf| ModelFile {
         name: name.to_owned(),
         version: version.to_owned(),
         file,
-        directory: Some(folder.to_owned()),
+        directory: Some(directory.to_owned()),
     };
-    if let Some(file) = model_in(folder)? {
+    if let Some(file) = model_in(directory)? {
         found.push(model("1", file));
         return Ok(found);
     }
-    for entry in entries(folder)? {
+    for entry in entries(directory)? {
         let Some(version) = entry.file_name().and_then(|name| name.to_str()) else { continue };
         if entry.is_dir() && version.bytes().next().is_some_and(|first| first.is_ascii_digit()) {
             found.extend(model_in(&entry)?.map(|file| model(version, file)));
@@ -116,13 +116,13 @@ fn versions(folder: &Path, name: &str) -> Result<Vec<FoundModel>, RepositoryErro
     Ok(found)
 }
 
-/// `model.onnx`, or the only model of a folder.
-fn model_in(folder: &Path) -> Result<Option<PathBuf>, RepositoryError> {
-    let usual = folder.join("model.onnx");
+/// `model.onnx`, or the only model of a directory.
+fn model_in(directory: &Path) -> Result<Option<PathBuf>, RepositoryError> {
+    let usual = directory.join("model.onnx");
     if usual.is_file() {
         return Ok(Some(usual));
     }
-    let mut models = entries(folder)?.into_iter().filter(|entry| is_model(entry));
+    let mut models = entries(directory)?.into_iter().filter(|entry| is_model(entry));
     Ok(models.next().filter(|_| models.next().is_none()))
 }
 
@@ -130,18 +130,18 @@ fn is_model(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "onnx") && path.is_file()
 }
 
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, RepositoryError> {
-    let wrong = |source| RepositoryError::Read { path: folder.to_owned(), source };
+fn entries(directory: &Path) -> Result<Vec<PathBuf>, RepositoryError> {
+    let read_error = |source| RepositoryError::Read { path: directory.to_owned(), source };
     let mut entries = Vec::new();
-    for entry in fs::read_dir(folder).map_err(wrong)? {
-        entries.push(entry.map_err(wrong)?.path());
+    for entry in fs::read_dir(directory).map_err(read_error)? {
+        entries.push(entry.map_err(read_error)?.path());
     }
     entries.sort();
     Ok(entries)
 }
 
-/// Versions are numbers where they can be: 10 comes after 9.
-pub(crate) fn by_version(a: &str, b: &str) -> Ordering {
+/// Versions are compared as numbers if possible: 10 comes after 9.
+pub(crate) fn compare_versions(a: &str, b: &str) -> Ordering {
     match (a.parse::<u64>(), b.parse::<u64>()) {
         (Ok(a), Ok(b)) => a.cmp(&b),
         _ => a.cmp(b),
@@ -154,18 +154,18 @@ mod tests {
     use super::*;
 
     fn found(files: &[&str]) -> Vec<String> {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for file in files {
-            let path = folder.path().join(file);
+            let path = directory.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, b"").unwrap();
         }
-        let found = find(&ModelSource::Folder(folder.path().to_owned())).unwrap_or_default();
+        let found = find_models(&ModelSource::Directory(directory.path().to_owned())).unwrap_or_default();
         found.models.into_iter().map(|model| format!("{}:{}", model.name, model.version)).collect()
     }
 
     #[test]
-    fn the_three_layouts_are_found_side_by_side() {
+    fn all_three_layouts_are_found() {
         assert_eq!(
             found(&[
                 "flat.onnx",
@@ -180,12 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn hidden_folders_and_empty_versions_are_no_models() {
+    fn hidden_directories_and_empty_versions_are_not_models() {
         assert_eq!(found(&[".git/model.onnx", "a/1/readme.md", "b/latest/model.onnx"]), Vec::<String>::new());
     }
 
     #[test]
-    fn a_folder_with_two_models_of_other_names_does_not_guess() {
+    fn a_directory_with_two_models_of_other_names_is_skipped() {
         assert_eq!(found(&["a/1/x.onnx", "a/1/y.onnx"]), Vec::<String>::new());
     }
 }

@@ -1,20 +1,20 @@
-//! Shapes that may share a batch, and rows that are made to fit.
+//! Which shapes can share a batch, and padding of rows to a common shape.
 //!
-//! Rows can share a batch if all their dimensions but the first agree. Where a model takes rows of any length, few
-//! requests agree by chance; so dimensions the model leaves open may be padded up to the next of some sizes, and the
-//! answer is cut back to what was asked.
+//! Rows can share a batch if all their dimensions but the first are equal. If a model accepts rows of any length, few
+//! requests match by chance; so dynamic dimensions may be padded to the next of some sizes, and the response is cropped
+//! to the original size.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use cudock_tensor::{DType, Signature, Tensor, TensorSpec};
 
-/// The shape of one row of each input once padded, in the order of the signature.
+/// The padded shape of one row of each input, in signature order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RowShapes(pub(crate) Vec<Vec<usize>>);
 
 impl RowShapes {
-    /// Shapes of a request's rows, open dimensions padded up to the next of `sizes` (sorted; those beyond the last
-    /// stay as they are).
+    /// The shapes of a request's rows with dynamic dimensions padded to the next of `sizes` (sorted; larger ones stay
+    /// as they are).
     pub(crate) fn of(inputs: &[Tensor], signature: &Signature, sizes: &[usize]) -> Self {
         Self(
             inputs
@@ -43,8 +43,7 @@ impl RowShapes {
         )
     }
 
-    /// What the batcher tells shapes apart by. Should two shapes ever share a number, the lane that finds them in one
-    /// batch runs each request alone.
+    /// A hash of the shapes. If two shapes collide, the lane that finds them in one batch runs each request alone.
     pub(crate) fn bucket(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
@@ -52,7 +51,7 @@ impl RowShapes {
     }
 }
 
-/// Which dimensions of a row the model leaves open.
+/// Which dimensions of a row are dynamic.
 fn row_spec(spec: &TensorSpec, batched: bool) -> impl Iterator<Item = bool> {
     spec.shape.iter().skip(usize::from(batched)).map(Option::is_none)
 }
@@ -61,15 +60,15 @@ fn padded(size: usize, sizes: &[usize]) -> usize {
     sizes.iter().copied().find(|&larger| larger >= size).unwrap_or(size)
 }
 
-/// Copies a tensor of fixed-size elements into the corner of a larger one whose shape is `wide`; the rest of it is
-/// left as it is. Both have the same rank.
-pub(crate) fn place(tensor: &Tensor, wide: &[usize], out: &mut [u8]) -> Option<()> {
+/// Copies a tensor of fixed-size elements into the corner of a larger one of shape `wide` and equal rank; the rest is
+/// unchanged.
+pub(crate) fn pad_into(tensor: &Tensor, wide: &[usize], out: &mut [u8]) -> Option<()> {
     let size = tensor.dtype().size()?;
     copy_corner(tensor.data(), tensor.shape(), out, wide, size, tensor.shape())
 }
 
-/// The corner of a tensor that has the shape `narrow`.
-pub(crate) fn cut(tensor: &Tensor, narrow: &[usize]) -> Option<Tensor> {
+/// The corner of a tensor with the shape `narrow`.
+pub(crate) fn crop(tensor: &Tensor, narrow: &[usize]) -> Option<Tensor> {
     let size = tensor.dtype().size()?;
     let mut data = vec![0; cudock_tensor::elements(narrow)?.checked_mul(size)?];
     copy_corner(tensor.data(), tensor.shape(), &mut data, narrow, size, narrow)?;
@@ -117,9 +116,9 @@ fn copy_corner(
     }
 }
 
-/// The shape to cut an answer back to: open dimensions of an output that have a padded size of some input take the
-/// size the request had there.
-pub(crate) fn wanted_shape(
+/// The original shape of a padded output: dynamic dimensions that have the padded size of some input get the size of
+/// the request.
+pub(crate) fn unpadded_shape(
     output: &Tensor,
     spec: &TensorSpec,
     inputs: &[Tensor],
@@ -157,18 +156,18 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_placed_in_the_corner_and_cut_back_whole() {
+    fn a_padded_row_is_cropped_to_the_original() {
         let small = bytes(&[2, 2, 3]);
         let mut wide = vec![0; 2 * 4 * 5];
-        place(&small, &[2, 4, 5], &mut wide).unwrap();
+        pad_into(&small, &[2, 4, 5], &mut wide).unwrap();
         assert_eq!(wide.get(..10).unwrap(), [1, 2, 3, 0, 0, 4, 5, 6, 0, 0]);
         assert_eq!(wide.get(20..28).unwrap(), [7, 8, 9, 0, 0, 10, 11, 12]);
         let wide = Tensor::new(DType::U8, vec![2, 4, 5], wide.into()).unwrap();
-        assert_eq!(cut(&wide, &[2, 2, 3]).unwrap(), small);
+        assert_eq!(crop(&wide, &[2, 2, 3]).unwrap(), small);
     }
 
     #[test]
-    fn only_open_dimensions_are_padded() {
+    fn only_dynamic_dimensions_are_padded() {
         let signature = Signature {
             inputs: vec![TensorSpec {
                 name: "x".into(),
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_cut_to_the_size_the_request_had() {
+    fn a_response_is_cropped_to_the_size_of_the_request() {
         let spec = |shape: &[Option<usize>]| TensorSpec {
             name: "x".into(),
             dtype: DType::U8,
@@ -193,10 +192,16 @@ mod tests {
             any_rank: false,
         };
         let padded = RowShapes(vec![vec![8]]);
-        let shape =
-            wanted_shape(&bytes(&[1, 8, 2]), &spec(&[None, None, Some(2)]), &[bytes(&[1, 5])], &padded, true);
+        let shape = unpadded_shape(
+            &bytes(&[1, 8, 2]),
+            &spec(&[None, None, Some(2)]),
+            &[bytes(&[1, 5])],
+            &padded,
+            true,
+        );
         assert_eq!(shape, Some(vec![1, 5, 2]));
-        let fixed = wanted_shape(&bytes(&[1, 8]), &spec(&[None, Some(8)]), &[bytes(&[1, 5])], &padded, true);
-        assert_eq!(fixed, None, "a dimension the model fixes has nothing to do with the padding");
+        let fixed =
+            unpadded_shape(&bytes(&[1, 8]), &spec(&[None, Some(8)]), &[bytes(&[1, 5])], &padded, true);
+        assert_eq!(fixed, None, "a static dimension is not padding");
     }
 }

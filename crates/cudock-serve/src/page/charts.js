@@ -3,7 +3,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 // A curve of [{ second, value }] over the last `span` seconds, from zero to its own peak, which is given back.
-export function drawCurve(svg, points, span, words) {
+export function drawCurve(svg, points, span, describe) {
   const { width, height } = svg.viewBox.baseVal;
   const peak = Math.max(...points.map(({ value }) => value), 0);
   const top = peak > 0 ? peak : 1;
@@ -20,7 +20,7 @@ export function drawCurve(svg, points, span, words) {
   }
   shapes.push(shape("path", { class: "floor", d: `M0,${height - 0.5} L${width},${height - 0.5}` }));
   svg.replaceChildren(...shapes);
-  svg.setAttribute("aria-label", words(peak));
+  svg.setAttribute("aria-label", describe(peak));
   return peak;
 }
 
@@ -35,20 +35,20 @@ export function drawRange(svg, percentiles, most) {
   );
 }
 
-// Columns for bars as from figures.js; each says in words what it shows.
+// Columns for bars as from figures.js; each has a text that describes it.
 export function drawColumns(list, bars) {
   const most = Math.max(...bars.map(({ part }) => part), 0);
   fill(list, bars, ["i", "span", "b"], (item, { label, count, part }) => {
-    const [column, words, name] = item.children;
+    const [column, description, name] = item.children;
     column.style.height = `${most > 0 ? Math.max((part / most) * 100, 2) : 0}%`;
-    write(words, `${label} rows: ${count} times, ${(part * 100).toFixed(0)} %`);
+    write(description, `${label} rows: ${count} times, ${(part * 100).toFixed(0)} %`);
     write(name, label);
     name.setAttribute("aria-hidden", "true");
-    item.title = words.textContent;
+    item.title = description.textContent;
   });
 }
 
-// One row a class, with its likelihood as bar and words; the likeliest is marked.
+// One row per class, with its probability as bar and text; the most probable one is marked.
 export function drawClasses(list, values) {
   const best = values.indexOf(Math.max(...values));
   fill(list, values, ["b", "i", "span"], (item, value, index) => {

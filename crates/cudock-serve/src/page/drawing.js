@@ -24,11 +24,11 @@ export function fitted(strokes, side, frame) {
   const extent = Math.max(right - left, bottom - top);
   // A dot has no size to bring to another.
   const scale = extent > 0 ? room / extent : 0;
-  const place = ([x, y]) => [
+  const toPixels = ([x, y]) => [
     side / 2 + (x - (left + right) / 2) * scale,
     side / 2 + (y - (top + bottom) / 2) * scale,
   ];
-  return strokes.map((stroke) => stroke.map(place));
+  return strokes.map((stroke) => stroke.map(toPixels));
 }
 
 // How dark each pixel is, 0 to 1, row by row.

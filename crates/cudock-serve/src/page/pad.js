@@ -9,9 +9,9 @@ export function makePad(canvas, clearButton, changed, repainted) {
   let strokes = [];
   let drawing = null;
   // The pen of the keyboard: shown once a key was used.
-  const pen = { place: [0.5, 0.5], down: false, shown: false };
+  const pen = { position: [0.5, 0.5], down: false, shown: false };
 
-  const tell = () => {
+  const notify = () => {
     paint(canvas, strokes, pen);
     changed(strokes);
   };
@@ -19,7 +19,7 @@ export function makePad(canvas, clearButton, changed, repainted) {
     strokes = [];
     drawing = null;
     pen.down = false;
-    tell();
+    notify();
   };
 
   const placeOf = (event) => {
@@ -33,13 +33,13 @@ export function makePad(canvas, clearButton, changed, repainted) {
     pen.shown = false;
     pen.down = false;
     strokes.push([placeOf(event)]);
-    tell();
+    notify();
   });
   canvas.addEventListener("pointermove", (event) => {
     if (event.pointerId !== drawing) return;
     const passed = event.getCoalescedEvents?.() ?? [];
     strokes.at(-1).push(...(passed.length > 0 ? passed : [event]).map(placeOf));
-    tell();
+    notify();
   });
   for (const end of ["pointerup", "pointercancel"]) {
     canvas.addEventListener(end, (event) => {
@@ -51,11 +51,11 @@ export function makePad(canvas, clearButton, changed, repainted) {
     const arrow = ARROWS[event.key];
     if (arrow) {
       const step = event.shiftKey ? STEP / 4 : STEP;
-      pen.place = pen.place.map((value, axis) => inside(value + arrow[axis] * step));
-      if (pen.down) strokes.at(-1).push(pen.place);
+      pen.position = pen.position.map((value, axis) => inside(value + arrow[axis] * step));
+      if (pen.down) strokes.at(-1).push(pen.position);
     } else if (event.key === " ") {
       pen.down = !pen.down;
-      if (pen.down) strokes.push([pen.place]);
+      if (pen.down) strokes.push([pen.position]);
     } else if (["Delete", "Backspace"].includes(event.key)) {
       clear();
     } else {
@@ -63,7 +63,7 @@ export function makePad(canvas, clearButton, changed, repainted) {
     }
     event.preventDefault();
     pen.shown = true;
-    tell();
+    notify();
   });
   canvas.addEventListener("blur", () => {
     pen.down = false;
@@ -83,7 +83,7 @@ export function makePad(canvas, clearButton, changed, repainted) {
 // The pixels as grey squares, ink as dark as it is.
 export function paintPixels(canvas, dark, side) {
   const context = sized(canvas);
-  const line = (place) => Math.round((place * canvas.width) / side);
+  const line = (fraction) => Math.round((fraction * canvas.width) / side);
   context.fillStyle = colour(canvas);
   dark.forEach((part, at) => {
     const [column, row] = [at % side, Math.floor(at / side)];
@@ -111,7 +111,7 @@ function paint(canvas, strokes, pen) {
   }
   if (!pen.shown) return;
   context.beginPath();
-  context.arc(pen.place[0] * edge, pen.place[1] * edge, edge * 0.035, 0, 2 * Math.PI);
+  context.arc(pen.position[0] * edge, pen.position[1] * edge, edge * 0.035, 0, 2 * Math.PI);
   context.lineWidth = edge * 0.01;
   context.strokeStyle = getComputedStyle(canvas).getPropertyValue("--accent");
   context.stroke();

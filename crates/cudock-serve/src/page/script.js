@@ -56,9 +56,9 @@ async function refresh() {
   }
 }
 
-function showSilence(words) {
+function showSilence(message) {
   element("state").dataset.state = "silent";
-  write(element("state-word"), words);
+  write(element("state-word"), message);
   document.body.classList.add("stale");
 }
 
@@ -116,8 +116,8 @@ function showModels(models) {
     const lessThanAsked = model.state === "ready" && model.degraded;
     row.dataset.state = lessThanAsked ? "degraded" : model.state;
     const state = lessThanAsked ? "ready, degraded" : model.state;
-    const words = [model.version, state, model.device, model.provider, tensors(model.inputs), tensors(model.outputs)];
-    words.forEach((text, index) => write(others[index], text || "–"));
+    const texts = [model.version, state, model.device, model.provider, tensors(model.inputs), tensors(model.outputs)];
+    texts.forEach((text, index) => write(others[index], text || "–"));
   });
   const chosen = models.find((model) => keyOf(model) === chosenKey);
   element("model-reason").hidden = !chosen?.degraded;
@@ -171,18 +171,18 @@ function showDevices(devices) {
     const [name, memory, work] = item.children;
     write(name, device.name);
     const known = device.memory_used !== null && device.memory_total > 0;
-    const words = known ? `${bytes(device.memory_used)} of ${bytes(device.memory_total)}` : "not known";
-    showMeter(memory, "memory", words, known ? device.memory_used / device.memory_total : null);
+    const usage = known ? `${bytes(device.memory_used)} of ${bytes(device.memory_total)}` : "not known";
+    showMeter(memory, "memory", usage, known ? device.memory_used / device.memory_total : null);
     const busy = device.utilisation;
     showMeter(work, "busy", busy === null ? "not known" : `${(busy * 100).toFixed(0)} %`, busy);
   });
 }
 
-function showMeter(place, title, words, part) {
-  if (place.children.length === 0) place.append(...["span", "i", "span"].map((name) => document.createElement(name)));
-  const [label, bar, value] = place.children;
+function showMeter(container, title, text, part) {
+  if (container.children.length === 0) container.append(...["span", "i", "span"].map((name) => document.createElement(name)));
+  const [label, bar, value] = container.children;
   write(label, title);
-  write(value, words);
+  write(value, text);
   bar.classList.toggle("unknown", part === null);
   bar.style.setProperty("--part", `${Math.min(Math.max(part ?? 0, 0), 1) * 100}%`);
 }

@@ -1,4 +1,4 @@
-// What can be told from a model's signature: what to send it, and whether a drawing will do. Pure functions.
+// What a model's signature determines: what to send it, and whether the drawing pad can be used. Pure functions.
 
 const FLOATS = ["FP16", "BF16", "FP32", "FP64"];
 
@@ -59,7 +59,7 @@ export function nested(values, shape) {
   return Array.from({ length: shape[0] }, (_, at) => nested(values.slice(at * step, (at + 1) * step), shape.slice(1)));
 }
 
-// The body of a request with one row: numbers that differ, words for strings, a small size where any is taken. Null if
+// The body of a request with one row: distinct numbers, words for strings, a small size for dynamic dimensions. Null if
 // the row is too large to be written into a form.
 export function exampleBody(model, most = 20_000) {
   const row = (spec) => {

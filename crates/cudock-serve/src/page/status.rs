@@ -1,7 +1,7 @@
-//! What `GET /status` tells, as plain data.
+//! The report of `GET /status`.
 //!
-//! Counts are totals since the model was loaded and never fall, so that whoever reads twice knows what happened in
-//! between; `server.uptime_s` is the clock to divide by. Latencies are of the last ten seconds.
+//! Counters are totals since the model was loaded and never decrease, so that a client that polls can compute rates;
+//! `server.uptime_s` is the clock to divide by. Latencies are those of the last ten seconds.
 
 use cudock_engine::Provider;
 use cudock_tensor::TensorSpec;
@@ -10,12 +10,12 @@ use serde::{Serialize, Serializer};
 /// The whole report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct StatusReport {
-    /// Always 1: fields may be added, those that are there keep their names and meaning.
+    /// Always 1: fields may be added, existing ones keep their name and meaning.
     pub(crate) schema: u32,
     pub(crate) server: ServerStatus,
-    /// In the order in which the page lists them; the first is shown at the start.
+    /// In the order of the page; the first one is selected initially.
     pub(crate) models: Vec<ModelStatus>,
-    /// Those the models run on; a machine's CPU counts as one.
+    /// The devices that the models run on; the machine's CPU counts as one.
     pub(crate) devices: Vec<DeviceStatus>,
 }
 
@@ -23,24 +23,24 @@ pub(crate) struct StatusReport {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ServerStatus {
     pub(crate) version: String,
-    /// Since it started, with its fraction.
+    /// Seconds since the start.
     pub(crate) uptime_s: f64,
     pub(crate) state: ServerState,
-    /// Why it is not healthy, in words for people.
+    /// The reason why it is not healthy.
     pub(crate) reason: Option<String>,
 }
 
-/// How the server is.
+/// The state of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ServerState {
-    /// All models answer on what they were asked to run on.
+    /// All models run on the requested device.
     Healthy,
-    /// Something that was asked for is not there; what is there answers.
+    /// A model failed to load or does not run on the requested device; the others work.
     Degraded,
-    /// Models are being loaded and warmed.
+    /// Models are being loaded and warmed up.
     Starting,
-    /// It takes nothing new and finishes what it has.
+    /// New requests are rejected, running ones finish.
     Draining,
 }
 
@@ -50,13 +50,13 @@ pub(crate) struct ModelStatus {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) state: ModelState,
-    /// Name of the device it runs on; empty if it runs on none.
+    /// Name of its device; empty if it does not run.
     pub(crate) device: String,
-    /// None if it runs on nothing.
+    /// `None` if it does not run.
     pub(crate) provider: Option<Provider>,
-    /// Why it is not as it was asked to be: no GPU, an engine being replaced, a file that cannot be loaded.
+    /// Why it is degraded: no GPU, an engine being replaced, a file that cannot be loaded.
     pub(crate) degraded: Option<String>,
-    /// Whether the first dimension of its tensors counts rows.
+    /// Whether the first dimension of its tensors is the row.
     pub(crate) batched: bool,
     #[serde(serialize_with = "specs")]
     pub(crate) inputs: Vec<TensorSpec>,
@@ -64,17 +64,17 @@ pub(crate) struct ModelStatus {
     pub(crate) outputs: Vec<TensorSpec>,
     /// Most rows of a batch.
     pub(crate) max_batch: usize,
-    /// Values of blank paper and of ink for the page's drawing pad (`range` of `[serve.try]`).
+    /// Values of background and ink for the page's drawing pad (`range` of `[serve.try]`).
     pub(crate) try_range: Option<[f64; 2]>,
-    pub(crate) totals: Totals,
+    pub(crate) totals: RequestTotals,
     pub(crate) queue: QueueStatus,
     pub(crate) latency_ms: Latencies,
-    /// How often each size of batch ran since the model was loaded, by size; sizes that never ran are left out.
+    /// Number of batches by size since the model was loaded.
     pub(crate) batch_sizes: Vec<BatchCount>,
 }
 
 impl ModelStatus {
-    /// A version that cannot be loaded, of which nothing is known but why.
+    /// A version that cannot be loaded.
     pub(crate) fn failed(name: String, version: String, reason: String) -> Self {
         Self {
             name,
@@ -88,7 +88,7 @@ impl ModelStatus {
             outputs: Vec::new(),
             max_batch: 0,
             try_range: None,
-            totals: Totals::default(),
+            totals: RequestTotals::default(),
             queue: QueueStatus::default(),
             latency_ms: Latencies::default(),
             batch_sizes: Vec::new(),
@@ -96,11 +96,11 @@ impl ModelStatus {
     }
 }
 
-/// How a model is.
+/// The state of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ModelState {
-    /// It answers.
+    /// It accepts requests.
     Ready,
     /// Its engine failed and is being replaced.
     Restarting,
@@ -108,52 +108,54 @@ pub(crate) enum ModelState {
     Failed,
 }
 
-/// What came of the requests, each counted in one of them once it is over.
+/// Finished requests by result; each one is counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Totals {
-    /// Answered well.
+pub(crate) struct RequestTotals {
+    /// Successful.
     pub(crate) requests: u64,
-    /// Rows of those.
+    /// Rows of the successful requests.
     pub(crate) rows: u64,
     /// Batches the engine finished.
     pub(crate) batches: u64,
-    /// Turned away because the queue was full or the server was going.
-    pub(crate) refused: u64,
-    /// Malformed, or the engine failed on them.
+    /// Rejected because the queue was full or the server was shutting down.
+    #[serde(rename = "refused")]
+    pub(crate) rejected: u64,
+    /// Invalid, or failed in the engine.
     pub(crate) failed: u64,
-    /// The client left before.
-    pub(crate) cancelled: u64,
-    /// Its deadline passed in the queue.
+    /// The client disconnected.
+    #[serde(rename = "cancelled")]
+    pub(crate) canceled: u64,
+    /// The deadline passed in the queue.
     pub(crate) expired: u64,
 }
 
-/// What waits now.
+/// The current queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct QueueStatus {
     pub(crate) rows: usize,
     pub(crate) requests: usize,
 }
 
-/// Latency by stage, in milliseconds; none where nothing ended in the last ten seconds.
+/// Latency by stage, in milliseconds; `None` if nothing finished in the last ten seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Latencies {
     /// From the request's last byte to the start of its batch.
-    pub(crate) queue: Option<Percentiles>,
-    /// The batch with the engine.
-    pub(crate) compute: Option<Percentiles>,
-    /// From the request's last byte to the answer's first.
-    pub(crate) total: Option<Percentiles>,
+    pub(crate) queue: Option<PercentileStatus>,
+    /// Time in the engine.
+    pub(crate) compute: Option<PercentileStatus>,
+    /// From the request's last byte to the response's first byte.
+    pub(crate) total: Option<PercentileStatus>,
 }
 
-/// Half, nine tenths and all but a hundredth were no slower.
+/// Percentiles in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Percentiles {
+pub(crate) struct PercentileStatus {
     pub(crate) p50: f64,
     pub(crate) p90: f64,
     pub(crate) p99: f64,
 }
 
-/// How often a batch of that many rows ran.
+/// Number of batches with this many rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct BatchCount {
     pub(crate) rows: usize,
@@ -164,15 +166,15 @@ pub(crate) struct BatchCount {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct DeviceStatus {
     pub(crate) name: String,
-    /// Bytes; none where nobody tells.
+    /// Bytes, if known.
     pub(crate) memory_used: Option<u64>,
-    /// Bytes; none where nobody tells.
+    /// Bytes, if known.
     pub(crate) memory_total: Option<u64>,
-    /// Part of the last second in which it worked, 0 to 1; none where nobody tells.
+    /// Share of the last second in which it was busy, 0 to 1, if known.
     pub(crate) utilisation: Option<f64>,
 }
 
-/// Tensors as the Open Inference Protocol names their types and sizes.
+/// Serializes tensor specs with the names of the Open Inference Protocol.
 fn specs<S: Serializer>(specs: &[TensorSpec], serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Spec<'a> {
@@ -200,7 +202,7 @@ mod tests {
             shape: vec![None, Some(row)],
             any_rank: false,
         };
-        let stage = |p50| Some(Percentiles { p50, p90: p50 * 2.0, p99: p50 * 4.0 });
+        let stage = |p50| Some(PercentileStatus { p50, p90: p50 * 2.0, p99: p50 * 4.0 });
         StatusReport {
             schema: 1,
             server: ServerStatus {
@@ -221,7 +223,7 @@ mod tests {
                 outputs: vec![tensor("probabilities", 10)],
                 max_batch: 64,
                 try_range: Some([0.0, 16.0]),
-                totals: Totals { requests: 10, rows: 20, batches: 5, ..Totals::default() },
+                totals: RequestTotals { requests: 10, rows: 20, batches: 5, ..RequestTotals::default() },
                 queue: QueueStatus { rows: 3, requests: 2 },
                 latency_ms: Latencies { queue: stage(0.25), compute: stage(1.0), total: None },
                 batch_sizes: vec![BatchCount { rows: 4, count: 5 }],
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_has_the_names_that_the_page_reads() {
+    fn the_report_has_the_field_names_that_the_page_reads() {
         let expected = serde_json::json!({
             "schema": 1,
             "server": {
@@ -268,20 +270,20 @@ mod tests {
 
     #[test]
     fn states_are_single_lower_case_words() {
-        let words = serde_json::to_value([ModelState::Ready, ModelState::Restarting, ModelState::Failed]);
-        assert_eq!(words.unwrap(), serde_json::json!(["ready", "restarting", "failed"]));
-        let words =
+        let states = serde_json::to_value([ModelState::Ready, ModelState::Restarting, ModelState::Failed]);
+        assert_eq!(states.unwrap(), serde_json::json!(["ready", "restarting", "failed"]));
+        let states =
             serde_json::to_value([ServerState::Healthy, ServerState::Starting, ServerState::Draining]);
-        assert_eq!(words.unwrap(), serde_json::json!(["healthy", "starting", "draining"]));
+        assert_eq!(states.unwrap(), serde_json::json!(["healthy", "starting", "draining"]));
     }
 
     #[test]
-    fn a_model_that_cannot_be_loaded_says_why_and_runs_on_nothing() {
+    fn a_model_that_cannot_be_loaded_has_a_reason_and_no_device() {
         let model = ModelStatus::failed("m".to_owned(), "2".to_owned(), "no such file".to_owned());
-        let told = serde_json::to_value(model).unwrap();
-        assert_eq!(told["state"], "failed");
-        assert_eq!(told["degraded"], "no such file");
-        assert!(told["provider"].is_null());
-        assert_eq!(told["inputs"], serde_json::json!([]));
+        let report = serde_json::to_value(model).unwrap();
+        assert_eq!(report["state"], "failed");
+        assert_eq!(report["degraded"], "no such file");
+        assert!(report["provider"].is_null());
+        assert_eq!(report["inputs"], serde_json::json!([]));
     }
 }

@@ -1,16 +1,16 @@
-//! A place in a JSON text that only moves forward.
+//! A JSON parser that only moves forward.
 
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::ops::Range;
 
-use super::{Problem, digits, found, number, string};
-use crate::Malformed;
+use super::{JsonError, digits, found, number, string};
+use crate::RequestError;
 
-/// How deep the values may nest that are passed over.
+/// Deepest nesting of skipped values.
 const DEPTH: usize = 64;
 
-/// A place in a JSON text that only moves forward.
+/// A position in a JSON text that only moves forward.
 #[derive(Clone, Debug)]
 pub struct Cursor<'text> {
     pub(super) text: &'text [u8],
@@ -18,122 +18,122 @@ pub struct Cursor<'text> {
 }
 
 impl<'text> Cursor<'text> {
-    /// At the beginning of a text.
+    /// Creates a cursor at the start of a text.
     pub fn new(text: &'text [u8]) -> Self {
         Self { text, at: 0 }
     }
 
-    /// At the beginning of a part of this text. Offsets stay those of the whole.
+    /// Creates a cursor at the start of a part of this text. Offsets remain those of the whole text.
     #[must_use]
     pub fn part(&self, range: Range<usize>) -> Self {
         Self { text: self.text.get(..range.end).unwrap_or(self.text), at: range.start }
     }
 
-    /// How far it has come.
+    /// The current offset.
     pub fn offset(&self) -> usize {
         self.at
     }
 
-    /// The next byte that is no space; the cursor is then at it.
+    /// Skips spaces and returns the next byte.
     pub fn peek(&mut self) -> Option<u8> {
         self.at = skip_space(self.text, self.at);
         self.text.get(self.at).copied()
     }
 
-    /// Goes past this byte, if it is the next one.
+    /// Consumes this byte, if it is the next one.
     pub fn eat(&mut self, byte: u8) -> bool {
         let eaten = self.peek() == Some(byte);
         self.at += usize::from(eaten);
         eaten
     }
 
-    /// Goes past this byte, which has to be there.
-    pub(crate) fn expect(&mut self, byte: u8, place: &dyn Display) -> Result<(), Malformed> {
+    /// Consumes this byte, or returns an error.
+    pub(crate) fn expect(&mut self, byte: u8, path: &dyn Display) -> Result<(), RequestError> {
         if self.eat(byte) {
             return Ok(());
         }
-        Err(self
-            .wrong(place, format!("expected `{}`, found {}", char::from(byte), found(self.text, self.at))))
+        Err(self.error(path, format!("expected `{}`, found {}", char::from(byte), found(self.text, self.at))))
     }
 
-    /// Makes sure that nothing follows.
-    pub fn end(&mut self) -> Result<(), Malformed> {
+    /// Checks that nothing follows.
+    pub fn end(&mut self) -> Result<(), RequestError> {
         match self.peek() {
             None => Ok(()),
-            Some(_) => Err(self.wrong(&"", format!("expected the end, found {}", found(self.text, self.at)))),
+            Some(_) => Err(self.error(&"", format!("expected the end, found {}", found(self.text, self.at)))),
         }
     }
 
-    /// An error about what is here.
-    pub(crate) fn wrong(&self, place: &dyn Display, problem: impl Into<String>) -> Malformed {
-        Malformed::Body { place: place.to_string(), offset: self.at, problem: problem.into() }
+    /// An error at the current offset.
+    pub(crate) fn error(&self, path: &dyn Display, message: impl Into<String>) -> RequestError {
+        RequestError::Body { path: path.to_string(), offset: self.at, message: message.into() }
     }
 
-    pub(super) fn trouble(&self, place: &dyn Display, problem: Problem) -> Malformed {
-        self.wrong(place, problem.describe(self.text, self.at, None))
+    pub(super) fn json_error(&self, path: &dyn Display, message: JsonError) -> RequestError {
+        self.error(path, message.describe(self.text, self.at, None))
     }
 
-    /// A string. It is borrowed if it has no escapes.
-    pub fn string(&mut self, place: &dyn Display) -> Result<Cow<'text, str>, Malformed> {
+    /// Parses a string. It is borrowed if it has no escapes.
+    pub fn string(&mut self, path: &dyn Display) -> Result<Cow<'text, str>, RequestError> {
         self.peek();
-        let (text, end) = string::read(self.text, self.at).map_err(|problem| self.trouble(place, problem))?;
+        let (text, end) =
+            string::read(self.text, self.at).map_err(|message| self.json_error(path, message))?;
         self.at = end;
         Ok(text)
     }
 
-    /// True or false.
-    pub fn boolean(&mut self, place: &dyn Display) -> Result<bool, Malformed> {
-        for (word, value) in [(&b"true"[..], true), (b"false", false)] {
-            if self.word(word) {
+    /// Parses a boolean.
+    pub fn boolean(&mut self, path: &dyn Display) -> Result<bool, RequestError> {
+        for (literal, value) in [(&b"true"[..], true), (b"false", false)] {
+            if self.literal(literal) {
                 return Ok(value);
             }
         }
-        Err(self.trouble(place, Problem::NotABoolean))
+        Err(self.json_error(path, JsonError::NotABoolean))
     }
 
-    /// Goes past a null, if it is there: what some writers put for a key that is not used.
+    /// Consumes a null, if there is one: some clients write it for unused keys.
     pub fn null(&mut self) -> bool {
-        self.word(b"null")
+        self.literal(b"null")
     }
 
-    /// A number of any kind.
-    pub fn number(&mut self, place: &dyn Display) -> Result<f64, Malformed> {
+    /// Parses a number.
+    pub fn number(&mut self, path: &dyn Display) -> Result<f64, RequestError> {
         self.peek();
         let (value, end) =
-            number::read_f64(self.text, self.at).map_err(|problem| self.trouble(place, problem))?;
+            number::read_f64(self.text, self.at).map_err(|message| self.json_error(path, message))?;
         self.at = end;
         Ok(value)
     }
 
-    /// A whole number from zero up.
-    pub fn natural(&mut self, place: &dyn Display) -> Result<u64, Malformed> {
+    /// Parses a non-negative integer.
+    pub fn natural(&mut self, path: &dyn Display) -> Result<u64, RequestError> {
         self.peek();
-        let (value, end) = number::read_integer::<u64>(self.text, self.at).map_err(|problem| {
-            let found = problem.describe(self.text, self.at, None);
-            match problem {
-                Problem::NotWhole | Problem::OutOfRange => {
-                    self.wrong(place, format!("expected a whole number from 0 up: {found}"))
+        let (value, end) = number::read_integer::<u64>(self.text, self.at).map_err(|message| {
+            let found = message.describe(self.text, self.at, None);
+            match message {
+                JsonError::NotWhole | JsonError::OutOfRange => {
+                    self.error(path, format!("expected a non-negative integer: {found}"))
                 }
-                _ => self.wrong(place, found),
+                _ => self.error(path, found),
             }
         })?;
         self.at = end;
         Ok(value)
     }
 
-    /// The values of an object, one call of `value` for each key. It is called at the value and has to go past it.
+    /// Parses an object with one call of `value` per key, which must consume the value.
     pub(crate) fn object(
         &mut self,
-        place: &dyn Display,
-        mut value: impl FnMut(&mut Self, Cow<'text, str>) -> Result<(), Malformed>,
-    ) -> Result<(), Malformed> {
-        self.expect(b'{', place)?;
+        path: &dyn Display,
+        mut value: impl FnMut(&mut Self, Cow<'text, str>) -> Result<(), RequestError>,
+    ) -> Result<(), RequestError> {
+        self.expect(b'{', path)?;
         if self.eat(b'}') {
             return Ok(());
         }
         loop {
-            let key = self.string(place)?;
-            self.expect(b':', place)?;
+            let key = self.string(path)?;
+            self.expect(b':', path)?;
             self.peek();
             value(self, key)?;
             if self.eat(b',') {
@@ -143,18 +143,18 @@ impl<'text> Cursor<'text> {
                 return Ok(());
             }
             return Err(
-                self.wrong(place, format!("expected `,` or `}}`, found {}", found(self.text, self.at)))
+                self.error(path, format!("expected `,` or `}}`, found {}", found(self.text, self.at)))
             );
         }
     }
 
-    /// The values of an array, one call of `value` for each, which has to go past it.
+    /// Parses an array with one call of `value` per element, which must consume it.
     pub(crate) fn array(
         &mut self,
-        place: &dyn Display,
-        mut value: impl FnMut(&mut Self, usize) -> Result<(), Malformed>,
-    ) -> Result<(), Malformed> {
-        self.expect(b'[', place)?;
+        path: &dyn Display,
+        mut value: impl FnMut(&mut Self, usize) -> Result<(), RequestError>,
+    ) -> Result<(), RequestError> {
+        self.expect(b'[', path)?;
         if self.eat(b']') {
             return Ok(());
         }
@@ -166,30 +166,28 @@ impl<'text> Cursor<'text> {
             if self.eat(b']') {
                 return Ok(());
             }
-            return Err(
-                self.wrong(place, format!("expected `,` or `]`, found {}", found(self.text, self.at)))
-            );
+            return Err(self.error(path, format!("expected `,` or `]`, found {}", found(self.text, self.at))));
         }
         Ok(())
     }
 
-    /// Goes past a value of any kind and tells where it was.
-    pub fn span(&mut self, place: &dyn Display) -> Result<Range<usize>, Malformed> {
+    /// Skips any value and returns its span.
+    pub fn span(&mut self, path: &dyn Display) -> Result<Range<usize>, RequestError> {
         self.peek();
         let first = self.at;
-        self.skip(place)?;
+        self.skip(path)?;
         Ok(first..self.at)
     }
 
-    /// Goes past a value of any kind.
-    pub fn skip(&mut self, place: &dyn Display) -> Result<(), Malformed> {
-        // The brackets that are open, as the bytes that will close them.
+    /// Skips any value.
+    pub fn skip(&mut self, path: &dyn Display) -> Result<(), RequestError> {
+        // Open brackets, as the bytes that close them.
         let mut open: Vec<u8> = Vec::new();
         loop {
             match self.peek() {
                 Some(byte @ (b'[' | b'{')) => {
                     if open.len() == DEPTH {
-                        return Err(self.wrong(place, format!("nested deeper than {DEPTH}")));
+                        return Err(self.error(path, format!("nested deeper than {DEPTH}")));
                     }
                     self.at += 1;
                     // Two further in ASCII.
@@ -197,47 +195,47 @@ impl<'text> Cursor<'text> {
                     if !self.eat(close) {
                         open.push(close);
                         if close == b'}' {
-                            self.key(place)?;
+                            self.key(path)?;
                         }
                         continue;
                     }
                 }
-                Some(b'"') => _ = self.string(place)?,
-                Some(b't' | b'f') => _ = self.boolean(place)?,
+                Some(b'"') => _ = self.string(path)?,
+                Some(b't' | b'f') => _ = self.boolean(path)?,
                 Some(b'n') if self.null() => {}
                 _ => {
-                    let parts = digits::take_apart(self.text, self.at);
-                    self.at = parts.map_err(|problem| self.trouble(place, problem))?.end;
+                    let parts = digits::split_number(self.text, self.at);
+                    self.at = parts.map_err(|message| self.json_error(path, message))?.end;
                 }
             }
             loop {
                 let Some(&close) = open.last() else { return Ok(()) };
                 if self.eat(b',') {
                     if close == b'}' {
-                        self.key(place)?;
+                        self.key(path)?;
                     }
                     break;
                 }
-                self.expect(close, place)?;
+                self.expect(close, path)?;
                 open.pop();
             }
         }
     }
 
-    fn key(&mut self, place: &dyn Display) -> Result<(), Malformed> {
-        self.string(place)?;
-        self.expect(b':', place)
+    fn key(&mut self, path: &dyn Display) -> Result<(), RequestError> {
+        self.string(path)?;
+        self.expect(b':', path)
     }
 
-    fn word(&mut self, word: &[u8]) -> bool {
+    fn literal(&mut self, literal: &[u8]) -> bool {
         self.peek();
-        let there = self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word));
-        self.at += if there { word.len() } else { 0 };
+        let there = self.text.get(self.at..).is_some_and(|rest| rest.starts_with(literal));
+        self.at += if there { literal.len() } else { 0 };
         there
     }
 }
 
-/// The first place from `at` on that is no space.
+/// The first offset from `at` on that is not a space.
 #[inline]
 pub(super) fn skip_space(text: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\n' | b'\r' | b'\t') = text.get(at) {
@@ -246,20 +244,20 @@ pub(super) fn skip_space(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Keys an object has had, so that none comes twice.
+/// The keys of an object so far, to reject duplicates.
 #[derive(Debug, Default)]
-pub(crate) struct Keys(Vec<&'static str>);
+pub(crate) struct SeenKeys(Vec<&'static str>);
 
-impl Keys {
-    /// An error if the key has been there before.
+impl SeenKeys {
+    /// Returns an error if the key is a duplicate.
     pub(crate) fn once(
         &mut self,
         key: &'static str,
         cursor: &Cursor<'_>,
-        place: &dyn Display,
-    ) -> Result<(), Malformed> {
+        path: &dyn Display,
+    ) -> Result<(), RequestError> {
         if self.0.contains(&key) {
-            return Err(cursor.wrong(place, format!("`{key}` is given twice")));
+            return Err(cursor.error(path, format!("`{key}` is given twice")));
         }
         self.0.push(key);
         Ok(())

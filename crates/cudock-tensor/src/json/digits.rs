@@ -1,43 +1,43 @@
-//! Digits eight at a time, and a number taken apart.
+//! Parses digits eight at a time, and splits numbers into their parts.
 #![allow(
     clippy::inline_always,
     reason = "as a call it takes half as long again: the parts would go through memory"
 )]
 
-use super::Problem;
+use super::JsonError;
 
-/// A number of the text, taken apart: `mantissa` times ten to the `exponent`.
+/// A parsed number: `mantissa` times ten to the `exponent`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Parts {
+pub(super) struct DecimalParts {
     /// Whether it begins with a minus.
     pub(super) negative: bool,
-    /// Its digits as one number, if [`Parts::exact`].
+    /// Its digits as one number, if [`DecimalParts::exact`].
     pub(super) mantissa: u64,
     /// The power of ten.
     pub(super) exponent: i32,
-    /// Whether all digits that count are in the mantissa. Twenty and more may not fit.
+    /// Whether all significant digits are in the mantissa. Twenty and more may not fit.
     pub(super) exact: bool,
-    /// Whether it has neither a point nor an exponent.
+    /// Whether it is an integer literal.
     pub(super) whole: bool,
     /// Where it ends.
     pub(super) end: usize,
 }
 
-/// Digits a `u64` always has room for.
+/// Number of digits that always fit into a `u64`.
 const ROOM: usize = 19;
 
-/// Exponents beyond this are all the same: zero, or out of every range.
+/// Exponents beyond this are equivalent: zero, or out of range.
 const FAR: i32 = 99_999;
 
-/// Takes the number at `at` apart. The text may end anywhere.
-pub(super) fn take_apart(text: &[u8], at: usize) -> Result<Parts, Problem> {
+/// Splits the number at `at`. The text may end anywhere.
+pub(super) fn split_number(text: &[u8], at: usize) -> Result<DecimalParts, JsonError> {
     if let Some(parts) = common(text, at) { Ok(parts) } else { any(text, at) }
 }
 
-/// [`take_apart`] for what nearly all numbers are: up to seven digits, and up to 23 after the point. There must be text
+/// [`split_number`] for what nearly all numbers are: up to seven digits, and up to 23 after the point. There must be text
 /// enough behind it that no end has to be looked for.
 #[inline(always)]
-pub(super) fn common(text: &[u8], at: usize) -> Option<Parts> {
+pub(super) fn common(text: &[u8], at: usize) -> Option<DecimalParts> {
     let negative = text.get(at) == Some(&b'-');
     let first = at + usize::from(negative);
     let window: &[u8; 8] = text.get(first..)?.first_chunk()?;
@@ -68,7 +68,7 @@ pub(super) fn common(text: &[u8], at: usize) -> Option<Parts> {
         let (power, after) = power(text, end + 1).ok()?;
         (exponent, end, whole) = (exponent + power, after, false);
     }
-    Some(Parts { negative, mantissa, exponent, exact: true, whole, end })
+    Some(DecimalParts { negative, mantissa, exponent, exact: true, whole, end })
 }
 
 /// The digits at the beginning of a text, put behind `mantissa`, and how many they are. More than 19 in all wrap
@@ -101,18 +101,18 @@ fn join(mantissa: u64, eight: Eight, count: u32) -> u64 {
     mantissa.wrapping_mul(ten_to(count)).wrapping_add(eight.first(count))
 }
 
-/// [`take_apart`] for whatever there is.
+/// [`split_number`] for whatever there is.
 #[inline(never)]
-pub(super) fn any(text: &[u8], at: usize) -> Result<Parts, Problem> {
+pub(super) fn any(text: &[u8], at: usize) -> Result<DecimalParts, JsonError> {
     let negative = text.get(at) == Some(&b'-');
     let first = at + usize::from(negative);
     let (mut mantissa, mut end) = digits(text, first, 0);
     let before_point = end - first;
     if before_point == 0 {
-        return Err(Problem::NotANumber);
+        return Err(JsonError::NotANumber);
     }
     if before_point > 1 && text.get(first) == Some(&b'0') {
-        return Err(Problem::LeadingZero);
+        return Err(JsonError::LeadingZero);
     }
     let (mut exponent, mut whole) = (0_i32, true);
     let mut count = before_point;
@@ -121,7 +121,7 @@ pub(super) fn any(text: &[u8], at: usize) -> Result<Parts, Problem> {
         (mantissa, end) = digits(text, from, mantissa);
         let after_point = end - from;
         if after_point == 0 {
-            return Err(Problem::NoDigits);
+            return Err(JsonError::NoDigits);
         }
         count += after_point;
         exponent = -i32::try_from(after_point).unwrap_or(FAR).min(FAR);
@@ -132,7 +132,7 @@ pub(super) fn any(text: &[u8], at: usize) -> Result<Parts, Problem> {
         let (power, after) = power(text, end + 1)?;
         (exponent, end, whole) = (exponent.saturating_add(power), after, false);
     }
-    Ok(Parts { negative, mantissa, exponent, exact, whole, end })
+    Ok(DecimalParts { negative, mantissa, exponent, exact, whole, end })
 }
 
 /// The digits from `at` on, put behind `mantissa`, and where they end. Too many wrap around.
@@ -160,7 +160,7 @@ fn leading_zeros(text: &[u8], from: usize, to: usize) -> usize {
 }
 
 /// The power of ten after an `e`, and where it ends.
-fn power(text: &[u8], mut at: usize) -> Result<(i32, usize), Problem> {
+fn power(text: &[u8], mut at: usize) -> Result<(i32, usize), JsonError> {
     let negative = text.get(at) == Some(&b'-');
     at += usize::from(matches!(text.get(at), Some(b'-' | b'+')));
     let (first, mut power) = (at, 0_i32);
@@ -169,7 +169,7 @@ fn power(text: &[u8], mut at: usize) -> Result<(i32, usize), Problem> {
         at += 1;
     }
     if at == first {
-        return Err(Problem::NoDigits);
+        return Err(JsonError::NoDigits);
     }
     Ok((if negative { -power } else { power }, at))
 }
@@ -190,7 +190,7 @@ impl Eight {
         Self(u64::from_le_bytes(bytes) ^ 0x3030_3030_3030_3030)
     }
 
-    /// A bit in every byte that is no digit. Bytes after the first of them may be told wrong.
+    /// A bit in every byte that is not a digit. Bytes after the first one may be wrong.
     #[inline(always)]
     fn others(self) -> u64 {
         (self.0.wrapping_add(0x7676_7676_7676_7676) | self.0) & 0x8080_8080_8080_8080

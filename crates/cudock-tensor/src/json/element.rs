@@ -1,15 +1,15 @@
-//! One element of each type, from the text to its bytes.
+//! Parses one element of each type into its bytes.
 
-use super::{Problem, number, string};
+use super::{JsonError, number, string};
 use crate::DType;
 
-/// How the elements of one type are read.
+/// A parser for elements of one type.
 pub(super) trait Element {
-    /// Appends the bytes of the element at `at` and tells where it ends.
-    fn read(text: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, Problem>;
+    /// Appends the bytes of the element at `at` and returns where it ends.
+    fn read(text: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, JsonError>;
 }
 
-/// Calls a function that is generic over [`Element`] with the one for a type.
+/// Calls a function that is generic over [`Element`] with the type for a `DType`.
 macro_rules! for_dtype {
     ($dtype:expr, $function:ident($($argument:expr),*)) => {
         match $dtype {
@@ -36,7 +36,7 @@ macro_rules! number {
     ($($type:ty: $read:path;)*) => {
         $(impl Element for $type {
             #[inline(always)]
-            fn read(text: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, Problem> {
+            fn read(text: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, JsonError> {
                 let (value, end) = $read(text, at)?;
                 out.extend_from_slice(&value.to_le_bytes());
                 Ok(end)
@@ -66,27 +66,29 @@ pub(super) struct Bool;
 pub(super) struct Text;
 
 impl Element for Bool {
-    fn read(text: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, Problem> {
-        const WORDS: [(&[u8], u8); 4] = [(b"true", 1), (b"false", 0), (b"1", 1), (b"0", 0)];
+    fn read(text: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, JsonError> {
+        const LITERALS: [(&[u8], u8); 4] = [(b"true", 1), (b"false", 0), (b"1", 1), (b"0", 0)];
         let rest = text.get(at..).unwrap_or_default();
-        let (word, value) =
-            WORDS.into_iter().find(|(word, _)| rest.starts_with(word)).ok_or(Problem::NotABoolean)?;
+        let (literal, value) = LITERALS
+            .into_iter()
+            .find(|(literal, _)| rest.starts_with(literal))
+            .ok_or(JsonError::NotABoolean)?;
         out.push(value);
-        Ok(at + word.len())
+        Ok(at + literal.len())
     }
 }
 
 impl Element for Text {
-    fn read(text: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, Problem> {
+    fn read(text: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, JsonError> {
         let (string, end) = string::read(text, at)?;
-        let length = u32::try_from(string.len()).map_err(|_| Problem::LongString)?;
+        let length = u32::try_from(string.len()).map_err(|_| JsonError::LongString)?;
         out.extend_from_slice(&length.to_le_bytes());
         out.extend_from_slice(string.as_bytes());
         Ok(end)
     }
 }
 
-/// What elements of a type are called.
+/// The plural noun for elements of a type.
 pub(super) fn noun(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "booleans",

@@ -1,4 +1,4 @@
-//! Nested arrays to a tensor.
+//! Parses nested arrays into a tensor.
 
 use std::fmt::{self, Display};
 
@@ -6,40 +6,40 @@ use bytes::Bytes;
 
 use super::cursor::skip_space;
 use super::element::{self, Element, for_dtype, noun};
-use super::{Cursor, Problem, found};
-use crate::{DType, Limits, Malformed, Tensor};
+use super::{Cursor, JsonError, found};
+use crate::{DType, RequestError, RequestLimits, Tensor};
 
 impl Cursor<'_> {
-    /// Arrays of any depth as a tensor of that type; a lone value is a tensor of no dimensions. The shape is what the
-    /// first way down shows; whatever follows has to agree. `likely` is how many elements the caller thinks there are.
+    /// Parses arrays of any depth as a tensor of that type; a single value is a scalar. The first innermost array
+    /// determines the shape; the rest must match. `likely` is the expected number of elements.
     pub fn tensor(
         &mut self,
         dtype: DType,
         likely: usize,
-        limits: &Limits,
-        place: &dyn Display,
-    ) -> Result<Tensor, Malformed> {
-        for_dtype!(dtype, read(self, dtype, likely, limits, place))
+        limits: &RequestLimits,
+        path: &dyn Display,
+    ) -> Result<Tensor, RequestError> {
+        for_dtype!(dtype, read(self, dtype, likely, limits, path))
     }
 }
 
-/// Where the reader is: the index in each open array.
-struct Path<'a> {
+/// The path of an element: the index in each open array.
+struct ElementPath<'a> {
     name: &'a dyn Display,
     indices: &'a [usize],
     last: Option<usize>,
 }
 
-impl Display for Path<'_> {
+impl Display for ElementPath<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.name.fmt(out)?;
         self.indices.iter().chain(&self.last).try_for_each(|index| write!(out, "[{index}]"))
     }
 }
 
-struct Reader<'a> {
+struct NestedReader<'a> {
     dtype: DType,
-    limits: &'a Limits,
+    limits: &'a RequestLimits,
     name: &'a dyn Display,
     /// The index in each open array.
     indices: Vec<usize>,
@@ -55,13 +55,13 @@ fn read<E: Element>(
     cursor: &mut Cursor<'_>,
     dtype: DType,
     likely: usize,
-    limits: &Limits,
+    limits: &RequestLimits,
     name: &dyn Display,
-) -> Result<Tensor, Malformed> {
+) -> Result<Tensor, RequestError> {
     // An element takes two bytes of text, but for the last.
     let most = cursor.text.len().saturating_sub(cursor.at) / 2 + 1;
     let capacity = likely.min(most).min(limits.elements) * dtype.size().unwrap_or(4);
-    let mut reader = Reader {
+    let mut reader = NestedReader {
         dtype,
         limits,
         name,
@@ -73,14 +73,15 @@ fn read<E: Element>(
     };
     reader.value::<E>(cursor)?;
     let shape = reader.sizes.into_iter().flatten().collect();
-    Tensor::new(dtype, shape, Bytes::from(reader.out)).map_err(|error| Malformed::Unfit(error.to_string()))
+    Tensor::new(dtype, shape, Bytes::from(reader.out))
+        .map_err(|error| RequestError::Mismatch(error.to_string()))
 }
 
-impl Reader<'_> {
-    fn value<E: Element>(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+impl NestedReader<'_> {
+    fn value<E: Element>(&mut self, cursor: &mut Cursor<'_>) -> Result<(), RequestError> {
         if cursor.peek() != Some(b'[') {
             let end = E::read(cursor.text, cursor.at, &mut self.out);
-            cursor.at = end.map_err(|problem| self.trouble(cursor, None, problem))?;
+            cursor.at = end.map_err(|message| self.json_error(cursor, None, message))?;
             return Ok(());
         }
         loop {
@@ -106,16 +107,16 @@ impl Reader<'_> {
     }
 
     /// Reads from a `[` to the end of the first array without arrays in it.
-    fn open<E: Element>(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+    fn open<E: Element>(&mut self, cursor: &mut Cursor<'_>) -> Result<(), RequestError> {
         loop {
             let depth = self.indices.len();
             if cursor.peek() != Some(b'[') {
                 let found = found(cursor.text, cursor.at);
-                return Err(cursor.wrong(&self.path(None), format!("expected an array, found {found}")));
+                return Err(cursor.error(&self.path(None), format!("expected an array, found {found}")));
             }
             if depth >= self.limits.rank {
-                let place = self.name.to_string();
-                return Err(Malformed::TooLarge { place, what: "dimensions", most: self.limits.rank });
+                let path = self.name.to_string();
+                return Err(RequestError::TooLarge { path, what: "dimensions", most: self.limits.rank });
             }
             if !self.settled {
                 self.sizes.push(None);
@@ -136,7 +137,7 @@ impl Reader<'_> {
     }
 
     /// Reads the elements of an innermost array and its `]`.
-    fn row<E: Element>(&mut self, cursor: &mut Cursor<'_>) -> Result<usize, Malformed> {
+    fn row<E: Element>(&mut self, cursor: &mut Cursor<'_>) -> Result<usize, RequestError> {
         if cursor.eat(b']') {
             return Ok(0);
         }
@@ -145,14 +146,14 @@ impl Reader<'_> {
         let (mut at, mut count) = (from, 0);
         loop {
             if count == room {
-                let place = self.name.to_string();
-                return Err(Malformed::TooLarge { place, what: "elements", most: self.limits.elements });
+                let path = self.name.to_string();
+                return Err(RequestError::TooLarge { path, what: "elements", most: self.limits.elements });
             }
             match E::read(text, at, &mut self.out) {
                 Ok(end) => at = end,
-                Err(problem) => {
+                Err(message) => {
                     cursor.at = at;
-                    return Err(self.trouble(cursor, Some(count), problem));
+                    return Err(self.json_error(cursor, Some(count), message));
                 }
             }
             count += 1;
@@ -194,7 +195,7 @@ impl Reader<'_> {
     }
 
     /// Notes the size of the array that ended, or compares it to those of the same dimension before.
-    fn close(&mut self, cursor: &Cursor<'_>, size: usize) -> Result<(), Malformed> {
+    fn close(&mut self, cursor: &Cursor<'_>, size: usize) -> Result<(), RequestError> {
         let depth = self.indices.len();
         let innermost = depth + 1 == self.sizes.len();
         let Some(known) = self.sizes.get_mut(depth) else { return Ok(()) };
@@ -203,26 +204,26 @@ impl Reader<'_> {
             Some(before) if before != size => {
                 let noun = if innermost { noun(self.dtype) } else { "arrays" };
                 let noun = if size == 1 { noun.trim_end_matches('s') } else { noun };
-                let problem = format!("{size} {noun} where the rows before have {before}");
-                return Err(cursor.wrong(&self.path(None), problem));
+                let message = format!("{size} {noun} where the rows before have {before}");
+                return Err(cursor.error(&self.path(None), message));
             }
             Some(_) => {}
         }
         Ok(())
     }
 
-    fn path(&self, last: Option<usize>) -> Path<'_> {
-        Path { name: self.name, indices: &self.indices, last }
+    fn path(&self, last: Option<usize>) -> ElementPath<'_> {
+        ElementPath { name: self.name, indices: &self.indices, last }
     }
 
     #[cold]
-    fn trouble(&self, cursor: &Cursor<'_>, last: Option<usize>, problem: Problem) -> Malformed {
-        cursor.wrong(&self.path(last), problem.describe(cursor.text, cursor.at, Some(self.dtype)))
+    fn json_error(&self, cursor: &Cursor<'_>, last: Option<usize>, message: JsonError) -> RequestError {
+        cursor.error(&self.path(last), message.describe(cursor.text, cursor.at, Some(self.dtype)))
     }
 
     #[cold]
-    fn no_bracket(&self, cursor: &Cursor<'_>, last: Option<usize>) -> Malformed {
+    fn no_bracket(&self, cursor: &Cursor<'_>, last: Option<usize>) -> RequestError {
         let found = found(cursor.text, cursor.at);
-        cursor.wrong(&self.path(last), format!("expected `,` or `]`, found {found}"))
+        cursor.error(&self.path(last), format!("expected `,` or `]`, found {found}"))
     }
 }

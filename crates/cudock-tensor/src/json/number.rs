@@ -1,9 +1,9 @@
-//! Decimal text to binary numbers, rounded as the exact value would be.
+//! Converts decimal text to binary numbers, correctly rounded.
 //!
-//! Most bodies are floats with 16 to 19 digits, since Python prints a float32 as the float64 it widens to. For these
-//! the text is read eight digits at a time and multiplied by a power of ten in `f64`. That product is off by three
-//! units of its last place at most: far less than decides how it rounds to a narrower type, unless it lies right at
-//! the middle between two of the narrower type. Only those take the slow way, through the standard library.
+//! Most bodies are floats with 16 to 19 digits, since Python prints a float32 as the float64 it widens to. For these,
+//! eight digits are parsed at a time and multiplied by a power of ten in `f64`. The error of that product is at most
+//! three units in the last place: far less than affects its rounding to a narrower type, unless it lies right at the
+//! midpoint between two values of that type. Only those take the slow path through the standard library.
 #![allow(
     clippy::inline_always,
     reason = "as a call it takes half as long again: the parts would go through memory"
@@ -11,13 +11,14 @@
 
 use std::cmp::Ordering;
 
-use super::Problem;
-use super::digits::{Parts, any, common, take_apart};
+use super::JsonError;
+use super::digits::{DecimalParts, any, common, split_number};
 
-/// Units in the last place within which a product might lie on the other side of a middle; three is the proven error.
-const DOUBT: u64 = 8;
+/// Distance from a midpoint, in units in the last place, below which the fast path is not trusted; the proven error is
+/// three.
+const ERROR_MARGIN: u64 = 8;
 
-/// Powers of ten, each as near as `f64` comes.
+/// Powers of ten, rounded to `f64`.
 const POWERS: [f64; 141] = [
     1e-80, 1e-79, 1e-78, 1e-77, 1e-76, 1e-75, 1e-74, 1e-73, 1e-72, 1e-71, 1e-70, 1e-69, 1e-68, 1e-67, 1e-66,
     1e-65, 1e-64, 1e-63, 1e-62, 1e-61, 1e-60, 1e-59, 1e-58, 1e-57, 1e-56, 1e-55, 1e-54, 1e-53, 1e-52, 1e-51,
@@ -31,27 +32,29 @@ const POWERS: [f64; 141] = [
 ];
 const LOWEST_POWER: i32 = -80;
 
-/// What narrower floats are made of.
+/// A narrower floating-point format.
 #[derive(Clone, Copy)]
-struct Format {
-    /// Bits of the fraction.
+struct FloatFormat {
+    /// Fraction bits.
     fraction: u32,
-    /// What is added to the exponent.
+    /// Exponent bias.
     bias: i64,
-    /// The first bits that are no number.
+    /// Bits of infinity.
     infinity: u16,
 }
 
-const HALF: Format = Format { fraction: 10, bias: 15, infinity: 0x7c00 };
-const BFLOAT: Format = Format { fraction: 7, bias: 127, infinity: 0x7f80 };
+const HALF: FloatFormat = FloatFormat { fraction: 10, bias: 15, infinity: 0x7c00 };
+const BFLOAT: FloatFormat = FloatFormat { fraction: 7, bias: 127, infinity: 0x7f80 };
 
-/// Bits of the `f32` nearest to a product, if there is no doubt about it.
+/// Bits of the `f32` nearest to a product, if it is certain.
 #[inline]
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "that is what rounding is")]
 fn narrow_f32(mantissa: u64, power: f64) -> Option<u32> {
     let product = mantissa as f64 * power;
     let dropped = product.to_bits() & 0x1fff_ffff;
-    if dropped.wrapping_sub(0x1000_0000 - DOUBT) <= 2 * DOUBT || product < f64::from(f32::MIN_POSITIVE) {
+    if dropped.wrapping_sub(0x1000_0000 - ERROR_MARGIN) <= 2 * ERROR_MARGIN
+        || product < f64::from(f32::MIN_POSITIVE)
+    {
         return (mantissa == 0).then_some(0);
     }
     let narrow = product as f32;
@@ -60,7 +63,7 @@ fn narrow_f32(mantissa: u64, power: f64) -> Option<u32> {
 
 /// The `f32` at `at` and where it ends.
 #[inline(always)]
-pub(super) fn read_f32(text: &[u8], at: usize) -> Result<(f32, usize), Problem> {
+pub(super) fn read_f32(text: &[u8], at: usize) -> Result<(f32, usize), JsonError> {
     if let Some(parts) = common(text, at)
         && let Some(value) = quick_f32(&parts)
     {
@@ -70,58 +73,60 @@ pub(super) fn read_f32(text: &[u8], at: usize) -> Result<(f32, usize), Problem> 
 }
 
 #[inline(always)]
-fn quick_f32(parts: &Parts) -> Option<f32> {
+fn quick_f32(parts: &DecimalParts) -> Option<f32> {
     let bits = narrow_f32(parts.mantissa, power_of(parts)?)?;
     Some(f32::from_bits(bits | u32::from(parts.negative) << 31))
 }
 
 #[inline(never)]
-fn slow_f32(text: &[u8], at: usize) -> Result<(f32, usize), Problem> {
+fn slow_f32(text: &[u8], at: usize) -> Result<(f32, usize), JsonError> {
     let parts = any(text, at)?;
     let value = match quick_f32(&parts) {
         Some(value) => value,
-        None => literal(text, at, parts.end).and_then(|text| text.parse().ok()).ok_or(Problem::NotANumber)?,
+        None => {
+            literal(text, at, parts.end).and_then(|text| text.parse().ok()).ok_or(JsonError::NotANumber)?
+        }
     };
-    if value.is_finite() { Ok((value, parts.end)) } else { Err(Problem::OutOfRange) }
+    if value.is_finite() { Ok((value, parts.end)) } else { Err(JsonError::OutOfRange) }
 }
 
 /// The `f64` at `at` and where it ends.
 #[allow(clippy::cast_precision_loss, reason = "a mantissa below 2^53 loses nothing")]
-pub(super) fn read_f64(text: &[u8], at: usize) -> Result<(f64, usize), Problem> {
+pub(super) fn read_f64(text: &[u8], at: usize) -> Result<(f64, usize), JsonError> {
     const EXACT_POWER: i32 = 22;
-    let parts = take_apart(text, at)?;
+    let parts = split_number(text, at)?;
     let value = if parts.exact && parts.mantissa <= 1 << 53 && parts.exponent.abs() <= EXACT_POWER {
-        // Mantissa and power are both exact, so the one operation rounds once.
-        let power = power_at(parts.exponent.abs()).ok_or(Problem::NotANumber)?;
+        // Mantissa and power are both exact, so there is only one rounding.
+        let power = power_at(parts.exponent.abs()).ok_or(JsonError::NotANumber)?;
         let magnitude = parts.mantissa as f64;
         let magnitude = if parts.exponent < 0 { magnitude / power } else { magnitude * power };
         if parts.negative { -magnitude } else { magnitude }
     } else {
-        literal(text, at, parts.end).and_then(|text| text.parse().ok()).ok_or(Problem::NotANumber)?
+        literal(text, at, parts.end).and_then(|text| text.parse().ok()).ok_or(JsonError::NotANumber)?
     };
-    if value.is_finite() { Ok((value, parts.end)) } else { Err(Problem::OutOfRange) }
+    if value.is_finite() { Ok((value, parts.end)) } else { Err(JsonError::OutOfRange) }
 }
 
 /// Bits of the half float at `at` and where it ends.
-pub(super) fn read_f16(text: &[u8], at: usize) -> Result<(u16, usize), Problem> {
+pub(super) fn read_f16(text: &[u8], at: usize) -> Result<(u16, usize), JsonError> {
     read_short(text, at, HALF)
 }
 
 /// Bits of the bfloat at `at` and where it ends.
-pub(super) fn read_bf16(text: &[u8], at: usize) -> Result<(u16, usize), Problem> {
+pub(super) fn read_bf16(text: &[u8], at: usize) -> Result<(u16, usize), JsonError> {
     read_short(text, at, BFLOAT)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "the error is accounted for")]
-fn read_short(text: &[u8], at: usize, format: Format) -> Result<(u16, usize), Problem> {
-    let parts = take_apart(text, at)?;
+fn read_short(text: &[u8], at: usize, format: FloatFormat) -> Result<(u16, usize), JsonError> {
+    let parts = split_number(text, at)?;
     let bits = match power_of(&parts).map(|power| format.round(parts.mantissa as f64 * power)) {
-        Some(rounded) if rounded.from_middle > DOUBT || parts.mantissa == 0 => rounded.bits,
+        Some(rounded) if rounded.from_middle > ERROR_MARGIN || parts.mantissa == 0 => rounded.bits,
         _ => {
-            // To the nearest f64 first. Rounding that once more is wrong only if it came to lie in the middle.
-            let text = literal(text, at, parts.end).ok_or(Problem::NotANumber)?;
+            // Round to the nearest f64 first. A second rounding is wrong only at a midpoint.
+            let text = literal(text, at, parts.end).ok_or(JsonError::NotANumber)?;
             let text = text.strip_prefix('-').unwrap_or(text);
-            let near: f64 = text.parse().map_err(|_| Problem::NotANumber)?;
+            let near: f64 = text.parse().map_err(|_| JsonError::NotANumber)?;
             let rounded = format.round(near);
             if rounded.from_middle > 0 {
                 rounded.bits
@@ -134,7 +139,8 @@ fn read_short(text: &[u8], at: usize, format: Format) -> Result<(u16, usize), Pr
             }
         }
     };
-    let bits = u16::try_from(bits).ok().filter(|bits| *bits < format.infinity).ok_or(Problem::OutOfRange)?;
+    let bits =
+        u16::try_from(bits).ok().filter(|bits| *bits < format.infinity).ok_or(JsonError::OutOfRange)?;
     Ok((bits | u16::from(parts.negative) << 15, parts.end))
 }
 
@@ -144,11 +150,11 @@ struct Rounded {
     bits: u64,
     /// Towards zero.
     below: u64,
-    /// How far it was from the middle between `below` and the next, in units of the wide number's last place.
+    /// Distance from the midpoint between `below` and the next value, in units of the wide number's last place.
     from_middle: u64,
 }
 
-impl Format {
+impl FloatFormat {
     /// Rounds a magnitude, which may be infinite but not negative.
     #[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss, reason = "exponents are small")]
     fn round(self, wide: f64) -> Rounded {
@@ -170,19 +176,19 @@ impl Format {
     }
 }
 
-/// How the exact value of a literal without its sign compares to a number it was rounded to.
-fn against(parts: &Parts, literal: &str, rounded: f64) -> Ordering {
+/// Compares the exact value of an unsigned literal with the number it was rounded to.
+fn against(parts: &DecimalParts, literal: &str, rounded: f64) -> Ordering {
     if let Some(order) = against_in_integers(parts, rounded) {
         return order;
     }
     // 800 digits are more than any f64 has.
     let exact = format!("{rounded:.800e}");
-    let (left, right) = (Decimal::of(literal), Decimal::of(&exact));
+    let (left, right) = (DecimalDigits::of(literal), DecimalDigits::of(&exact));
     left.exponent.cmp(&right.exponent).then_with(|| left.digits.cmp(&right.digits))
 }
 
-/// [`against`] for numbers small enough: both are multiplied until they are whole.
-fn against_in_integers(parts: &Parts, rounded: f64) -> Option<Ordering> {
+/// [`against`] for small numbers: both are scaled to integers.
+fn against_in_integers(parts: &DecimalParts, rounded: f64) -> Option<Ordering> {
     if !parts.exact {
         return None;
     }
@@ -201,12 +207,12 @@ fn against_in_integers(parts: &Parts, rounded: f64) -> Option<Ordering> {
 }
 
 /// Digits from the first to the last that is not zero, as a fraction times ten to the exponent.
-struct Decimal {
+struct DecimalDigits {
     digits: Vec<u8>,
     exponent: i64,
 }
 
-impl Decimal {
+impl DecimalDigits {
     fn of(literal: &str) -> Self {
         let (number, power) = literal.split_once(['e', 'E']).unwrap_or((literal, "0"));
         let (before, after) = number.split_once('.').unwrap_or((number, ""));
@@ -216,18 +222,18 @@ impl Decimal {
         while digits.last() == Some(&b'0') {
             digits.pop();
         }
-        let place =
+        let position =
             i64::try_from(before.len()).unwrap_or(i64::MAX) - i64::try_from(zeros).unwrap_or(i64::MAX);
-        Self { digits, exponent: place.saturating_add(power.parse().unwrap_or(0)) }
+        Self { digits, exponent: position.saturating_add(power.parse().unwrap_or(0)) }
     }
 }
 
-/// The whole number at `at` and where it ends.
+/// Parses the integer at `at` and returns where it ends.
 #[inline(always)]
 pub(super) fn read_integer<T: TryFrom<i64> + TryFrom<u64>>(
     text: &[u8],
     at: usize,
-) -> Result<(T, usize), Problem> {
+) -> Result<(T, usize), JsonError> {
     match common(text, at).filter(|parts| parts.whole) {
         Some(parts) => Ok((signed(parts.negative, parts.mantissa)?, parts.end)),
         None => slow_integer(text, at),
@@ -235,33 +241,33 @@ pub(super) fn read_integer<T: TryFrom<i64> + TryFrom<u64>>(
 }
 
 #[inline(never)]
-fn slow_integer<T: TryFrom<i64> + TryFrom<u64>>(text: &[u8], at: usize) -> Result<(T, usize), Problem> {
+fn slow_integer<T: TryFrom<i64> + TryFrom<u64>>(text: &[u8], at: usize) -> Result<(T, usize), JsonError> {
     let parts = any(text, at)?;
     if !parts.whole {
-        return Err(Problem::NotWhole);
+        return Err(JsonError::NotWhole);
     }
     let magnitude = if parts.exact {
         parts.mantissa
     } else {
         let digits = literal(text, at + usize::from(parts.negative), parts.end);
-        digits.and_then(|digits| digits.parse().ok()).ok_or(Problem::OutOfRange)?
+        digits.and_then(|digits| digits.parse().ok()).ok_or(JsonError::OutOfRange)?
     };
     Ok((signed(parts.negative, magnitude)?, parts.end))
 }
 
 #[inline(always)]
-fn signed<T: TryFrom<i64> + TryFrom<u64>>(negative: bool, magnitude: u64) -> Result<T, Problem> {
+fn signed<T: TryFrom<i64> + TryFrom<u64>>(negative: bool, magnitude: u64) -> Result<T, JsonError> {
     let value = if negative {
         0_i64.checked_sub_unsigned(magnitude).and_then(|value| T::try_from(value).ok())
     } else {
         T::try_from(magnitude).ok()
     };
-    value.ok_or(Problem::OutOfRange)
+    value.ok_or(JsonError::OutOfRange)
 }
 
-/// The power of ten of a number with a known mantissa, where the table has it.
+/// The power of ten of a number with a known mantissa, if it is in the table.
 #[inline]
-fn power_of(parts: &Parts) -> Option<f64> {
+fn power_of(parts: &DecimalParts) -> Option<f64> {
     if parts.exact { power_at(parts.exponent) } else { None }
 }
 

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::Problem;
+use super::JsonError;
 
 /// The string that begins at `at`, and where it ends. It is borrowed if it has no escapes.
-pub(super) fn read(text: &[u8], at: usize) -> Result<(Cow<'_, str>, usize), Problem> {
+pub(super) fn read(text: &[u8], at: usize) -> Result<(Cow<'_, str>, usize), JsonError> {
     if text.get(at) != Some(&b'"') {
-        return Err(Problem::NotAString);
+        return Err(JsonError::NotAString);
     }
     let mut plain_from = at + 1;
     let mut here = plain_from;
@@ -17,7 +17,7 @@ pub(super) fn read(text: &[u8], at: usize) -> Result<(Cow<'_, str>, usize), Prob
         let plain = text.get(plain_from..here).unwrap_or_default();
         match text.get(here) {
             Some(b'"') => {
-                let plain = std::str::from_utf8(plain).map_err(|_| Problem::NotUtf8)?;
+                let plain = std::str::from_utf8(plain).map_err(|_| JsonError::NotUtf8)?;
                 if unescaped.is_empty() {
                     return Ok((Cow::Borrowed(plain), here + 1));
                 }
@@ -25,13 +25,13 @@ pub(super) fn read(text: &[u8], at: usize) -> Result<(Cow<'_, str>, usize), Prob
                 return Ok((Cow::Owned(unescaped), here + 1));
             }
             Some(b'\\') => {
-                unescaped.push_str(std::str::from_utf8(plain).map_err(|_| Problem::NotUtf8)?);
+                unescaped.push_str(std::str::from_utf8(plain).map_err(|_| JsonError::NotUtf8)?);
                 let (character, end) = escape(text, here + 1)?;
                 unescaped.push(character);
                 (plain_from, here) = (end, end);
             }
-            Some(_) => return Err(Problem::Control),
-            None => return Err(Problem::Unterminated),
+            Some(_) => return Err(JsonError::Control),
+            None => return Err(JsonError::Unterminated),
         }
     }
 }
@@ -41,7 +41,7 @@ fn is_plain(byte: u8) -> bool {
 }
 
 /// What the escape means whose backslash is before `at`, and where it ends.
-fn escape(text: &[u8], at: usize) -> Result<(char, usize), Problem> {
+fn escape(text: &[u8], at: usize) -> Result<(char, usize), JsonError> {
     let character = match text.get(at) {
         Some(b'"') => '"',
         Some(b'\\') => '\\',
@@ -52,30 +52,30 @@ fn escape(text: &[u8], at: usize) -> Result<(char, usize), Problem> {
         Some(b'r') => '\r',
         Some(b't') => '\t',
         Some(b'u') => return unicode(text, at + 1),
-        Some(_) => return Err(Problem::Escape),
-        None => return Err(Problem::Unterminated),
+        Some(_) => return Err(JsonError::Escape),
+        None => return Err(JsonError::Unterminated),
     };
     Ok((character, at + 1))
 }
 
 /// The character of `\u` and four digits, or of two such for characters beyond 16 bits.
-fn unicode(text: &[u8], at: usize) -> Result<(char, usize), Problem> {
+fn unicode(text: &[u8], at: usize) -> Result<(char, usize), JsonError> {
     let first = four_digits(text, at)?;
     if !(0xd800..0xe000).contains(&first) {
-        return char::from_u32(first).map(|character| (character, at + 4)).ok_or(Problem::Surrogate);
+        return char::from_u32(first).map(|character| (character, at + 4)).ok_or(JsonError::Surrogate);
     }
     if first >= 0xdc00 || text.get(at + 4..at + 6) != Some(b"\\u") {
-        return Err(Problem::Surrogate);
+        return Err(JsonError::Surrogate);
     }
     let second = four_digits(text, at + 6)?;
-    let low = second.checked_sub(0xdc00).filter(|low| *low < 0x400).ok_or(Problem::Surrogate)?;
-    let character = char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + low).ok_or(Problem::Surrogate)?;
+    let low = second.checked_sub(0xdc00).filter(|low| *low < 0x400).ok_or(JsonError::Surrogate)?;
+    let character = char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + low).ok_or(JsonError::Surrogate)?;
     Ok((character, at + 10))
 }
 
-fn four_digits(text: &[u8], at: usize) -> Result<u32, Problem> {
-    let digits = text.get(at..at + 4).ok_or(Problem::Unterminated)?;
-    digits
-        .iter()
-        .try_fold(0, |value, digit| Ok(value << 4 | char::from(*digit).to_digit(16).ok_or(Problem::Escape)?))
+fn four_digits(text: &[u8], at: usize) -> Result<u32, JsonError> {
+    let digits = text.get(at..at + 4).ok_or(JsonError::Unterminated)?;
+    digits.iter().try_fold(0, |value, digit| {
+        Ok(value << 4 | char::from(*digit).to_digit(16).ok_or(JsonError::Escape)?)
+    })
 }

@@ -1,18 +1,18 @@
-//! Tensors as JSON text.
+//! Writes tensors as JSON.
 
 use half::{bf16, f16};
 
 use crate::{DType, Tensor, elements};
 
-/// A string that JSON cannot hold, because it is not UTF-8: its place in the tensor.
+/// A string that is not UTF-8, which JSON cannot hold: its index in the tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotText(pub usize);
 
-/// Appends the elements as arrays nested to that shape, which has as many elements as the tensor; a shape without
-/// dimensions is a lone value.
+/// Appends the elements as arrays nested to that shape, which has as many elements as the tensor; an empty shape is a
+/// single value.
 ///
-/// Each number is the shortest that reads back as the same value of its type; half floats are written as the `f32` they
-/// are, so that a reader of any width gets the same value. JSON has neither NaN nor infinities: they become null.
+/// Each number is the shortest that parses to the same value of its type; half floats are written as `f32`, so that a
+/// parser of any width gets the same value. JSON has neither NaN nor infinities: they become null.
 pub fn nested(tensor: &Tensor, shape: &[usize], out: &mut Vec<u8>) -> Result<(), NotText> {
     let data = tensor.data().as_ref();
     match tensor.dtype() {
@@ -48,7 +48,7 @@ pub fn nested(tensor: &Tensor, shape: &[usize], out: &mut Vec<u8>) -> Result<(),
     }
 }
 
-/// A function that writes the next so many elements of `N` bytes, with commas between.
+/// Returns a function that writes the next elements of `N` bytes, separated by commas.
 fn each<const N: usize>(
     data: &[u8],
     write: impl Fn([u8; N], &mut Vec<u8>),
@@ -65,7 +65,7 @@ fn each<const N: usize>(
     }
 }
 
-/// Writes the brackets of a shape, and by `row` the elements of each innermost array.
+/// Writes the brackets of a shape, and with `row` the elements of each innermost array.
 fn rows(
     shape: &[usize],
     out: &mut Vec<u8>,
@@ -111,7 +111,7 @@ fn empty(shape: &[usize], out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// Appends a whole number.
+/// Appends an integer.
 pub fn integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }

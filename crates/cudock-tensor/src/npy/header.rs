@@ -1,64 +1,65 @@
 //! The header of a `.npy` file: a Python dictionary as text.
 
-use crate::{DType, Malformed};
+use crate::{DType, RequestError};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// Headers are filled up to a multiple of this.
+/// Headers are padded to a multiple of this.
 const ALIGNMENT: usize = 64;
-/// Longer headers are no headers of arrays; numpy itself stops at ten thousand bytes.
-const LONGEST: usize = 10_000;
+/// Longest header; numpy itself stops at ten thousand bytes.
+const MAX_HEADER: usize = 10_000;
 
-pub(super) struct Header {
-    pub(super) kind: Kind,
+pub(super) struct NpyHeader {
+    pub(super) kind: NpyKind,
     pub(super) shape: Vec<usize>,
     /// Bytes before the data.
     pub(super) length: usize,
 }
 
-/// What the elements are in the file.
+/// The element type of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Just as in a tensor.
+pub(super) enum NpyKind {
+    /// The same as in a tensor.
     Plain(DType),
-    /// Strings of so many bytes.
+    /// Byte strings of this width.
     Bytes(usize),
-    /// Strings of so many characters of four bytes.
+    /// UTF-32 strings of this many characters.
     Text(usize),
 }
 
-pub(super) fn read(file: &[u8]) -> Result<Header, Malformed> {
-    let not_npy = || wrong(0, "not a .npy file");
+pub(super) fn read(file: &[u8]) -> Result<NpyHeader, RequestError> {
+    let not_npy = || error_at(0, "not a .npy file");
     let rest = file.strip_prefix(MAGIC).ok_or_else(not_npy)?;
     let (&[major, _minor], rest) = rest.split_first_chunk().ok_or_else(not_npy)?;
     let (length, prefix) = match major {
         1 => (rest.first_chunk().map(|bytes| u32::from(u16::from_le_bytes(*bytes))), 2),
         2 | 3 => (rest.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)), 4),
-        _ => return Err(wrong(6, &format!("version {major} of the format is not known"))),
+        _ => return Err(error_at(6, &format!("version {major} of the format is not known"))),
     };
     let from = MAGIC.len() + 2 + prefix;
     let length = length.and_then(|length| usize::try_from(length).ok()).ok_or_else(not_npy)?;
-    if length > LONGEST {
-        return Err(wrong(8, &format!("a header of {length} bytes")));
+    if length > MAX_HEADER {
+        return Err(error_at(8, &format!("a header of {length} bytes")));
     }
-    let text = file.get(from..from + length).ok_or_else(|| wrong(file.len(), "the header is cut short"))?;
-    let (kind, shape) = Dictionary { text, at: 0, offset: from }.read()?;
-    Ok(Header { kind, shape, length: from + length })
+    let text =
+        file.get(from..from + length).ok_or_else(|| error_at(file.len(), "the header is cut short"))?;
+    let (kind, shape) = HeaderParser { text, at: 0, offset: from }.read()?;
+    Ok(NpyHeader { kind, shape, length: from + length })
 }
 
-fn wrong(offset: usize, problem: &str) -> Malformed {
-    Malformed::Body { place: ".npy".to_owned(), offset, problem: problem.to_owned() }
+fn error_at(offset: usize, message: &str) -> RequestError {
+    RequestError::Body { path: ".npy".to_owned(), offset, message: message.to_owned() }
 }
 
-/// A reader of `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
-struct Dictionary<'a> {
+/// A parser of `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
+struct HeaderParser<'a> {
     text: &'a [u8],
     at: usize,
-    /// Where the text begins in the file.
+    /// The offset of the text in the file.
     offset: usize,
 }
 
-impl<'a> Dictionary<'a> {
-    fn read(mut self) -> Result<(Kind, Vec<usize>), Malformed> {
+impl<'a> HeaderParser<'a> {
+    fn read(mut self) -> Result<(NpyKind, Vec<usize>), RequestError> {
         let (mut kind, mut fortran, mut shape) = (None, None, None);
         self.expect(b'{')?;
         while !self.eat(b'}') {
@@ -68,17 +69,17 @@ impl<'a> Dictionary<'a> {
                 b"descr" => kind = Some(self.kind()?),
                 b"fortran_order" => fortran = Some(self.boolean()?),
                 b"shape" => shape = Some(self.shape()?),
-                _ => return Err(self.wrong("an entry that .npy files do not have")),
+                _ => return Err(self.error_at("an entry that .npy files do not have")),
             }
             if !self.eat(b',') && self.peek() != Some(b'}') {
-                return Err(self.wrong("expected `,` or `}`"));
+                return Err(self.error_at("expected `,` or `}`"));
             }
         }
-        let missing = |name: &str| wrong(self.offset, &format!("the header lacks '{name}'"));
+        let missing = |name: &str| error_at(self.offset, &format!("the header lacks '{name}'"));
         let kind = kind.ok_or_else(|| missing("descr"))?;
         let shape = shape.ok_or_else(|| missing("shape"))?;
         if fortran.ok_or_else(|| missing("fortran_order"))? {
-            return Err(wrong(
+            return Err(error_at(
                 self.offset,
                 "the array is in Fortran order; save numpy.ascontiguousarray(array) instead",
             ));
@@ -86,25 +87,29 @@ impl<'a> Dictionary<'a> {
         Ok((kind, shape))
     }
 
-    fn kind(&mut self) -> Result<Kind, Malformed> {
+    fn kind(&mut self) -> Result<NpyKind, RequestError> {
         if self.peek() == Some(b'[') {
-            return Err(self.wrong("an array of records; save one field of it"));
+            return Err(self.error_at("an array of records; save one field of it"));
         }
         let start = self.at;
         let descr = String::from_utf8_lossy(self.string()?).into_owned();
         let at = self.offset + start;
         if descr.starts_with('>') {
-            return Err(wrong(
+            return Err(error_at(
                 at,
                 &format!("'{descr}' is big endian; save array.astype('<{}')", descr.trim_start_matches('>')),
             ));
         }
         let name = descr.strip_prefix(['<', '|', '=']).unwrap_or(&descr);
         if let Some(width) = name.strip_prefix('S').and_then(|width| width.parse().ok()) {
-            return string_width(width).map(Kind::Bytes).ok_or_else(|| wrong(at, "strings without length"));
+            return string_width(width)
+                .map(NpyKind::Bytes)
+                .ok_or_else(|| error_at(at, "strings without length"));
         }
         if let Some(width) = name.strip_prefix('U').and_then(|width| width.parse().ok()) {
-            return string_width(width).map(Kind::Text).ok_or_else(|| wrong(at, "strings without length"));
+            return string_width(width)
+                .map(NpyKind::Text)
+                .ok_or_else(|| error_at(at, "strings without length"));
         }
         let dtype = match name {
             "V2" => Some(DType::BF16),
@@ -112,10 +117,12 @@ impl<'a> Dictionary<'a> {
                 *dtype != DType::BF16 && descr_of(*dtype).is_some_and(|known| known.get(1..) == Some(name))
             }),
         };
-        dtype.map(Kind::Plain).ok_or_else(|| wrong(at, &format!("elements of type '{descr}' fit no model")))
+        dtype
+            .map(NpyKind::Plain)
+            .ok_or_else(|| error_at(at, &format!("elements of type '{descr}' fit no model")))
     }
 
-    fn shape(&mut self) -> Result<Vec<usize>, Malformed> {
+    fn shape(&mut self) -> Result<Vec<usize>, RequestError> {
         self.expect(b'(')?;
         let mut shape = Vec::new();
         while !self.eat(b')') {
@@ -123,16 +130,16 @@ impl<'a> Dictionary<'a> {
             let digits = self.text.get(self.at..).unwrap_or_default();
             let length = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
             let size = digits.get(..length).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
-            shape.push(size.ok_or_else(|| self.wrong("expected a size"))?);
+            shape.push(size.ok_or_else(|| self.error_at("expected a size"))?);
             self.at += length;
             if !self.eat(b',') && self.peek() != Some(b')') {
-                return Err(self.wrong("expected `,` or `)`"));
+                return Err(self.error_at("expected `,` or `)`"));
             }
         }
         Ok(shape)
     }
 
-    fn boolean(&mut self) -> Result<bool, Malformed> {
+    fn boolean(&mut self) -> Result<bool, RequestError> {
         self.peek();
         for (word, value) in [(&b"True"[..], true), (b"False", false)] {
             if self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
@@ -140,22 +147,22 @@ impl<'a> Dictionary<'a> {
                 return Ok(value);
             }
         }
-        Err(self.wrong("expected True or False"))
+        Err(self.error_at("expected True or False"))
     }
 
-    fn string(&mut self) -> Result<&'a [u8], Malformed> {
+    fn string(&mut self) -> Result<&'a [u8], RequestError> {
         let quote = self.peek().filter(|byte| matches!(byte, b'\'' | b'"'));
-        let quote = quote.ok_or_else(|| self.wrong("expected a string"))?;
+        let quote = quote.ok_or_else(|| self.error_at("expected a string"))?;
         let from = self.at + 1;
         let rest = self.text.get(from..).unwrap_or_default();
         let length = rest.iter().position(|byte| *byte == quote);
-        let length = length.ok_or_else(|| self.wrong("a string that does not end"))?;
+        let length = length.ok_or_else(|| self.error_at("a string that does not end"))?;
         self.at = from + length + 1;
         Ok(rest.get(..length).unwrap_or_default())
     }
 
-    fn expect(&mut self, byte: u8) -> Result<(), Malformed> {
-        if self.eat(byte) { Ok(()) } else { Err(self.wrong(&format!("expected `{}`", char::from(byte)))) }
+    fn expect(&mut self, byte: u8) -> Result<(), RequestError> {
+        if self.eat(byte) { Ok(()) } else { Err(self.error_at(&format!("expected `{}`", char::from(byte)))) }
     }
 
     fn eat(&mut self, byte: u8) -> bool {
@@ -171,8 +178,8 @@ impl<'a> Dictionary<'a> {
         self.text.get(self.at).copied()
     }
 
-    fn wrong(&self, problem: &str) -> Malformed {
-        wrong(self.offset + self.at, problem)
+    fn error_at(&self, message: &str) -> RequestError {
+        error_at(self.offset + self.at, message)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Requests of the Open Inference Protocol.
+//! Parses requests of the Open Inference Protocol.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -7,40 +7,46 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::parts::{read_binary_data, read_binary_size, read_datatype, reshape};
-use crate::check::{Slots, check, check_dtype, check_limits, check_one, output_index};
-use crate::json::{Cursor, Keys};
-use crate::unknown::shown;
-use crate::{DType, Inference, Limits, Malformed, Signature, Tensor, TensorSpec, WantedOutput, elements};
+use super::fields::{read_binary_data, read_binary_size, read_datatype, reshape};
+use crate::check::{InputSlots, check, check_dtype, check_limits, check_one, output_index};
+use crate::json::{Cursor, SeenKeys};
+use crate::suggestion::truncated;
+use crate::{
+    DType, InferenceRequest, RequestError, RequestLimits, RequestedOutput, Signature, Tensor, TensorSpec,
+    elements,
+};
 
-/// Reads a request. `header_length` is the length of the JSON head, if the client told one; binary tensors share the
-/// body's memory. Keys and parameters that mean nothing here are passed over, as clients of other servers send them;
-/// those that would change the answer are refused.
+/// Parses a request. `header_length` is the length of the JSON head, if given; binary tensors are not copied. Unknown
+/// keys and parameters are ignored, because clients of other servers send them; those that would change the response
+/// are rejected.
 pub fn read(
     body: &Bytes,
     header_length: Option<usize>,
     signature: &Signature,
-    limits: &Limits,
-) -> Result<Inference, Malformed> {
+    limits: &RequestLimits,
+) -> Result<InferenceRequest, RequestError> {
     if body.len() > limits.body {
-        return Err(Malformed::body_too_large(limits));
+        return Err(RequestError::body_too_large(limits));
     }
     let length = header_length.unwrap_or(body.len());
     let head = body.get(..length).ok_or_else(|| {
-        Malformed::Unfit(format!("the head is said to have {length} bytes, but the body has {}", body.len()))
+        RequestError::Mismatch(format!(
+            "the header claims a JSON length of {length} bytes, but the body has {}",
+            body.len()
+        ))
     })?;
-    let mut request = Request {
+    let mut request = RequestParser {
         signature,
         limits,
         blobs: header_length.map(|_| body.slice(length..)),
-        slots: Slots::new(signature),
+        slots: InputSlots::new(signature),
         outputs: Vec::new(),
         binary_outputs: false,
         priority: 0,
         timeout: None,
     };
     let mut id = None;
-    let mut keys = Keys::default();
+    let mut keys = SeenKeys::default();
     let mut cursor = Cursor::new(head);
     cursor.object(&"", |cursor, key| {
         match once(&mut keys, &["id", "inputs", "outputs", "parameters"], &key, cursor, &"")? {
@@ -56,117 +62,122 @@ pub fn read(
                 cursor.array(&"outputs", |cursor, index| request.output(cursor, &format!("outputs[{index}]")))
             }
             Some(_) => request.parameters(cursor),
-            None => cursor.skip(&shown(&key)),
+            None => cursor.skip(&truncated(&key)),
         }
     })?;
     cursor.end()?;
     request.finish(id)
 }
 
-/// The key among those known, which must not come twice.
+/// The key if it is known, which must not be a duplicate.
 fn once(
-    keys: &mut Keys,
+    keys: &mut SeenKeys,
     known: &[&'static str],
     key: &str,
     cursor: &Cursor<'_>,
-    place: &dyn Display,
-) -> Result<Option<&'static str>, Malformed> {
+    path: &dyn Display,
+) -> Result<Option<&'static str>, RequestError> {
     let known = known.iter().copied().find(|known| *known == key);
     if let Some(key) = known {
-        keys.once(key, cursor, place)?;
+        keys.once(key, cursor, path)?;
     }
     Ok(known)
 }
 
-struct Request<'a> {
+struct RequestParser<'a> {
     signature: &'a Signature,
-    limits: &'a Limits,
+    limits: &'a RequestLimits,
     /// The bytes after the head that no tensor has taken yet.
     blobs: Option<Bytes>,
-    slots: Slots<'a>,
-    /// Outputs asked for, and whether as binary, if that was said.
+    slots: InputSlots<'a>,
+    /// Requested outputs, and whether they are binary, if given.
     outputs: Vec<(usize, Option<bool>)>,
     binary_outputs: bool,
     priority: u32,
     timeout: Option<Duration>,
 }
 
-/// The parts of one input, which may come in any order.
+/// The fields of one input, in any order.
 #[derive(Default)]
-struct Input<'a> {
+struct InputFields<'a> {
     index: Option<usize>,
     spec: Option<&'a TensorSpec>,
     typed: bool,
     shape: Option<Vec<usize>>,
-    data: Option<Data>,
+    data: Option<InputData>,
     binary: Option<usize>,
 }
 
-enum Data {
-    /// Read already.
+enum InputData {
+    /// Parsed already.
     Tensor(Tensor),
-    /// Passed over, because what it is was not known yet.
+    /// Skipped, because its type was not known yet.
     At(Range<usize>),
 }
 
-impl<'a> Request<'a> {
-    fn input<'text>(&mut self, cursor: &mut Cursor<'text>, place: &str) -> Result<(), Malformed> {
-        let mut input = Input::default();
+impl<'a> RequestParser<'a> {
+    fn input<'text>(&mut self, cursor: &mut Cursor<'text>, path: &str) -> Result<(), RequestError> {
+        let mut input = InputFields::default();
         let mut datatype: Option<DType> = None;
-        let mut keys = Keys::default();
-        cursor.object(&place, |cursor, key: Cow<'text, str>| {
-            match once(&mut keys, &["name", "shape", "datatype", "data", "parameters"], &key, cursor, &place)?
+        let mut keys = SeenKeys::default();
+        cursor.object(&path, |cursor, key: Cow<'text, str>| {
+            match once(&mut keys, &["name", "shape", "datatype", "data", "parameters"], &key, cursor, &path)?
             {
                 Some("name") => {
-                    let index = self.slots.place(&cursor.string(&format_args!("{place}.name"))?)?;
+                    let index = self.slots.index(&cursor.string(&format_args!("{path}.name"))?)?;
                     (input.index, input.spec) = (Some(index), self.signature.inputs.get(index));
                 }
-                Some("shape") => input.shape = Some(self.shape(cursor, place)?),
-                Some("datatype") => datatype = Some(read_datatype(cursor, place)?),
+                Some("shape") => input.shape = Some(self.shape(cursor, path)?),
+                Some("datatype") => datatype = Some(read_datatype(cursor, path)?),
                 Some("data") => match input.spec.filter(|_| input.typed) {
                     Some(spec) => {
                         let likely = input.shape.as_deref().and_then(elements).unwrap_or(0);
-                        input.data = Some(Data::Tensor(self.data(cursor, spec, likely, place)?));
+                        input.data = Some(InputData::Tensor(self.data(cursor, spec, likely, path)?));
                     }
-                    None => input.data = Some(Data::At(cursor.span(&format_args!("{place}.data"))?)),
+                    None => input.data = Some(InputData::At(cursor.span(&format_args!("{path}.data"))?)),
                 },
                 Some(_) if cursor.null() => {}
-                Some(_) => input.binary = read_binary_size(cursor, place)?,
-                None => cursor.skip(&place)?,
+                Some(_) => input.binary = read_binary_size(cursor, path)?,
+                None => cursor.skip(&path)?,
             }
             if let (Some(spec), Some(dtype), false) = (input.spec, datatype, input.typed) {
-                check_dtype(dtype, spec, &format!("{place} (`{}`)", spec.name))?;
+                check_dtype(dtype, spec, &format!("{path} (`{}`)", spec.name))?;
                 input.typed = true;
             }
             Ok(())
         })?;
-        self.finish_input(cursor, input, place)
+        self.finish_input(cursor, input, path)
     }
 
-    fn finish_input(&mut self, cursor: &Cursor<'_>, input: Input<'a>, place: &str) -> Result<(), Malformed> {
-        let lacks = |key: &str| Malformed::Unfit(format!("{place}: `{key}` is missing"));
-        let (index, spec) = input.index.zip(input.spec).ok_or_else(|| lacks("name"))?;
+    fn finish_input(
+        &mut self,
+        cursor: &Cursor<'_>,
+        input: InputFields<'a>,
+        path: &str,
+    ) -> Result<(), RequestError> {
+        let missing = |key: &str| RequestError::Mismatch(format!("{path}: `{key}` is missing"));
+        let (index, spec) = input.index.zip(input.spec).ok_or_else(|| missing("name"))?;
         if !input.typed {
-            return Err(lacks("datatype"));
+            return Err(missing("datatype"));
         }
-        let shape = input.shape.ok_or_else(|| lacks("shape"))?;
+        let shape = input.shape.ok_or_else(|| missing("shape"))?;
         let tensor = match (input.data, input.binary) {
             (Some(_), Some(_)) => {
-                return Err(Malformed::Unfit(format!("{place}: both `data` and `binary_data_size`")));
+                return Err(RequestError::Mismatch(format!("{path}: both `data` and `binary_data_size`")));
             }
-            (None, None) => return Err(lacks("data")),
+            (None, None) => return Err(missing("data")),
             (None, Some(size)) => {
-                let blob = self.blob(size, place)?;
+                let blob = self.blob(size, path)?;
                 Tensor::new(spec.dtype, shape, blob)
-                    .map_err(|error| Malformed::Unfit(format!("{place}: {error}")))?
+                    .map_err(|error| RequestError::Mismatch(format!("{path}: {error}")))?
             }
-            (Some(Data::Tensor(tensor)), None) => reshape(tensor, shape, place)?,
-            (Some(Data::At(range)), None) => {
+            (Some(InputData::Tensor(tensor)), None) => reshape(tensor, shape, path)?,
+            (Some(InputData::At(range)), None) => {
                 let likely = elements(&shape).unwrap_or(0);
-                reshape(self.data(&mut cursor.part(range), spec, likely, place)?, shape, place)?
+                reshape(self.data(&mut cursor.part(range), spec, likely, path)?, shape, path)?
             }
         };
-        check_one(&tensor, spec, &format!("{place} (`{}`)", spec.name))?;
+        check_one(&tensor, spec, &format!("{path} (`{}`)", spec.name))?;
         self.slots.fill(index, tensor);
         Ok(())
     }
@@ -176,91 +187,93 @@ impl<'a> Request<'a> {
         cursor: &mut Cursor<'_>,
         spec: &TensorSpec,
         likely: usize,
-        place: &str,
-    ) -> Result<Tensor, Malformed> {
-        cursor.tensor(spec.dtype, likely, self.limits, &format_args!("{place}.data"))
+        path: &str,
+    ) -> Result<Tensor, RequestError> {
+        cursor.tensor(spec.dtype, likely, self.limits, &format_args!("{path}.data"))
     }
 
-    fn shape(&self, cursor: &mut Cursor<'_>, place: &str) -> Result<Vec<usize>, Malformed> {
+    fn shape(&self, cursor: &mut Cursor<'_>, path: &str) -> Result<Vec<usize>, RequestError> {
         let mut shape = Vec::new();
-        let place = format!("{place}.shape");
-        cursor.array(&place, |cursor, index| {
-            let size = cursor.natural(&format_args!("{place}[{index}]"))?;
+        let path = format!("{path}.shape");
+        cursor.array(&path, |cursor, index| {
+            let size = cursor.natural(&format_args!("{path}[{index}]"))?;
             shape.push(usize::try_from(size).unwrap_or(usize::MAX));
             if shape.len() > self.limits.rank {
-                return check_limits(&shape, self.limits, &place);
+                return check_limits(&shape, self.limits, &path);
             }
             Ok(())
         })?;
-        check_limits(&shape, self.limits, &place)?;
+        check_limits(&shape, self.limits, &path)?;
         Ok(shape)
     }
 
     /// The next bytes after the head.
-    fn blob(&mut self, size: usize, place: &str) -> Result<Bytes, Malformed> {
+    fn blob(&mut self, size: usize, path: &str) -> Result<Bytes, RequestError> {
         let Some(blobs) = &mut self.blobs else {
-            let problem = format!("{place}: a binary tensor needs the header {}", super::HEADER_LENGTH);
-            return Err(Malformed::Unfit(problem));
+            let message = format!("{path}: a binary tensor needs the header {}", super::HEADER_LENGTH);
+            return Err(RequestError::Mismatch(message));
         };
         if size > blobs.len() {
-            let problem =
-                format!("{place}: {size} bytes of binary data, but the body has {} left", blobs.len());
-            return Err(Malformed::Unfit(problem));
+            let message =
+                format!("{path}: {size} bytes of binary data, but the body has {} left", blobs.len());
+            return Err(RequestError::Mismatch(message));
         }
         Ok(blobs.split_to(size))
     }
 
-    fn output(&mut self, cursor: &mut Cursor<'_>, place: &str) -> Result<(), Malformed> {
+    fn output(&mut self, cursor: &mut Cursor<'_>, path: &str) -> Result<(), RequestError> {
         let (mut index, mut binary) = (None, None);
-        let mut keys = Keys::default();
-        cursor.object(&place, |cursor, key| {
-            match once(&mut keys, &["name", "parameters"], &key, cursor, &place)? {
+        let mut keys = SeenKeys::default();
+        cursor.object(&path, |cursor, key| {
+            match once(&mut keys, &["name", "parameters"], &key, cursor, &path)? {
                 Some("name") => {
-                    let name = cursor.string(&format_args!("{place}.name"))?;
+                    let name = cursor.string(&format_args!("{path}.name"))?;
                     index = Some(output_index(&name, self.signature)?);
                 }
                 Some(_) if cursor.null() => {}
-                Some(_) => binary = read_binary_data(cursor, place)?,
-                None => cursor.skip(&place)?,
+                Some(_) => binary = read_binary_data(cursor, path)?,
+                None => cursor.skip(&path)?,
             }
             Ok(())
         })?;
-        let index = index.ok_or_else(|| Malformed::Unfit(format!("{place}: `name` is missing")))?;
+        let index = index.ok_or_else(|| RequestError::Mismatch(format!("{path}: `name` is missing")))?;
         if self.outputs.iter().any(|(other, _)| *other == index) {
-            return Err(Malformed::Unfit(format!("{place}: the output is asked for twice")));
+            return Err(RequestError::Mismatch(format!("{path}: the output is requested twice")));
         }
         self.outputs.push((index, binary));
         Ok(())
     }
 
-    fn parameters(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+    fn parameters(&mut self, cursor: &mut Cursor<'_>) -> Result<(), RequestError> {
         cursor.object(&"parameters", |cursor, key| {
-            let place = format!("parameters.{}", shown(&key));
+            let path = format!("parameters.{}", truncated(&key));
             match key.as_ref() {
-                "binary_data_output" => self.binary_outputs = cursor.boolean(&place)?,
-                "priority" => self.priority = u32::try_from(cursor.natural(&place)?).unwrap_or(u32::MAX),
-                // Zero is the server's own, which is none.
+                "binary_data_output" => self.binary_outputs = cursor.boolean(&path)?,
+                "priority" => self.priority = u32::try_from(cursor.natural(&path)?).unwrap_or(u32::MAX),
+                // Zero is the server's default, which is none.
                 "timeout" => {
                     self.timeout =
-                        Some(cursor.natural(&place)?).filter(|time| *time > 0).map(Duration::from_micros);
+                        Some(cursor.natural(&path)?).filter(|time| *time > 0).map(Duration::from_micros);
                 }
-                _ => cursor.skip(&place)?,
+                _ => cursor.skip(&path)?,
             }
             Ok(())
         })
     }
 
-    fn finish(self, id: Option<String>) -> Result<Inference, Malformed> {
+    fn finish(self, id: Option<String>) -> Result<InferenceRequest, RequestError> {
         if let Some(left) = self.blobs.map(|blobs| blobs.len()).filter(|left| *left > 0) {
-            return Err(Malformed::Unfit(format!("{left} bytes are left after the last binary tensor")));
+            return Err(RequestError::Mismatch(format!(
+                "{left} bytes are left after the last binary tensor"
+            )));
         }
         let inputs = self.slots.finish()?;
         let rows = check(&inputs, self.signature)?;
-        let outputs = self.outputs.iter().map(|(index, binary)| WantedOutput {
+        let outputs = self.outputs.iter().map(|(index, binary)| RequestedOutput {
             index: *index,
             binary: binary.unwrap_or(self.binary_outputs),
         });
-        Ok(Inference {
+        Ok(InferenceRequest {
             id,
             inputs,
             rows,

@@ -1,21 +1,23 @@
-//! Answers of the Open Inference Protocol.
+//! Writes responses of the Open Inference Protocol.
 
 use crate::json::write as text;
-use crate::{Answer, Inference, Signature, Tensor, Unwritable, WantedOutput, elements};
+use crate::{
+    InferenceRequest, InferenceResponse, RequestedOutput, ResponseError, Signature, Tensor, elements,
+};
 
-/// What of a request its answer depends on.
+/// The part of a request on which its response depends.
 #[derive(Clone, Copy, Debug)]
-pub struct Reply<'a> {
-    /// What the client called the request.
+pub struct ResponseOptions<'a> {
+    /// The client's id.
     pub id: Option<&'a str>,
-    /// The outputs it wants; all if empty.
-    pub outputs: &'a [WantedOutput],
-    /// Whether outputs not named are wanted as binary.
+    /// The requested outputs; all if empty.
+    pub outputs: &'a [RequestedOutput],
+    /// Whether outputs are binary by default.
     pub binary_outputs: bool,
 }
 
-impl<'a> From<&'a Inference> for Reply<'a> {
-    fn from(inference: &'a Inference) -> Self {
+impl<'a> From<&'a InferenceRequest> for ResponseOptions<'a> {
+    fn from(inference: &'a InferenceRequest) -> Self {
         Self {
             id: inference.id.as_deref(),
             outputs: &inference.outputs,
@@ -24,50 +26,50 @@ impl<'a> From<&'a Inference> for Reply<'a> {
     }
 }
 
-/// Appends the answer. If binary tensors follow the JSON head, the result is the head's length, for the header
-/// [`super::HEADER_LENGTH`]. NaN and infinities, which JSON lacks, become null there. Nothing is appended if it fails.
+/// Appends the response. If binary tensors follow the JSON head, returns the head's length, for the header
+/// [`super::HEADER_LENGTH`]. NaN and infinities, which JSON lacks, become null. Nothing is appended on error.
 pub fn write(
-    answer: &Answer,
+    response: &InferenceResponse,
     signature: &Signature,
-    reply: &Reply<'_>,
+    options: &ResponseOptions<'_>,
     model_name: &str,
     model_version: &str,
     out: &mut Vec<u8>,
-) -> Result<Option<usize>, Unwritable> {
+) -> Result<Option<usize>, ResponseError> {
     let start = out.len();
-    let outcome = write_all(answer, signature, reply, model_name, model_version, out);
-    if outcome.is_err() {
+    let result = write_all(response, signature, options, model_name, model_version, out);
+    if result.is_err() {
         out.truncate(start);
     }
-    outcome
+    result
 }
 
 fn write_all(
-    answer: &Answer,
+    response: &InferenceResponse,
     signature: &Signature,
-    reply: &Reply<'_>,
+    options: &ResponseOptions<'_>,
     model_name: &str,
     model_version: &str,
     out: &mut Vec<u8>,
-) -> Result<Option<usize>, Unwritable> {
+) -> Result<Option<usize>, ResponseError> {
     let start = out.len();
     out.extend_from_slice(b"{\"model_name\":");
     text::string(model_name, out);
     out.extend_from_slice(b",\"model_version\":");
     text::string(model_version, out);
-    if let Some(id) = reply.id {
+    if let Some(id) = options.id {
         out.extend_from_slice(b",\"id\":");
         text::string(id, out);
     }
     out.extend_from_slice(b",\"outputs\":[");
     let mut blobs: Vec<&Tensor> = Vec::new();
-    let mut binary = reply.outputs.iter().map(|wanted| wanted.binary);
-    for (index, (name, tensor)) in answer.wanted(reply.outputs, signature)?.into_iter().enumerate() {
+    let mut binary = options.outputs.iter().map(|requested| requested.binary);
+    for (index, (name, tensor)) in response.requested(options.outputs, signature)?.into_iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
         write_head(name, tensor, out);
-        if binary.next().unwrap_or(reply.binary_outputs) {
+        if binary.next().unwrap_or(options.binary_outputs) {
             out.extend_from_slice(b",\"parameters\":{\"binary_data_size\":");
             text::integer(tensor.data().len(), out);
             out.extend_from_slice(b"}}");
@@ -75,7 +77,7 @@ fn write_all(
         } else {
             out.extend_from_slice(b",\"data\":");
             let flat = [elements(tensor.shape()).unwrap_or(0)];
-            text::nested(tensor, &flat, out).map_err(|problem| Unwritable::not_text(name, problem))?;
+            text::nested(tensor, &flat, out).map_err(|message| ResponseError::not_text(name, message))?;
             out.push(b'}');
         }
     }

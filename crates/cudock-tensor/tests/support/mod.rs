@@ -10,7 +10,7 @@
 
 use bytes::Bytes;
 use cudock_tensor::json::Cursor;
-use cudock_tensor::{DType, Limits, Malformed, Signature, Tensor, TensorSpec};
+use cudock_tensor::{DType, RequestError, RequestLimits, Signature, Tensor, TensorSpec};
 use proptest::prelude::*;
 
 pub(crate) fn spec(name: &str, dtype: DType, shape: &[Option<usize>]) -> TensorSpec {
@@ -45,9 +45,9 @@ pub(crate) fn strings(shape: &[usize], values: &[&[u8]]) -> Tensor {
 }
 
 /// Reads one value of JSON text and makes sure nothing follows.
-pub(crate) fn read(text: &str, dtype: DType) -> Result<Tensor, Malformed> {
+pub(crate) fn read(text: &str, dtype: DType) -> Result<Tensor, RequestError> {
     let mut cursor = Cursor::new(text.as_bytes());
-    let tensor = cursor.tensor(dtype, 4, &Limits::default(), &"input")?;
+    let tensor = cursor.tensor(dtype, 4, &RequestLimits::default(), &"input")?;
     cursor.end()?;
     Ok(tensor)
 }

@@ -96,7 +96,7 @@ fn a_reload_that_fails_keeps_the_model_and_health_tells() {
     stage.swap("m.onnx", b"not a model");
     let reply = server.ask(&Ask::post("/v2/repository/models/m/load", ""));
     assert_eq!(reply.status, 500, "{}", reply.text());
-    assert!(reply.text().contains("the model before goes on"), "{}", reply.text());
+    assert!(reply.text().contains("still serving the previous model"), "{}", reply.text());
     assert_eq!(factor(&server, "/predict"), 2.0);
     let (status, health) = server.health();
     assert_eq!((status, health["status"].as_str()), (200, Some("degraded")), "{health}");

@@ -79,10 +79,10 @@ fn what_cannot_be_served_is_exit_2() {
     let no_keys = no_keys.to_str().unwrap();
     for (words, word) in [
         (vec!["nowhere.onnx"], "nowhere.onnx"),
-        (vec![empty.to_str().unwrap()], "no model in"),
+        (vec![empty.to_str().unwrap()], "no model found in"),
         (vec![model, "--preferred", "64", "--max-batch", "32"], "--max-batch 64"),
         (vec![model, "--graphs"], "--preferred"),
-        (vec![model, "--api-keys", no_keys], "holds no key"),
+        (vec![model, "--api-keys", no_keys], "no key found in"),
         (vec![model, "--api-keys", "nowhere"], "nowhere"),
         (vec![model, "--tls-cert", model, "--tls-key", model], "certificate"),
         (vec![model, "--max-wait", "soon"], "soon"),

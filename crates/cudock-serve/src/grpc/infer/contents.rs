@@ -1,38 +1,38 @@
-//! Tensors written out as numbers of protobuf, read straight into the bytes the engine takes.
+//! Parses tensors of protobuf numbers directly into the bytes that the engine takes.
 
 use bytes::{BufMut, Bytes};
 use cudock_tensor::DType;
 
-use crate::grpc::status::Status;
-use crate::grpc::wire::{Field, Fields, Value};
+use crate::grpc::status::GrpcStatus;
+use crate::grpc::wire::{Field, Fields, WireValue};
 
-/// Reads `InferTensorContents` as a tensor of `elements` elements, called `name`.
+/// Parses `InferTensorContents` as a tensor of `elements` elements, called `name`.
 ///
-/// Room is made for what the message can hold, not for what the shape claims.
-pub(crate) fn read(message: &[u8], dtype: DType, elements: usize, name: &str) -> Result<Bytes, Status> {
+/// The capacity is bounded by what the message can hold, not by what the shape claims.
+pub(crate) fn read(message: &[u8], dtype: DType, elements: usize, name: &str) -> Result<Bytes, GrpcStatus> {
     let Some(expected) = field_of(dtype) else {
-        return Err(Status::invalid(format!(
-            "input `{name}`: {dtype} can only be sent in raw_input_contents"
+        return Err(GrpcStatus::invalid(format!(
+            "input `{name}`: {dtype} must be sent in raw_input_contents"
         )));
     };
     let size = dtype.size().unwrap_or(1);
     let room = elements.saturating_mul(size).min(message.len().saturating_mul(size));
-    let mut writer = Writer { dtype, name, elements, found: 0, out: Vec::with_capacity(room) };
+    let mut reader = ContentsReader { dtype, name, elements, found: 0, out: Vec::with_capacity(room) };
     for field in Fields::of(message) {
         let field = field?;
         match FIELDS.iter().find(|(number, _)| *number == field.number) {
-            Some((number, _)) if *number == expected => writer.take(field)?,
+            Some((number, _)) if *number == expected => reader.take(field)?,
             Some((_, other)) => {
                 let wanted =
                     FIELDS.iter().find(|(number, _)| *number == expected).map_or("", |(_, name)| name);
-                return Err(Status::invalid(format!(
-                    "input `{name}`: {dtype} goes into {wanted}, not into {other}"
+                return Err(GrpcStatus::invalid(format!(
+                    "input `{name}`: {dtype} must be sent in {wanted}, not in {other}"
                 )));
             }
             None => {}
         }
     }
-    if writer.found == elements { Ok(writer.out.into()) } else { Err(writer.miscounted()) }
+    if reader.found == elements { Ok(reader.out.into()) } else { Err(reader.miscounted()) }
 }
 
 const FIELDS: [(u32, &str); 8] = [
@@ -60,7 +60,7 @@ const fn field_of(dtype: DType) -> Option<u32> {
     }
 }
 
-struct Writer<'request> {
+struct ContentsReader<'request> {
     dtype: DType,
     name: &'request str,
     elements: usize,
@@ -68,34 +68,34 @@ struct Writer<'request> {
     out: Vec<u8>,
 }
 
-impl Writer<'_> {
-    fn take(&mut self, field: Field<'_>) -> Result<(), Status> {
+impl ContentsReader<'_> {
+    fn take(&mut self, field: Field<'_>) -> Result<(), GrpcStatus> {
         match self.dtype {
             DType::F32 => self.fixed::<4>(field),
             DType::F64 => self.fixed::<8>(field),
             DType::String => self.string(field.block()?),
-            _ => field.varints(|number| self.whole(number)),
+            _ => field.varints(|number| self.integer(number)),
         }
     }
 
-    /// Numbers of N bytes, packed or one.
-    fn fixed<const N: usize>(&mut self, field: Field<'_>) -> Result<(), Status> {
+    /// Numbers of N bytes, compressed or one.
+    fn fixed<const N: usize>(&mut self, field: Field<'_>) -> Result<(), GrpcStatus> {
         match field.value {
-            Value::Block(packed) if packed.len() % N == 0 => {
-                self.count(packed.len() / N)?;
-                self.out.extend_from_slice(packed);
+            WireValue::Block(compressed) if compressed.len() % N == 0 => {
+                self.count(compressed.len() / N)?;
+                self.out.extend_from_slice(compressed);
             }
-            Value::Fixed32(number) if N == 4 => {
+            WireValue::Fixed32(number) if N == 4 => {
                 self.count(1)?;
                 self.out.extend_from_slice(&number);
             }
-            Value::Fixed64(number) if N == 8 => {
+            WireValue::Fixed64(number) if N == 8 => {
                 self.count(1)?;
                 self.out.extend_from_slice(&number);
             }
             _ => {
-                return Err(Status::invalid(format!(
-                    "input `{}`: its contents are not numbers of {N} bytes",
+                return Err(GrpcStatus::invalid(format!(
+                    "input `{}`: the contents are not numbers of {N} bytes",
                     self.name
                 )));
             }
@@ -103,16 +103,16 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn string(&mut self, string: &[u8]) -> Result<(), Status> {
+    fn string(&mut self, string: &[u8]) -> Result<(), GrpcStatus> {
         self.count(1)?;
         let length = u32::try_from(string.len())
-            .map_err(|_| Status::invalid(format!("input `{}`: a string is too long", self.name)))?;
+            .map_err(|_| GrpcStatus::invalid(format!("input `{}`: a string is too long", self.name)))?;
         self.out.put_u32_le(length);
         self.out.extend_from_slice(string);
         Ok(())
     }
 
-    fn whole(&mut self, number: u64) -> Result<(), Status> {
+    fn integer(&mut self, number: u64) -> Result<(), GrpcStatus> {
         self.count(1)?;
         let (found, out, signed) = (self.found - 1, &mut self.out, number.cast_signed());
         let fits = match self.dtype {
@@ -134,22 +134,22 @@ impl Writer<'_> {
             } else {
                 signed.to_string()
             };
-            Status::invalid(format!(
-                "input `{}`: element {found} is {shown}, too much for {}",
+            GrpcStatus::invalid(format!(
+                "input `{}`: element {found} is {shown}, out of range for {}",
                 self.name, self.dtype
             ))
         })
     }
 
-    fn count(&mut self, more: usize) -> Result<(), Status> {
+    fn count(&mut self, more: usize) -> Result<(), GrpcStatus> {
         self.found = self.found.saturating_add(more);
         if self.found > self.elements { Err(self.miscounted()) } else { Ok(()) }
     }
 
-    fn miscounted(&self) -> Status {
+    fn miscounted(&self) -> GrpcStatus {
         let (at_least, found) = (if self.found > self.elements { "at least " } else { "" }, self.found);
-        Status::invalid(format!(
-            "input `{}`: its shape takes {} elements, its contents have {at_least}{found}",
+        GrpcStatus::invalid(format!(
+            "input `{}`: the shape has {} elements, the contents have {at_least}{found}",
             self.name, self.elements
         ))
     }
@@ -158,26 +158,26 @@ impl Writer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grpc::status::Code;
+    use crate::grpc::status::GrpcCode;
 
-    fn refused(message: &[u8], dtype: DType, elements: usize) -> String {
+    fn rejected(message: &[u8], dtype: DType, elements: usize) -> String {
         let status = read(message, dtype, elements, "x").unwrap_err();
-        assert_eq!(status.code, Code::InvalidArgument);
+        assert_eq!(status.code, GrpcCode::InvalidArgument);
         status.message
     }
 
     #[test]
-    fn floats_are_read_packed_and_one_by_one() {
+    fn floats_are_parsed_packed_and_unpacked() {
         let [one, two] = [1.5_f32.to_le_bytes(), (-2.0_f32).to_le_bytes()];
-        let packed = [&[0x32, 8], &one[..], &two].concat();
+        let compressed = [&[0x32, 8], &one[..], &two].concat();
         let single = [&[0x35], &one[..], &[0x35], &two].concat();
-        for message in [packed, single] {
+        for message in [compressed, single] {
             assert_eq!(read(&message, DType::F32, 2, "x").unwrap(), [one, two].concat());
         }
     }
 
     #[test]
-    fn whole_numbers_take_the_size_of_their_type() {
+    fn integers_have_the_size_of_their_type() {
         let minus_one = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
         let message = [&[0x12, 11, 5], &minus_one[..]].concat();
         assert_eq!(*read(&message, DType::I8, 2, "x").unwrap(), [5, 0xff]);
@@ -188,57 +188,57 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_laid_out_with_their_lengths() {
+    fn strings_are_stored_with_their_lengths() {
         let message = [0x42, 2, b'h', b'i', 0x42, 0];
         assert_eq!(*read(&message, DType::String, 2, "x").unwrap(), [2, 0, 0, 0, b'h', b'i', 0, 0, 0, 0]);
     }
 
     #[test]
-    fn a_number_too_large_for_its_type_is_refused_by_place() {
+    fn an_integer_out_of_range_is_rejected_with_its_index() {
         assert_eq!(
-            refused(&[0x22, 3, 7, 0x80, 2], DType::U8, 2),
-            "input `x`: element 1 is 256, too much for UINT8"
+            rejected(&[0x22, 3, 7, 0x80, 2], DType::U8, 2),
+            "input `x`: element 1 is 256, out of range for UINT8"
         );
         let minus_129 = [0x10, 0xff, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
-        assert_eq!(refused(&minus_129, DType::I8, 1), "input `x`: element 0 is -129, too much for INT8");
+        assert_eq!(rejected(&minus_129, DType::I8, 1), "input `x`: element 0 is -129, out of range for INT8");
     }
 
     #[test]
-    fn contents_of_another_type_are_refused() {
+    fn contents_of_another_type_are_rejected() {
         let message = [&[0x3a, 8][..], &1.0_f64.to_le_bytes()].concat();
         assert_eq!(
-            refused(&message, DType::F32, 1),
-            "input `x`: FP32 goes into fp32_contents, not into fp64_contents"
+            rejected(&message, DType::F32, 1),
+            "input `x`: FP32 must be sent in fp32_contents, not in fp64_contents"
         );
-        assert!(refused(&message, DType::F16, 1).contains("raw_input_contents"));
+        assert!(rejected(&message, DType::F16, 1).contains("raw_input_contents"));
     }
 
     #[test]
-    fn the_number_of_elements_must_be_that_of_the_shape() {
+    fn the_number_of_elements_must_match_the_shape() {
         let message = [0x0a, 3, 0, 1, 1];
         assert_eq!(
-            refused(&message, DType::Bool, 4),
-            "input `x`: its shape takes 4 elements, its contents have 3"
+            rejected(&message, DType::Bool, 4),
+            "input `x`: the shape has 4 elements, the contents have 3"
         );
         assert_eq!(
-            refused(&message, DType::Bool, 2),
-            "input `x`: its shape takes 2 elements, its contents have at least 3"
-        );
-    }
-
-    #[test]
-    fn a_shape_that_claims_much_gets_no_room_for_it() {
-        assert_eq!(
-            refused(&[0x1a, 1, 5], DType::I64, usize::MAX),
-            format!("input `x`: its shape takes {} elements, its contents have 1", usize::MAX)
+            rejected(&message, DType::Bool, 2),
+            "input `x`: the shape has 2 elements, the contents have at least 3"
         );
     }
 
     #[test]
-    fn floats_cut_short_are_refused() {
+    fn a_huge_shape_allocates_nothing() {
         assert_eq!(
-            refused(&[0x32, 3, 0, 0, 0], DType::F32, 1),
-            "input `x`: its contents are not numbers of 4 bytes"
+            rejected(&[0x1a, 1, 5], DType::I64, usize::MAX),
+            format!("input `x`: the shape has {} elements, the contents have 1", usize::MAX)
+        );
+    }
+
+    #[test]
+    fn truncated_floats_are_rejected() {
+        assert_eq!(
+            rejected(&[0x32, 3, 0, 0, 0], DType::F32, 1),
+            "input `x`: the contents are not numbers of 4 bytes"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Inference: from a message to tensors, and from an answer to a message.
+//! Inference: from a message to tensors, and from a result to a message.
 
 mod contents;
 mod parameters;
@@ -11,27 +11,27 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use cudock_tensor::{Answer, Inference, WantedOutput};
+use cudock_tensor::{InferenceRequest, InferenceResponse, RequestedOutput};
 
 use self::request::InferRequest;
 pub(crate) use self::response::{InferResponse, error_in_stream};
 use super::deadline::Deadline;
-use super::status::Status;
-use crate::aside::INLINE_COPY;
+use super::status::GrpcStatus;
 use crate::memory::{COPIES, Reservation};
 use crate::model::Model;
-use crate::service::Service;
+use crate::service::ModelService;
+use crate::worker_pool::MAX_INLINE_COPY;
 
-/// A request that was answered.
-pub(crate) struct Answered {
+/// A finished request.
+pub(crate) struct CompletedInference {
     model: Arc<Model>,
     id: String,
-    wanted: Vec<WantedOutput>,
-    answer: Answer,
+    wanted: Vec<RequestedOutput>,
+    response: InferenceResponse,
 }
 
-impl Answered {
-    /// What is to be written of it.
+impl CompletedInference {
+    /// The response to write.
     pub(crate) fn response(&self) -> InferResponse<'_> {
         InferResponse {
             model: self.model.name(),
@@ -39,71 +39,75 @@ impl Answered {
             id: &self.id,
             signature: self.model.signature(),
             wanted: &self.wanted,
-            answer: &self.answer,
+            response: &self.response,
         }
     }
 }
 
-/// What a request says of itself, kept for the error that it may come to.
+/// Identifies a request in the error it may cause.
 #[derive(Default)]
-pub(crate) struct About {
+pub(crate) struct RequestInfo {
     pub(crate) model: String,
     pub(crate) version: String,
     pub(crate) id: String,
 }
 
 /// A request that is ready to run.
-struct Prepared {
+struct PreparedInference {
     model: Arc<Model>,
-    inference: Inference,
+    inference: InferenceRequest,
     held: Reservation,
 }
 
-/// Runs the request in a message that came at `received`, and gives the answer with what it holds of the memory budget.
-/// Dropping the future takes it back.
+/// Runs the request in a message that arrived at `received`, and returns the result with its reservation. Dropping the
+/// future withdraws the request.
 pub(crate) async fn run(
-    service: &Arc<Service>,
+    service: &Arc<ModelService>,
     message: Bytes,
     held: Reservation,
     deadline: Deadline,
     received: Instant,
-    about: &mut About,
-) -> Result<(Answered, Reservation), Status> {
-    let prepared = if message.len() <= INLINE_COPY {
-        prepare(service, message, held, deadline, received, about)
+    info: &mut RequestInfo,
+) -> Result<(CompletedInference, Reservation), GrpcStatus> {
+    let prepared = if message.len() <= MAX_INLINE_COPY {
+        prepare(service, message, held, deadline, received, info)
     } else {
-        // Much to go through: other connections are served meanwhile.
-        let (shared, mut told) = (Arc::clone(service), About::default());
+        // A large message: other connections are served meanwhile.
+        let (shared, mut parsed) = (Arc::clone(service), RequestInfo::default());
         let preparing = move || {
-            let prepared = prepare(&shared, message, held, deadline, received, &mut told);
-            Ok((prepared, told))
+            let prepared = prepare(&shared, message, held, deadline, received, &mut parsed);
+            Ok((prepared, parsed))
         };
-        let (prepared, told) = service.aside.run(preparing).await?;
-        *about = told;
+        let (prepared, parsed) = service.workers.run(preparing).await?;
+        *info = parsed;
         prepared
     };
-    let Prepared { model, mut inference, held } = prepared?;
+    let PreparedInference { model, mut inference, held } = prepared?;
     let id = inference.id.take().unwrap_or_default();
     let wanted = std::mem::take(&mut inference.outputs);
-    let answer = model.infer_since(inference, received).await?;
-    Ok((Answered { model, id, wanted, answer }, held))
+    let response = model.infer_since(inference, received).await?;
+    Ok((CompletedInference { model, id, wanted, response }, held))
 }
 
 fn prepare(
-    service: &Service,
+    service: &ModelService,
     message: Bytes,
     mut held: Reservation,
     deadline: Deadline,
     received: Instant,
-    about: &mut About,
-) -> Result<Prepared, Status> {
+    info: &mut RequestInfo,
+) -> Result<PreparedInference, GrpcStatus> {
     let request = InferRequest::read(&message, service.limits().rank)?;
     let length = message.len();
     drop(message);
-    *about = About { model: request.model.clone(), version: request.version.clone(), id: request.id.clone() };
+    *info = RequestInfo {
+        model: request.model.clone(),
+        version: request.version.clone(),
+        id: request.id.clone(),
+    };
     let model = service.model(&request.model, Some(&request.version))?;
-    // Raw tensors lie in the message; others are read into memory of their own.
+    // Raw tensors are slices of the message; others are parsed into memory of their own.
     held.cover(length.saturating_add(request.typed_size()).saturating_mul(COPIES))?;
     let inference = request.into_inference(model.signature(), service.limits(), deadline, received)?;
-    Ok(Prepared { model, inference, held })
+    Ok(PreparedInference { model, inference, held })
 }

@@ -2,32 +2,32 @@
 
 use std::time::Duration;
 
-use crate::grpc::status::{Code, Status};
+use crate::grpc::status::{GrpcCode, GrpcStatus};
 use crate::grpc::wire::{Field, Fields, WireError};
 
-/// What a request asks for beside its tensors.
+/// Parameters of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parameters {
-    /// Smaller is sooner; zero if the client did not say.
+    /// Smaller values run first; 0 by default.
     pub(crate) priority: u32,
-    /// How long it may wait for the engine and run, if the client said so.
+    /// Time limit for queue and engine, if the client set one.
     pub(crate) timeout: Option<Duration>,
 }
 
 impl Parameters {
-    /// Takes up one entry of the map. Names nobody knows are passed over, as other servers do.
-    pub(crate) fn read(&mut self, entry: Field<'_>) -> Result<(), Status> {
+    /// Applies one entry of the map. Unknown names are ignored, as other servers do.
+    pub(crate) fn read(&mut self, entry: Field<'_>) -> Result<(), GrpcStatus> {
         let (name, value) = read_entry(entry)?;
         match name {
-            "priority" => self.priority = u32::try_from(value.whole(name)?).unwrap_or(u32::MAX),
+            "priority" => self.priority = u32::try_from(value.integer(name)?).unwrap_or(u32::MAX),
             "timeout" => {
-                let microseconds = value.whole(name)?;
+                let microseconds = value.integer(name)?;
                 self.timeout = (microseconds > 0).then(|| Duration::from_micros(microseconds));
             }
-            "sequence_id" if !value.is_nothing() => {
-                return Err(Status::new(
-                    Code::Unimplemented,
-                    "a request names a sequence, but models here keep no state between requests",
+            "sequence_id" if !value.is_default() => {
+                return Err(GrpcStatus::new(
+                    GrpcCode::Unimplemented,
+                    "sequences are not supported: models keep no state between requests",
                 ));
             }
             _ => {}
@@ -36,16 +36,16 @@ impl Parameters {
     }
 }
 
-/// A parameter whose presence on a tensor is refused, with what it stands for.
-const REFUSED: [(&str, &str); 2] =
+/// Unsupported parameters of a tensor, with their meaning.
+const UNSUPPORTED: [(&str, &str); 2] =
     [("shared_memory_region", "tensors in shared memory"), ("classification", "outputs as classes")];
 
-/// Refuses parameters of a tensor that would change the answer's meaning if they were passed over.
-pub(crate) fn check_of_tensor(entry: Field<'_>, tensor: &str) -> Result<(), Status> {
+/// Rejects parameters of a tensor that would change the meaning of the response if they were ignored.
+pub(crate) fn check_of_tensor(entry: Field<'_>, tensor: &str) -> Result<(), GrpcStatus> {
     let (name, value) = read_entry(entry)?;
-    match REFUSED.iter().find(|(refused, _)| *refused == name && !value.is_nothing()) {
+    match UNSUPPORTED.iter().find(|(unsupported, _)| *unsupported == name && !value.is_default()) {
         Some((_, what)) => {
-            Err(Status::new(Code::Unimplemented, format!("`{tensor}`: {what} are not supported here")))
+            Err(GrpcStatus::new(GrpcCode::Unimplemented, format!("`{tensor}`: {what} are not supported")))
         }
         None => Ok(()),
     }
@@ -53,7 +53,7 @@ pub(crate) fn check_of_tensor(entry: Field<'_>, tensor: &str) -> Result<(), Stat
 
 /// The value of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Value<'message> {
+enum ParameterValue<'message> {
     None,
     Bool(bool),
     Signed(i64),
@@ -62,23 +62,23 @@ enum Value<'message> {
     Text(&'message str),
 }
 
-impl Value<'_> {
-    fn whole(self, name: &str) -> Result<u64, Status> {
+impl ParameterValue<'_> {
+    fn integer(self, name: &str) -> Result<u64, GrpcStatus> {
         match self {
             Self::Unsigned(number) => Some(number),
             Self::Signed(number) => u64::try_from(number).ok(),
             _ => None,
         }
-        .ok_or_else(|| Status::invalid(format!("parameter `{name}` takes a whole number, zero or more")))
+        .ok_or_else(|| GrpcStatus::invalid(format!("parameter `{name}` is not a non-negative integer")))
     }
 
-    fn is_nothing(self) -> bool {
+    fn is_default(self) -> bool {
         matches!(self, Self::None | Self::Bool(false) | Self::Signed(0) | Self::Unsigned(0) | Self::Text(""))
     }
 }
 
-fn read_entry(entry: Field<'_>) -> Result<(&str, Value<'_>), WireError> {
-    let (mut name, mut value) = ("", Value::None);
+fn read_entry(entry: Field<'_>) -> Result<(&str, ParameterValue<'_>), WireError> {
+    let (mut name, mut value) = ("", ParameterValue::None);
     for field in Fields::of(entry.block()?) {
         let field = field?;
         match field.number {
@@ -90,16 +90,16 @@ fn read_entry(entry: Field<'_>) -> Result<(&str, Value<'_>), WireError> {
     Ok((name, value))
 }
 
-fn read_value(message: &[u8]) -> Result<Value<'_>, WireError> {
-    let mut value = Value::None;
+fn read_value(message: &[u8]) -> Result<ParameterValue<'_>, WireError> {
+    let mut value = ParameterValue::None;
     for field in Fields::of(message) {
         let field = field?;
         value = match field.number {
-            1 => Value::Bool(field.varint()? != 0),
-            2 => Value::Signed(field.varint()?.cast_signed()),
-            3 => Value::Text(field.text()?),
-            4 => Value::Double,
-            5 => Value::Unsigned(field.varint()?),
+            1 => ParameterValue::Bool(field.varint()? != 0),
+            2 => ParameterValue::Signed(field.varint()?.cast_signed()),
+            3 => ParameterValue::Text(field.text()?),
+            4 => ParameterValue::Double,
+            5 => ParameterValue::Unsigned(field.varint()?),
             _ => value,
         };
     }

@@ -3,42 +3,42 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use cudock_tensor::{DType, Inference, Limits, Signature, Tensor, WantedOutput, elements};
+use cudock_tensor::{DType, InferenceRequest, RequestLimits, RequestedOutput, Signature, Tensor, elements};
 
 use super::contents;
 use super::parameters::{Parameters, check_of_tensor};
 use crate::ServeError;
 use crate::grpc::deadline::Deadline;
-use crate::grpc::status::Status;
+use crate::grpc::status::GrpcStatus;
 use crate::grpc::wire::{Field, Fields};
 
-/// Most inputs or outputs that are looked at; models have a handful.
-const MOST_TENSORS: usize = 1024;
+/// Most inputs or outputs of a request; models have a handful.
+const MAX_TENSORS: usize = 1024;
 
-/// A request as it was written, not yet held against a model.
+/// A parsed request that is not yet checked against a model.
 #[derive(Debug, Default)]
 pub(crate) struct InferRequest {
     pub(crate) model: String,
     pub(crate) version: String,
     pub(crate) id: String,
     parameters: Parameters,
-    inputs: Vec<Input>,
+    inputs: Vec<InferInput>,
     outputs: Vec<String>,
     raw: Vec<Bytes>,
 }
 
 #[derive(Debug, Default)]
-struct Input {
+struct InferInput {
     name: String,
     datatype: String,
     shape: Vec<u64>,
-    /// `InferTensorContents`, unread: what to read it as is known only when the model is.
+    /// `InferTensorContents`, unparsed: its type is known only with the model.
     contents: Option<Bytes>,
 }
 
 impl InferRequest {
-    /// Reads a message. Tensors stay where they are; `rank` is the most dimensions one may have.
-    pub(crate) fn read(message: &Bytes, rank: usize) -> Result<Self, Status> {
+    /// Parses a message without copying tensors; `rank` is the most dimensions of a tensor.
+    pub(crate) fn read(message: &Bytes, rank: usize) -> Result<Self, GrpcStatus> {
         let mut request = Self::default();
         for field in Fields::of(message) {
             let field = field?;
@@ -47,7 +47,7 @@ impl InferRequest {
                 2 => field.text()?.clone_into(&mut request.version),
                 3 => field.text()?.clone_into(&mut request.id),
                 4 => request.parameters.read(field)?,
-                5 => push(&mut request.inputs, Input::read(message, field, rank)?)?,
+                5 => push(&mut request.inputs, InferInput::read(message, field, rank)?)?,
                 6 => push(&mut request.outputs, read_output(field)?)?,
                 7 => push(&mut request.raw, message.slice_ref(field.block()?))?,
                 _ => {}
@@ -56,13 +56,13 @@ impl InferRequest {
         Ok(request)
     }
 
-    /// Bytes of the tensors that are written out as numbers and must be read into memory of their own.
+    /// Size of the tensors that must be parsed into memory of their own.
     pub(crate) fn typed_size(&self) -> usize {
         let typed = self.inputs.iter().filter_map(|input| Some((input, input.contents.as_ref()?.len())));
         typed
             .map(|(input, written)| {
                 let size = DType::from_protocol_name(&input.datatype).and_then(DType::size);
-                // Strings get their lengths in four bytes each, where the message has one or two.
+                // Strings have lengths of four bytes each, where the message has one or two.
                 size.map_or(written * 4, |size| {
                     let mut shape = input.shape.iter().map(|&dimension| usize::try_from(dimension).ok());
                     let elements = shape.try_fold(1_usize, |all, one| all.checked_mul(one?));
@@ -72,19 +72,19 @@ impl InferRequest {
             .fold(0, usize::saturating_add)
     }
 
-    /// Holds the request against the model it is for. Timeouts count from `received`.
+    /// Checks the request against its model. Timeouts count from `received`.
     pub(crate) fn into_inference(
         self,
         signature: &Signature,
-        limits: &Limits,
+        limits: &RequestLimits,
         deadline: Deadline,
         received: Instant,
-    ) -> Result<Inference, Status> {
+    ) -> Result<InferenceRequest, GrpcStatus> {
         let outputs = self.outputs.iter().map(|name| wanted(name, signature)).collect::<Result<_, _>>()?;
-        let timeout = sooner(deadline.left(received)?, self.parameters.timeout);
+        let timeout = earlier(deadline.remaining(received)?, self.parameters.timeout);
         let tensors = tensors(self.inputs, self.raw, limits)?;
-        let mut inference = Inference::from_tensors(tensors, signature)
-            .map_err(|malformed| Status::from(ServeError::from(malformed)))?;
+        let mut inference = InferenceRequest::from_tensors(tensors, signature)
+            .map_err(|malformed| GrpcStatus::from(ServeError::from(malformed)))?;
         inference.outputs = outputs;
         inference.binary_outputs = true;
         inference.priority = self.parameters.priority;
@@ -94,8 +94,8 @@ impl InferRequest {
     }
 }
 
-impl Input {
-    fn read(message: &Bytes, field: Field<'_>, rank: usize) -> Result<Self, Status> {
+impl InferInput {
+    fn read(message: &Bytes, field: Field<'_>, rank: usize) -> Result<Self, GrpcStatus> {
         let mut input = Self::default();
         for field in Fields::of(field.block()?) {
             let field = field?;
@@ -104,7 +104,7 @@ impl Input {
                 2 => field.text()?.clone_into(&mut input.datatype),
                 3 => field.varints(|dimension| {
                     if input.shape.len() == rank {
-                        return Err(Status::invalid(format!("an input has more than {rank} dimensions")));
+                        return Err(GrpcStatus::invalid(format!("an input has more than {rank} dimensions")));
                     }
                     input.shape.push(dimension);
                     Ok(())
@@ -118,42 +118,49 @@ impl Input {
     }
 
     /// The tensor, from raw bytes or from its own contents.
-    fn into_tensor(self, raw: Option<Bytes>, limits: &Limits) -> Result<(String, Tensor), Status> {
+    fn into_tensor(self, raw: Option<Bytes>, limits: &RequestLimits) -> Result<(String, Tensor), GrpcStatus> {
         let Self { name, datatype, shape, contents } = self;
         let dtype = DType::from_protocol_name(&datatype)
-            .ok_or_else(|| Status::invalid(format!("input `{name}`: no type is called {datatype:?}")))?;
+            .ok_or_else(|| GrpcStatus::invalid(format!("input `{name}`: unknown datatype {datatype:?}")))?;
         let shape = shape
             .iter()
             .map(|&dimension| usize::try_from(dimension).ok().filter(|_| dimension.cast_signed() >= 0))
             .collect::<Option<Vec<_>>>()
             .ok_or_else(|| {
-                Status::invalid(format!("input `{name}`: a dimension of its shape is negative"))
+                GrpcStatus::invalid(format!("input `{name}`: the shape has a negative dimension"))
             })?;
         let elements = elements(&shape).filter(|&count| count <= limits.elements).ok_or_else(|| {
-            Status::invalid(format!("input `{name}`: {shape:?} is more than {} elements", limits.elements))
+            GrpcStatus::invalid(format!(
+                "input `{name}`: shape {shape:?} has more than {} elements",
+                limits.elements
+            ))
         })?;
         let data = match (raw, contents) {
             (Some(raw), None) => raw,
             (Some(_), Some(_)) => {
-                return Err(Status::invalid(format!(
-                    "input `{name}`: it has contents, and raw_input_contents are there, too"
+                return Err(GrpcStatus::invalid(format!(
+                    "input `{name}`: contents and raw_input_contents are both set"
                 )));
             }
             (None, contents) => contents::read(&contents.unwrap_or_default(), dtype, elements, &name)?,
         };
         let tensor = Tensor::new(dtype, shape, data)
-            .map_err(|error| Status::invalid(format!("input `{name}`: {error}")))?;
+            .map_err(|error| GrpcStatus::invalid(format!("input `{name}`: {error}")))?;
         Ok((name, tensor))
     }
 }
 
-fn tensors(inputs: Vec<Input>, raw: Vec<Bytes>, limits: &Limits) -> Result<Vec<(String, Tensor)>, Status> {
+fn tensors(
+    inputs: Vec<InferInput>,
+    raw: Vec<Bytes>,
+    limits: &RequestLimits,
+) -> Result<Vec<(String, Tensor)>, GrpcStatus> {
     if raw.is_empty() {
         return inputs.into_iter().map(|input| input.into_tensor(None, limits)).collect();
     }
     if raw.len() != inputs.len() {
-        return Err(Status::invalid(format!(
-            "{} inputs are named, raw_input_contents has {}",
+        return Err(GrpcStatus::invalid(format!(
+            "the request has {} inputs, raw_input_contents has {}",
             inputs.len(),
             raw.len()
         )));
@@ -161,7 +168,7 @@ fn tensors(inputs: Vec<Input>, raw: Vec<Bytes>, limits: &Limits) -> Result<Vec<(
     inputs.into_iter().zip(raw).map(|(input, raw)| input.into_tensor(Some(raw), limits)).collect()
 }
 
-fn read_output(field: Field<'_>) -> Result<String, Status> {
+fn read_output(field: Field<'_>) -> Result<String, GrpcStatus> {
     let mut name = String::new();
     for field in Fields::of(field.block()?) {
         let field = field?;
@@ -174,23 +181,25 @@ fn read_output(field: Field<'_>) -> Result<String, Status> {
     Ok(name)
 }
 
-fn wanted(name: &str, signature: &Signature) -> Result<WantedOutput, Status> {
+fn wanted(name: &str, signature: &Signature) -> Result<RequestedOutput, GrpcStatus> {
     let index = signature.output(name).ok_or_else(|| {
         let known: Vec<_> = signature.outputs.iter().map(|spec| spec.name.as_str()).collect();
-        Status::invalid(format!("the model has no output `{name}`, only {}", known.join(", ")))
+        GrpcStatus::invalid(format!("unknown output `{name}`; the model has {}", known.join(", ")))
     })?;
-    Ok(WantedOutput { index, binary: true })
+    Ok(RequestedOutput { index, binary: true })
 }
 
-fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), Status> {
-    if list.len() == MOST_TENSORS {
-        return Err(Status::invalid(format!("the request has more than {MOST_TENSORS} inputs or outputs")));
+fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), GrpcStatus> {
+    if list.len() == MAX_TENSORS {
+        return Err(GrpcStatus::invalid(format!(
+            "the request has more than {MAX_TENSORS} inputs or outputs"
+        )));
     }
     list.push(item);
     Ok(())
 }
 
-fn sooner(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+fn earlier(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),

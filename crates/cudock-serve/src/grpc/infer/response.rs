@@ -1,40 +1,40 @@
-//! `ModelInferResponse`. Tensors go into it as they are: the head is written, and their bytes are put beside it.
+//! `ModelInferResponse`. Tensors are not copied: the head is written, and their bytes are appended.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use cudock_tensor::{Answer, Signature, Tensor, TensorSpec, WantedOutput};
+use cudock_tensor::{InferenceResponse, RequestedOutput, Signature, Tensor, TensorSpec};
 use prost::Message;
 
 use crate::grpc::messages::{InferParameter, InferResponseHead, OutputTensor, ParameterEntry};
-use crate::grpc::status::{Code, Status};
+use crate::grpc::status::{GrpcCode, GrpcStatus};
 use crate::grpc::wire::put_block_head;
 
 const RAW_OUTPUT_CONTENTS: u32 = 6;
 /// Fields of `ModelStreamInferResponse`.
 const ERROR_MESSAGE: u32 = 1;
 const INFER_RESPONSE: u32 = 2;
-/// Most bytes before a block: its field and its length.
+/// Largest block header: field tag and length.
 const BLOCK_HEAD: usize = 11;
 
-/// An answer that is to be written.
-pub(crate) struct InferResponse<'answer> {
-    pub(crate) model: &'answer str,
-    pub(crate) version: &'answer str,
-    pub(crate) id: &'answer str,
-    pub(crate) signature: &'answer Signature,
-    /// Outputs that are wanted; all if empty.
-    pub(crate) wanted: &'answer [WantedOutput],
-    pub(crate) answer: &'answer Answer,
+/// A response to write.
+pub(crate) struct InferResponse<'response> {
+    pub(crate) model: &'response str,
+    pub(crate) version: &'response str,
+    pub(crate) id: &'response str,
+    pub(crate) signature: &'response Signature,
+    /// The requested outputs; all if empty.
+    pub(crate) wanted: &'response [RequestedOutput],
+    pub(crate) response: &'response InferenceResponse,
 }
 
 impl InferResponse<'_> {
     /// The parts of a `ModelInferResponse`.
-    pub(crate) fn message(&self) -> Result<Vec<Bytes>, Status> {
+    pub(crate) fn message(&self) -> Result<Vec<Bytes>, GrpcStatus> {
         self.parts(Vec::new())
     }
 
     /// The parts of a `ModelStreamInferResponse`.
-    pub(crate) fn stream_message(&self) -> Result<Vec<Bytes>, Status> {
-        // One request has one answer here, so each is the last to its request.
+    pub(crate) fn stream_message(&self) -> Result<Vec<Bytes>, GrpcStatus> {
+        // Every request has a single response, so each one is final.
         let last = ParameterEntry {
             key: "triton_final_response".to_owned(),
             value: Some(InferParameter { bool_param: Some(true) }),
@@ -46,7 +46,7 @@ impl InferResponse<'_> {
         Ok(parts)
     }
 
-    fn parts(&self, parameters: Vec<ParameterEntry>) -> Result<Vec<Bytes>, Status> {
+    fn parts(&self, parameters: Vec<ParameterEntry>) -> Result<Vec<Bytes>, GrpcStatus> {
         let chosen = self.chosen()?;
         let head = InferResponseHead {
             model_name: self.model.to_owned(),
@@ -56,8 +56,9 @@ impl InferResponse<'_> {
             outputs: chosen.iter().map(|(spec, tensor)| describe(spec, tensor)).collect(),
         };
         let mut written = BytesMut::with_capacity(head.encoded_len() + BLOCK_HEAD * chosen.len());
-        head.encode(&mut written)
-            .map_err(|error| Status::new(Code::Internal, format!("the answer cannot be written: {error}")))?;
+        head.encode(&mut written).map_err(|error| {
+            GrpcStatus::new(GrpcCode::Internal, format!("cannot encode the response: {error}"))
+        })?;
         let mut parts = Vec::with_capacity(2 * chosen.len() + 2);
         for (_, tensor) in chosen {
             put_block_head(RAW_OUTPUT_CONTENTS, tensor.data().len(), &mut written);
@@ -67,12 +68,12 @@ impl InferResponse<'_> {
         Ok(parts)
     }
 
-    fn chosen(&self) -> Result<Vec<(&TensorSpec, &Tensor)>, Status> {
-        let (specs, tensors) = (&self.signature.outputs, &self.answer.outputs);
+    fn chosen(&self) -> Result<Vec<(&TensorSpec, &Tensor)>, GrpcStatus> {
+        let (specs, tensors) = (&self.signature.outputs, &self.response.outputs);
         if specs.len() != tensors.len() {
-            return Err(Status::new(
-                Code::Internal,
-                "the engine gave more or fewer outputs than the model has",
+            return Err(GrpcStatus::new(
+                GrpcCode::Internal,
+                "the engine returned another number of outputs than the model has",
             ));
         }
         let all = specs.iter().zip(tensors);
@@ -91,20 +92,20 @@ fn describe(spec: &TensorSpec, tensor: &Tensor) -> OutputTensor {
     }
 }
 
-/// A `ModelStreamInferResponse` about a request that failed; the stream goes on. The id tells which request.
+/// A `ModelStreamInferResponse` for a failed request; the stream continues. The id identifies the request.
 pub(crate) fn error_in_stream(model: &str, version: &str, id: &str, error: &str) -> Bytes {
-    let about = InferResponseHead {
+    let info = InferResponseHead {
         model_name: model.to_owned(),
         model_version: version.to_owned(),
         id: id.to_owned(),
         ..InferResponseHead::default()
     };
-    // An empty text would read as success.
+    // An empty message would mean success.
     let error = if error.is_empty() { "the request failed" } else { error };
-    let mut message = BytesMut::with_capacity(2 * BLOCK_HEAD + error.len() + about.encoded_len());
+    let mut message = BytesMut::with_capacity(2 * BLOCK_HEAD + error.len() + info.encoded_len());
     put_block_head(ERROR_MESSAGE, error.len(), &mut message);
     message.put_slice(error.as_bytes());
-    put_block_head(INFER_RESPONSE, about.encoded_len(), &mut message);
-    message.put_slice(&about.encode_to_vec());
+    put_block_head(INFER_RESPONSE, info.encoded_len(), &mut message);
+    message.put_slice(&info.encode_to_vec());
     message.freeze()
 }

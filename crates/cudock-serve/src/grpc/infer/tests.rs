@@ -1,13 +1,15 @@
-//! Requests and answers, held against the bytes of the official client's classes.
+//! Requests and responses, compared with the bytes of the official client's classes.
 
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use cudock_tensor::{Answer, DType, Inference, Limits, Signature, Tensor, TensorSpec, WantedOutput};
+use cudock_tensor::{
+    DType, InferenceRequest, InferenceResponse, RequestLimits, RequestedOutput, Signature, Tensor, TensorSpec,
+};
 
 use super::*;
 use crate::grpc::fixtures;
-use crate::grpc::status::Code;
+use crate::grpc::status::GrpcCode;
 
 fn spec(name: &str, dtype: DType, shape: &[Option<usize>]) -> TensorSpec {
     TensorSpec { name: name.to_owned(), dtype, shape: shape.to_vec(), any_rank: false }
@@ -22,8 +24,8 @@ fn one_input() -> Signature {
     signature(vec![spec("x", DType::F32, &[None, None])], true)
 }
 
-fn inference(message: &Bytes, signature: &Signature) -> Result<Inference, Status> {
-    let limits = Limits::default();
+fn inference(message: &Bytes, signature: &Signature) -> Result<InferenceRequest, GrpcStatus> {
+    let limits = RequestLimits::default();
     InferRequest::read(message, limits.rank)?.into_inference(
         signature,
         &limits,
@@ -32,7 +34,7 @@ fn inference(message: &Bytes, signature: &Signature) -> Result<Inference, Status
     )
 }
 
-fn refused(message: &Bytes, signature: &Signature) -> (Code, String) {
+fn rejected(message: &Bytes, signature: &Signature) -> (GrpcCode, String) {
     let status = inference(message, signature).unwrap_err();
     (status.code, status.message)
 }
@@ -52,32 +54,32 @@ fn a_request_with_raw_tensors_is_read() {
 }
 
 #[test]
-fn a_raw_tensor_stays_where_it_came() {
+fn a_raw_tensor_is_not_copied() {
     let message = fixtures::message("raw_fp32");
     let inference = inference(&message, &one_input()).unwrap();
-    let place = inference.inputs[0].data().as_ptr();
-    assert!(message.as_ptr_range().contains(&place));
+    let data = inference.inputs[0].data().as_ptr();
+    assert!(message.as_ptr_range().contains(&data));
 }
 
 #[test]
-fn inputs_are_put_in_the_models_order_and_outputs_chosen() {
+fn inputs_are_sorted_and_outputs_selected() {
     let inputs = vec![spec("a", DType::F16, &[None, Some(2)]), spec("b", DType::I64, &[None, Some(1)])];
     let inference = inference(&fixtures::message("raw_two_inputs"), &signature(inputs, true)).unwrap();
     assert_eq!(inference.rows, 2);
     assert_eq!(inference.inputs[0].data()[..], [0x00, 0x38, 0x00, 0x3c, 0x00, 0x40, 0x00, 0x44]);
     assert_eq!(*inference.inputs[1].data(), [7_i64, -8].map(i64::to_le_bytes).concat());
-    assert_eq!(inference.outputs, [WantedOutput { index: 1, binary: true }]);
+    assert_eq!(inference.outputs, [RequestedOutput { index: 1, binary: true }]);
 }
 
 #[test]
-fn strings_come_raw() {
+fn raw_strings_are_parsed() {
     let inputs = vec![spec("s", DType::String, &[None, Some(2)])];
     let inference = inference(&fixtures::message("raw_bytes"), &signature(inputs, true)).unwrap();
     assert_eq!(inference.inputs[0].strings().collect::<Vec<_>>(), [&b"hi"[..], b""]);
 }
 
 #[test]
-fn tensors_written_out_as_numbers_are_read_in_every_type() {
+fn typed_tensors_of_every_type_are_parsed() {
     let cases: [(&str, DType, Vec<usize>, Vec<u8>); 12] = [
         ("bool", DType::Bool, vec![2], vec![1, 0]),
         ("int8", DType::I8, vec![3], vec![0x80, 0, 0x7f]),
@@ -101,33 +103,33 @@ fn tensors_written_out_as_numbers_are_read_in_every_type() {
 }
 
 #[test]
-fn what_would_change_the_meaning_of_a_request_is_refused_not_ignored() {
+fn parameters_that_change_the_meaning_of_a_request_are_rejected() {
     for (name, word) in
         [("sequence", "sequence"), ("classification", "classes"), ("shared_memory", "shared memory")]
     {
-        let (code, message) = refused(&fixtures::message(name), &one_input());
-        assert_eq!(code, Code::Unimplemented, "{name}");
+        let (code, message) = rejected(&fixtures::message(name), &one_input());
+        assert_eq!(code, GrpcCode::Unimplemented, "{name}");
         assert!(message.contains(word), "{message}");
     }
 }
 
 #[test]
-fn an_output_the_model_does_not_have_is_refused_with_those_it_has() {
+fn an_unknown_output_is_rejected_with_the_known_ones() {
     let outputs = vec![spec("only", DType::F32, &[None])];
     let inputs = vec![spec("a", DType::F16, &[None, Some(2)]), spec("b", DType::I64, &[None, Some(1)])];
     let model = Signature { inputs, outputs, batched: true };
-    let (code, message) = refused(&fixtures::message("raw_two_inputs"), &model);
-    assert_eq!(code, Code::InvalidArgument);
-    assert_eq!(message, "the model has no output `second`, only only");
+    let (code, message) = rejected(&fixtures::message("raw_two_inputs"), &model);
+    assert_eq!(code, GrpcCode::InvalidArgument);
+    assert_eq!(message, "unknown output `second`; the model has only");
 }
 
 #[test]
-fn a_request_that_does_not_fit_the_model_is_refused() {
+fn a_request_that_does_not_match_the_model_is_rejected() {
     let model = signature(vec![spec("x", DType::F32, &[None, Some(4)])], true);
-    assert_eq!(refused(&fixtures::message("raw_fp32"), &model).0, Code::InvalidArgument);
+    assert_eq!(rejected(&fixtures::message("raw_fp32"), &model).0, GrpcCode::InvalidArgument);
 }
 
-/// A request with one input by its fields: type, shape, and raw contents.
+/// A request with one input: type, shape, and raw contents.
 fn request(datatype: &str, shape: &[u8], raw: &[&[u8]]) -> Bytes {
     let block =
         |field: u8, bytes: &[u8]| [&[field << 3 | 2, u8::try_from(bytes.len()).unwrap()], bytes].concat();
@@ -138,70 +140,71 @@ fn request(datatype: &str, shape: &[u8], raw: &[&[u8]]) -> Bytes {
 }
 
 #[test]
-fn tensors_that_do_not_hold_together_are_refused_by_name() {
+fn invalid_tensors_are_rejected_by_name() {
     let minus_one = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
     let cases = [
         (request("FP32", &[1, 2], &[&[0; 7]]), "input `x`: FP32 [1, 2] takes 8 bytes, not 7"),
-        (request("FP33", &[1, 1], &[&[0; 4]]), "input `x`: no type is called \"FP33\""),
-        (request("FP32", &minus_one, &[&[0; 4]]), "input `x`: a dimension of its shape is negative"),
-        (request("FP32", &[1, 1], &[&[0; 4], &[0; 4]]), "1 inputs are named, raw_input_contents has 2"),
-        (request("FP32", &[1, 1], &[]), "input `x`: its shape takes 1 elements, its contents have 0"),
+        (request("FP33", &[1, 1], &[&[0; 4]]), "input `x`: unknown datatype \"FP33\""),
+        (request("FP32", &minus_one, &[&[0; 4]]), "input `x`: the shape has a negative dimension"),
+        (request("FP32", &[1, 1], &[&[0; 4], &[0; 4]]), "the request has 1 inputs, raw_input_contents has 2"),
+        (request("FP32", &[1, 1], &[]), "input `x`: the shape has 1 elements, the contents have 0"),
         (request("FP32", &[1; 17], &[&[0; 4]]), "an input has more than 16 dimensions"),
     ];
-    for (message, said) in cases {
-        assert_eq!(refused(&message, &one_input()), (Code::InvalidArgument, said.to_owned()));
+    for (message, expected) in cases {
+        assert_eq!(rejected(&message, &one_input()), (GrpcCode::InvalidArgument, expected.to_owned()));
     }
 }
 
 #[test]
-fn a_shape_beyond_counting_is_refused() {
+fn a_shape_that_overflows_is_rejected() {
     let large = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40];
-    let (code, message) = refused(&request("FP32", &[large, large].concat(), &[&[0; 4]]), &one_input());
-    assert_eq!(code, Code::InvalidArgument);
+    let (code, message) = rejected(&request("FP32", &[large, large].concat(), &[&[0; 4]]), &one_input());
+    assert_eq!(code, GrpcCode::InvalidArgument);
     assert!(message.contains("elements"), "{message}");
 }
 
 #[test]
-fn two_bytes_of_message_do_not_become_a_megabyte_of_inputs() {
-    let (code, message) = refused(&[0x2a, 0].repeat(100_000).into(), &one_input());
+fn many_empty_inputs_are_rejected() {
+    let (code, message) = rejected(&[0x2a, 0].repeat(100_000).into(), &one_input());
     assert_eq!(
         (code, message.as_str()),
-        (Code::InvalidArgument, "the request has more than 1024 inputs or outputs")
+        (GrpcCode::InvalidArgument, "the request has more than 1024 inputs or outputs")
     );
 }
 
 #[test]
-fn the_sooner_of_both_timeouts_counts() {
+fn the_earlier_of_both_timeouts_applies() {
     let message = fixtures::message("raw_fp32");
     let now = Instant::now();
     for (header, timeout) in [(&b"1m"[..], Duration::from_millis(1)), (b"1S", Duration::from_millis(5))] {
         let deadline = Deadline::of_request(Some(header), now).unwrap();
         let request = InferRequest::read(&message, 16).unwrap();
-        let inference = request.into_inference(&one_input(), &Limits::default(), deadline, now).unwrap();
+        let inference =
+            request.into_inference(&one_input(), &RequestLimits::default(), deadline, now).unwrap();
         assert_eq!(inference.timeout, Some(timeout));
     }
 }
 
 #[test]
-fn broken_messages_are_refused_and_never_panic() {
+fn corrupt_messages_never_panic() {
     let model = one_input();
     for message in fixtures::all() {
         for end in 0..message.len() {
             let _ = inference(&message.slice(..end), &model);
         }
-        for place in 0..message.len() {
-            for value in [0, 0x7f, 0x80, 0xff, message[place] ^ 1] {
+        for index in 0..message.len() {
+            for value in [0, 0x7f, 0x80, 0xff, message[index] ^ 1] {
                 let mut changed = message.to_vec();
-                changed[place] = value;
+                changed[index] = value;
                 let _ = inference(&changed.into(), &model);
             }
         }
     }
 }
 
-fn answer() -> Answer {
+fn result() -> InferenceResponse {
     let first = [1.5_f32, -2.0].map(f32::to_le_bytes).concat();
-    Answer {
+    InferenceResponse {
         outputs: vec![
             Tensor::new(DType::F32, vec![2, 1], first.into()).unwrap(),
             Tensor::new(DType::String, vec![2], Bytes::from_static(b"\x02\0\0\0hi\0\0\0\0")).unwrap(),
@@ -211,43 +214,43 @@ fn answer() -> Answer {
 
 fn response<'a>(
     signature: &'a Signature,
-    wanted: &'a [WantedOutput],
-    answer: &'a Answer,
+    wanted: &'a [RequestedOutput],
+    response: &'a InferenceResponse,
 ) -> InferResponse<'a> {
-    InferResponse { model: "model", version: "3", id: "seven", signature, wanted, answer }
+    InferResponse { model: "model", version: "3", id: "seven", signature, wanted, response }
 }
 
 #[test]
-fn answers_are_written_as_the_official_classes_write_them() {
-    let (model, answer) = (one_input(), answer());
-    let response = response(&model, &[], &answer);
+fn responses_match_those_of_the_official_classes() {
+    let (model, result) = (one_input(), result());
+    let response = response(&model, &[], &result);
     assert_eq!(response.message().unwrap().concat(), fixtures::message("answer"));
     assert_eq!(response.stream_message().unwrap().concat(), fixtures::message("answer_in_stream"));
     assert_eq!(error_in_stream("model", "3", "seven", "too late"), fixtures::message("error_in_stream"));
 }
 
 #[test]
-fn an_answer_keeps_its_tensors_where_they_are() {
-    let (model, answer) = (one_input(), answer());
-    let parts = response(&model, &[], &answer).message().unwrap();
-    assert!(parts.iter().any(|part| part.as_ptr() == answer.outputs[0].data().as_ptr()));
+fn the_tensors_of_a_response_are_not_copied() {
+    let (model, result) = (one_input(), result());
+    let parts = response(&model, &[], &result).message().unwrap();
+    assert!(parts.iter().any(|part| part.as_ptr() == result.outputs[0].data().as_ptr()));
 }
 
 #[test]
-fn only_wanted_outputs_are_written_and_in_the_order_asked_for() {
-    let (model, answer) = (one_input(), answer());
-    let wanted = [1, 0].map(|index| WantedOutput { index, binary: true });
-    let both = response(&model, &wanted, &answer).message().unwrap();
-    assert_eq!(both[1], *answer.outputs[1].data());
-    assert_eq!(both[3], *answer.outputs[0].data());
-    let second = response(&model, &wanted[..1], &answer).message().unwrap();
+fn only_requested_outputs_are_written_in_the_requested_order() {
+    let (model, result) = (one_input(), result());
+    let wanted = [1, 0].map(|index| RequestedOutput { index, binary: true });
+    let both = response(&model, &wanted, &result).message().unwrap();
+    assert_eq!(both[1], *result.outputs[1].data());
+    assert_eq!(both[3], *result.outputs[0].data());
+    let second = response(&model, &wanted[..1], &result).message().unwrap();
     assert_eq!(second.len(), 2);
-    assert_eq!(second[1], *answer.outputs[1].data());
+    assert_eq!(second[1], *result.outputs[1].data());
 }
 
 #[test]
-fn an_engine_with_too_few_outputs_is_told_of() {
-    let (model, mut answer) = (one_input(), answer());
-    answer.outputs.pop();
-    assert_eq!(response(&model, &[], &answer).message().unwrap_err().code, Code::Internal);
+fn an_engine_with_too_few_outputs_is_an_error() {
+    let (model, mut result) = (one_input(), result());
+    result.outputs.pop();
+    assert_eq!(response(&model, &[], &result).message().unwrap_err().code, GrpcCode::Internal);
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cudock_engine::{Device, Engine, EngineSettings, OnnxEngine, Provider};
+use cudock_engine::{DeviceInfo, Engine, EngineSettings, OnnxEngine, Provider};
 use cudock_load::engine_bench::{BatchRun, EngineBench, EngineBenchError, EngineReport, JsonCost};
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use crate::verbs::serve::runtime;
 pub(super) struct Report {
     schema: u8,
     pub(super) model: String,
-    pub(super) device: Device,
+    pub(super) device: DeviceInfo,
     pub(super) sessions: usize,
     pub(super) runs: Vec<BatchRun>,
     pub(super) best_batch: usize,
@@ -29,7 +29,7 @@ pub(super) fn run(args: &BenchArgs, model: &Path, format: Format) -> Result<Outc
         return Err(Failure::input("a batch has at least one row"));
     }
     let mut engine = load(args, model)?;
-    for (provider, reason) in &engine.device().passed_over {
+    for (provider, reason) in &engine.device().skipped_providers {
         anstream::eprintln!("{provider:?} is not used: {reason}");
     }
     let bench = EngineBench {

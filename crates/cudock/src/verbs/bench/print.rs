@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cudock_load::plot::{self, Series};
-use cudock_load::{Latency, Load, Report};
+use cudock_load::{Latency, Load, LoadReport};
 
 use super::runs::Measured;
 use crate::output::{BOLD, DIM, RED, YELLOW, line, styled, wrapped};
@@ -39,7 +39,7 @@ pub(super) fn head() {
 }
 
 /// A run as a row of the table.
-pub(super) fn row(report: &Report) {
+pub(super) fn row(report: &LoadReport) {
     let latency = &report.latency;
     let times = [latency.p50_ms, latency.p90_ms, latency.p99_ms, latency.p999_ms, latency.max_ms]
         .map(|time| if latency.count > 0 { milliseconds(time) } else { "-".to_owned() });
@@ -58,7 +58,7 @@ fn columns(load: &str, answers: &str, rows: &str, times: &[String; 5], faults: &
 }
 
 /// Requests that did not come to an answer 2xx, in short.
-fn faults(report: &Report) -> String {
+fn faults(report: &LoadReport) -> String {
     let parts: Vec<String> = [
         (report.refused.count, "refused"),
         (report.failed.count, "failed"),
@@ -105,7 +105,7 @@ pub(super) fn notes(measured: &Measured) {
     }
 }
 
-fn notes_of(report: &Report) -> Vec<String> {
+fn notes_of(report: &LoadReport) -> Vec<String> {
     let mut notes = Vec::new();
     if report.refused.count > 0 {
         notes.push(format!("refusals took {}", times(&report.refused)));
@@ -172,9 +172,9 @@ pub(super) fn count(value: f64) -> String {
 }
 
 /// Runs as a picture.
-pub(super) fn picture(title: &str, runs: &[Report]) -> String {
+pub(super) fn picture(title: &str, runs: &[LoadReport]) -> String {
     let labels: Vec<String> = runs.iter().map(|run| label(run.load)).collect();
     let series: Vec<Series<'_>> =
         labels.iter().zip(runs).map(|(label, report)| Series { label, report }).collect();
-    plot::picture(title, &series)
+    plot::render(title, &series)
 }

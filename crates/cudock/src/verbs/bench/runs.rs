@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use cudock_load::{
-    Load, Prepared, Report, RequestOptions, Search, Settings, Step, Target, highest_rate, prepare,
+    Load, LoadReport, LoadSettings, Prepared, RateSearch, RequestOptions, SearchStep, ServerUrl,
+    highest_rate, prepare,
 };
 use serde::Serialize;
 
@@ -33,7 +34,7 @@ pub(super) struct Measured {
     path: String,
     protocol: cudock_load::payload::Protocol,
     body_bytes: usize,
-    pub(super) runs: Vec<Report>,
+    pub(super) runs: Vec<LoadReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) search: Option<Found>,
 }
@@ -44,13 +45,13 @@ pub(super) struct Found {
     pub(super) target_p99_ms: f64,
     /// The highest rate within the target; none if even one a second is too much.
     pub(super) rate: Option<f64>,
-    steps: Vec<Step>,
+    steps: Vec<SearchStep>,
 }
 
 pub(super) fn run(words: &BenchArgs, format: Format) -> Result<Outcome, Failure> {
     let loads = loads(words)?;
     let url = words.url.clone().unwrap_or_default();
-    let target: Target = url.parse().map_err(|error| failure(&error))?;
+    let target: ServerUrl = url.parse().map_err(|error| failure(&error))?;
     let options = RequestOptions {
         protocol: words.protocol.into(),
         model_name: words.model_name.as_deref(),
@@ -63,11 +64,11 @@ pub(super) fn run(words: &BenchArgs, format: Format) -> Result<Outcome, Failure>
         seed: words.seed,
     };
     let plan = prepare(&options, &target).map_err(|error| failure(&error))?;
-    let bytes = plan.requests.iter().map(cudock_load::Request::body_length).max().unwrap_or_default();
+    let bytes = plan.requests.iter().map(cudock_load::LoadRequest::body_length).max().unwrap_or_default();
     let text = format == Format::Text;
     talk(&format!(
         "POST http://{}{}, {} ({}), {} bodies",
-        target.place(),
+        target.authority(),
         plan.path,
         plan.summary,
         fixed_bytes(bytes as u64),
@@ -132,8 +133,8 @@ fn loads(words: &BenchArgs) -> Result<Vec<Load>, Failure> {
     Ok(closed.chain(open).collect())
 }
 
-fn once(words: &BenchArgs, plan: &Prepared, load: Load) -> Result<Report, Failure> {
-    let settings = Settings {
+fn once(words: &BenchArgs, plan: &Prepared, load: Load) -> Result<LoadReport, Failure> {
+    let settings = LoadSettings {
         address: plan.address,
         load,
         warm_up: warm_up(words),
@@ -161,12 +162,12 @@ fn search(
         talk("32 clients, to know where to begin …");
         once(words, plan, Load::Closed { clients: 32 })?.goodput_per_second
     };
-    let search = Search::around(estimate);
+    let search = RateSearch::around(estimate);
     let (rate, steps) = highest_rate(&search, |rate| {
         let load = Load::Open { rate, arrivals: words.arrivals.into() };
         talk(&format!("{}, {} …", print::label(load), print::seconds(warm_up(words) + duration(words))));
         let report = once(words, plan, load)?;
-        let met = report.meets(target, Search::GOODPUT);
+        let met = report.meets(target, RateSearch::GOODPUT);
         if text {
             print::row(&report);
         }

@@ -8,7 +8,7 @@ pub(crate) mod runtime;
 
 use std::sync::Arc;
 
-use cudock_serve::{LoadError, Server, ServerError, Service};
+use cudock_serve::{LoadError, ModelService, Server, ServerError};
 
 pub(crate) use self::args::ServeArgs;
 pub(crate) use self::engine::run as run_engine;
@@ -18,7 +18,7 @@ use crate::output::{BOLD, DIM, styled};
 pub(super) fn run(words: &ServeArgs) -> Result<Outcome, Failure> {
     let settings = request::resolve(words)?;
     let secure = settings.tls.is_some();
-    let service = Arc::new(Service::new(settings));
+    let service = Arc::new(ModelService::new(settings));
     let server = Server::bind(service).map_err(|error| failure(&error))?;
     for address in server.addresses() {
         let scheme = if secure { "https" } else { "http" };

@@ -12,7 +12,7 @@ use cudock_project::{ByteSize, DeviceChoice, FILE_NAME, Project, Serve, Span};
 use cudock_serve::{
     ApiKeys, KeysError, Log, LogFormat, ModelSettings, ModelSettingsFor, ModelSource, ServeSettings, TlsFiles,
 };
-use cudock_tensor::Limits;
+use cudock_tensor::RequestLimits;
 
 use super::args::{DeviceWord, LogWord, ServeArgs};
 use super::{devices, engine, runtime};
@@ -64,7 +64,7 @@ pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
         listen: addresses(words, file.listen.as_deref())?,
         // An engine on the CPU needs the processors more than the connections do.
         io_threads: words.io_threads.unwrap_or((processors / if on_gpu { 2 } else { 4 }).clamp(1, 8)),
-        limits: Limits { body, elements: body, ..Limits::default() },
+        limits: RequestLimits { body, elements: body, ..RequestLimits::default() },
         memory,
         connections: words.connections.max(1),
         client_timeout: time(words.client_timeout, file.client_timeout, Duration::from_secs(30)),
@@ -242,17 +242,17 @@ fn source(words: &ServeArgs) -> Result<(ModelSource, Serve), Failure> {
             .hint("name a model file, a folder with a cudock.toml, or a folder of models"));
     }
     if !folder.join(FILE_NAME).is_file() {
-        return Ok((ModelSource::Folder(folder), Serve::default()));
+        return Ok((ModelSource::Directory(folder), Serve::default()));
     }
     let project = Project::open(&folder).map_err(|error| Failure::input(chain(&error)))?;
     let models = match project.model() {
-        Some(file) if file.is_dir() => ModelSource::Folder(file),
+        Some(file) if file.is_dir() => ModelSource::Directory(file),
         Some(file) if !file.is_file() => {
             return Err(Failure::input(format!("{} is not there", file.display()))
                 .hint(format!("correct `model` in {}", folder.join(FILE_NAME).display())));
         }
         Some(file) => ModelSource::File { name: words.name.clone().unwrap_or_else(|| project.name()), file },
-        None => ModelSource::Folder(folder),
+        None => ModelSource::Directory(folder),
     };
     Ok((models, project.manifest.serve))
 }

@@ -1,0 +1,73 @@
+//! The batcher's inputs and outputs.
+
+use std::time::Duration;
+
+use crate::Time;
+
+/// The caller's number for a request. It must be unique among the queued requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// A request to be admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The number of the request.
+    pub ticket: Ticket,
+    /// Rows that it adds to a batch.
+    pub rows: usize,
+    /// Only requests of the same bucket share a batch. It is a hash of everything that must be equal: the padded shape
+    /// without the row dimension.
+    pub bucket: u64,
+    /// Memory that it holds while it is queued.
+    pub bytes: usize,
+    /// Priority; smaller values run first. Values from [`crate::LEVELS`] − 1 on are equal.
+    pub priority: u32,
+    /// Time after which its response is useless.
+    pub deadline: Option<Time>,
+}
+
+/// The reason why a request was rejected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdmissionError {
+    /// The queue has reached one of its limits.
+    #[error("the queue is full; retry after {retry_after:?}")]
+    QueueFull {
+        /// Time until everything that is queued now has run.
+        retry_after: Duration,
+    },
+    /// The deadline has passed, or will pass before the request could finish.
+    #[error("the deadline cannot be met")]
+    DeadlineUnreachable,
+    /// The request has more rows than a request may have.
+    #[error("the request has more than {max} rows")]
+    TooManyRows {
+        /// The most rows that a request may have.
+        max: usize,
+    },
+}
+
+/// Requests that run together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Identifier for [`crate::Batcher::on_finished`].
+    pub id: u64,
+    /// The bucket of all its requests.
+    pub bucket: u64,
+    /// Its requests, in row order.
+    pub tickets: Vec<Ticket>,
+    /// Total rows of its requests.
+    pub rows: usize,
+    /// Rows that the engine runs: `rows`, or more if batches are padded.
+    pub padded_rows: usize,
+}
+
+/// What a free lane does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LaneAction {
+    /// Run this batch now.
+    Run(Batch),
+    /// Ask again at this time, or earlier if a request is admitted, a batch finishes or the reads are drained.
+    WaitUntil(Time),
+    /// Nothing can run until a request is admitted or a batch finishes.
+    Idle,
+}

@@ -1,0 +1,37 @@
+//! Encodes response messages.
+
+use bytes::Bytes;
+
+use super::encoding::GrpcEncoding;
+use super::frames::frame;
+use super::status::GrpcStatus;
+use crate::memory::{Reservation, SMALL_BODY};
+use crate::worker_pool::{MAX_INLINE_PARSE, WorkerPool};
+
+/// Frames a message; a long one is compressed on a worker thread.
+pub(crate) async fn encode_message(
+    workers: &WorkerPool,
+    parts: Vec<Bytes>,
+    encoding: GrpcEncoding,
+) -> Result<Vec<Bytes>, GrpcStatus> {
+    let length: usize = parts.iter().map(Bytes::len).sum();
+    if encoding == GrpcEncoding::Identity || length <= MAX_INLINE_PARSE {
+        return frame(parts, encoding);
+    }
+    workers.run(move || Ok(frame(parts, encoding))).await?
+}
+
+/// Keeps the reservation of a large response until its client has read it.
+pub(crate) fn hold_until_sent(
+    mut pieces: Vec<Bytes>,
+    mut held: Reservation,
+) -> Result<Vec<Bytes>, GrpcStatus> {
+    let total: usize = pieces.iter().map(Bytes::len).sum();
+    if total > SMALL_BODY {
+        held.resize(total)?;
+        if let Some(largest) = pieces.iter_mut().max_by_key(|piece| piece.len()) {
+            *largest = held.attach(std::mem::take(largest));
+        }
+    }
+    Ok(pieces)
+}

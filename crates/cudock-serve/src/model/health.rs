@@ -1,0 +1,75 @@
+//! The health of a model's engines.
+
+use std::sync::{Arc, Mutex};
+
+use cudock_engine::DeviceInfo;
+
+use crate::sync::lock;
+
+/// The health of a model.
+#[derive(Default)]
+pub(crate) struct ModelHealth {
+    engines: Mutex<EngineList>,
+    /// Whether the model is being replaced or the server is shutting down.
+    pub(crate) closing: Mutex<bool>,
+}
+
+#[derive(Default)]
+struct EngineList {
+    running: Vec<RunningEngine>,
+    engine_lost: Option<String>,
+    /// The device name in responses; that of the last engine while none runs.
+    name: Option<Arc<str>>,
+}
+
+#[derive(Clone)]
+struct RunningEngine {
+    device: DeviceInfo,
+    process: Option<u32>,
+}
+
+/// A snapshot of a model's health.
+#[derive(Clone, Debug)]
+pub(crate) struct HealthSnapshot {
+    /// Devices of its engines.
+    pub(crate) devices: Vec<DeviceInfo>,
+    /// Process ids of its engines.
+    pub(crate) processes: Vec<u32>,
+    /// Why an engine is missing, if one is.
+    pub(crate) engine_lost: Option<String>,
+}
+
+impl ModelHealth {
+    /// Records a running engine.
+    pub(crate) fn engine_started(&self, device: &DeviceInfo, process: Option<u32>) {
+        let mut engines = lock(&self.engines);
+        engines.engine_lost = None;
+        engines.name = Some(device.name.as_str().into());
+        engines.running.retain(|running| running.device.gpu != device.gpu);
+        engines.running.push(RunningEngine { device: device.clone(), process });
+    }
+
+    /// Records a lost engine.
+    pub(crate) fn engine_lost(&self, gpu: u32, reason: &str) {
+        let mut engines = lock(&self.engines);
+        engines.engine_lost = Some(reason.to_owned());
+        engines.running.retain(|running| running.device.gpu.is_some_and(|other| other != gpu));
+    }
+
+    pub(crate) fn device_name(&self) -> Arc<str> {
+        lock(&self.engines).name.clone().unwrap_or_else(|| "none".into())
+    }
+
+    pub(crate) fn health(&self) -> HealthSnapshot {
+        let engines = lock(&self.engines);
+        HealthSnapshot {
+            devices: engines.running.iter().map(|running| running.device.clone()).collect(),
+            processes: engines.running.iter().filter_map(|running| running.process).collect(),
+            engine_lost: engines.engine_lost.clone(),
+        }
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        *lock(&self.closing)
+    }
+}

@@ -1,0 +1,111 @@
+//! Worker threads for jobs that would block an I/O thread: large bodies and decompression.
+//!
+//! There are few of them, so that such jobs cannot take all CPU cores, and they run at a lower priority than the I/O
+//! threads. A queued job has its memory reserved, so the queue is bounded by the memory budget.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use rustix::process::{Pid, setpriority_process};
+use rustix::thread::gettid;
+use tokio::sync::oneshot;
+
+use crate::ServeError;
+use crate::sync::lock;
+
+/// Largest JSON or compressed data that is processed on the I/O thread, in bytes.
+pub(crate) const MAX_INLINE_PARSE: usize = 64 << 10;
+/// Largest copy that is made on the I/O thread, in bytes.
+pub(crate) const MAX_INLINE_COPY: usize = 1 << 20;
+/// Nice value of the worker threads.
+const NICE: i32 = 10;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A pool of worker threads.
+pub(crate) struct WorkerPool {
+    jobs: Mutex<Sender<Job>>,
+}
+
+impl WorkerPool {
+    /// Starts `threads` threads; they end when the pool is dropped.
+    pub(crate) fn new(threads: usize) -> Self {
+        let (jobs, waiting) = channel();
+        let waiting = Arc::new(Mutex::new(waiting));
+        for number in 0..threads.max(1) {
+            let waiting = Arc::clone(&waiting);
+            // Without threads the pool rejects jobs, which callers report.
+            let _ = thread::Builder::new().name(format!("parse {number}")).spawn(move || run_jobs(&waiting));
+        }
+        Self { jobs: Mutex::new(jobs) }
+    }
+
+    /// Runs a job on a worker thread. A job whose caller is gone before it starts does not run.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, ServeError> + Send + 'static,
+    ) -> Result<T, ServeError> {
+        let (reply, outcome) = oneshot::channel();
+        let job: Job = Box::new(move || {
+            if !reply.is_closed() {
+                let _ = reply.send(work());
+            }
+        });
+        let gone = || ServeError::Engine("the request could not be read: its thread ended".to_owned());
+        lock(&self.jobs).send(job).map_err(|_| gone())?;
+        outcome.await.unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+fn run_jobs(waiting: &Mutex<Receiver<Job>>) {
+    // Missing permission to lower the priority is no reason to fail.
+    let _ = setpriority_process(Pid::from_raw(gettid().as_raw_nonzero().get()), NICE);
+    loop {
+        let job = lock(waiting).recv();
+        let Ok(job) = job else { return };
+        // A job that panics must not end the thread; its caller sees the channel closed.
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn jobs_run_on_another_thread_and_a_panic_fails_only_its_own_job() {
+        let workers = WorkerPool::new(1);
+        let here = thread::current().id();
+        let there = workers.run(move || Ok(thread::current().id())).await.unwrap();
+        assert_ne!(here, there);
+        let failed: Result<(), _> = workers.run(|| panic!("on purpose")).await;
+        assert!(failed.is_err());
+        assert_eq!(workers.run(move || Ok(thread::current().id())).await.unwrap(), there);
+    }
+
+    #[tokio::test]
+    async fn a_job_whose_caller_is_gone_does_not_run() {
+        let workers = WorkerPool::new(1);
+        let (release, wait) = std::sync::mpsc::channel::<()>();
+        let first = workers.run(move || Ok(wait.recv().is_ok()));
+        let mut first = Box::pin(first);
+        assert!(
+            std::future::poll_fn(|cx| std::task::Poll::Ready(first.as_mut().poll(cx))).await.is_pending()
+        );
+        let (started, has_started) = std::sync::mpsc::channel();
+        let mut second = Box::pin(workers.run(move || {
+            started.send(()).unwrap();
+            Ok(())
+        }));
+        assert!(
+            std::future::poll_fn(|cx| std::task::Poll::Ready(second.as_mut().poll(cx))).await.is_pending()
+        );
+        drop(second);
+        release.send(()).unwrap();
+        assert!(first.await.unwrap());
+        workers.run(|| Ok(())).await.unwrap();
+        assert!(has_started.try_recv().is_err());
+    }
+}

@@ -1,0 +1,72 @@
+//! Fields of requests of the Open Inference Protocol.
+
+use crate::check::show_shape;
+use crate::json::Cursor;
+use crate::suggestion::truncated;
+use crate::{DType, RequestError, Tensor, elements};
+
+/// Gives the elements their declared shape: they are flat, or nested accordingly.
+pub(super) fn reshape(tensor: Tensor, shape: Vec<usize>, path: &str) -> Result<Tensor, RequestError> {
+    let found = elements(tensor.shape()).unwrap_or(0);
+    let flat = tensor.shape().len() <= 1;
+    if flat && elements(&shape) != Some(found) {
+        let (truncated, expected) = (show_shape(&shape), elements(&shape).unwrap_or(usize::MAX));
+        let message = format!("{path}.data: {found} elements where shape {truncated} has {expected}");
+        return Err(RequestError::Mismatch(message));
+    }
+    if !flat && tensor.shape() != shape {
+        let (given, claimed) = (show_shape(tensor.shape()), show_shape(&shape));
+        return Err(RequestError::Mismatch(format!(
+            "{path}.data: nested as {given} where the shape is {claimed}"
+        )));
+    }
+    tensor.reshaped(shape).ok_or_else(|| RequestError::Mismatch(format!("{path}.data: not of that shape")))
+}
+
+/// Parses the datatype of an input.
+pub(super) fn read_datatype(cursor: &mut Cursor<'_>, path: &str) -> Result<DType, RequestError> {
+    let path = format!("{path}.datatype");
+    let name = cursor.string(&path)?;
+    DType::from_protocol_name(&name).ok_or_else(|| {
+        let known: Vec<&str> = DType::ALL.into_iter().map(DType::protocol_name).collect();
+        RequestError::Mismatch(format!(
+            "{path}: no datatype `{}`; expected one of {}",
+            truncated(&name),
+            known.join(", ")
+        ))
+    })
+}
+
+/// Parses the binary size from the parameters of an input.
+pub(super) fn read_binary_size(cursor: &mut Cursor<'_>, path: &str) -> Result<Option<usize>, RequestError> {
+    let mut size = None;
+    let path = format!("{path}.parameters");
+    cursor.object(&path, |cursor, key| {
+        match key.as_ref() {
+            "binary_data_size" => {
+                let value = cursor.natural(&format_args!("{path}.binary_data_size"))?;
+                size = Some(usize::try_from(value).unwrap_or(usize::MAX));
+            }
+            "shared_memory_region" => return Err(cursor.error(&path, "shared memory is not supported")),
+            _ => cursor.skip(&path)?,
+        }
+        Ok(())
+    })?;
+    Ok(size)
+}
+
+/// Parses from the parameters of an output whether it is binary.
+pub(super) fn read_binary_data(cursor: &mut Cursor<'_>, path: &str) -> Result<Option<bool>, RequestError> {
+    let mut binary = None;
+    let path = format!("{path}.parameters");
+    cursor.object(&path, |cursor, key| {
+        match key.as_ref() {
+            "binary_data" => binary = Some(cursor.boolean(&format_args!("{path}.binary_data"))?),
+            "shared_memory_region" => return Err(cursor.error(&path, "shared memory is not supported")),
+            "classification" => return Err(cursor.error(&path, "classification is not supported")),
+            _ => cursor.skip(&path)?,
+        }
+        Ok(())
+    })?;
+    Ok(binary)
+}
