@@ -101,7 +101,7 @@ impl Upload<'_> {
                     self.progress.at(self.name, offset);
                     continue;
                 }
-                Ok(confirmed) if (offset..end).contains(&confirmed) && confirmed > offset => confirmed,
+                Ok(confirmed) if confirmed > offset && confirmed < end => confirmed,
                 Ok(confirmed) => {
                     let error = UploadError::Offset { sent: end, confirmed };
                     self.retries.pause(self.progress, self.name, &mut failures, error)?;
