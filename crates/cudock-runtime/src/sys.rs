@@ -31,14 +31,19 @@ pub(crate) fn in_background(task: impl FnOnce()) {
         Ok(nix::unistd::ForkResult::Child) => {
             let _ = nix::unistd::setsid();
             // Whoever reads our outputs to their end must not have to wait for us.
-            // SAFETY: the child uses no object that owns a descriptor but those its task makes.
-            let _ = unsafe { nix::libc::syscall(nix::libc::SYS_close_range, 0_u32, u32::MAX, 0_u32) };
+            close_all();
             task();
             // SAFETY: ends the process without running what the parent has registered for its own end.
             unsafe { nix::libc::_exit(0) };
         }
         Err(_) => task(),
     }
+}
+
+/// Closes every descriptor of a forked child that uses none but those its task opens.
+fn close_all() {
+    // SAFETY: see above: no object that owns a descriptor is used again.
+    let _ = unsafe { nix::libc::syscall(nix::libc::SYS_close_range, 0_u32, u32::MAX, 0_u32) };
 }
 
 /// Does something in a process of its own that is no child of this one, so that nobody has to wait for it. Where none
@@ -50,6 +55,9 @@ pub(crate) fn orphaned(task: impl FnOnce()) {
             let _ = nix::sys::wait::waitpid(child, None);
         }
         Ok(nix::unistd::ForkResult::Child) => {
+            // Locks are held as long as any copy of their descriptor is open. Closed here, none outlives the caller's
+            // wait; closed in the grandchild alone, the next process to lock could come before that.
+            close_all();
             in_background(task);
             // SAFETY: ends the process without running what the parent has registered for its own end.
             unsafe { nix::libc::_exit(0) };
