@@ -37,6 +37,7 @@ fn signature(choice: u8) -> Signature {
         name: name.to_owned(),
         dtype,
         shape: shape.to_vec(),
+        any_rank: false,
     };
     let dtype = DType::ALL[usize::from(choice) % DType::ALL.len()];
     let inputs = match choice / 64 {
