@@ -53,8 +53,8 @@ mod tests {
     #[test]
     fn data_is_kept_where_the_user_keeps_data() {
         let text = |text: &str| Some(OsString::from(text));
-        assert_eq!(user_data(text("/data"), text("/home/a")), Some("/data".into()));
-        assert_eq!(user_data(text("relative"), text("/home/a")), Some("/home/a/.local/share".into()));
+        assert_eq!(user_data(text("/data"), text("/home/ann")), Some("/data".into()));
+        assert_eq!(user_data(text("relative"), text("/home/ann")), Some("/home/ann/.local/share".into()));
         assert_eq!(user_data(None, None), None);
     }
 
