@@ -13,7 +13,7 @@ pub fn capabilities(facts: &Facts) -> Vec<Capability> {
     facts.drivers().architecture.iter().flat_map(|row| row.capabilities.iter().copied()).collect()
 }
 
-/// The compute capability that a name stands for: a target such as sm_75, an Azure size, or a GPU.
+/// The compute capability that a name stands for: a target such as `sm_75`, an Azure size, or a GPU.
 pub fn capability_named(facts: &Facts, name: &str) -> Result<Capability, UsageError> {
     if let Ok(arch) = name.parse::<SmArch>() {
         let known = capabilities(facts);

@@ -105,7 +105,7 @@ impl Failure {
 
 impl From<UsageError> for Failure {
     fn from(error: UsageError) -> Self {
-        error.hints().iter().fold(Self::input(error.to_string()), |failure, hint| failure.hint(hint))
+        error.hints().iter().fold(Self::input(error.to_string()), Self::hint)
     }
 }
 

@@ -277,7 +277,7 @@ mod tests {
         assert!(refuse_unknown("ubuntu", &known).is_ok());
         let hint = |flag: &str| refuse_unknown(flag, &known).unwrap_err().hints().join("; ");
         assert_eq!(hint("--cpu-quota=5"), "use --cpus NUMBER");
-        assert_eq!(hint("--nam"), "did you mean --name?");
+        assert_eq!(hint("--entrypont"), "did you mean --entrypoint?");
         assert!(hint("-itP").starts_with("name each port"), "{}", hint("-itP"));
     }
 }

@@ -6,7 +6,7 @@ use cudock_runtime::home::Home;
 use crate::env;
 use crate::failure::Failure;
 
-/// The directory that CUDOCK_DATA names, or the default one.
+/// The directory that `CUDOCK_DATA` names, or the default one.
 pub(crate) fn home() -> Result<Home, Failure> {
     Ok(locate_home(env::DATA)?)
 }

@@ -138,7 +138,7 @@ pub(crate) fn images(args: &ImagesArgs, format: Format) -> Result<Outcome, Failu
             });
             Table::list(&["IMAGE", "DIGEST", "SIZE", "LAYERS", "FETCHED"], rows.collect()).print();
         }
-        _ => {
+        Format::Json => {
             let rows = images.iter().map(|image| {
                 json!({
                     "image": image.tag.reference.to_string(),

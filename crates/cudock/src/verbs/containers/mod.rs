@@ -114,7 +114,7 @@ pub(crate) fn ps(words: &PsArgs, format: Format) -> Result<Outcome, Failure> {
     match format {
         Format::Text if words.quiet => containers.iter().for_each(|container| line(&container.id)),
         Format::Text => print::list(&containers),
-        _ => json(&Report::of(serde_json::json!({ "containers": containers }))),
+        Format::Json => json(&Report::of(serde_json::json!({ "containers": containers }))),
     }
     Ok(Outcome::Yes)
 }
@@ -207,7 +207,7 @@ pub(crate) fn prune(format: Format) -> Result<Outcome, Failure> {
                 line(format!("removed control groups of {groups} containers"));
             }
         }
-        _ => json(&Report::of(serde_json::json!({
+        Format::Json => json(&Report::of(serde_json::json!({
             "layers": pruned.layers, "bytes": pruned.bytes, "control_groups": groups,
         }))),
     }

@@ -31,7 +31,7 @@ pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failu
                     });
                     Table::list(&["NAME", "USED BY", "AGE"], rows.collect()).print();
                 }
-                _ => print_json(&Report::of(json!({ "volumes": volumes }))),
+                Format::Json => print_json(&Report::of(json!({ "volumes": volumes }))),
             }
         }
         VolumeVerb::Create { name } => {

@@ -139,7 +139,7 @@ pub(crate) fn groups(words: &GroupsArgs, format: Format) -> Result<Outcome, Fail
     }
     match format {
         Format::Text => print::list(&groups, words.name.is_some()),
-        _ => json(&serde_json::json!({ "schema": 1, "groups": groups })),
+        Format::Json => json(&serde_json::json!({ "schema": 1, "groups": groups })),
     }
     Ok(Outcome::Yes)
 }
