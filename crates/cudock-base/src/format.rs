@@ -131,11 +131,19 @@ mod tests {
             (40_000, "11 h"),
             (90_061, "1 d 1 h"),
             (3600, "1 h"),
+            (60, "1 min"),
+            (95, "1 min 35 s"),
+            (2400, "40 min"),
+            (3599, "60 min"),
+            (12_000, "3 h 20 min"),
+            (86_399, "24 h"),
+            (619_200, "7 d 4 h"),
         ] {
             assert_eq!(duration(Duration::from_secs(seconds)), text);
         }
         assert_eq!(duration(Duration::from_millis(120)), "120 ms");
         assert_eq!(precise_duration(Duration::from_secs(750)), "12 min 30 s");
+        assert_eq!(precise_duration(Duration::from_secs(77_700)), "21 h 35 min");
         duration(Duration::MAX);
     }
 

@@ -57,7 +57,8 @@ fn similarity(query: &str, candidate: &str) -> f64 {
     let part = length >= 3 && candidate.contains(query);
     let typo = length >= 2 && strsim::damerau_levenshtein(query, candidate) == 1;
     match (part, typo) {
-        (true, _) => edits.max(0.85),
+        // Of several names that contain it, the one that differs least comes first.
+        (true, _) => 0.85 + edits / 10.0,
         (false, true) => edits.max(0.8),
         (false, false) => edits,
     }
@@ -80,6 +81,7 @@ mod tests {
     #[test]
     fn part_of_a_name_is_close_to_the_whole() {
         assert_eq!(nearest("NC4as_T4", ["Standard_NC4as_T4_v3", "Standard_NV6"]), ["Standard_NC4as_T4_v3"]);
+        assert_eq!(closest("nam", ["domainname", "hostname", "name"]), Some("name"));
     }
 
     #[test]
