@@ -122,8 +122,9 @@ fn an_image_of_a_real_daemon_is_checked() {
         command.arg("--root").arg(root).arg("--runroot").arg(run).args(["--storage-driver", "vfs"]);
         command
     };
-    let source = format!("oci:{}", folder.path().join("image").display());
-    let pulled = podman(&folder).args(["pull", "-q", &source]).output().unwrap();
+    // podman names the image after the path as it is given, and the name of a temporary directory has capitals.
+    let pulled =
+        podman(&folder).current_dir(folder.path()).args(["pull", "-q", "oci:image"]).output().unwrap();
     if !pulled.status.success() {
         // Without root or subordinate user ids it can hold no image.
         cudock_testkit::missing(
