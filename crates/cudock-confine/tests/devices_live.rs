@@ -40,7 +40,7 @@ impl Cgroup {
         match std::fs::create_dir(&path) {
             Ok(()) => Some(Self(path)),
             Err(error) => {
-                missing("cgroup-v2", &format!("cannot make {}: {error}", path.display()));
+                missing("cgroup-v2", format!("cannot make {}: {error}", path.display()));
                 None
             }
         }
@@ -50,7 +50,7 @@ impl Cgroup {
         match attach(&self.0, &Program::new(rules).unwrap()) {
             Ok(()) => true,
             Err(Error::DeviceLoad { source, log }) if log.is_empty() => {
-                missing("bpf", &format!("this kernel takes no device programs: {source}"));
+                missing("bpf", format!("this kernel takes no device programs: {source}"));
                 false
             }
             Err(error) => panic!("{error:?}"),
@@ -170,7 +170,7 @@ fn a_folder_that_is_no_cgroup_is_an_error_that_names_it() {
     let error = attach(folder.path(), &Program::new(&[]).unwrap()).unwrap_err();
     match error {
         Error::DeviceAttach { cgroup, .. } => assert_eq!(cgroup, folder.path()),
-        Error::DeviceLoad { source, .. } => missing("bpf", &format!("cannot load programs here: {source}")),
+        Error::DeviceLoad { source, .. } => missing("bpf", format!("cannot load programs here: {source}")),
         other => panic!("{other:?}"),
     }
 }

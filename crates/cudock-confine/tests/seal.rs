@@ -126,7 +126,7 @@ fn withstands(executable: &OwnedFd) {
 fn the_overlay_cannot_be_written_through() {
     match seal::by_overlay() {
         Ok(executable) => withstands(&executable),
-        Err(error) => missing("overlay", &format!("no overlay can be mounted here: {error}")),
+        Err(error) => missing("overlay", format!("no overlay can be mounted here: {error}")),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::host::{NvmlGpu, NvmlReport, NvmlResult};
 /// The time limit. A host without persistence mode needs seconds for each GPU.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Queries in a child process: `program` with `arguments` must print the result of [`ask_here`] as JSON.
+/// Queries in a child process: `program` with `arguments` must print the result of [`query_here`] as JSON.
 pub fn query_in_child(program: &Path, arguments: &[&OsStr]) -> NvmlResult {
     match output_of(program, arguments) {
         Ok((answer, status)) => serde_json::from_str(&answer)

@@ -103,7 +103,7 @@ impl Scan {
         curve(question.catalog, question.facts, &self.workload, question.verdicts, offer, at)
     }
 
-    /// Where the cheapest changes for good; see [`Segments`].
+    /// Where the cheapest changes for good; see `Segments`.
     pub fn breakpoints(&self, plan: &Plan<'_>, lines: &[CostLine]) -> Vec<Breakpoint> {
         let segments = Segments::of(&self.at, lines).smoothed(self.requested);
         let pairs = segments.list.iter().zip(segments.list.iter().skip(1));

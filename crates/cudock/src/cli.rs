@@ -249,6 +249,7 @@ pub(crate) enum Start {
   cudock facts size --gpu A100 --region westeurope
   cudock facts size --lifecycle
   cudock facts size Standard_NC24ads_A100_v4 --prices")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct FactsArgs {
     /// What to look up; without it, the tables themselves
     #[arg(value_enum)]
