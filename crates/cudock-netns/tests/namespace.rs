@@ -71,7 +71,7 @@ fn an_unprivileged_port_is_any_port() {
     let first =
         inside(&made, || fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap());
     if fs::metadata("/proc/sys/net").is_ok_and(|it| it.permissions().readonly()) {
-        cudock_testkit::missing("namespaces", "/proc/sys is read-only");
+        cudock_testkit::missing("writable-sysctls", "/proc/sys is read-only");
         return;
     }
     assert_eq!(first.trim(), "0");
