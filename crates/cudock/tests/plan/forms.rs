@@ -14,6 +14,7 @@ macro_rules! shows {
 
 shows! {
     the_table_of_a_job: "batch-job";
+    the_whole_report_of_a_job: "batch-job" "--verbose";
     the_table_of_a_service: "daytime-inference" "--top" "6";
     the_table_of_a_spot_job: "spot-training" "--top" "4" "--region" "westeurope";
     nothing_fits: "impossible";

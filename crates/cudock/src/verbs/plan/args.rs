@@ -35,7 +35,11 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(super) workload: WorkloadFlags,
 
-    /// So many placements [default: 10; all for programs]
+    /// Show the whole report: workload, assumptions, warnings and rejections
+    #[arg(short, long, help_heading = SHOWN)]
+    pub(super) verbose: bool,
+
+    /// Show N placements [default: 5, 10 with --verbose; all in JSON and CSV]
     #[arg(long, value_name = "N", help_heading = SHOWN)]
     pub(super) top: Option<usize>,
 

@@ -1,6 +1,7 @@
 //! `cudock plan`: where a workload could run on Azure, at what cost, and why not elsewhere.
 
 mod args;
+mod brief;
 mod chart;
 mod compare;
 mod csv;
@@ -20,7 +21,7 @@ use cudock_workload::{Notify, Resolved};
 pub(crate) use self::args::PlanArgs;
 use self::json::{Beside, Relaxed};
 use crate::failure::{Failure, Outcome, chain};
-use crate::output::{self, PlanFormat};
+use crate::output::{self, PlanFormat, line};
 use crate::verbs::containers::{announce_read, progress};
 use crate::verbs::other_verb;
 
@@ -37,7 +38,10 @@ struct View<'a> {
 const TABLES: [&str; 6] =
     ["azure_prices", "azure_sizes", "azure_services", "azure_meters", "azure_storage", "gpus"];
 
-/// How many placements people are shown.
+/// How many placements the default report shows.
+const SHORT_TOP: usize = 5;
+
+/// How many placements the whole report shows.
 const TOP: usize = 10;
 
 /// How many of those that no source lists.
@@ -94,11 +98,13 @@ fn report(view: &View<'_>, args: &PlanArgs, format: PlanFormat) -> Result<Outcom
     let relaxed = if fits { Vec::new() } else { Relaxed::of(plan) };
     let top = match (args.top, format) {
         (Some(top), _) => top,
+        (None, PlanFormat::Text) if !args.all && !args.verbose => SHORT_TOP,
         (None, PlanFormat::Text) if !args.all => TOP,
         (None, _) => usize::MAX,
     };
     let placements = plan.list(top, args.all_regions);
-    let most = if top == TOP && args.top.is_none() { UNLISTED } else { top };
+    let is_short = format == PlanFormat::Text && args.top.is_none() && !args.all;
+    let most = if is_short { UNLISTED } else { top };
     let unlisted = plan.list_unlisted(most, args.all_regions);
     let file = args.chart.as_ref().map(Option::as_deref);
     let chart = file.filter(|_| fits).map(|file| chart::draw(plan, view.title, file)).transpose()?;
@@ -110,6 +116,18 @@ fn report(view: &View<'_>, args: &PlanArgs, format: PlanFormat) -> Result<Outcom
             json::print(view, &placements, &beside);
         }
         PlanFormat::Csv => csv::print(&placements),
+        PlanFormat::Text if !args.verbose && !args.all => {
+            if fits {
+                brief::print(view, &placements);
+            } else {
+                table::nothing(view, &relaxed);
+                table::unlisted(view, &unlisted);
+                line("\nWorkload, assumptions and every reason: --verbose");
+            }
+            if let Some(chart) = &chart {
+                chart::print(chart, file.flatten());
+            }
+        }
         PlanFormat::Text => {
             understood::print(view, &placements);
             if fits {

@@ -45,7 +45,7 @@ pub(super) fn unlisted(view: &View<'_>, placements: &[Listed]) {
     }
 }
 
-fn rows(view: &View<'_>, placements: &[Listed]) {
+pub(super) fn rows(view: &View<'_>, placements: &[Listed]) {
     let several = placements.iter().any(|shown| shown.placement.instances > 1);
     let (at_once, last) = if view.plan.serves() {
         ("peak", ["longest wait", "USD/month", "USD/million"])
@@ -289,7 +289,7 @@ pub(super) fn nothing(view: &View<'_>, relaxed: &[Relaxed]) {
             format!("none of {considered} offers is documented to fit; {several} that no source lists would")
         }
     };
-    line(format!("\n{}", styled(RED, &verdict)));
+    line(styled(RED, &verdict));
     let nearest = view.plan.nearest();
     if !nearest.is_empty() {
         line(styled(BOLD, "nearest"));

@@ -30,7 +30,7 @@ pub(super) fn print(view: &View<'_>, placements: &[Listed]) {
     }
     let assumptions = &view.plan.workload().assumptions;
     if !assumptions.is_empty() {
-        line(format!("\n{}", styled(BOLD, "assumed, for want of better")));
+        line(format!("\n{}", styled(BOLD, "Assumptions")));
         let column = assumptions.iter().map(|one| one.about.chars().count()).max().unwrap_or(0);
         for one in assumptions {
             let text = format!("{} ({})", one.value, one.source);

@@ -1,0 +1,95 @@
+//! The default report: the best choice, a few alternatives, and what to know before ordering. `--verbose` has the rest.
+
+use std::collections::BTreeSet;
+
+use cudock_base::format::thousands;
+use cudock_facts::finding::Severity;
+use cudock_facts::version::Date;
+use cudock_plan::{Listed, codes, format};
+
+use super::{View, table};
+use crate::findings::severity_label;
+use crate::output::{self, BOLD, DIM, line, styled};
+
+/// More assumptions than this are behind `--verbose`.
+const SHOWN_ASSUMPTIONS: usize = 4;
+
+const BEST: &str = "Best: ";
+
+pub(super) fn print(view: &View<'_>, placements: &[Listed]) {
+    let Some(best) = placements.first() else { return };
+    let placement = &best.placement;
+    let headline = format!(
+        "{} ({}), {}, {}: {}",
+        placement.size,
+        format::gpus(placement),
+        placement.service.name(),
+        placement.region,
+        table::price(view, placement)
+    );
+    let headline = output::wrapped(BEST, &headline);
+    line(headline.replacen(BEST, &styled(BOLD, BEST), 1));
+    line("");
+    table::rows(view, placements);
+    line("");
+    print_notes(placements);
+    print_assumptions(view);
+    let rejected = view.plan.considered().saturating_sub(view.plan.ranked().len());
+    let text = format!(
+        "{} offers fit, {} do not; reasons: --why SIZE, all: --verbose. {}",
+        thousands(&view.plan.ranked().len().to_string()),
+        thousands(&rejected.to_string()),
+        price_dates(placements)
+    );
+    line(styled(DIM, &output::wrapped("", text.trim_end())));
+}
+
+/// What the placements shown have in common that matters before ordering.
+fn print_notes(placements: &[Listed]) {
+    let findings = || placements.iter().flat_map(|listed| &listed.placement.warnings);
+    let of_best = |code: &str| {
+        let best = placements.iter().take(1).flat_map(|listed| &listed.placement.warnings);
+        best.filter(|finding| finding.code == code).flat_map(|finding| &finding.evidence).next()
+    };
+    if of_best(codes::WITHIN_UNCERTAINTY).is_some() {
+        line("The first placements cost the same within the uncertainty of the estimate.");
+    }
+    if let Some(quota) = of_best(codes::QUOTA) {
+        let text = format!("the quota of GPU families starts at 0; needed: {}.", quota.detail);
+        line(output::wrapped("Before you order: ", &text));
+    }
+    let mut shown = BTreeSet::new();
+    for finding in findings().filter(|finding| finding.severity >= Severity::Warning) {
+        if shown.insert(finding.code) {
+            let (style, label) = severity_label(finding.severity);
+            let text = output::wrapped(&" ".repeat(label.len() + 2), &finding.message);
+            line(format!("{}: {}  {}", styled(style, label), text.trim_start(), styled(DIM, finding.code)));
+        }
+    }
+}
+
+fn print_assumptions(view: &View<'_>) {
+    let assumptions = &view.plan.workload().assumptions;
+    if assumptions.is_empty() {
+        return;
+    }
+    let values: Vec<String> = assumptions
+        .iter()
+        .take(SHOWN_ASSUMPTIONS)
+        .map(|one| format!("{} {}", one.about.rsplit('.').next().unwrap_or(&one.about), one.value))
+        .collect();
+    let more = match assumptions.len().saturating_sub(SHOWN_ASSUMPTIONS) {
+        0 => String::new(),
+        more => format!("; {more} more with --verbose"),
+    };
+    line(output::wrapped("Assumed: ", &format!("{}{more}.", values.join(", "))));
+}
+
+fn price_dates(placements: &[Listed]) -> String {
+    let dates: BTreeSet<Date> = placements.iter().filter_map(|listed| listed.placement.price_date).collect();
+    match (dates.first(), dates.last()) {
+        (Some(first), Some(last)) if first == last => format!("Prices of {first} (cudock prices refresh)."),
+        (Some(first), Some(last)) => format!("Prices of {first} to {last} (cudock prices refresh)."),
+        _ => String::new(),
+    }
+}
