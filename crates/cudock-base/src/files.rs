@@ -72,7 +72,7 @@ pub fn temporary_path(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Replaces a file in one step: whoever is killed or runs out of disk leaves the old one.
+/// Replaces a file in one step: if the process is killed or the disk is full, the old one remains.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = temporary_path(path);
     let written = File::create_new(&temporary).and_then(|mut file| {
