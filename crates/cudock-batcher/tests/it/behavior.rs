@@ -1,11 +1,4 @@
 //! The rules of the batcher, one at a time.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 use std::time::Duration;
 

@@ -1,11 +1,4 @@
 //! What packages mean for a GPU: those that use one, those that do not, and those of which nothing is known.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that fails panics"
-)]
 
 use std::collections::BTreeMap;
 

@@ -2,13 +2,6 @@
 //!
 //! The directories and the expectations are in `projects.toml`, with a reason for each. A verdict that is not the expected
 //! one fails the test; so does a corpus that shrinks.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -48,7 +41,7 @@ const TARGETS: [(&str, &str, &str); 6] = [
 ];
 
 fn corpus() -> Vec<Project> {
-    let text = include_str!("projects.toml");
+    let text = include_str!("../projects.toml");
     toml::from_str::<Corpus>(text).expect("projects.toml").project
 }
 

@@ -1,13 +1,4 @@
 //! The device program in force: a real cgroup, real processes that open real nodes.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +6,8 @@ use std::process::Command;
 use cudock_confine::Error;
 use cudock_confine::devices::{Access, Kind, MOST_RULES, Program, Rule, attach, standard_rules};
 use cudock_testkit::missing;
-use support::{is_root, text};
+
+use crate::support::{is_root, text};
 
 /// A cgroup that is ours, removed at the end. Processes in it have ended by then.
 struct Cgroup(PathBuf);

@@ -1,11 +1,4 @@
 //! The device program says what the rules say: each is asked the same.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 use cudock_confine::Error;
 use cudock_confine::devices::{Access, Instruction, Kind, MOST_RULES, Program, Rule, allowed, code};

@@ -1,11 +1,4 @@
 //! Profiles from files: what is understood, and what is refused with which words.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 use std::error::Error as _;
 

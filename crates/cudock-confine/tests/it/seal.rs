@@ -1,13 +1,4 @@
 //! The sealed executable against the attack it is for (CVE-2019-5736).
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,18 +8,21 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use cudock_confine::seal;
-use cudock_testkit::missing;
+use cudock_testkit::process::{is_reentered, reenter, reenter_as};
+use cudock_testkit::{missing, test_name};
 use rustix::fs::{Mode, OFlags};
 
-const VICTIM: &str = "CUDOCK_TEST_VICTIM";
-const ARGUMENTS: [&str; 5] = ["--exact", "victim", "--nocapture", "--include-ignored", "--test-threads=1"];
+use crate::support;
 
-/// Not a test of its own: the process whose executable is attacked. Says whether it is sealed and what it can do to its
-/// own executable, then waits to be ended.
-#[test]
-#[ignore = "run by the other tests"]
-fn victim() {
-    let Ok(how) = std::env::var(VICTIM) else { return };
+const VICTIM: &str = "CUDOCK_TEST_VICTIM";
+
+/// In a test that was reentered: the process whose executable is attacked. Says whether it is sealed and what it can do
+/// to its own executable, then waits to be ended. False in the test itself.
+fn is_victim(test: &str) -> bool {
+    if !is_reentered(test) {
+        return false;
+    }
+    let how = std::env::var(VICTIM).unwrap();
     if ["remove", "replace"].contains(&how.as_str()) {
         let own = std::env::current_exe().unwrap();
         std::fs::remove_file(&own).unwrap();
@@ -44,17 +38,17 @@ fn victim() {
         let handed_on = rustix::fs::fstat(&executable).unwrap();
         eprintln!("\nsame={}", (own.st_dev, own.st_ino) == (handed_on.st_dev, handed_on.st_ino));
         let next = if how == "reseal" { "again" } else { "look" };
-        let status = seal::command(&executable).args(ARGUMENTS).env(VICTIM, next).status().unwrap();
-        assert!(status.success());
-        return;
+        let mut sealed = reenter_as(seal::command(&executable), test);
+        assert!(sealed.env(VICTIM, next).status().unwrap().success());
+        return true;
     }
     let opened = OpenOptions::new().write(true).open("/proc/self/exe");
     let wrote = opened.and_then(|mut file| file.write_all(b"owned"));
     eprintln!("\nsealed={} wrote={} handles={}", seal::is_sealed().unwrap(), wrote.is_ok(), own_handles());
-    if how == "look" {
-        return;
+    if how == "wait" {
+        let _ = std::io::stdin().read(&mut [0]);
     }
-    let _ = std::io::stdin().read(&mut [0]);
+    true
 }
 
 /// How many open descriptors of this process lead to its own executable.
@@ -91,9 +85,8 @@ fn copy(folder: &Path) -> PathBuf {
     path
 }
 
-fn start(command: &mut Command) -> Child {
-    command
-        .args(ARGUMENTS)
+fn start(command: Command, test: &str) -> Child {
+    reenter_as(command, test)
         .env(VICTIM, "wait")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -105,18 +98,22 @@ fn start(command: &mut Command) -> Child {
 /// Without this, the tests below would pass where the attack never works.
 #[test]
 fn an_executable_that_is_not_sealed_can_be_overwritten() {
+    let test = test_name!();
+    if is_victim(test) {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = copy(folder.path());
-    let (child, line) = wait_for_line(start(&mut Command::new(&path)));
+    let (child, line) = wait_for_line(start(Command::new(&path), test));
     assert!(line.contains("sealed=false"), "{line}");
     assert!(attack(child));
     assert!(std::fs::read(&path).unwrap().starts_with(b"owned"));
 }
 
-fn withstands(executable: &OwnedFd) {
+fn withstands(executable: &OwnedFd, test: &str) {
     let own = std::env::current_exe().unwrap();
     let before = std::fs::read(&own).unwrap();
-    let (child, line) = wait_for_line(start(&mut seal::command(executable)));
+    let (child, line) = wait_for_line(start(seal::command(executable), test));
     assert_eq!(line, "sealed=true wrote=false handles=0");
     assert!(!attack(child));
     assert!(std::fs::read(&own).unwrap() == before, "the file on disk has changed");
@@ -124,15 +121,23 @@ fn withstands(executable: &OwnedFd) {
 
 #[test]
 fn the_overlay_cannot_be_written_through() {
+    let test = test_name!();
+    if is_victim(test) {
+        return;
+    }
     match seal::by_overlay() {
-        Ok(executable) => withstands(&executable),
+        Ok(executable) => withstands(&executable, test),
         Err(error) => missing("overlay", format!("no overlay can be mounted here: {error}")),
     }
 }
 
 #[test]
 fn the_copy_in_memory_cannot_be_written_through() {
-    withstands(&seal::by_memory().unwrap());
+    let test = test_name!();
+    if is_victim(test) {
+        return;
+    }
+    withstands(&seal::by_memory().unwrap(), test);
 }
 
 #[test]
@@ -148,8 +153,12 @@ fn the_handle_itself_writes_nothing() {
 
 #[test]
 fn this_process_is_not_sealed_and_one_that_seals_itself_is() {
+    let test = test_name!();
+    if is_victim(test) {
+        return;
+    }
     assert!(!seal::is_sealed().unwrap());
-    let output = support::again("victim", VICTIM, "reseal").output().unwrap();
+    let output = reenter(test).env(VICTIM, "reseal").output().unwrap();
     let said = support::text(&output);
     assert!(said.contains("sealed=true wrote=false"), "{said}");
     // From the plain file to a sealed handle, and from there to the same one.
@@ -159,10 +168,14 @@ fn this_process_is_not_sealed_and_one_that_seals_itself_is() {
 
 #[test]
 fn an_executable_that_was_removed_or_replaced_is_sealed_all_the_same() {
+    let test = test_name!();
+    if is_victim(test) {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     for how in ["remove", "replace"] {
         let path = copy(folder.path());
-        let output = Command::new(&path).args(ARGUMENTS).env(VICTIM, how).output().unwrap();
+        let output = reenter_as(Command::new(&path), test).env(VICTIM, how).output().unwrap();
         let said = support::text(&output);
         assert!(said.contains("sealed=true wrote=false"), "{how}: {said}");
     }

@@ -1,56 +1,26 @@
 //! The filter in force: real processes, real system calls.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::collections::BTreeMap;
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
 use cudock_confine::Capability;
 use cudock_confine::defaults::STANDARD_CAPABILITIES;
-use cudock_confine::seccomp::Choice;
-use cudock_testkit::missing;
-use support::{again, has, text};
+use cudock_testkit::process::{self, is_reentered};
+use cudock_testkit::{missing, test_name};
 
-const PROGRAM: &str = "CUDOCK_TEST_PROGRAM";
-const CHOICE: &str = "CUDOCK_TEST_CHOICE";
-const CAPABILITIES: &str = "CUDOCK_TEST_CAPABILITIES";
+use crate::support::{self, has, text};
 
-/// Not a test of its own: the process that puts itself under a filter and becomes the program under test.
-#[test]
-#[ignore = "run by the other tests"]
-fn confined_child() {
-    let Ok(program) = std::env::var(PROGRAM) else { return };
-    let words: Vec<&str> = program.split('\x1f').collect();
-    let capabilities: Vec<Capability> = std::env::var(CAPABILITIES)
-        .unwrap()
-        .split_whitespace()
-        .map(|name| Capability::from_name(name).unwrap())
-        .collect();
-    let choice: Choice = std::env::var(CHOICE).unwrap().parse().unwrap();
-    let filter = choice.filter(&capabilities).unwrap();
-    rustix::thread::set_no_new_privs(true).unwrap();
-    if let Some(filter) = filter {
-        filter.install().unwrap();
-    }
-    panic!("{}", Command::new(words[0]).args(&words[1..]).exec());
+/// A command that runs the program in its further arguments under what `choice` names.
+fn confined(choice: &str, capabilities: &[Capability]) -> Command {
+    let names: Vec<&str> = capabilities.iter().map(|capability| capability.name()).collect();
+    let mut command = Command::new(process::example("confined"));
+    command.arg(choice).arg(names.join(" "));
+    command
 }
 
 /// Runs a program under what `choice` names.
 fn run_under(choice: &str, capabilities: &[Capability], program: &[&str]) -> Output {
-    let names: Vec<&str> = capabilities.iter().map(|capability| capability.name()).collect();
-    again("confined_child", PROGRAM, &program.join("\x1f"))
-        .env(CHOICE, choice)
-        .env(CAPABILITIES, names.join(" "))
-        .output()
-        .unwrap()
+    confined(choice, capabilities).args(program).output().unwrap()
 }
 
 /// Makes system calls by number and says what came of each, one a line.
@@ -334,29 +304,21 @@ print('all done')
     assert!(output.status.success() && text(&output).contains("all done"), "{}", text(&output));
 }
 
-const THREADS: &str = "CUDOCK_TEST_THREADS";
-
-/// Not a test of its own: a program with threads, run under the filter.
-#[test]
-#[ignore = "run by another test"]
-fn threaded_child() {
-    if std::env::var_os(THREADS).is_none() {
-        return;
-    }
-    let threads: Vec<_> = (0..16_u64).map(|n| std::thread::spawn(move || (0..=n).sum::<u64>())).collect();
-    let sum: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-    assert!(Command::new("true").status().unwrap().success());
-    eprintln!("the threads say {sum}");
-}
-
 #[test]
 fn a_rust_program_with_threads_runs_under_the_filter() {
-    let own = std::env::current_exe().unwrap();
-    let program = ["env", &format!("{THREADS}=1"), own.to_str().unwrap(), "--exact", "threaded_child"];
-    let mut program = program.to_vec();
-    program.extend(["--include-ignored", "--nocapture"]);
-    let output = run_under("builtin", &STANDARD_CAPABILITIES, &program);
-    assert!(output.status.success() && text(&output).contains("the threads say 680"), "{}", text(&output));
+    let test = test_name!();
+    if is_reentered(test) {
+        let threads: Vec<_> = (0..16_u64).map(|n| std::thread::spawn(move || (0..=n).sum::<u64>())).collect();
+        let sum: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+        assert!(Command::new("true").status().unwrap().success());
+        eprintln!("the sum of the threads is {sum}");
+        return;
+    }
+    let mut command = confined("builtin", &STANDARD_CAPABILITIES);
+    command.arg(std::env::current_exe().unwrap());
+    let output = process::reenter_as(command, test).output().unwrap();
+    let shown = text(&output);
+    assert!(output.status.success() && shown.contains("the sum of the threads is 680"), "{shown}");
 }
 
 #[test]

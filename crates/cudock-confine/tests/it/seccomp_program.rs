@@ -1,11 +1,4 @@
 //! The program says what the profile says: each is run on the same calls.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 use cudock_confine::Capability;
 use cudock_confine::seccomp::{

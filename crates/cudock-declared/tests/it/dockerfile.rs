@@ -1,12 +1,4 @@
 //! Dockerfiles, as people write them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::format_push_string,
-    reason = "a test may fail loudly"
-)]
 
 use cudock_base::Arch;
 use cudock_declared::{Declared, FileKind, Manager, read, read_for};

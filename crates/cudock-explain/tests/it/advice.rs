@@ -1,11 +1,4 @@
 //! No advice names what the tables call failing.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that fails panics"
-)]
 
 use cudock_explain::{Catalogue, fixes};
 use cudock_facts::Facts;

@@ -1,16 +1,4 @@
 //! The catalogue finds its messages wherever they stand, and nothing where there is nothing.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that fails panics"
-)]
-#![allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    reason = "figures for people, and made-up bytes"
-)]
 
 use std::sync::LazyLock;
 
@@ -19,7 +7,7 @@ use cudock_facts::Facts;
 use cudock_facts::tables::{Layer, Message};
 use proptest::prelude::*;
 
-const NOISE: &str = include_str!("noise.txt");
+const NOISE: &str = include_str!("../noise.txt");
 
 static FACTS: LazyLock<Facts> = LazyLock::new(Facts::embedded);
 static CATALOGUE: LazyLock<Catalogue<'static>> = LazyLock::new(|| Catalogue::new(FACTS.messages()).unwrap());

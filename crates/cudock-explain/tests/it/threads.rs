@@ -1,11 +1,4 @@
 //! Messages of public issue threads: what people paste is recognized, and with the right cause.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that fails panics"
-)]
 
 use std::collections::BTreeSet;
 
@@ -30,7 +23,7 @@ struct Thread {
 fn messages_of_public_threads_are_recognized_with_the_right_cause() {
     let facts = Facts::embedded();
     let catalogue = Catalogue::new(facts.messages()).unwrap();
-    let threads: Threads = toml::from_str(include_str!("threads.toml")).unwrap();
+    let threads: Threads = toml::from_str(include_str!("../threads.toml")).unwrap();
     let (mut unknown, mut wrong) = (Vec::new(), Vec::new());
     for thread in &threads.thread {
         assert!(facts.messages().get(&thread.id).is_some(), "{}: no message {}", thread.url, thread.id);

@@ -4,12 +4,9 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test that fails panics"
-)]
-#![allow(
-    clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
-    reason = "figures for people, and made-up bytes"
+    clippy::cast_precision_loss,
+    reason = "a test fails by panicking"
 )]
 
 mod gpu_names;

@@ -1,11 +1,9 @@
 //! Reads files written by nvcc, files built by hand, and corrupt files.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that fails panics")]
 
-mod build;
-
-use build::{container, cubin_entry, elf_library, entry, group};
 use cudock_fatbin::{Binary, Codec, Coverage, Cubin, FileKind, ModuleTargets, ReadError, read};
 use proptest::prelude::*;
+
+use crate::build::{container, cubin_entry, elf_library, entry, group};
 
 fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()

@@ -1,17 +1,15 @@
 //! What slimming keeps, removes and leaves in place.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that fails panics")]
-
-mod build;
 
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
-use build::{container, cubin_entry, elf_library, entry, group, ptx_entry};
 use cudock_fatbin::{
     GpuCode, SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed, in_memory, plan, read, slim,
 };
+
+use crate::build::{container, cubin_entry, elf_library, entry, group, ptx_entry};
 
 const FAMILY: u64 = 0x20_0000;
 const SPECIFIC: u64 = 0x10_0000;

@@ -1,11 +1,4 @@
 //! Azure's own samples and tables, where they are at hand; they are not part of this repository.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

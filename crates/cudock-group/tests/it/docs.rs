@@ -1,11 +1,4 @@
 //! The examples of the user's page are good groups.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 use std::fs;
 use std::path::Path;

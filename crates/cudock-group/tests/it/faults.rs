@@ -1,11 +1,4 @@
 //! Files that are wrong: what is said, and where.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 use cudock_group::read;
 

@@ -1,11 +1,4 @@
 //! Files that are good: what they become, and what is noted on the way.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 use std::time::Duration;
 
@@ -16,7 +9,7 @@ use cudock_group::{
     GpuSku, HttpGet, NoteKind, Os, Port, ProbeAction, Protocol, Reading, VariableValue, VolumeKind, read,
 };
 
-const EVERYTHING: &str = include_str!("files/everything.yaml");
+const EVERYTHING: &str = include_str!("../files/everything.yaml");
 
 fn group(properties: &str) -> String {
     format!("name: demo\nproperties:\n{properties}\n")

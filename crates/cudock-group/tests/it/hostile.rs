@@ -1,16 +1,9 @@
 //! Text that wants to do harm, and text that is anything at all.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 use cudock_group::{GroupError, LARGEST, read};
 use proptest::prelude::*;
 
-const GOOD: &str = include_str!("files/everything.yaml");
+const GOOD: &str = include_str!("../files/everything.yaml");
 
 fn only_id(text: &str) -> &'static str {
     let error = read(text).unwrap_err();

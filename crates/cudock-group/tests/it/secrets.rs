@@ -1,16 +1,9 @@
 //! Secrets of a file are seen nowhere but by whoever asks for them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 use cudock_group::read;
 
 /// Its secrets all hold this word, or its base64.
-const EVERYTHING: &str = include_str!("files/everything.yaml");
+const EVERYTHING: &str = include_str!("../files/everything.yaml");
 const WORDS: [&str; 3] = ["hunter2", "aHVudGVy", "Mi1jcnQ"];
 
 #[track_caller]

@@ -1,11 +1,4 @@
 //! What every course of a group keeps to, whatever happens to its containers.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,20 +1,12 @@
 //! Diagnoses directory trees that represent machines. A healthy one has no problems.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "test code"
-)]
-#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "test data")]
-
-mod tree;
 
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
 use cudock_host::host::{NvmlGpu, NvmlReport, NvmlResult};
 use cudock_host::{CheckStatus, Diagnosis, Host, Root, Verdict, checks, examine, probe};
-use tree::Tree;
+
+use cudock_testkit::host_tree as tree;
+use cudock_testkit::host_tree::{self as tree, Tree};
 
 fn day() -> Date {
     "2026-11-15".parse().unwrap()

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cudock_base::Digest;
 use cudock_http::{Blob, BlobStore, Download, DownloadError, HttpError, NoProgress, Request, Response};
 
-use crate::server::{Reply, Server, noise};
 use crate::{QUICK, client, url};
+use cudock_testkit::http::{Reply, Server, noise};
 
 fn download(
     store: &BlobStore,
@@ -40,7 +40,7 @@ fn a_download_continues_where_the_connection_broke() {
     let store = BlobStore::open(directory.path()).unwrap();
     let digest = Digest::sha256_of(&content);
     assert_eq!(download(&store, &digest, 400_000, &server).unwrap(), content);
-    let from: Vec<_> = server.requests().iter().map(crate::server::Request::first_byte).collect();
+    let from: Vec<_> = server.requests().iter().map(cudock_testkit::http::Request::first_byte).collect();
     assert_eq!(from, [None, Some(150_000), Some(150_000), Some(250_000)]);
 }
 
@@ -55,7 +55,7 @@ fn bytes_of_an_earlier_run_are_blamed_before_the_server() {
     let digest = Digest::sha256_of(&content);
     fs::write(directory.path().join("partial").join(digest.hex()), "damaged").unwrap();
     assert_eq!(download(&store, &digest, 10_000, &server).unwrap(), content);
-    let from: Vec<_> = server.requests().iter().map(crate::server::Request::first_byte).collect();
+    let from: Vec<_> = server.requests().iter().map(cudock_testkit::http::Request::first_byte).collect();
     assert_eq!(from, [Some(7), None]);
 }
 

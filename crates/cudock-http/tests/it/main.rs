@@ -4,20 +4,19 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test may fail loudly"
+    reason = "a test fails by panicking"
 )]
 
 mod downloads;
 mod operations;
 mod probes;
 mod requests;
-mod server;
 mod uploads;
 
 use std::time::Duration;
 
 use cudock_http::{Client, ClientOptions, RetryPolicy};
-use server::Server;
+use cudock_testkit::http::Server;
 
 const QUICK: RetryPolicy = RetryPolicy {
     max_retries: 3,

@@ -8,8 +8,8 @@ use cudock_base::Secret;
 use cudock_http::{Client, HttpErrorKind, Method, NoProgress, OperationError, Polling, Request};
 use serde_json::{Value, json};
 
-use crate::server::{Reply, Server};
 use crate::{QUICK, client, url};
+use cudock_testkit::http::{Reply, Server};
 
 /// Sends a request with this method to `/resource` and waits for its end.
 fn run(client: &Client, server: &Server, method: Method) -> Result<Option<Value>, OperationError> {

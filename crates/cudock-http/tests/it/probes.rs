@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use cudock_http::{Client, HttpErrorKind, Request};
 
-use crate::server::read_request;
+use cudock_testkit::http::read_request;
 
 /// A server at `address` that sends these bytes to one client.
-fn start(address: &str, reply: &'static str) -> Option<(u16, thread::JoinHandle<crate::server::Request>)> {
+fn start(
+    address: &str,
+    reply: &'static str,
+) -> Option<(u16, thread::JoinHandle<cudock_testkit::http::Request>)> {
     let listener = TcpListener::bind(address).ok()?;
     let port = listener.local_addr().unwrap().port();
     let server = thread::spawn(move || {

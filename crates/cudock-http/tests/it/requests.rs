@@ -9,8 +9,8 @@ use cudock_base::Secret;
 use cudock_http::{Client, Conditional, HttpErrorKind, Method, NoProgress, Request, describe_read_error};
 use serde::{Deserialize, Serialize};
 
-use crate::server::{Reply, Server, noise, read_request, secret};
 use crate::{QUICK, client, url};
+use cudock_testkit::http::{Reply, Server, noise, read_request, secret};
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Size {

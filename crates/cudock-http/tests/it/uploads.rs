@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use cudock_base::Secret;
 use cudock_http::{HttpErrorKind, NoProgress, Upload, UploadError, UploadSession};
 
-use crate::server::{Reply, Request, Server, noise};
 use crate::{QUICK, client, url};
+use cudock_testkit::http::{Reply, Request, Server, noise};
 
 const UPLOAD: Upload<'static> =
     Upload { name: "blob", progress: &NoProgress, retries: QUICK, chunk_size: 100_000 };

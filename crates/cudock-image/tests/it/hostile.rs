@@ -1,22 +1,14 @@
 //! Hostile images: each is rejected or stays inside, and none causes a panic or unbounded memory use.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::fs;
 
 use cudock_base::{Digest, Report as _};
 use cudock_image::{ImageError, LayerLimits, OpenOptions, Platform, open};
 use serde_json::{Value, json};
-use support::{
-    Blobs, CONFIG, LAYER, MANIFEST, Tar, configuration, gzip, header, image_of, index, layout, lines, merge,
-    named, options, rejection, seal, text, try_merge, zstd,
+
+use crate::support::{
+    self, Blobs, CONFIG, LAYER, MANIFEST, Tar, configuration, gzip, header, image_of, index, layout, lines,
+    merge, named, options, rejection, seal, text, try_merge, zstd,
 };
 
 fn tar() -> Tar {

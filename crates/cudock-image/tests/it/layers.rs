@@ -1,18 +1,10 @@
 //! Merging of layers, and all variants of the tar format.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::sync::Mutex;
 
 use cudock_image::{EntryKind, LayerLimits};
-use support::{Tar, gzip, header, image_of, lines, merge, seal, text, zstd};
+
+use crate::support::{self, Tar, gzip, header, image_of, lines, merge, seal, text, zstd};
 
 fn merged(layers: Vec<Tar>) -> Vec<String> {
     lines(&merge(&layers.into_iter().map(Tar::end).collect::<Vec<_>>()))

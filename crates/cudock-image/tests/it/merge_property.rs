@@ -3,15 +3,6 @@
 //! The model unpacks with plain `std::fs` into a directory, and the kernel resolves symlinks. Three rules come from
 //! container engines and not from the kernel: removals of a layer come before its additions, existing files are
 //! replaced and not written through, and dangling symlinks are filled in at their target.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::fs;
 use std::io;
@@ -19,7 +10,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use support::{Tar, gzip, lines, try_merge};
+
+use crate::support::{Tar, gzip, lines, try_merge};
 
 #[derive(Debug, Clone)]
 enum Op {

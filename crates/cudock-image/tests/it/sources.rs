@@ -1,28 +1,20 @@
 //! Opens the same image from every kind of source.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-#[path = "../../cudock-registry/tests/support/mod.rs"]
-mod server;
-mod support;
 
 use std::fs;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use cudock_base::{Digest, Report as _};
+use cudock_http::{BlobStore, RetryPolicy};
 use cudock_image::{Image, ImageError, ImageSource, OpenOptions, Origin, Platform, open};
 use cudock_registry::{Client, Reference};
+use cudock_testkit::http::{Reply, Request, Server, read_request};
 use serde_json::{Value, json};
-use server::{Reply, Request, Server, read_request};
-use support::{
+
+use crate::support::{
     Blobs, CONFIG, INDEX, LAYER, MANIFEST, Tar, archive, configuration, contents, gzip, index, layout, lines,
     named, options, zstd,
 };
@@ -336,12 +328,29 @@ fn answer(blobs: &Blobs, top: &str, request: &Request) -> Reply {
             Reply::new(200, bytes.as_slice()).with("Content-Type", MANIFEST)
         }
         Some(bytes) => Reply::blob(request, bytes),
-        None => Reply::refusal(404, "BLOB_UNKNOWN", "not here"),
+        None => Reply::new(404, r#"{"errors":[{"code":"BLOB_UNKNOWN","message":"not here"}]}"#),
     }
 }
 
+/// An image on this server.
+fn reference(server: &Server, rest: &str) -> Reference {
+    format!("{}/{rest}", server.host()).parse().unwrap()
+}
+
+/// A client's options with a store below this directory and quick retries.
+fn client_options(directory: &Path) -> cudock_registry::Options {
+    let retries = RetryPolicy {
+        max_retries: 3,
+        initial_delay: Duration::from_millis(2),
+        max_delay: Duration::from_millis(20),
+    };
+    let store = BlobStore::open(directory.join("cache")).unwrap();
+    cudock_registry::Options { retries, ..cudock_registry::Options::new(store) }
+}
+
 fn asking(directory: &Path) -> OpenOptions {
-    OpenOptions { client: Some(Arc::new(server::client(directory))), ..options(directory) }
+    let client = Client::new(client_options(directory)).unwrap();
+    OpenOptions { client: Some(Arc::new(client)), ..options(directory) }
 }
 
 fn stored_size(layers: &[Vec<u8>]) -> u64 {
@@ -354,7 +363,7 @@ fn a_registry_image_is_fetched_once_and_then_cached() {
     let (blobs, top) = blobs();
     let server = registry(&blobs, &top);
     let options = asking(directory.path());
-    let image = open(&ImageSource::Registry(server.image("team/app:1.0")), &options).unwrap();
+    let image = open(&ImageSource::Registry(reference(&server, "team/app:1.0")), &options).unwrap();
     assert_eq!(image.bytes_to_fetch(), stored_size(&layers()));
     let asked = |layer: &Vec<u8>| server.count(&Digest::sha256_of(layer).to_string());
     assert_eq!(layers().iter().map(asked).sum::<usize>(), 0, "layers are fetched when they are walked");
@@ -364,7 +373,7 @@ fn a_registry_image_is_fetched_once_and_then_cached() {
     assert_eq!(layers().iter().map(asked).collect::<Vec<_>>(), [1, 1]);
     // By digest, no request is sent at all.
     let digest: Digest = top["manifests"][0]["digest"].as_str().unwrap().parse().unwrap();
-    let mut by_digest = server.image("team/app");
+    let mut by_digest = reference(&server, "team/app");
     by_digest.digest = Some(digest);
     drop(server);
     assert_is_the_image(&image, Origin::Registry);
@@ -380,7 +389,8 @@ fn a_duplicate_layer_is_fetched_and_counted_once() {
     let layer = gzip(&Tar::default().file("a", "1").end());
     let top = index(&[blobs.image("amd64", &[layer.clone(), layer.clone()])]);
     let server = registry(&blobs, &top);
-    let image = open(&ImageSource::Registry(server.image("app:1.0")), &asking(directory.path())).unwrap();
+    let image =
+        open(&ImageSource::Registry(reference(&server, "app:1.0")), &asking(directory.path())).unwrap();
     let counted = image.bytes_to_fetch();
     assert_eq!(lines(&contents(&image).unwrap()), ["a=1"]);
     assert_eq!(server.count(&Digest::sha256_of(&layer).to_string()), 1);
@@ -394,7 +404,8 @@ fn a_layer_with_a_wrong_digest_is_rejected() {
     let digest = Digest::sha256_of(&layers()[1]).to_string();
     blobs.0.get_mut(&digest).unwrap()[20] ^= 1;
     let server = registry(&blobs, &top);
-    let image = open(&ImageSource::Registry(server.image("app:1.0")), &asking(directory.path())).unwrap();
+    let image =
+        open(&ImageSource::Registry(reference(&server, "app:1.0")), &asking(directory.path())).unwrap();
     let error = contents(&image).unwrap_err();
     assert!(
         matches!(&error, ImageError::Registry(_)) && error.to_string().contains("digest mismatch"),
@@ -415,7 +426,7 @@ fn replaced_registry_documents_are_rejected() {
         swapped.0.insert(digest.clone(), other.into_bytes());
         let server = registry(&swapped, &top);
         let options = asking(&directory.path().join(Digest::sha256_of(digest.as_bytes()).hex()));
-        let error = error_of(open(&ImageSource::Registry(server.image("app:1.0")), &options));
+        let error = error_of(open(&ImageSource::Registry(reference(&server, "app:1.0")), &options));
         assert!(
             matches!(&error, ImageError::Registry(_)) && error.to_string().contains("digest mismatch"),
             "{error}"
@@ -428,7 +439,8 @@ fn a_registry_that_goes_away_is_an_outside_failure() {
     let directory = tempfile::tempdir().unwrap();
     let (blobs, top) = blobs();
     let server = registry(&blobs, &top);
-    let image = open(&ImageSource::Registry(server.image("app:1.0")), &asking(directory.path())).unwrap();
+    let image =
+        open(&ImageSource::Registry(reference(&server, "app:1.0")), &asking(directory.path())).unwrap();
     drop(server);
     let error = contents(&image).unwrap_err();
     assert!(error.is_outside(), "{error}");
@@ -440,7 +452,8 @@ fn a_registry_that_goes_away_is_an_outside_failure() {
 fn an_image_missing_in_a_registry_is_not_an_outside_failure() {
     let directory = tempfile::tempdir().unwrap();
     let server = registry(&Blobs::default(), &json!({}));
-    let error = error_of(open(&ImageSource::Registry(server.image("app:2.0")), &asking(directory.path())));
+    let error =
+        error_of(open(&ImageSource::Registry(reference(&server, "app:2.0")), &asking(directory.path())));
     assert!(matches!(&error, ImageError::Registry(_)) && error.to_string().contains("not found"), "{error}");
     assert!(!error.is_outside());
 }
@@ -452,7 +465,7 @@ fn without_a_client_no_registry_is_contacted() {
     let error = error_of(open(&source, &options(directory.path())));
     assert!(matches!(&error, ImageError::NotAnImage { .. }), "{error}");
     let client =
-        Client::new(cudock_registry::Options { offline: true, ..server::options(directory.path()) }).unwrap();
+        Client::new(cudock_registry::Options { offline: true, ..client_options(directory.path()) }).unwrap();
     let offline = OpenOptions { client: Some(Arc::new(client)), ..options(directory.path()) };
     let error = error_of(open(&source, &offline));
     assert!(matches!(&error, ImageError::Registry(_)) && error.to_string().contains("offline"), "{error}");

@@ -1,14 +1,4 @@
 //! Unpacking layers: files, sharing between images and processes, and cleanup after failures.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
-mod unpack_support;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,11 +10,13 @@ use cudock_base::{Digest, Report as _};
 use cudock_http::Progress;
 use cudock_image::open;
 use cudock_image::unpack::{LayerStore, Ownership, StoreOptions, UnpackError, WhiteoutForm};
+use cudock_testkit::process;
 use serde_json::json;
-use support::{BLOCK, Blobs, Tar, archive, gzip, header, index, layout, options, seal, zstd};
-use unpack_support::{
-    Bench, attribute, diffs_of, image_with, is_root, layout_with, lines, set_number, silent,
+
+use crate::support::{
+    self, BLOCK, Blobs, Tar, archive, gzip, header, index, layout, options, seal, set_number, zstd,
 };
+use crate::unpack_support::{Bench, attribute, diffs_of, image_with, is_root, layout_with, lines, silent};
 
 fn tar() -> Tar {
     Tar::default()
@@ -434,24 +426,9 @@ fn the_same_layer_twice_in_one_image_is_unpacked_once() {
     assert_eq!(lines(&unpacked.layers[0]), ["d/", "d/a!", "d/b=2"]);
 }
 
-const CHILD: &str = "UNPACK_TEST_CHILD";
-
-/// The child process of the next tests: unpacks a layout into a store.
-#[test]
-fn child_process() {
-    let Ok(arguments) = std::env::var(CHILD) else { return };
-    let (from, to) = arguments.split_once(':').unwrap();
-    let image = open(&layout(Path::new(from)), &options(Path::new(from))).unwrap();
-    LayerStore::open(to).unwrap().unpack(&image, &silent()).unwrap();
-}
-
 fn child(from: &Path, to: &Path) -> std::process::Child {
-    std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child_process"])
-        .env(CHILD, format!("{}:{}", from.display(), to.display()))
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .unwrap()
+    let mut command = std::process::Command::new(process::example("unpack_layout"));
+    command.arg(from).arg(to).stdout(std::process::Stdio::null()).spawn().unwrap()
 }
 
 fn large_layers() -> Vec<Vec<u8>> {

@@ -1,14 +1,4 @@
 //! Archives that try to escape from their directory: each is rejected or stays inside.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
-mod unpack_support;
 
 use std::fs;
 use std::io::Write;
@@ -17,8 +7,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use cudock_image::unpack::{LayerStore, StoreOptions, UnpackError};
 use cudock_image::{LayerLimits, open};
 use sha2::{Digest, Sha256};
-use support::{Tar, gzip, header, layout, options, seal, zstd};
-use unpack_support::{Bench, attribute, image_with, is_root, layout_with, set_number, silent};
+
+use crate::support::{Tar, gzip, header, layout, options, seal, set_number, zstd};
+use crate::unpack_support::{self, Bench, attribute, image_with, is_root, layout_with, silent};
 
 fn tar() -> Tar {
     Tar::default()

@@ -1,14 +1,4 @@
 //! Checks that mounted layers look the same as walking the image.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
-mod unpack_support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -17,10 +7,13 @@ use std::process::Command;
 
 use cudock_image::unpack::{LayerStore, StoreOptions, Unpacked, WhiteoutForm};
 use cudock_image::{LayerLimits, NodeKind, Tree};
+use cudock_testkit::process::{is_reentered, reenter_as};
+use cudock_testkit::test_name;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use support::{BLOCK, Tar, header, seal};
-use unpack_support::{Bench, image_with, is_root, silent};
+
+use crate::support::{BLOCK, Tar, header, seal};
+use crate::unpack_support::{Bench, image_with, is_root, silent};
 
 #[derive(Debug, Clone)]
 enum Op {
@@ -187,11 +180,9 @@ fn links_to_skipped_devices(layers: &[Vec<Op>]) -> bool {
     device.zip(link).is_some_and(|(device, link)| device < link)
 }
 
-const INSIDE: &str = "UNPACK_TEST_MOUNTS";
-
 /// Reruns a test in its own mount namespace, so that nothing stays mounted. Returns true inside.
-fn in_namespace(name: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
+fn in_namespace(test: &str) -> bool {
+    if is_reentered(test) {
         return true;
     }
     if !is_root() {
@@ -203,14 +194,9 @@ fn in_namespace(name: &str) -> bool {
         cudock_testkit::missing("namespaces", "no mount namespaces here");
         return false;
     }
-    let status = Command::new("unshare")
-        .args(["--mount", "--propagation", "private"])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(INSIDE, "1")
-        .status()
-        .unwrap();
-    assert!(status.success(), "it fails inside");
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "--propagation", "private"]).arg(std::env::current_exe().unwrap());
+    assert!(reenter_as(unshare, test).status().unwrap().success(), "it fails inside");
     false
 }
 
@@ -220,7 +206,7 @@ fn runner(cases: u32) -> TestRunner {
 
 #[test]
 fn mounted_layers_equal_the_walked_image() {
-    if !in_namespace("mounted_layers_equal_the_walked_image") {
+    if !in_namespace(test_name!()) {
         return;
     }
     let result = runner(400).run(&layers(), |layers| {
@@ -234,7 +220,7 @@ fn mounted_layers_equal_the_walked_image() {
 
 #[test]
 fn layers_mounted_with_user_attributes_equal_the_walked_image() {
-    if !in_namespace("layers_mounted_with_user_attributes_equal_the_walked_image") {
+    if !in_namespace(test_name!()) {
         return;
     }
     let result = runner(100).run(&layers(), |layers| {
@@ -248,7 +234,7 @@ fn layers_mounted_with_user_attributes_equal_the_walked_image() {
 
 #[test]
 fn an_image_of_two_hundred_layers_can_be_mounted() {
-    if !in_namespace("an_image_of_two_hundred_layers_can_be_mounted") {
+    if !in_namespace(test_name!()) {
         return;
     }
     let layers: Vec<Vec<Op>> = (0..200)

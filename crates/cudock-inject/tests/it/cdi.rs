@@ -1,13 +1,4 @@
 //! Specifications: written, read by others, and found to be stale.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod tree;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +11,10 @@ use cudock_inject::cdi::{
 };
 use cudock_inject::ld_cache::Cache;
 use cudock_inject::{Capabilities, Driver, Extras, InjectError};
-use tree::{DEBIAN, Tree, VERSION, WIDE, can_make_devices, debian};
+
+use cudock_testkit::driver_tree::{DEBIAN, Tree, VERSION, WIDE, can_make_devices, debian};
+
+use crate::support::DriverOf;
 
 fn options() -> Options {
     Options::new(PathBuf::from("/usr/bin/cudock"))

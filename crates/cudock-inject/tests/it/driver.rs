@@ -1,19 +1,15 @@
 //! Drivers where distributions, clouds and Windows put them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod tree;
 
 use cudock_base::Report as _;
 use cudock_host::Root;
 use cudock_inject::driver::DriverKind;
 use cudock_inject::{Driver, Gpu, InjectError, MigDevice, Places, Word, requirements};
-use tree::{DEBIAN, NARROW, Tree, UTILITY, VERSION, WIDE, can_make_devices, debian, two_gpus};
+
+use cudock_testkit::driver_tree::{
+    DEBIAN, NARROW, Tree, UTILITY, VERSION, WIDE, can_make_devices, debian, two_gpus,
+};
+
+use crate::support::DriverOf;
 
 fn folders(driver: &Driver) -> Vec<&str> {
     let mut folders: Vec<&str> = driver.libraries.iter().map(|library| library.folder.as_str()).collect();

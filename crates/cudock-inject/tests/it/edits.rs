@@ -1,13 +1,4 @@
 //! What a container gets, for every kind of request and driver.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod tree;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,10 +7,13 @@ use cudock_base::Report as _;
 use cudock_inject::{
     Capabilities, Driver, Edits, Extras, GpuRequest, InjectError, Placement, Places, Word, edits,
 };
-use tree::{
+
+use cudock_testkit::driver_tree::{
     COMPUTE, DEBIAN, NARROW, Tree, UTILITY, VERSION, WIDE, can_make_devices, debian, two_gpus,
     with_everything,
 };
+
+use crate::support::DriverOf;
 
 fn request(flag: &str) -> GpuRequest {
     GpuRequest::from_flag(flag).unwrap()

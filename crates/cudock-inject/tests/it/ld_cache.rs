@@ -1,11 +1,4 @@
 //! The loader's cache, held against the real `ldconfig` and the real loader.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 use std::cmp::Ordering;
 use std::fs;

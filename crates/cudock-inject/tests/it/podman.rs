@@ -1,54 +1,17 @@
 //! A container that podman and runc start with a specification written here, hooks and all.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod tree;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cudock_inject::cdi::hook::{self, Call, Stage};
 use cudock_inject::cdi::{Options, specification};
-use tree::{DEBIAN, VERSION, can_make_devices, debian};
+use cudock_testkit::driver_tree::{DEBIAN, VERSION, can_make_devices, debian};
+use cudock_testkit::process;
 
-/// Set where this program is called as a hook: the words behind `cdi-hook`.
-const HOOK: &str = "CUDOCK_TEST_HOOK";
+use crate::support::DriverOf;
 
 fn works(program: &str, arguments: &[&str]) -> bool {
     Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
-}
-
-/// This program stands in for the command, which this crate cannot build.
-#[test]
-fn called_as_a_hook() {
-    let Ok(words) = std::env::var(HOOK) else {
-        eprintln!("skipped: this is no test but the hook of another");
-        return;
-    };
-    let words: Vec<&str> = words.split(' ').skip(1).collect();
-    let values = || words.iter().skip(1).filter(|word| word.contains("::"));
-    let call = match words[0] {
-        "create-symlinks" => {
-            Call::CreateSymlinks(values().map(|word| hook::read_link(word).unwrap()).collect())
-        }
-        "update-ldcache" => {
-            Call::UpdateLdcache(values().map(|word| hook::read_library(word).unwrap()).collect(), None)
-        }
-        "disable-device-node-modification" => Call::DisableDeviceNodeModification,
-        "update-application-profile" => Call::UpdateApplicationProfile,
-        other => panic!("no hook {other}"),
-    };
-    assert_eq!(words.last(), Some(&"--join"));
-    // Threads of a process share their root, and only who shares it with nobody can change the mount namespace.
-    nix::sched::unshare(nix::sched::CloneFlags::CLONE_FS).unwrap();
-    hook::run(&call, Stage::Runtime, std::io::stdin().lock()).unwrap();
 }
 
 #[test]
@@ -69,15 +32,8 @@ fn podman_gives_a_container_the_gpu_of_our_specification() {
         fs::create_dir_all(root.join(folder)).unwrap();
     }
     fs::copy(busybox, root.join("bin/busybox")).unwrap();
-    let program = work.path().join("cudock");
-    let this = std::env::current_exe().unwrap();
-    let script =
-        format!("#!/bin/sh\n{HOOK}=\"$*\" exec {} --exact called_as_a_hook >/dev/null\n", this.display());
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-
     let driver = debian();
-    let mut options = Options::new(program);
+    let mut options = Options::new(process::example("cdi_hook"));
     // Two test runs at once must not meet in /etc/cdi.
     options.class = format!("gpu-{}", std::process::id());
     options.vendor = "cudock.test".to_owned();

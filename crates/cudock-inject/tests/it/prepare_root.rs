@@ -1,13 +1,4 @@
 //! Roots made ready for a driver, among them roots that mean harm.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod tree;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use cudock_inject::ld_cache::Cache;
 use cudock_inject::{Edits, Library, Link, Text, Word, library_folder, prepare_root};
-use tree::{DEBIAN, Tree};
+
+use cudock_testkit::driver_tree::{DEBIAN, Tree};
 
 const ARCH: &str = std::env::consts::ARCH;
 

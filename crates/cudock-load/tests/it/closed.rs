@@ -1,25 +1,18 @@
 //! The closed loop against servers with various behaviors.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cudock_load::{HttpClient, Load, LoadError, LoadRequest, LoadSettings, record_expected};
-use support::{Reply, request, run, server, settings, target};
+use cudock_testkit::http::Reply;
+
+use crate::support::{reply, request, run, server, settings, target};
 
 const CLOSED: Load = Load::Closed { clients: 4 };
 
 #[test]
 fn a_fixed_delay_is_what_the_histogram_shows() {
-    let address = server(|_| Reply::new(200, "{}").after(Duration::from_millis(20)));
+    let address = server(|_| reply(200, "{}").after(Duration::from_millis(20)));
     let report = run(&settings(address, CLOSED), &[request(address)]);
     assert!(report.latency.p50_ms >= 19.9, "{report:?}");
     assert!(report.latency.max_ms >= report.latency.p99_ms && report.latency.p99_ms >= report.latency.p50_ms);
@@ -32,11 +25,11 @@ fn a_fixed_delay_is_what_the_histogram_shows() {
 #[test]
 fn chunks_and_pieces_are_put_together() {
     let address = server(|_| Reply {
-        delay: Duration::ZERO,
+        keep_alive: true,
         pieces: ["HTTP/1.1 200 OK\r\nTransfer-", "Encoding: chunked\r\n\r\n5\r\nhel", "lo\r\n0\r", "\n\r\n"]
             .map(|piece| piece.as_bytes().to_vec())
             .to_vec(),
-        close: false,
+        ..Reply::default()
     });
     let report = run(&settings(address, CLOSED), &[request(address)]);
     assert!(report.latency.count > 0 && report.broken.is_empty(), "{report:?}");
@@ -45,12 +38,8 @@ fn chunks_and_pieces_are_put_together() {
 #[test]
 fn truncated_responses_count_as_broken_and_the_client_continues() {
     let address = server(|number| {
-        let mut reply = Reply::new(200, "0123456789");
-        if number % 3 == 2 {
-            reply.pieces[0].truncate(45);
-            reply.close = true;
-        }
-        reply
+        let reply = reply(200, "0123456789");
+        if number % 3 == 2 { reply.cut_after(7) } else { reply }
     });
     let report = run(&settings(address, CLOSED), &[request(address)]);
     assert!(report.latency.count > 0, "{report:?}");
@@ -60,8 +49,7 @@ fn truncated_responses_count_as_broken_and_the_client_continues() {
 
 #[test]
 fn rejections_are_counted_separately() {
-    let address =
-        server(|number| Reply::new([200, 429, 503, 500][usize::try_from(number % 4).unwrap()], "{}"));
+    let address = server(|number| reply([200, 429, 503, 500][usize::try_from(number % 4).unwrap()], "{}"));
     let report = run(&settings(address, CLOSED), &[request(address)]);
     assert!(report.latency.count > 0 && report.refused.count > 0 && report.failed.count > 0, "{report:?}");
     assert_eq!(report.refused.count, report.statuses[&429] + report.statuses[&503]);
@@ -72,9 +60,8 @@ fn rejections_are_counted_separately() {
 #[test]
 fn a_server_that_closes_connections_gets_new_ones() {
     let address = server(|_| Reply {
-        delay: Duration::ZERO,
         pieces: vec![b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end".to_vec()],
-        close: true,
+        ..Reply::default()
     });
     let report = run(&settings(address, CLOSED), &[request(address)]);
     assert!(report.latency.count > 0 && report.broken.is_empty(), "{report:?}");
@@ -82,7 +69,7 @@ fn a_server_that_closes_connections_gets_new_ones() {
 
 #[test]
 fn bodies_larger_than_the_socket_buffer_arrive_completely() {
-    let address = server(|_| Reply::new(200, &"x".repeat(1 << 20)));
+    let address = server(|_| reply(200, &"x".repeat(1 << 20)));
     let body = vec![b'1'; 3 << 20];
     let big = LoadRequest::post(&target(address), "/", &[], &body, 1);
     let load = Load::Closed { clients: 2 };
@@ -92,7 +79,7 @@ fn bodies_larger_than_the_socket_buffer_arrive_completely() {
 
 #[test]
 fn threads_share_the_clients() {
-    let address = server(|_| Reply::new(200, "{}"));
+    let address = server(|_| reply(200, "{}"));
     let both = LoadSettings { threads: 2, ..settings(address, Load::Closed { clients: 5 }) };
     let report = run(&both, &[request(address)]);
     assert_eq!(report.connections, 5);
@@ -113,7 +100,7 @@ fn responses_to_other_requests_are_detected() {
     static MIXED_UP: AtomicBool = AtomicBool::new(false);
     let address = server(|_| {
         let number = if MIXED_UP.load(Ordering::SeqCst) { 2 } else { 1 };
-        Reply::new(200, &format!("{{\"prediction\": [[{number}.0]], \"device\": \"cpu\"}}"))
+        reply(200, &format!("{{\"prediction\": [[{number}.0]], \"device\": \"cpu\"}}"))
     });
     let mut requests = vec![request(address)];
     let mut client = HttpClient::new(&target(address), address, Duration::from_secs(10));
@@ -128,7 +115,7 @@ fn responses_to_other_requests_are_detected() {
 
 #[test]
 fn a_rejected_first_request_shows_the_servers_message() {
-    let address = server(|_| Reply::new(422, r#"{"error": "input[0]: 3 numbers, not 4"}"#));
+    let address = server(|_| reply(422, r#"{"error": "input[0]: 3 numbers, not 4"}"#));
     let mut client = HttpClient::new(&target(address), address, Duration::from_secs(10));
     let fault = record_expected(&mut client, &mut [request(address)], None).unwrap_err();
     assert!(matches!(fault, LoadError::Refused { status: 422, .. }));
@@ -140,6 +127,6 @@ fn a_rejected_first_request_shows_the_servers_message() {
 
 #[test]
 fn nothing_to_send_is_an_error() {
-    let address = server(|_| Reply::new(200, "{}"));
+    let address = server(|_| reply(200, "{}"));
     assert!(cudock_load::run(&settings(address, CLOSED), &[]).is_err());
 }

@@ -1,19 +1,12 @@
 //! The open loop: latency counts from the time a request was meant to be sent.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use cudock_load::{Arrivals, Load, LoadSettings};
-use support::{Reply, request, run, server, settings};
+use cudock_testkit::http::Reply;
+
+use crate::support::{reply, request, run, server, settings};
 
 fn open(rate: f64) -> Load {
     Load::Open { rate, arrivals: Arrivals::Constant }
@@ -26,7 +19,7 @@ fn stalling(stall: Duration) -> std::net::SocketAddr {
         let since = first.get_or_init(Instant::now).elapsed();
         let begin = Duration::from_secs(1);
         let delay = if since < begin { Duration::ZERO } else { (begin + stall).saturating_sub(since) };
-        Reply::new(200, "{}").after(delay)
+        reply(200, "{}").after(delay)
     })
 }
 
@@ -48,7 +41,7 @@ fn a_stall_counts_for_all_requests_scheduled_meanwhile() {
 
 #[test]
 fn waiting_for_a_free_connection_counts() {
-    let address = server(|_| Reply::new(200, "{}").after(Duration::from_millis(50)));
+    let address = server(|_| reply(200, "{}").after(Duration::from_millis(50)));
     let one = LoadSettings { connections: 1, ..settings(address, open(100.0)) };
     let report = run(&one, &[request(address)]);
     // One connection gives 20 responses a second: the last of 80 requests waits for three seconds.
@@ -61,7 +54,7 @@ fn waiting_for_a_free_connection_counts() {
 
 #[test]
 fn requests_without_a_response_are_counted() {
-    let address = server(|_| Reply::new(200, "{}").after(Duration::from_millis(100)));
+    let address = server(|_| reply(200, "{}").after(Duration::from_millis(100)));
     let short =
         LoadSettings { connections: 1, grace: Duration::from_millis(200), ..settings(address, open(100.0)) };
     let report = run(&short, &[request(address)]);
@@ -71,7 +64,7 @@ fn requests_without_a_response_are_counted() {
 
 #[test]
 fn connections_are_made_as_they_are_needed() {
-    let address = server(|_| Reply::new(200, "{}").after(Duration::from_millis(100)));
+    let address = server(|_| reply(200, "{}").after(Duration::from_millis(100)));
     let report = run(&settings(address, open(200.0)), &[request(address)]);
     // 200 a second that take a tenth each keep twenty connections busy.
     assert!((20..=64).contains(&report.connections), "{}", report.connections);
@@ -81,7 +74,7 @@ fn connections_are_made_as_they_are_needed() {
 
 #[test]
 fn a_connection_closed_while_idle_loses_no_request() {
-    let address = server(|_| Reply { close: true, ..Reply::new(200, "{}") });
+    let address = server(|_| Reply { then_hang_up: true, ..reply(200, "{}") });
     let report = run(&settings(address, open(50.0)), &[request(address)]);
     assert_eq!(report.requests, 40);
     // One that is sent before the end of its connection is seen may be lost.
@@ -90,7 +83,7 @@ fn a_connection_closed_while_idle_loses_no_request() {
 
 #[test]
 fn poisson_arrivals_offer_the_rate_over_all_threads() {
-    let address = server(|_| Reply::new(200, "{}"));
+    let address = server(|_| reply(200, "{}"));
     let load = Load::Open { rate: 1000.0, arrivals: Arrivals::Poisson };
     let report = run(&LoadSettings { threads: 2, ..settings(address, load) }, &[request(address)]);
     assert!((650..950).contains(&report.requests), "{}", report.requests);
@@ -98,7 +91,7 @@ fn poisson_arrivals_offer_the_rate_over_all_threads() {
 
 #[test]
 fn an_invalid_rate_is_rejected() {
-    let address = server(|_| Reply::new(200, "{}"));
+    let address = server(|_| reply(200, "{}"));
     for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(cudock_load::run(&settings(address, open(rate)), &[request(address)]).is_err());
     }

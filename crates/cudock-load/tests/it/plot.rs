@@ -1,13 +1,11 @@
 //! The chart of runs.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
-
-mod support;
 
 use std::time::Duration;
 
 use cudock_load::Load;
 use cudock_load::plot::{Series, render};
-use support::{Reply, request, run, server, settings};
+
+use crate::support::{Reply, request, run, server, settings};
 
 #[test]
 fn every_run_has_two_lines_and_a_name() {

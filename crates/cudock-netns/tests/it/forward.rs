@@ -1,13 +1,4 @@
 //! TCP connections to published ports, forwarded by real processes into real namespaces.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -16,16 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use cudock_netns::forward::{ForwardOptions, RelayMode};
-use support::{
-    FOREVER, be_the_forwarder, connect, echo, forward, host_side, inside, is_again, namespace, serve_inside,
-};
 
-#[test]
-fn the_forwarders_process() {
-    if is_again("the_forwarders_process") {
-        be_the_forwarder();
-    }
-}
+use crate::support::{FOREVER, connect, echo, forward, host_side, inside, namespace, serve_inside};
 
 /// A pseudorandom byte sequence.
 fn pattern(seed: u64) -> impl FnMut(&mut [u8]) {

@@ -1,13 +1,4 @@
 //! Unavailable ports, and the life cycle of a forwarder process.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -18,32 +9,25 @@ use std::time::Duration;
 
 use cudock_netns::forward::{ForwardOptions, Forwarder, Listeners, PortMapping};
 use cudock_netns::{Namespace, NetnsError};
-use support::{
-    Ended, FOREVER, again, be_the_forwarder, connect, echo, forward, forwarder_command, host_side, is_again,
-    lives, namespace, serve_inside, until,
+use cudock_testkit::process::{is_reentered, reenter};
+use cudock_testkit::test_name;
+
+use crate::support::{
+    Ended, FOREVER, connect, echo, forward, forwarder_command, host_side, lives, namespace, serve_inside,
+    until,
 };
 
 #[test]
-fn the_forwarders_process() {
-    if is_again("the_forwarders_process") {
-        be_the_forwarder();
-    }
-}
-
-/// The process that uses a port in the next test.
-#[test]
-fn a_process_with_a_port() {
-    if is_again("a_process_with_a_port") {
+fn a_port_in_use_is_reported_with_its_owner() {
+    let test = test_name!();
+    if is_reentered(test) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let datagrams = UdpSocket::bind(listener.local_addr().unwrap()).unwrap();
         println!("port: {}", datagrams.local_addr().unwrap().port());
         thread::sleep(FOREVER);
+        return;
     }
-}
-
-#[test]
-fn a_port_in_use_is_reported_with_its_owner() {
-    let (owner, port) = Ended::start(again("a_process_with_a_port"), "port: ");
+    let (owner, port) = Ended::start(reenter(test), "port: ");
     let pid = owner.0.id();
     for protocol in ["tcp", "udp"] {
         let wanted = PortMapping::parse(&format!("127.0.0.1:{port}:80/{protocol}")).unwrap();
@@ -105,26 +89,19 @@ fn a_stopped_forwarder_releases_its_ports() {
     TcpListener::bind(address).unwrap();
 }
 
-/// The parent process in the next test.
-#[test]
-fn a_parent_of_a_forwarder() {
-    if is_again("a_parent_of_a_forwarder") {
-        let made = Namespace::create().unwrap();
-        let wanted = PortMapping::parse("127.0.0.1::80").unwrap();
-        let listeners = Listeners::bind(&wanted).unwrap();
-        let forwarder =
-            Forwarder::start(forwarder_command(), listeners, &made, ForwardOptions::default()).unwrap();
-        println!("started: {} {}", forwarder.pid(), forwarder.mappings()[0].host_port);
-        thread::sleep(FOREVER);
-    }
-}
-
 #[test]
 fn a_forwarder_ends_with_its_killed_parent() {
+    let test = test_name!();
+    if is_reentered(test) {
+        let forwarder = forward(&["127.0.0.1::80"], &Namespace::create().unwrap(), ForwardOptions::default());
+        println!("started: {} {}", forwarder.pid(), forwarder.mappings()[0].host_port);
+        thread::sleep(FOREVER);
+        return;
+    }
     if namespace().is_none() {
         return;
     }
-    let (mut parent, output) = Ended::start(again("a_parent_of_a_forwarder"), "started: ");
+    let (mut parent, output) = Ended::start(reenter(test), "started: ");
     let (pid, port) = output.split_once(' ').unwrap();
     let (pid, port) = (pid.parse().unwrap(), port.parse::<u16>().unwrap());
     assert!(lives(pid));
@@ -154,7 +131,6 @@ fn a_forwarder_out_of_descriptors_serves_waiting_connections_later() {
     let mut limited = Command::new("sh");
     // Hard and soft limit: enough for about a dozen connections.
     limited.args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""]).arg(this.get_program()).args(this.get_args());
-    limited.env("CUDOCK_TEST_AGAIN", "the_forwarders_process");
     let listeners = Listeners::bind(&PortMapping::parse("127.0.0.1::80").unwrap()).unwrap();
     let forwarder = Forwarder::start(limited, listeners, &made, ForwardOptions::default()).unwrap();
     let mut waiting: Vec<TcpStream> = (0..100).map(|_| connect(&forwarder)).collect();

@@ -1,13 +1,4 @@
 //! UDP datagrams to published ports, forwarded by real processes into real namespaces.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::fs;
 use std::io::Read;
@@ -17,14 +8,8 @@ use std::time::Duration;
 
 use cudock_netns::Namespace;
 use cudock_netns::forward::{ForwardOptions, Forwarder};
-use support::{be_the_forwarder, forward, host_side, inside, is_again, namespace, until};
 
-#[test]
-fn the_forwarders_process() {
-    if is_again("the_forwarders_process") {
-        be_the_forwarder();
-    }
-}
+use crate::support::{forward, host_side, inside, namespace, until};
 
 fn echo_datagrams(namespace: &Namespace, address: &str) {
     let socket = inside(namespace, || UdpSocket::bind(address).unwrap());

@@ -1,13 +1,4 @@
 //! Creating, binding and joining namespaces.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::collections::BTreeSet;
 use std::env;
@@ -18,7 +9,10 @@ use std::path::Path;
 use std::process::Command;
 
 use cudock_netns::Namespace;
-use support::{Ended, again, inside, is_again, namespace};
+use cudock_testkit::process::{is_reentered, reenter, reenter_as};
+use cudock_testkit::test_name;
+
+use crate::support::{Ended, inside, namespace};
 
 #[test]
 fn a_new_namespace_has_only_a_working_loopback_device() {
@@ -47,11 +41,11 @@ fn the_caller_stays_in_its_namespace() {
 
 #[test]
 fn no_thread_remains() {
-    const NAME: &str = "no_thread_remains";
-    if !is_again(NAME) {
+    let test = test_name!();
+    if !is_reentered(test) {
         // In a process in which no other test starts threads.
         if namespace().is_some() {
-            assert!(again(NAME).status().unwrap().success());
+            assert!(reenter(test).status().unwrap().success());
         }
         return;
     }
@@ -101,18 +95,14 @@ fn a_file_that_is_not_a_namespace_is_rejected_with_its_path() {
     assert!(Namespace::open(Path::new("/nowhere")).is_err());
 }
 
-/// The processes of the next test: one serves on localhost, the other connects.
-#[test]
-fn a_process_inside() {
-    if !is_again("a_process_inside") {
-        return;
-    }
-    Namespace::open(Path::new(&env::var_os("NETNS").unwrap())).unwrap().enter().unwrap();
-    if env::var("ROLE").unwrap() == "server" {
+/// A process that joins a namespace by path: one serves on its localhost, the other connects to it.
+fn share_localhost(role: &str, namespace: &Path) {
+    Namespace::open(namespace).unwrap().enter().unwrap();
+    if role == "server" {
         let listener = TcpListener::bind("127.0.0.1:8081").unwrap();
         println!("ready: yes");
         let (mut stream, _) = listener.accept().unwrap();
-        stream.write_all(b"from the neighbour").unwrap();
+        stream.write_all(b"from the neighbor").unwrap();
     } else {
         let mut output = String::new();
         TcpStream::connect("127.0.0.1:8081").unwrap().read_to_string(&mut output).unwrap();
@@ -122,6 +112,11 @@ fn a_process_inside() {
 
 #[test]
 fn two_processes_that_join_by_path_share_localhost() {
+    let test = test_name!();
+    if is_reentered(test) {
+        share_localhost(&env::var("ROLE").unwrap(), Path::new(&env::var_os("NETNS").unwrap()));
+        return;
+    }
     let Some(made) = namespace() else { return };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("net");
@@ -130,13 +125,13 @@ fn two_processes_that_join_by_path_share_localhost() {
         return;
     }
     let process = |role: &str| {
-        let mut command = again("a_process_inside");
+        let mut command = reenter(test);
         command.env("NETNS", &path).env("ROLE", role);
         command
     };
     let (_server, _) = Ended::start(process("server"), "ready: ");
     let (_client, answer) = Ended::start(process("client"), "answer: ");
-    assert_eq!(answer, "from the neighbour");
+    assert_eq!(answer, "from the neighbor");
     assert!(TcpStream::connect("127.0.0.1:8081").is_err(), "the host does not see the container's localhost");
     Namespace::unbind(&path).unwrap();
 }
@@ -153,8 +148,8 @@ fn the_namespace_of_a_missing_process_is_an_error() {
 
 #[test]
 fn a_user_namespace_is_sufficient() {
-    const NAME: &str = "a_user_namespace_of_our_own_is_enough";
-    if is_again(NAME) {
+    let test = test_name!();
+    if is_reentered(test) {
         let made = Namespace::create().unwrap();
         let number = inside(&made, || Namespace::current().unwrap().number().unwrap());
         assert_eq!(number, made.number().unwrap());
@@ -165,13 +160,7 @@ fn a_user_namespace_is_sufficient() {
         cudock_testkit::missing("namespaces", "no user namespaces, or no unshare(1)");
         return;
     }
-    let this = again(NAME);
-    let status = Command::new("unshare")
-        .args(["--user", "--map-root-user"])
-        .arg(this.get_program())
-        .args(this.get_args())
-        .env("CUDOCK_TEST_AGAIN", NAME)
-        .status()
-        .unwrap();
-    assert!(status.success());
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--user", "--map-root-user"]).arg(env::current_exe().unwrap());
+    assert!(reenter_as(unshare, test).status().unwrap().success());
 }

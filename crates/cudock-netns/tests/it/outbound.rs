@@ -1,15 +1,7 @@
 //! Outbound connections with the real tools, on a simulated host: a namespace with two addresses, a
 //! default route, and a name server on its loopback device.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
-mod support;
-
+use std::env;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -20,7 +12,10 @@ use std::time::Duration;
 
 use cudock_netns::outbound::{Outbound, OutboundOptions, OutboundTool, Tool};
 use cudock_netns::{Namespace, NetnsError};
-use support::{Ended, FOREVER, again, inside, is_again, lives, until};
+use cudock_testkit::process::{is_reentered, reenter_as};
+use cudock_testkit::test_name;
+
+use crate::support::{self, Ended, FOREVER, inside, lives, until};
 
 /// The address and gateway of the simulated host, and an address of its other device.
 const GATEWAY: &str = "192.0.2.1";
@@ -58,16 +53,19 @@ fn on_a_host_of_its_own(test: &str, tool: Tool) -> Option<OutboundTool> {
             return None;
         }
     };
-    if is_again(test) {
+    if is_reentered(test) {
         be_the_host();
         return Some(found);
     }
-    let this = again(test);
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--net", "--"]).arg(this.get_program()).args(this.get_args());
-    command.env("CUDOCK_TEST_AGAIN", test);
-    assert!(command.status().unwrap().success(), "the test fails on the made-up host");
+    assert!(unshared(test).status().unwrap().success(), "the test fails on the simulated host");
     None
+}
+
+/// Runs a test again in mount and network namespaces of its own.
+fn unshared(test: &str) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--net", "--"]).arg(env::current_exe().unwrap());
+    reenter_as(command, test)
 }
 
 fn find(tool: Tool) -> Result<OutboundTool, String> {
@@ -174,40 +172,29 @@ fn ask_for_a_name(namespace: &Namespace, server: IpAddr) {
 
 #[test]
 fn pasta_reaches_what_the_host_reaches_but_not_its_loopback_device() {
-    const NAME: &str = "pasta_reaches_what_the_host_reaches_but_not_its_loopback_device";
-    reaches_out(NAME, Tool::Pasta, GATEWAY);
+    reaches_out(test_name!(), Tool::Pasta, GATEWAY);
 }
 
 #[test]
 fn slirp_reaches_what_the_host_reaches_but_not_its_loopback_device() {
-    const NAME: &str = "slirp_reaches_what_the_host_reaches_but_not_its_loopback_device";
-    reaches_out(NAME, Tool::Slirp4netns, "10.0.2.2");
+    reaches_out(test_name!(), Tool::Slirp4netns, "10.0.2.2");
 }
 
-/// The parent process in the next tests: starts the tool, and sleeps.
-#[test]
-fn a_parent_of_an_outbound_tool() {
-    if !is_again("a_parent_of_an_outbound_tool") {
+/// The test reentered is the parent process: it starts the tool, and sleeps.
+fn ends_with_its_parent(test: &str, tool: Tool) {
+    if is_reentered(test) {
+        be_the_host();
+        let made = Namespace::create().unwrap();
+        let outbound = Outbound::start(&find(tool).unwrap(), &made, OutboundOptions::default()).unwrap();
+        println!("started: {}", outbound.pid());
+        thread::sleep(FOREVER);
         return;
     }
-    be_the_host();
-    let tool = if std::env::var("TOOL").unwrap() == "pasta" { Tool::Pasta } else { Tool::Slirp4netns };
-    let made = Namespace::create().unwrap();
-    let outbound = Outbound::start(&find(tool).unwrap(), &made, OutboundOptions::default()).unwrap();
-    println!("started: {}", outbound.pid());
-    thread::sleep(FOREVER);
-}
-
-fn ends_with_its_parent(tool: Tool) {
     if let Err(reason) = find(tool) {
         cudock_testkit::missing("pasta", format_args!("{reason}"));
         return;
     }
-    let this = again("a_parent_of_an_outbound_tool");
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--net", "--"]).arg(this.get_program()).args(this.get_args());
-    command.env("CUDOCK_TEST_AGAIN", "a_parent_of_an_outbound_tool").env("TOOL", tool.to_string());
-    let (mut parent, pid) = Ended::start(command, "started: ");
+    let (mut parent, pid) = Ended::start(unshared(test), "started: ");
     let pid = pid.parse().unwrap();
     assert!(lives(pid));
     parent.0.kill().unwrap();
@@ -217,12 +204,12 @@ fn ends_with_its_parent(tool: Tool) {
 
 #[test]
 fn pasta_ends_with_its_killed_parent() {
-    ends_with_its_parent(Tool::Pasta);
+    ends_with_its_parent(test_name!(), Tool::Pasta);
 }
 
 #[test]
 fn slirp_ends_with_its_killed_parent() {
-    ends_with_its_parent(Tool::Slirp4netns);
+    ends_with_its_parent(test_name!(), Tool::Slirp4netns);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use cudock_http::{HttpErrorKind, RetryPolicy};
 use cudock_prices::{PricesError, refresh};
 
 use crate::list::{Heard, QUICK, Question, Row, answer, names, price, request, run, service, well};
-use crate::server::{Reply, Request, Server};
+use cudock_testkit::http::{Reply, Request, Server};
 
 const T4: &str = "Standard_NC4as_T4_v3";
 

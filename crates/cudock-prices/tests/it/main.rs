@@ -4,11 +4,8 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test may fail loudly"
+    reason = "a test fails by panicking"
 )]
-
-#[path = "../../../cudock-http/tests/http/server.rs"]
-mod server;
 
 mod failing;
 mod list;

@@ -6,7 +6,7 @@ use cudock_facts::Facts;
 use cudock_prices::{LeftOut, refresh};
 
 use crate::list::{Heard, PAGE, Question, Row, answer, asked, facts, price, request, run, service};
-use crate::server::Server;
+use cudock_testkit::http::Server;
 
 const T4: &str = "Standard_NC4as_T4_v3";
 const H200: &str = "Standard_ND96isr_H200_v5";

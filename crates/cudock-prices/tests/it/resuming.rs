@@ -11,7 +11,7 @@ use cudock_facts::Facts;
 use cudock_prices::{PricesError, refresh, unfinished};
 
 use crate::list::{Heard, Question, Row, TODAY, asked, names, price, request, run, service, well};
-use crate::server::{Reply, Server};
+use cudock_testkit::http::{Reply, Server};
 
 const T4: &str = "Standard_NC4as_T4_v3";
 const REGIONS: [&str; 3] = ["eastus", "northeurope", "westeurope"];

@@ -5,7 +5,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::float_cmp,
-    reason = "a test may fail loudly"
+    reason = "a test fails by panicking"
 )]
 
 mod any_text;

@@ -1,16 +1,7 @@
 //! Blobs over lines that break, from servers that misbehave.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
@@ -19,8 +10,11 @@ use std::time::{Duration, Instant};
 use cudock_base::{Digest, Report as _};
 use cudock_http::{HttpErrorKind, Progress, RetryPolicy};
 use cudock_registry::{Client, Options, RegistryError};
-use support::{QUICK, Reply, Server, client, mirrors, noise, options};
+use cudock_testkit::process::{is_reentered, reenter};
+use cudock_testkit::test_name;
 use tempfile::tempdir;
+
+use crate::support::{self, QUICK, Registry, Reply, Server, client, mirrors, noise, options, refusal};
 
 const SIZE: usize = 400_000;
 
@@ -157,7 +151,7 @@ fn being_asked_to_wait_is_waited_for() {
 fn a_registry_that_keeps_failing_is_given_up() {
     let folder = tempdir().unwrap();
     for (status, requests) in [(500, 4), (503, 4), (429, 4), (403, 1), (404, 1), (501, 1)] {
-        let server = Server::start(move |_| Reply::refusal(status, "X", "the cellar is full"));
+        let server = Server::start(move |_| refusal(status, "X", "the cellar is full"));
         let error =
             client(folder.path()).blob(&server.image("a/b"), &Digest::sha256_of(b"x"), 1).unwrap_err();
         assert_eq!(server.requests().len(), requests, "{status}");
@@ -281,15 +275,14 @@ const CHILD_IMAGE: &str = "CUDOCK_TEST_CHILD_IMAGE";
 const CHILD_FOLDER: &str = "CUDOCK_TEST_CHILD_FOLDER";
 
 #[test]
-#[ignore = "run by the test of a killed run, as a process of its own"]
-fn a_child_that_fetches() {
-    let (image, folder) = (std::env::var(CHILD_IMAGE).unwrap(), std::env::var_os(CHILD_FOLDER).unwrap());
-    let digest = Digest::sha256_of(&noise(SIZE));
-    let _ = client(folder.as_ref()).blob(&image.parse().unwrap(), &digest, SIZE as u64);
-}
-
-#[test]
 fn a_killed_run_leaves_a_part_that_the_next_run_goes_on_with() {
+    let test = test_name!();
+    if is_reentered(test) {
+        let (image, folder) = (std::env::var(CHILD_IMAGE).unwrap(), std::env::var_os(CHILD_FOLDER).unwrap());
+        let digest = Digest::sha256_of(&noise(SIZE));
+        let _ = client(folder.as_ref()).blob(&image.parse().unwrap(), &digest, SIZE as u64);
+        return;
+    }
     let (folder, blob) = (tempdir().unwrap(), noise(SIZE));
     let server = Server::start(numbered({
         let blob = blob.clone();
@@ -298,8 +291,7 @@ fn a_killed_run_leaves_a_part_that_the_next_run_goes_on_with() {
             _ => Reply::blob(request, &blob),
         }
     }));
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "a_child_that_fetches"])
+    let mut child = reenter(test)
         .env(CHILD_IMAGE, server.image("a").to_string())
         .env(CHILD_FOLDER, folder.path())
         .stdout(Stdio::null())

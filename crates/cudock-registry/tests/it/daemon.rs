@@ -1,13 +1,4 @@
 //! Images of daemons, over real unix sockets.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -18,8 +9,9 @@ use std::thread;
 use cudock_base::{Environment, Report as _};
 use cudock_http::Progress;
 use cudock_registry::{RegistryError, daemon};
-use support::{Reply, Request, noise, read_request};
 use tempfile::tempdir;
+
+use crate::support::{Reply, Request, noise, read_request};
 
 /// Listens as long as the test's process lives; the paths asked for are remembered.
 fn start(socket: &Path, handler: impl Fn(&Request) -> Reply + Send + 'static) -> Arc<Mutex<Vec<String>>> {

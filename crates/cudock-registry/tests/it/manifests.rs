@@ -1,13 +1,4 @@
 //! Manifests: by tag and by digest, verified, bounded and kept.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -17,8 +8,9 @@ use std::thread;
 use cudock_base::{Algorithm, Digest, Report as _};
 use cudock_http::HttpErrorKind;
 use cudock_registry::{Client, MAX_DOCUMENT, Options, RegistryError};
-use support::{Reply, Server, client, mirrors, options};
 use tempfile::tempdir;
+
+use crate::support::{Registry, Reply, Server, client, mirrors, options, refusal};
 
 const MANIFEST: &str = "{\"schemaVersion\": 2}\n";
 const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
@@ -162,11 +154,11 @@ fn what_is_not_there_is_told_apart() {
     let folder = tempdir().unwrap();
     let server = Server::start(|request| {
         if request.path.contains("unknown") {
-            Reply::refusal(404, "NAME_UNKNOWN", "repository name not known to registry")
+            refusal(404, "NAME_UNKNOWN", "repository name not known to registry")
         } else if request.path.contains("page") {
             Reply::new(200, "<html>").with("Content-Type", "text/html")
         } else {
-            Reply::refusal(404, "MANIFEST_UNKNOWN", "manifest\\u001b[31m unknown")
+            refusal(404, "MANIFEST_UNKNOWN", "manifest\\u001b[31m unknown")
         }
     });
     let client = client(folder.path());

@@ -1,13 +1,4 @@
 //! Signing in as docker and podman do, and keeping secrets.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,8 +8,11 @@ use base64::engine::general_purpose::STANDARD;
 use cudock_base::{Digest, Report as _};
 use cudock_http::HttpErrorKind;
 use cudock_registry::RegistryError;
-use support::{Reply, Request, Server, client, client_with_sign_in, script, secret};
 use tempfile::tempdir;
+
+use crate::support::{
+    self, Registry, Reply, Request, Server, client, client_with_sign_in, refusal, script, secret,
+};
 
 const MANIFEST: &str = "{}";
 
@@ -37,7 +31,7 @@ fn guarded(request: &Request, realm: &str, wanted: &str) -> Reply {
     }
     let challenge =
         format!("Bearer realm=\"{realm}\",service=\"the registry\",scope=\"repository:a/b:pull\"");
-    Reply::refusal(401, "UNAUTHORIZED", "authentication required").with("WWW-Authenticate", challenge)
+    refusal(401, "UNAUTHORIZED", "authentication required").with("WWW-Authenticate", challenge)
 }
 
 fn token_service(token: &str, wants: Option<String>) -> Server {
@@ -345,7 +339,7 @@ fn no_secret_is_in_any_error_even_if_the_registry_echoes_it() {
         let realm = format!("http://{}/token", service.host());
         let said = format!("bad token {token} from {password} as {encoded}");
         let registry = Server::start(move |request| match request.header("authorization") {
-            Some(_) => Reply::refusal(status, "DENIED", &said),
+            Some(_) => refusal(status, "DENIED", &said),
             None => guarded(request, &realm, "nobody"),
         });
         let client = client_with_sign_in(folder.path(), &auths(&registry.host(), "me", &password));

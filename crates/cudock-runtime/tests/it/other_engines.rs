@@ -1,15 +1,7 @@
 //! Real containers, made by podman's command and by docker's. There is no daemon of docker's in the tests: its command
 //! talks to podman's service, which speaks the same language; so docker's own words are read by docker's own reader.
 //!
-//! An engine is driven with our own outputs and environment, so each act is a process of its own: this program again.
-
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
+//! An engine is driven with our own outputs and environment, so each act is a process of its own: `drive_engine`.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -18,108 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cudock_base::Report as _;
-use cudock_runtime::copy::{CopyRequest, Direction};
-use cudock_runtime::engine::other::{find, holding};
-use cudock_runtime::engine::{LogRequest, Request};
-use cudock_runtime::exec::ExecRequest;
-use cudock_runtime::plan::Private;
-use nix::sys::signal::SigSet;
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const IMAGE: &str = "localhost/cudock-test:1";
-const ACT: &str = "CUDOCK_TEST_ACT";
-const RESULT: &str = "CUDOCK_TEST_RESULT";
-
-/// Not a test of its own: the other side of [`Engines::act`].
-#[test]
-fn act() {
-    let Ok(act) = std::env::var(ACT) else { return };
-    let outcome = perform(&serde_json::from_str(&act).unwrap());
-    fs::write(std::env::var(RESULT).unwrap(), outcome.to_string()).unwrap();
-    std::process::exit(0);
-}
-
-fn perform(act: &Value) -> Value {
-    let word = |name: &str| act[name].as_str().unwrap_or_default();
-    if act["verb"] == "holding" {
-        return json!({"ok": holding(word("name")).map(|engine| engine.name())});
-    }
-    let engine = match find(word("engine")) {
-        Ok(engine) => engine,
-        Err(error) => return json!({"error": error.to_string(), "hint": error.hints().pop()}),
-    };
-    let name = word("name");
-    let done = match word("verb") {
-        "run" => engine.run(request(act)).map(Value::from),
-        "list" => engine.list(act["all"] == true).map(|found| serde_json::to_value(found).unwrap()),
-        "logs" => {
-            let tail = act["tail"].as_u64().map(|lines| usize::try_from(lines).unwrap());
-            let follow = act["follow"] == true;
-            engine
-                .logs(
-                    name,
-                    LogRequest {
-                        follow,
-                        tail,
-                        timestamps: act["timestamps"] == true,
-                        ..LogRequest::default()
-                    },
-                )
-                .map(|()| Value::Null)
-        }
-        "exec" => {
-            let exec: ExecRequest = serde_json::from_value(act["exec"].clone()).unwrap();
-            engine.exec(name, &exec).map(Value::from)
-        }
-        "stop" => engine.stop(name, Some(1)).map(|()| Value::Null),
-        "remove" => engine.remove(name, act["force"] == true).map(|()| Value::Null),
-        "wait" => engine.wait(name).map(Value::from),
-        "inspect" => engine.inspect(name),
-        "kill" => engine.kill(name, word("signal")).map(|()| Value::Null),
-        "start" => engine.start(name, &[], false).map(Value::from),
-        "restart" => engine.restart(name, Some(0)).map(|()| Value::Null),
-        "copy" => {
-            let direction = if act["in"] == true { Direction::In } else { Direction::Out };
-            let request = CopyRequest {
-                direction,
-                inside: word("inside").to_owned(),
-                outside: word("outside").to_owned(),
-                archive: false,
-                follow_link: false,
-            };
-            engine.copy(name, &request).map(|_| Value::Null)
-        }
-        other => panic!("no verb {other}"),
-    };
-    match done {
-        Ok(value) => json!({"ok": value}),
-        Err(error) => {
-            let behind = std::error::Error::source(&error).map(ToString::to_string);
-            json!({"error": error.to_string(), "hint": error.hints().pop(), "behind": behind})
-        }
-    }
-}
-
-fn request(act: &Value) -> Request {
-    let words = |value: &Value| -> Vec<String> { serde_json::from_value(value.clone()).unwrap_or_default() };
-    let environment: Vec<(String, String)> = serde_json::from_value(act["env"].clone()).unwrap_or_default();
-    Request {
-        plan: serde_json::from_value(act["plan"].clone()).unwrap(),
-        private: Private { environment },
-        entrypoint: (!act["entrypoint"].is_null()).then(|| words(&act["entrypoint"])),
-        command: words(&act["command"]),
-        cwd: act["cwd"].as_str().map(str::to_owned),
-        user: act["user"].as_str().map(str::to_owned),
-        detach: act["detach"] == true,
-        cidfile: None,
-        pull: None,
-        platform: None,
-    }
-}
 
 /// A plan for the image, with what is changed about it.
 fn plan(name: &str, changes: &[(&str, Value)]) -> Value {
@@ -168,6 +64,13 @@ impl Done {
     fn error(&self) -> String {
         self.result["error"].as_str().unwrap_or_else(|| panic!("no error in {self:?}")).to_owned()
     }
+}
+
+/// The command that has an engine do something.
+fn drive(act: &Value, result: &Path) -> Command {
+    let mut command = Command::new(cudock_testkit::process::example("drive_engine"));
+    command.env("ACT", act.to_string()).arg(result).stdin(Stdio::null());
+    command
 }
 
 /// A podman with storage and settings of its own.
@@ -303,10 +206,8 @@ impl Engines {
     }
 
     fn begin(&self, act: &Value, result: &Path) -> Command {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "act", "--nocapture", "--quiet", "--test-threads=1"]);
+        let mut command = drive(act, result);
         self.settle(&mut command);
-        command.env(ACT, act.to_string()).env(RESULT, result).stdin(Stdio::null());
         command
     }
 
@@ -315,7 +216,6 @@ impl Engines {
         let result = tempfile::NamedTempFile::new_in(self.folder.path()).unwrap();
         let output = self.begin(act, result.path()).output().unwrap();
         let out = String::from_utf8_lossy(&output.stdout).into_owned();
-        let out = out.split_once("running 1 test\n").map(|(_, out)| out.to_owned()).unwrap_or(out);
         let err = String::from_utf8_lossy(&output.stderr).into_owned();
         let written = fs::read_to_string(result.path()).unwrap();
         let result = serde_json::from_str(&written).unwrap_or_else(|_| panic!("nothing came: {out}\n{err}"));
@@ -466,12 +366,7 @@ struct Begun {
 impl Begun {
     fn new(engines: &Engines, act: &Value) -> Self {
         let result = tempfile::NamedTempFile::new_in(engines.folder.path()).unwrap();
-        // The harness has threads beside the one that acts, and these must leave the signal to it.
-        let mut signals = SigSet::empty();
-        signals.add(nix::sys::signal::Signal::SIGTERM);
-        signals.thread_block().unwrap();
         let mut child = engines.begin(act, result.path()).stdout(Stdio::piped()).spawn().unwrap();
-        signals.thread_unblock().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         Self { child, lines, result }
     }
@@ -592,10 +487,8 @@ fn an_engine_that_is_not_there_is_said_with_the_way_out() {
         ("lxc", "there is no engine `lxc`: docker, podman"),
     ] {
         let act = json!({"verb": "list", "engine": engine});
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "act", "--nocapture", "--quiet", "--test-threads=1"]);
-        command.env("PATH", empty.path()).env(ACT, act.to_string()).env(RESULT, &result);
-        assert!(command.output().unwrap().status.success());
+        let output = drive(&act, &result).env("PATH", empty.path()).output().unwrap();
+        assert!(output.status.success());
         let outcome: Value = serde_json::from_str(&fs::read_to_string(&result).unwrap()).unwrap();
         assert_eq!(outcome["error"], expected);
         assert_eq!(outcome["hint"].is_null(), engine == "lxc", "{outcome}");
@@ -609,10 +502,8 @@ fn an_engine_that_does_not_answer_is_said_in_its_own_words() {
     fs::write(&program, "#!/bin/sh\necho 'Cannot connect to the daemon' >&2\nexit 1\n").unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let result = fake.path().join("result");
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "act", "--nocapture", "--quiet", "--test-threads=1"]);
-    command.env("PATH", fake.path()).env(ACT, json!({"verb": "list", "engine": "docker"}).to_string());
-    assert!(command.env(RESULT, &result).output().unwrap().status.success());
+    let act = json!({"verb": "list", "engine": "docker"});
+    assert!(drive(&act, &result).env("PATH", fake.path()).output().unwrap().status.success());
     let outcome: Value = serde_json::from_str(&fs::read_to_string(&result).unwrap()).unwrap();
     assert_eq!(outcome["error"], "docker does not answer: Cannot connect to the daemon");
     assert!(outcome["hint"].as_str().unwrap().contains("systemctl start docker"), "{outcome}");

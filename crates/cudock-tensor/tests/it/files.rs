@@ -1,13 +1,4 @@
 //! `.npy` and raw bytes; tensors by name.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use bytes::Bytes;
 use cudock_tensor::{
@@ -15,7 +6,8 @@ use cudock_tensor::{
     npy, raw,
 };
 use proptest::prelude::*;
-use support::{dtypes, f32s, one, spec, strings, tensors, two};
+
+use crate::support::{dtypes, f32s, one, spec, strings, tensors, two};
 
 /// A file as numpy lays it out.
 fn file(version: u8, header: &str, data: &[u8]) -> Bytes {

@@ -1,19 +1,11 @@
 //! Nested arrays become tensors, or an error with the path.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use cudock_tensor::json::{Cursor, write};
 use cudock_tensor::{DType, RequestLimits};
 use proptest::prelude::*;
 use serde_json::Value;
-use support::{dtypes, f32s, read, strings, tensors};
+
+use crate::support::{dtypes, f32s, read, strings, tensors};
 
 fn message(text: &str, dtype: DType) -> String {
     read(text, dtype).unwrap_err().to_string()

@@ -1,22 +1,8 @@
 //! Numbers are correctly rounded on every path through the parser.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-#![allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    clippy::cast_sign_loss,
-    reason = "made-up numbers"
-)]
-
-mod support;
 
 use cudock_tensor::DType;
-use support::read;
+
+use crate::support::read;
 
 /// Texts a round; more where they are quick.
 const TEXTS: usize = if cfg!(debug_assertions) { 20_000 } else { 2_000_000 };

@@ -1,13 +1,4 @@
 //! The Open Inference Protocol: JSON, binary, and common mistakes.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::time::Duration;
 
@@ -19,7 +10,8 @@ use cudock_tensor::{
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::{dtypes, f32s, one, spec, strings, tensors, two};
+
+use crate::support::{dtypes, f32s, one, spec, strings, tensors, two};
 
 fn read(body: &str, signature: &Signature) -> Result<InferenceRequest, RequestError> {
     oip::read(&Bytes::copy_from_slice(body.as_bytes()), None, signature, &RequestLimits::default())

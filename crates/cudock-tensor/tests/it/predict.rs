@@ -1,13 +1,4 @@
 //! `/predict`: accepted and rejected requests, and responses.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::time::Duration;
 
@@ -17,7 +8,8 @@ use cudock_tensor::{
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::{dtypes, f32s, one, spec, strings, tensors, two};
+
+use crate::support::{dtypes, f32s, one, spec, strings, tensors, two};
 
 fn read(body: &str, signature: &Signature) -> Result<InferenceRequest, RequestError> {
     predict::read(body.as_bytes(), signature, &RequestLimits::default())

@@ -1,20 +1,10 @@
 //! `cudock cdi` as a user types it, on trees, and its hook as engines call it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that fails panics"
-)]
-
-mod support;
-#[path = "../../cudock-inject/tests/tree/mod.rs"]
-mod tree;
 
 use std::fs;
 
-use support::{code, json, run, run_with_input, shown};
-use tree::{DEBIAN, Tree, can_make_devices, debian};
+use cudock_testkit::driver_tree::{DEBIAN, Tree, can_make_devices, debian};
+
+use crate::support::{code, json, run, run_with_input, shown};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()

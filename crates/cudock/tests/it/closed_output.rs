@@ -1,15 +1,6 @@
 //! The exit code is that of the answer, also where nobody reads it: `cudock check … | head -1` with pipefail.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
-mod support;
-
-use support::{cudock, shown};
+use crate::support::{cudock, shown};
 
 /// Verbs that answer from files and tables, with the code of their answer.
 const CALLS: [(&[&str], i32); 18] = [

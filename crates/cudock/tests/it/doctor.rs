@@ -1,22 +1,7 @@
 //! `cudock doctor` as a user types it, on trees and on this machine.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that fails panics"
-)]
-#![allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    reason = "figures for people, and made-up bytes"
-)]
 
-mod support;
-#[path = "../../cudock-host/tests/tree/mod.rs"]
-mod tree;
-
-use support::{code, json, run, shown};
+use crate::support::{code, json, run, shown};
+use cudock_testkit::host_tree as tree;
 
 fn doctor(tree: &tree::Tree, words: &[&str]) -> std::process::Output {
     run(&[&["doctor", "--root", tree.path().to_str().unwrap()], words].concat())

@@ -1,20 +1,6 @@
 //! `cudock facts` as a user types it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that fails panics"
-)]
-#![allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    reason = "figures for people, and made-up bytes"
-)]
 
-mod support;
-
-use support::{code, json, run, shown};
+use crate::support::{self, code, json, run, shown};
 
 macro_rules! answers {
     ($($name:ident: $($word:literal)+;)+) => {

@@ -1,20 +1,6 @@
 //! What `--help` promises.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that fails panics"
-)]
-#![allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    reason = "figures for people, and made-up bytes"
-)]
 
-mod support;
-
-use support::{code, run, shown};
+use crate::support::{code, run, shown};
 
 #[test]
 fn help_of_every_verb_has_examples() {

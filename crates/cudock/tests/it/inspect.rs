@@ -1,9 +1,6 @@
 //! `cudock inspect` and `cudock slim` as a user types them.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that fails panics")]
 
-mod support;
-
-use support::{code, json, run, shown, zip};
+use crate::support::{code, json, run, shown, zip};
 
 fn fixture(name: &str) -> String {
     format!("{}/../cudock-fatbin/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))

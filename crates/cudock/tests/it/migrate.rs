@@ -1,18 +1,9 @@
 //! `cudock migrate` as a user types it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that fails panics"
-)]
-
-mod support;
 
 use std::path::Path;
 use std::process::Output;
 
-use support::{code, cudock, json, run, run_with_input, shown};
+use crate::support::{code, cudock, json, run, run_with_input, shown};
 
 const SCRIPT: &str = "\
 #!/usr/bin/env bash

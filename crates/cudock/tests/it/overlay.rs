@@ -1,22 +1,8 @@
 //! Newer tables laid over the embedded ones, and what happens to broken ones.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that fails panics"
-)]
-#![allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    reason = "figures for people, and made-up bytes"
-)]
-
-mod support;
 
 use std::fs;
 
-use support::{code, json, run, shown};
+use crate::support::{self, code, json, run, shown};
 
 fn overlay(files: &[(&str, &str)]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();

@@ -3,14 +3,6 @@
 //!
 //! Needs `CUDOCK_ONNXRUNTIME` (path of libonnxruntime), `CUDOCK_BROWSER_PYTHON` (a Python with playwright) and Chromium
 //! on the path or at `CUDOCK_BROWSER`; says what is missing and passes otherwise.
-#![allow(missing_docs, reason = "a test")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 use std::env;
 use std::ffi::OsString;

@@ -1,99 +1,53 @@
 //! `cudock prices` as a user types it, against a server that speaks as the price service does.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that fails panics"
-)]
-
-mod support;
 
 use std::collections::VecDeque;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::thread;
 
-use support::{code, json, shown};
+use cudock_testkit::http::{Reply, Request, Server};
+
+use crate::support::{self, code, json, shown};
 
 const T4: &str = "Standard_NC4as_T4_v3";
 
-/// The whole answer to a request, head and body, by what it asks for: the region, and whether machines are asked for.
-type Answer = dyn Fn(&str, bool) -> String + Send + Sync;
-
 /// A price service on this machine. It is gone when dropped.
 struct Service {
-    address: SocketAddr,
-    /// The regions it was asked for machines of, in order.
-    asked: Arc<Mutex<Vec<String>>>,
-    stopped: Arc<AtomicBool>,
+    server: Server,
 }
 
 impl Service {
-    fn start(answer: impl Fn(&str, bool) -> String + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (address, asked) = (listener.local_addr().unwrap(), Arc::default());
-        let (stopped, answer): (_, Arc<Answer>) = (Arc::new(AtomicBool::new(false)), Arc::new(answer));
-        thread::spawn({
-            let (asked, stopped) = (Arc::clone(&asked), Arc::clone(&stopped));
-            move || {
-                for stream in listener.incoming() {
-                    if stopped.load(Ordering::SeqCst) {
-                        return;
-                    }
-                    let (asked, answer) = (Arc::clone(&asked), Arc::clone(&answer));
-                    thread::spawn(move || serve(&stream.unwrap(), &asked, &*answer));
-                }
-            }
+    /// The reply depends on the region, and on whether its machines are asked for.
+    fn start(answer: impl Fn(&str, bool) -> Reply + Send + Sync + 'static) -> Self {
+        let server = Server::start(move |request| {
+            let (region, machines) = question(request);
+            answer(&region, machines)
         });
-        Self { address, asked, stopped }
+        Self { server }
     }
 
     fn endpoint(&self) -> String {
-        format!("http://{}/api/retail/prices", self.address)
+        format!("http://{}/api/retail/prices", self.server.host())
     }
 
+    /// The regions it was asked for machines of, in order.
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        let questions = self.server.requests().iter().map(question).collect::<Vec<_>>();
+        questions.into_iter().filter_map(|(region, machines)| machines.then_some(region)).collect()
     }
 }
 
-impl Drop for Service {
-    fn drop(&mut self) {
-        self.stopped.store(true, Ordering::SeqCst);
-        // Wakes the accepting thread.
-        let _ = TcpStream::connect(self.address);
-    }
-}
-
-fn serve(mut stream: &TcpStream, asked: &Mutex<Vec<String>>, answer: &Answer) {
-    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
-    let Some(first) = lines.next() else { return };
-    for _ in lines.take_while(|line| !line.is_empty()) {}
-    let path = first.split(' ').nth(1).unwrap().replace("%20", " ").replace("%27", "'");
+/// The region of a request, and whether it is for machines.
+fn question(request: &Request) -> (String, bool) {
+    let path = request.path.replace("%20", " ").replace("%27", "'");
     let region = path.split("armRegionName eq '").nth(1).unwrap().split('\'').next().unwrap().to_owned();
-    let machines = path.contains("serviceName eq 'Virtual Machines'");
-    if machines {
-        asked.lock().unwrap().push(region.clone());
-    }
-    // A client that was killed hangs up.
-    let _ = stream.write_all(answer(&region, machines).as_bytes());
-}
-
-fn http(status: u16, headers: &str, body: &str) -> String {
-    format!(
-        "HTTP/1.1 {status} Test\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
+    (region, path.contains("serviceName eq 'Virtual Machines'"))
 }
 
 /// A page with T4's price and Spot price in a region.
-fn page(region: &str, price: &str, spot: &str) -> String {
+fn page(region: &str, price: &str, spot: &str) -> Reply {
     let row = |price: &str, name: &str| {
         format!(
             r#"{{"currencyCode":"USD","tierMinimumUnits":0.0,"retailPrice":{price},"unitPrice":{price},"armRegionName":"{region}","location":"EU West","effectiveStartDate":"2021-04-01T00:00:00Z","meterId":"cfd5e14f-6efd-5839-aac9-a94673bfdb8c","meterName":"{name}","productId":"DZH318Z0DF49","skuId":"DZH318Z0DF49/002Z","availabilityId":null,"productName":"Virtual Machines NCasT4 v3 Series","skuName":"{name}","serviceName":"Virtual Machines","serviceId":"DZH313Z7MMC8","serviceFamily":"Compute","unitOfMeasure":"1 Hour","type":"Consumption","isPrimaryMeterRegion":true,"armSkuName":"{T4}","savingsPlan":[{{"term":"1 Year","unitPrice":0.4819192,"retailPrice":0.4819192}}]}}"#
@@ -102,13 +56,13 @@ fn page(region: &str, price: &str, spot: &str) -> String {
     list(&[row(price, "NC4as T4 v3"), row(spot, "NC4as T4 v3 Spot")])
 }
 
-fn list(rows: &[String]) -> String {
+fn list(rows: &[String]) -> Reply {
     let body = format!(
         r#"{{"BillingCurrency":"USD","CustomerEntityId":"Default","CustomerEntityType":"Retail","Items":[{}],"NextPageLink":null,"Count":{}}}"#,
         rows.join(","),
         rows.len()
     );
-    http(200, "Content-Type: application/json; charset=utf-8\r\n", &body)
+    Reply::new(200, body).with("Content-Type", "application/json; charset=utf-8")
 }
 
 /// A service that has T4's prices in every region, and no meters.
@@ -218,7 +172,7 @@ fn asked_too_often_it_says_so_waits_and_goes_on() {
     let first = Mutex::new(true);
     let service = Service::start(move |region, machines| {
         if std::mem::take(&mut *first.lock().unwrap()) {
-            return http(429, "Retry-After: 0\r\n", "");
+            return Reply::new(429, "").with("Retry-After", "0");
         }
         if machines { page(region, "0.7777", "0.1111") } else { list(&[]) }
     });
@@ -238,7 +192,7 @@ fn a_broken_region_ends_with_3_and_the_same_command_goes_on() {
     let service = Service::start({
         let broken = Arc::clone(&broken);
         move |region, machines| match (region, machines) {
-            ("northeurope", true) if broken.load(Ordering::SeqCst) => http(200, "", "{\"Items\": ?}"),
+            ("northeurope", true) if broken.load(Ordering::SeqCst) => Reply::new(200, "{\"Items\": ?}"),
             (_, true) => page(region, "0.7777", "0.1111"),
             (_, false) => list(&[]),
         }
@@ -344,7 +298,7 @@ fn words_that_cannot_be_meant_are_refused() {
 #[test]
 fn a_list_that_is_not_there_ends_with_3_and_a_way_out() {
     let config = tempfile::tempdir().unwrap();
-    let service = Service::start(|_, _| http(404, "", "no such list"));
+    let service = Service::start(|_, _| Reply::new(404, "no such list"));
     let output = refresh(config.path(), &service, &["--region", "eastus"]);
     let told = shown(&output);
     assert_eq!(code(&output), 3, "{told}");

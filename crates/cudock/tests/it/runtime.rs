@@ -1,22 +1,12 @@
 //! `cudock runtime` as a user types it, against an index and folders of the test's own.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
-
-mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::thread;
 
-use support::{code, cudock, json, shown, zip};
+use cudock_testkit::http::{Reply, Server};
+
+use crate::support::{code, cudock, json, shown, zip};
 
 const FILE: &str = "onnxruntime-1.31.1-cp312-cp312-test.whl";
 /// Of [`wheel`].
@@ -78,30 +68,14 @@ impl User {
     }
 }
 
-/// An index that answers every connection by its path until the test ends; gives its address.
+/// An index with the wheel, until the test process ends; gives its address.
 fn index() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            let first = lines.next().unwrap().unwrap();
-            while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
-            let (status, body) = match first.split(' ').nth(1).unwrap() {
-                "/simple/onnxruntime/" => {
-                    (200, format!("<a href='/files/{FILE}#sha256={SHA256}'>{FILE}</a>").into_bytes())
-                }
-                path if path == format!("/files/{FILE}") => (200, wheel()),
-                _ => (404, Vec::new()),
-            };
-            let head = format!(
-                "HTTP/1.1 {status} Test\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
-                body.len()
-            );
-            // A client that has seen enough hangs up.
-            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
+    let address = Server::run_forever(|request| match request.path.as_str() {
+        "/simple/onnxruntime/" => {
+            Reply::new(200, format!("<a href='/files/{FILE}#sha256={SHA256}'>{FILE}</a>"))
         }
+        path if path == format!("/files/{FILE}") => Reply::new(200, wheel()),
+        _ => Reply::new(404, ""),
     });
     format!("http://{address}/simple")
 }

@@ -3,14 +3,6 @@
 //!
 //! Needs `CUDOCK_ONNXRUNTIME` (path of libonnxruntime) and `CUDOCK_TRITON_PYTHON` (a Python with
 //! `tritonclient[http,grpc]` and `grpcio-reflection`); says what is missing and passes otherwise.
-#![allow(missing_docs, reason = "a test")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};

@@ -5,8 +5,8 @@ use cudock_facts::lookup::TorchWheel;
 use cudock_facts::version::{CudaRelease, CudaVersion, PtxArch, PtxIsa, SmArch};
 use cudock_host::frameworks::{Build, CpuBuildSeverity, MissingLibraryEffect, Support};
 
-use crate::given::{Part, unit};
-use crate::support::facts;
+use super::given::{Part, unit};
+use super::support::facts;
 
 fn framework(
     name: &str,

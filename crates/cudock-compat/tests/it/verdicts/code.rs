@@ -2,7 +2,7 @@
 
 use cudock_compat::evidence::Role;
 
-use crate::support::*;
+use super::support::*;
 
 // S1 and its table, S4.
 case!(

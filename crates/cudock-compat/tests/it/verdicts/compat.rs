@@ -2,7 +2,7 @@
 
 use cudock_compat::evidence::{CompatNote, CopyKind, Reach};
 
-use crate::support::*;
+use super::support::*;
 
 const BRANCHES_OF_12_9: &[u16] = &[535, 550, 560, 565, 570, 575];
 const BRANCHES_OF_13_1: &[u16] = &[535, 550, 570, 575, 580, 590];

@@ -2,7 +2,7 @@
 
 use cudock_compat::Machine;
 
-use crate::support::*;
+use super::support::*;
 
 // D1.
 case!(

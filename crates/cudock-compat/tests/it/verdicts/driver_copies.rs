@@ -3,7 +3,7 @@
 use cudock_compat::evidence::{CopyKind, Reach};
 use cudock_host::host::LibraryKind;
 
-use crate::support::*;
+use super::support::*;
 
 fn fits() -> Part {
     sass(&["sm_80"]).runtime("12.2")

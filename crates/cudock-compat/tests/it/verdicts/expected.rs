@@ -2,8 +2,8 @@
 
 use cudock_compat::{Target, Verdict, judge};
 
-use crate::given::Given;
-use crate::support::facts;
+use super::given::Given;
+use super::support::facts;
 
 enum Failure {
     /// The rules do not say.

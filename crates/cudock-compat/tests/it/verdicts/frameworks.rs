@@ -3,7 +3,7 @@
 use cudock_compat::evidence::Code;
 use cudock_host::frameworks::{CpuBuildSeverity, Support};
 
-use crate::support::*;
+use super::support::*;
 
 /// torch with general kernels beside a few for one kind of card, as 2.15 is.
 fn torch_with_special_kernels() -> Part {

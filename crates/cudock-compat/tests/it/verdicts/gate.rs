@@ -1,6 +1,6 @@
 //! §6: the start gate, its grammar and where it is evaluated.
 
-use crate::support::*;
+use super::support::*;
 
 /// A program that runs on the card below, in an image that asks for this.
 fn asks(value: &str) -> Given {

@@ -1,6 +1,6 @@
 //! The requirements of real images, written out: those of nvidia/cuda 12.4.1 and 12.6.3, and an 11.0-era one.
 
-use crate::support::*;
+use super::support::*;
 
 /// 12.4.1: branches 470, 525 and 535, GeForce and Titan among the brands.
 pub(crate) const CUDA_12_4_1: &str = "cuda>=12.4 \

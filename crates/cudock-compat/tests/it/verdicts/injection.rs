@@ -2,7 +2,7 @@
 
 use cudock_compat::Machine;
 
-use crate::support::*;
+use super::support::*;
 
 fn fits() -> Part {
     sass(&["sm_90"]).runtime("12.2")

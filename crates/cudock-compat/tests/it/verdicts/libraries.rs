@@ -2,7 +2,7 @@
 
 use cudock_compat::evidence::Effect;
 
-use crate::support::*;
+use super::support::*;
 
 fn h100() -> cudock_compat::Target {
     gpu("H100", "580.95.05")

@@ -2,13 +2,6 @@
 //!
 //! Each case is a test of its own, named after the promise, with the rule it was read from. Expectations are written
 //! out by hand from the rules and the tables; nothing here computes them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 mod builds;
 mod expected;

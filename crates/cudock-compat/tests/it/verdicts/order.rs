@@ -3,7 +3,7 @@
 use cudock_compat::evidence::{Effect, Reach};
 use cudock_host::frameworks::CpuBuildSeverity;
 
-use crate::support::*;
+use super::support::*;
 
 // Questions 1 and 2.
 case!(

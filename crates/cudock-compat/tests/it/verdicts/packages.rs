@@ -5,7 +5,7 @@ use cudock_compat::evidence::{Code, Role, SubjectKind, UnitKind};
 use cudock_compat::{Verdict, judge};
 use proptest::prelude::*;
 
-use crate::support::*;
+use super::support::*;
 
 const R580: &str = "580.95.05";
 const GENERAL: [&str; 7] = ["sm_70", "sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"];

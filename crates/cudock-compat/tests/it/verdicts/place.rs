@@ -5,7 +5,7 @@ use cudock_compat::{Machine, StartPath, Target};
 use cudock_facts::finding::{Finding, Severity};
 use cudock_host::host::LibraryKind;
 
-use crate::support::facts;
+use super::support::facts;
 
 pub(crate) fn gpu(name: &str, driver: &str) -> Target {
     Target::of_gpu(facts(), name, Some(driver.parse().unwrap())).unwrap()

@@ -2,7 +2,7 @@
 
 use cudock_compat::Machine;
 
-use crate::support::*;
+use super::support::*;
 
 // P1, P5.
 case!(ptx_compiles_for_its_own_card, "P1", ptx(&[("compute_80", "8.2")]), gpu("A100", "535.161.08"), jit());

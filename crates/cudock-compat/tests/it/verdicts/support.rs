@@ -4,17 +4,17 @@ use std::sync::OnceLock;
 
 use cudock_facts::Facts;
 
-pub(crate) use crate::builds::*;
-pub(crate) use crate::expected::*;
-pub(crate) use crate::given::*;
-pub(crate) use crate::place::*;
+pub(crate) use super::builds::*;
+pub(crate) use super::expected::*;
+pub(crate) use super::given::*;
+pub(crate) use super::place::*;
 
 /// One case: its name is the promise, the rule is where in the rules it was read.
 macro_rules! case {
     ($name:ident, $rule:literal, $given:expr, $target:expr, $expected:expr) => {
         #[test]
         fn $name() {
-            crate::support::check($rule, $given, &$target, &$expected);
+            $crate::verdicts::support::check($rule, $given, &$target, &$expected);
         }
     };
 }

@@ -3,7 +3,7 @@
 use cudock_compat::Target;
 use cudock_facts::version::Date;
 
-use crate::support::*;
+use super::support::*;
 
 fn fits() -> Part {
     sass(&["sm_80", "sm_86", "sm_90"]).runtime("12.2")

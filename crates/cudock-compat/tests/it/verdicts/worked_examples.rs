@@ -4,8 +4,8 @@ use cudock_compat::evidence::Reach;
 use cudock_compat::{Machine, Target};
 use cudock_host::frameworks::CpuBuildSeverity;
 
-use crate::gate_images::{CUDA_12_4_1, CUDA_12_6_3};
-use crate::support::*;
+use super::gate_images::{CUDA_12_4_1, CUDA_12_6_3};
+use super::support::*;
 
 /// A program of CUDA 12.4 in the image of its release.
 fn image_12_4_1(target: &str) -> Given {

@@ -1,5 +1,4 @@
 //! Builds containers and ELF files by hand.
-#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses what it needs")]
 
 /// A container with these entries.
 pub fn container(entries: &[Vec<u8>]) -> Vec<u8> {

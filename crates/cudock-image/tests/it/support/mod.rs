@@ -1,5 +1,4 @@
 //! Builds images byte by byte, so that every header and document can be wrong.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,104 +7,16 @@ use std::path::Path;
 
 use cudock_base::Digest;
 use cudock_image::{Image, ImageError, ImageSource, LayerLimits, NodeKind, OpenOptions, Tree, open};
+pub(crate) use cudock_testkit::tar::{BLOCK, Tar, header, record, seal, set_number};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-pub(crate) const BLOCK: usize = 512;
 pub(crate) const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub(crate) const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 pub(crate) const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
-
-/// A header block with a valid checksum.
-pub(crate) fn header(name: &[u8], kind: u8, size: u64, link: &[u8]) -> [u8; BLOCK] {
-    let mut block = [0; BLOCK];
-    block[..name.len()].copy_from_slice(name);
-    block[100..107].copy_from_slice(b"0000755");
-    block[124..135].copy_from_slice(format!("{size:011o}").as_bytes());
-    block[156] = kind;
-    block[157..157 + link.len()].copy_from_slice(link);
-    block[257..265].copy_from_slice(b"ustar\x0000");
-    seal(&mut block);
-    block
-}
-
-/// Updates the checksum.
-pub(crate) fn seal(block: &mut [u8; BLOCK]) {
-    block[148..156].fill(b' ');
-    let sum: u64 = block.iter().map(|byte| u64::from(*byte)).sum();
-    block[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
-}
-
-/// One pax record.
-pub(crate) fn record(key: &str, value: &[u8]) -> Vec<u8> {
-    let rest = key.len() + value.len() + 3;
-    let mut length = rest + 1;
-    while length != rest + length.to_string().len() {
-        length = rest + length.to_string().len();
-    }
-    [format!("{length} {key}=").as_bytes(), value, b"\n"].concat()
-}
-
-/// A tar file builder.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Tar(pub(crate) Vec<u8>);
-
-impl Tar {
-    /// Appends bytes, padded to whole blocks.
-    pub(crate) fn raw(mut self, bytes: &[u8]) -> Self {
-        self.0.extend_from_slice(bytes);
-        self.0.resize(self.0.len().next_multiple_of(BLOCK), 0);
-        self
-    }
-
-    /// Appends an entry of any type.
-    pub(crate) fn entry(self, name: impl AsRef<[u8]>, kind: u8, link: &str, content: &[u8]) -> Self {
-        self.raw(&header(name.as_ref(), kind, content.len() as u64, link.as_bytes())).raw(content)
-    }
-
-    pub(crate) fn file(self, name: &str, content: &str) -> Self {
-        self.entry(name, b'0', "", content.as_bytes())
-    }
-
-    pub(crate) fn directory(self, name: &str) -> Self {
-        self.entry(format!("{name}/"), b'5', "", b"")
-    }
-
-    pub(crate) fn symlink(self, name: &str, target: &str) -> Self {
-        self.entry(name, b'2', target, b"")
-    }
-
-    pub(crate) fn hard_link(self, name: &str, target: &str) -> Self {
-        self.entry(name, b'1', target, b"")
-    }
-
-    /// Appends a whiteout.
-    pub(crate) fn whiteout(self, path: &str) -> Self {
-        let (directory, name) =
-            path.rsplit_once('/').map_or(("", path), |(directory, name)| (directory, name));
-        self.file(format!("{directory}/.wh.{name}").trim_start_matches('/'), "")
-    }
-
-    /// Appends an opaque whiteout.
-    pub(crate) fn opaque(self, directory: &str) -> Self {
-        self.file(format!("{directory}/.wh..wh..opq").trim_start_matches('/'), "")
-    }
-
-    /// Appends a pax header for the next entry.
-    pub(crate) fn pax(self, records: &[(&str, &[u8])]) -> Self {
-        let body: Vec<u8> = records.iter().flat_map(|(key, value)| record(key, value)).collect();
-        self.entry("PaxHeaders/0", b'x', "", &body)
-    }
-
-    /// The bytes, with the end marker.
-    pub(crate) fn end(mut self) -> Vec<u8> {
-        self.0.resize(self.0.len() + 2 * BLOCK, 0);
-        self.0
-    }
-}
 
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());

@@ -1,5 +1,4 @@
 //! Temporary layer stores, next to a directory that must not change.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -13,7 +12,7 @@ use rustix::fs::lgetxattr;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{BLOCK, Blobs, CONFIG, LAYER, index, layout, options, seal};
+use crate::support::{Blobs, CONFIG, LAYER, index, layout, options};
 
 pub(crate) struct Quiet;
 
@@ -158,10 +157,4 @@ pub(crate) fn attribute(path: &Path, name: &str) -> Option<Vec<u8>> {
     let length = lgetxattr(path, name, value.as_mut_slice()).ok()?;
     value.truncate(length);
     Some(value)
-}
-
-/// Writes a seven-digit octal number into a header and updates the checksum.
-pub(crate) fn set_number(block: &mut [u8; BLOCK], at: usize, number: u64) {
-    block[at..at + 7].copy_from_slice(format!("{number:07o}").as_bytes());
-    seal(block);
 }

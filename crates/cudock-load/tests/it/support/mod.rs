@@ -1,87 +1,21 @@
 //! Test servers with various behaviors, and runs against them.
-#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses what it needs")]
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use cudock_load::{Load, LoadReport, LoadRequest, LoadSettings, ServerUrl};
+use cudock_testkit::http::{Reply, Server};
 
-/// What a server does with a request.
-pub struct Reply {
-    /// How long it thinks.
-    pub delay: Duration,
-    /// What it writes, piece by piece.
-    pub pieces: Vec<Vec<u8>>,
-    /// Whether it closes the connection then.
-    pub close: bool,
+/// A reply after which the connection stays open.
+pub fn reply(status: u16, body: &str) -> Reply {
+    Reply::new(status, body).keep_alive()
 }
 
-impl Reply {
-    pub fn new(status: u16, body: &str) -> Self {
-        let text = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-        Self { delay: Duration::ZERO, pieces: vec![text.into_bytes()], close: false }
-    }
-
-    pub fn after(mut self, delay: Duration) -> Self {
-        self.delay = delay;
-        self
-    }
-}
-
-/// Starts a server with a thread a connection; `response` gets the index of the request, from zero.
+/// Starts a server; `response` gets the index of the request, from zero.
 pub fn server(response: impl Fn(u64) -> Reply + Send + Sync + 'static) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let response = Arc::new(response);
-    let count = Arc::new(AtomicU64::new(0));
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (response, count) = (Arc::clone(&response), Arc::clone(&count));
-            std::thread::spawn(move || converse(stream.unwrap(), &*response, &count));
-        }
-    });
-    address
-}
-
-fn converse(mut stream: TcpStream, response: &dyn Fn(u64) -> Reply, count: &AtomicU64) {
-    stream.set_nodelay(true).unwrap();
-    while read_request(&mut stream).is_some() {
-        let reply = response(count.fetch_add(1, Ordering::SeqCst));
-        std::thread::sleep(reply.delay);
-        for piece in &reply.pieces {
-            if stream.write_all(piece).is_err() {
-                return;
-            }
-            if reply.pieces.len() > 1 {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        }
-        if reply.close {
-            return;
-        }
-    }
-}
-
-/// Reads one request; none if the connection ends.
-fn read_request(stream: &mut TcpStream) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        let count = stream.read(&mut buffer).ok().filter(|count| *count > 0)?;
-        bytes.extend_from_slice(&buffer[..count]);
-        let Some(head) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
-        let text = String::from_utf8_lossy(&bytes[..head]).to_lowercase();
-        let length: usize = text
-            .lines()
-            .find_map(|line| line.strip_prefix("content-length: "))
-            .map_or(0, |length| length.parse().unwrap());
-        if bytes.len() >= head + 4 + length {
-            return Some(bytes);
-        }
-    }
+    let count = AtomicU64::new(0);
+    Server::run_forever(move |_| response(count.fetch_add(1, Ordering::SeqCst)))
 }
 
 pub fn target(address: SocketAddr) -> ServerUrl {

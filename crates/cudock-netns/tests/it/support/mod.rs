@@ -1,7 +1,5 @@
 //! Namespaces and processes for the tests.
-#![allow(dead_code, reason = "each test file uses a part")]
 
-use std::env;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -9,7 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cudock_netns::Namespace;
-use cudock_netns::forward::{self, ForwardOptions, Forwarder, Handover, Listeners, PortMapping};
+use cudock_netns::forward::{ForwardOptions, Forwarder, Listeners, PortMapping};
+use cudock_testkit::process;
 
 /// A generous timeout: a test that exceeds it has failed.
 pub(crate) const FOREVER: Duration = Duration::from_secs(60);
@@ -34,31 +33,9 @@ pub(crate) fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + 
     thread::scope(|scope| scope.spawn(enter_and_work).join().expect("no failure inside"))
 }
 
-/// A command that runs one test of this program in a child process.
-pub(crate) fn again(test: &str) -> Command {
-    let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env("CUDOCK_TEST_AGAIN", test);
-    command
-}
-
-/// Whether this process was started by [`again`] for this test.
-pub(crate) fn is_again(test: &str) -> bool {
-    env::var("CUDOCK_TEST_AGAIN").is_ok_and(|name| name == test)
-}
-
-/// The main function of the forwarder process.
-pub(crate) fn be_the_forwarder() -> ! {
-    let handover = Handover::decode(&env::args().next_back().unwrap()).unwrap();
-    forward::serve(&handover).unwrap();
-    std::process::exit(0)
-}
-
 /// The command of the forwarder process.
 pub(crate) fn forwarder_command() -> Command {
-    let mut command = again("the_forwarders_process");
-    // This output belongs to libtest.
-    command.stderr(Stdio::inherit());
-    command
+    Command::new(process::example("forwarder"))
 }
 
 /// A forwarder of these ports into a namespace.

@@ -1,8 +1,4 @@
 //! A registry to test against.
-#![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
-
-#[path = "../../../cudock-http/tests/http/server.rs"]
-mod stub;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,21 +8,23 @@ use std::time::Duration;
 use cudock_base::Environment;
 use cudock_http::{BlobStore, RetryPolicy};
 use cudock_registry::{Client, Credentials, Mirrors, Options, Reference};
+pub(crate) use cudock_testkit::http::{Reply, Request, Server, noise, read_request, secret};
 
-pub(crate) use stub::{Reply, Request, Server, noise, read_request, secret};
-
-impl Server {
+/// A server as a registry.
+pub(crate) trait Registry {
     /// An image on this server.
-    pub(crate) fn image(&self, rest: &str) -> Reference {
+    fn image(&self, rest: &str) -> Reference;
+}
+
+impl Registry for Server {
+    fn image(&self, rest: &str) -> Reference {
         format!("{}/{rest}", self.host()).parse().unwrap()
     }
 }
 
-impl Reply {
-    /// A refusal in the registries' JSON.
-    pub(crate) fn refusal(status: u16, code: &str, message: &str) -> Self {
-        Self::new(status, format!("{{\"errors\":[{{\"code\":\"{code}\",\"message\":\"{message}\"}}]}}"))
-    }
+/// A refusal in the registries' JSON.
+pub(crate) fn refusal(status: u16, code: &str, message: &str) -> Reply {
+    Reply::new(status, format!("{{\"errors\":[{{\"code\":\"{code}\",\"message\":\"{message}\"}}]}}"))
 }
 
 pub(crate) const QUICK: RetryPolicy = RetryPolicy {

@@ -1,12 +1,4 @@
 //! Signatures and tensors for tests.
-#![allow(dead_code, reason = "no test uses all of it")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
 use bytes::Bytes;
 use cudock_tensor::json::Cursor;

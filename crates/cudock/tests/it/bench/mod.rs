@@ -1,21 +1,15 @@
 //! `cudock bench` as a user types it, against small servers.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that fails panics"
-)]
 
-mod bench_support;
-mod support;
+mod servers;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bench_support::{Asked, Said, relu_model, server};
-use support::{code, cudock, json, run, shown};
+use cudock_testkit::http::Request;
+use servers::{relu_model, reply, server};
+
+use crate::support::{code, cudock, json, run, shown};
 
 const QUICK: [&str; 4] = ["--duration", "300ms", "--warm-up", "50ms"];
 
@@ -24,22 +18,20 @@ fn bench(words: &[&str]) -> std::process::Output {
 }
 
 /// A server that has a model of four floats a row, says so, and answers with the sum of the numbers in the body.
-fn model_server(seen: &Arc<Mutex<Vec<Asked>>>) -> String {
+fn model_server(seen: &Arc<Mutex<Vec<Request>>>) -> String {
     let seen = Arc::clone(seen);
     server(move |asked| {
         let said = match asked.path.as_str() {
-            "/v2/repository/index" => Said::json(200, r#"[{"name": "m", "state": "READY"}]"#),
-            "/v2/models/m" => Said::json(
+            "/v2/repository/index" => reply(200, r#"[{"name": "m", "state": "READY"}]"#),
+            "/v2/models/m" => reply(
                 200,
                 r#"{"name": "m", "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 4]}],
                     "outputs": [{"name": "y", "datatype": "FP32", "shape": [-1, 1]}]}"#,
             ),
-            "/predict" | "/v2/models/m/infer" => {
-                Said::json(200, r#"{"prediction": [[1.5]], "device": "cpu"}"#)
-            }
-            _ => Said::json(404, r#"{"error": "nothing here"}"#),
+            "/predict" | "/v2/models/m/infer" => reply(200, r#"{"prediction": [[1.5]], "device": "cpu"}"#),
+            _ => reply(404, r#"{"error": "nothing here"}"#),
         };
-        seen.lock().unwrap().push(asked);
+        seen.lock().unwrap().push(asked.clone());
         said
     })
 }
@@ -58,7 +50,7 @@ fn a_server_that_is_not_there_is_exit_3_with_a_hint() {
 
 #[test]
 fn a_first_request_that_is_refused_shows_what_the_server_says() {
-    let url = server(|_| Said::json(422, r#"{"error": "input[0]: 3 numbers where 4 are taken"}"#));
+    let url = server(|_| reply(422, r#"{"error": "input[0]: 3 numbers where 4 are taken"}"#));
     let output = bench(&[&url, "--shape", "3"]);
     assert_eq!(code(&output), 2, "{}", shown(&output));
     assert!(shown(&output).contains("422 input[0]: 3 numbers where 4 are taken"), "{}", shown(&output));
@@ -67,8 +59,8 @@ fn a_first_request_that_is_refused_shows_what_the_server_says() {
 #[test]
 fn a_server_that_says_nothing_of_its_model_needs_a_shape() {
     let url = server(|asked| match asked.path.as_str() {
-        "/predict" => Said::json(200, "[[1]]"),
-        _ => Said::json(404, "{}"),
+        "/predict" => reply(200, "[[1]]"),
+        _ => reply(404, "{}"),
     });
     let output = bench(&[&url]);
     assert_eq!(code(&output), 2);
@@ -116,7 +108,7 @@ fn each_protocol_asks_in_its_own_words() {
         let output = bench(&[&url, "-c", "1", "--protocol", protocol, "--rows", "2", "--bodies", "3"]);
         assert_eq!(code(&output), 0, "{protocol}: {}", shown(&output));
         let seen = seen.lock().unwrap();
-        let asked: Vec<&Asked> = seen.iter().filter(|asked| asked.path == path).collect();
+        let asked: Vec<&Request> = seen.iter().filter(|asked| asked.path == path).collect();
         let bodies: std::collections::BTreeSet<&[u8]> =
             asked.iter().map(|asked| asked.body.as_slice()).collect();
         assert_eq!(bodies.len(), 3, "{protocol}: different bodies");
@@ -146,14 +138,14 @@ fn answers_mixed_up_under_load_are_a_no() {
     let count = Mutex::new(0);
     let url = server(move |asked| {
         if asked.path != "/predict" {
-            return Said::json(404, "{}");
+            return reply(404, "{}");
         }
         let mut count = count.lock().unwrap();
         *count += 1;
         // The first four are the requests that are sent alone.
         alone.store(*count <= 4, Ordering::SeqCst);
         let number = if alone.load(Ordering::SeqCst) { 1 } else { 2 };
-        Said::json(200, &format!("[[{number}.5]]"))
+        reply(200, &format!("[[{number}.5]]"))
     });
     let output = bench(&[&url, "--shape", "4", "--bodies", "4", "-c", "1", "--check-every", "1"]);
     assert_eq!(code(&output), 1, "{}", shown(&output));
@@ -162,11 +154,11 @@ fn answers_mixed_up_under_load_are_a_no() {
 
 #[test]
 fn a_file_and_headers_are_sent_as_they_are() {
-    let seen: Arc<Mutex<Vec<Asked>>> = Arc::default();
+    let seen: Arc<Mutex<Vec<Request>>> = Arc::default();
     let noted = Arc::clone(&seen);
     let url = server(move |asked| {
-        noted.lock().unwrap().push(asked);
-        Said::json(200, "{}")
+        noted.lock().unwrap().push(asked.clone());
+        reply(200, "{}")
     });
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("request.txt");
@@ -195,8 +187,8 @@ fn a_file_and_headers_are_sent_as_they_are() {
 #[test]
 fn a_server_with_several_models_is_asked_which() {
     let url = server(|asked| match asked.path.as_str() {
-        "/v2/repository/index" => Said::json(200, r#"[{"name": "a"}, {"name": "b"}]"#),
-        _ => Said::json(404, "{}"),
+        "/v2/repository/index" => reply(200, r#"[{"name": "a"}, {"name": "b"}]"#),
+        _ => reply(404, "{}"),
     });
     let output = bench(&[&url]);
     assert_eq!(code(&output), 2);
@@ -220,11 +212,11 @@ fn the_search_finds_a_rate_that_the_server_can_bear() {
     let turn = Mutex::new(());
     let url = server(move |asked| {
         if asked.path != "/predict" {
-            return Said::json(404, "{}");
+            return reply(404, "{}");
         }
         let _turn = turn.lock().unwrap();
         std::thread::sleep(Duration::from_millis(5));
-        Said::json(200, "[[1]]")
+        reply(200, "[[1]]")
     });
     let output =
         bench(&[&url, "--shape", "4", "--target-p99", "100ms", "--arrivals", "constant", "--format", "json"]);
@@ -292,20 +284,20 @@ fn a_model_that_is_not_there_is_a_bad_call() {
 
 #[test]
 fn a_model_without_a_batch_dimension_is_measured_by_its_whole_input() {
-    let seen: Arc<Mutex<Vec<Asked>>> = Arc::default();
+    let seen: Arc<Mutex<Vec<Request>>> = Arc::default();
     let asked = Arc::clone(&seen);
     let url = server(move |request| {
         let said = match request.path.as_str() {
-            "/v2/repository/index" => Said::json(200, r#"[{"name": "m", "state": "READY"}]"#),
-            "/v2/models/m" => Said::json(
+            "/v2/repository/index" => reply(200, r#"[{"name": "m", "state": "READY"}]"#),
+            "/v2/models/m" => reply(
                 200,
                 r#"{"name": "m", "inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 3]}],
                     "outputs": [{"name": "y", "datatype": "FP32", "shape": [1]}]}"#,
             ),
-            "/v2/models/m/infer" => Said::json(200, r#"{"outputs": []}"#),
-            _ => Said::json(404, "{}"),
+            "/v2/models/m/infer" => reply(200, r#"{"outputs": []}"#),
+            _ => reply(404, "{}"),
         };
-        asked.lock().unwrap().push(request);
+        asked.lock().unwrap().push(request.clone());
         said
     });
     let output = bench(&[&url, "--protocol", "oip", "-c", "1"]);

@@ -1,6 +1,6 @@
 //! Files that say what will be installed.
 
-use crate::check_support::{Folder, codes, finding};
+use super::workdir::{Folder, codes, finding};
 
 fn result(file: &str, contents: &str, words: &[&str]) -> serde_json::Value {
     Folder::with(file, contents).result(&[&[file], words].concat())

@@ -1,8 +1,9 @@
 //! Images: what is in their layers, what their configuration asks for, and for which processor they are.
 
-use crate::check_support::layout::{Image, SITE, folder_with, package, torch, write};
-use crate::check_support::tar::Tar;
-use crate::check_support::{Folder, codes, finding};
+use cudock_testkit::tar::Tar;
+
+use super::layout::{Image, SITE, folder_with, package, torch, write};
+use super::workdir::{Folder, codes, finding};
 use crate::support::{code, shown};
 
 const GB200: &str = "Standard_ND128isr_NDR_GB200_v6";
@@ -152,7 +153,7 @@ fn a_layout_in_a_tar_file_is_the_same_image() {
     for name in files_below(&folder.path().join("image")) {
         archive = archive.file(&name, std::fs::read(folder.path().join("image").join(&name)).unwrap());
     }
-    folder.write("image.tar", archive.finish());
+    folder.write("image.tar", archive.end());
     for subject in ["image.tar", "oci-archive:image.tar", "image"] {
         let output = folder.check(&[subject, "--gpu", "H100", "--driver", "595"]);
         assert_eq!(code(&output), 0, "{subject}: {}", shown(&output));

@@ -1,10 +1,10 @@
 //! Images as OCI layouts, and what is in them.
 
 use cudock_base::Digest;
+use cudock_testkit::tar::Tar;
 use serde_json::{Value, json};
 
-use super::Folder;
-use super::tar::Tar;
+use super::workdir::Folder;
 
 /// Where the packages of these images lie.
 pub const SITE: &str = "usr/local/lib/python3.12/site-packages";
@@ -22,7 +22,7 @@ impl Image {
         let base = Tar::default()
             .file("etc/os-release", "ID=debian\nVERSION_ID=\"12\"\n")
             .program("usr/local/bin/python3", "#!/bin/sh\n");
-        Self { architecture: "amd64", environment: Vec::new(), layers: vec![base.finish()] }
+        Self { architecture: "amd64", environment: Vec::new(), layers: vec![base.end()] }
     }
 
     pub fn architecture(mut self, name: &'static str) -> Self {
@@ -36,7 +36,7 @@ impl Image {
     }
 
     pub fn layer(self, layer: Tar) -> Self {
-        self.raw_layer(layer.finish())
+        self.raw_layer(layer.end())
     }
 
     /// A layer of any bytes.

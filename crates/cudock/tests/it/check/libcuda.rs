@@ -1,10 +1,10 @@
 //! Copies of libcuda in an image that come before the host's.
 
+use cudock_testkit::tar::Tar;
 use serde_json::Value;
 
-use crate::check_support::layout::{Image, folder_with, torch};
-use crate::check_support::tar::Tar;
-use crate::check_support::{codes, finding};
+use super::layout::{Image, folder_with, torch};
+use super::workdir::{codes, finding};
 
 /// An image with torch for CUDA 12.6, `layer` on top, and a search path.
 fn result(layer: Tar, library_path: Option<&str>, gpu: &str, driver: &str) -> Value {

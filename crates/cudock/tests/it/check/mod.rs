@@ -1,39 +1,21 @@
 //! `cudock check` as a user types it: here what is shown, and in the modules what programs read.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may fail loudly"
-)]
 
-mod check_support;
-mod support;
-
-#[path = "check_support/declared.rs"]
 mod declared;
-#[path = "check_support/images.rs"]
 mod images;
-#[path = "check_support/libcuda.rs"]
+mod layout;
 mod libcuda;
-#[path = "check_support/packages.rs"]
 mod packages;
-#[path = "check_support/programs.rs"]
 mod programs;
-#[path = "check_support/real.rs"]
 mod real;
-#[path = "check_support/registries.rs"]
 mod registries;
-#[path = "check_support/sarif.rs"]
 mod sarif;
-#[path = "check_support/subjects.rs"]
 mod subjects;
-#[path = "check_support/targets.rs"]
 mod targets;
+mod workdir;
 
-use check_support::Folder;
-use check_support::layout::{Image, folder_with, torch};
-use support::{code, run, shown};
+use crate::support::{self, code, run, shown};
+use layout::{Image, folder_with, torch};
+use workdir::Folder;
 
 #[test]
 fn gpu_code_on_two_cards() {

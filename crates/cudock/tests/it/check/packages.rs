@@ -1,6 +1,6 @@
 //! Packages in wheels, directories and environments: extensions, NVIDIA's own, and those that compile when they run.
 
-use crate::check_support::{Folder, codes, fixture};
+use super::workdir::{Folder, codes, fixture};
 use crate::support::{json, run, zip};
 
 const H100: [&str; 4] = ["--gpu", "H100", "--driver", "580"];

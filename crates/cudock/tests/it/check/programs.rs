@@ -1,6 +1,6 @@
 //! Programs and GPU code by itself, on cards and drivers that fit and that do not.
 
-use crate::check_support::{Folder, codes, finding};
+use super::workdir::{Folder, codes, finding};
 use crate::support;
 
 /// Fixture, words for the target, verdict, CUDA's error, the code of the first finding.

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::check_support::Folder;
-use crate::check_support::layout::{Image, torch, write};
+use super::layout::{Image, torch, write};
+use super::workdir::Folder;
 use crate::support::{code, json, shown};
 
 /// A process that ends with the test.

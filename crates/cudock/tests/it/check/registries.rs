@@ -1,6 +1,6 @@
 //! Registries and daemons that do not answer.
 
-use crate::check_support::Folder;
+use super::workdir::Folder;
 use crate::support::{code, shown};
 
 #[test]

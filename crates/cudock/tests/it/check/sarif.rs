@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::check_support::Folder;
+use super::workdir::Folder;
 use crate::support::{code, json, run, shown};
 
 fn report(folder: &Folder, words: &[&str]) -> Value {
@@ -74,7 +74,7 @@ fn the_same_finding_on_two_cards_is_two_results_of_one_rule() {
 
 #[test]
 fn what_lies_inside_a_folder_is_named_below_it() {
-    let folder = Folder::with("my app/library.so", crate::check_support::fixture("library.so"));
+    let folder = Folder::with("my app/library.so", super::workdir::fixture("library.so"));
     let log = report(&folder, &["my app", "--gpu", "V100", "--driver", "580"]);
     assert_is_sarif(&log);
     let found = with_rule(&log, "CD0501");

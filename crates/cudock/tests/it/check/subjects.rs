@@ -1,8 +1,9 @@
 //! Subjects that are broken, hostile or not there: refused in words, never with a crash.
 
-use crate::check_support::layout::{Image, folder_with, write};
-use crate::check_support::tar::Tar;
-use crate::check_support::{Folder, codes, finding, fixture};
+use cudock_testkit::tar::Tar;
+
+use super::layout::{Image, folder_with, write};
+use super::workdir::{Folder, codes, finding, fixture};
 use crate::support::zip;
 
 const T4: [&str; 4] = ["--gpu", "T4", "--driver", "580"];
@@ -101,7 +102,7 @@ fn a_layer_that_is_no_tar_file_is_refused_with_its_number() {
 
 #[test]
 fn a_layer_that_ends_inside_a_file_is_refused_with_its_number() {
-    let mut layer = Tar::default().file("app/model.bin", vec![1; 4096]).finish();
+    let mut layer = Tar::default().file("app/model.bin", vec![1; 4096]).end();
     layer.truncate(1024);
     let folder = Folder::new();
     write(&folder, "image", &[Image::new().raw_layer(layer)]);
@@ -124,7 +125,7 @@ fn a_document_that_was_altered_is_refused() {
 
 #[test]
 fn an_archive_that_is_no_image_is_refused() {
-    let folder = Folder::with("backup.tar", Tar::default().file("notes.md", "# Notes\n").finish());
+    let folder = Folder::with("backup.tar", Tar::default().file("notes.md", "# Notes\n").end());
     let told = refused(&folder, "backup.tar");
     assert!(told.contains("backup.tar is not an image"), "{told}");
 }

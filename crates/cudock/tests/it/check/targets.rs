@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::check_support::{Folder, codes, finding};
+use super::workdir::{Folder, codes, finding};
 use crate::support::{code, json, run, shown};
 
 #[test]

@@ -1,10 +1,15 @@
-//! What the tests of containers share, and the tests by what they are about.
+//! `cudock run` and the verbs beside it with real containers, as a user types them.
+//!
+//! They need root, control groups, overlayfs and a static busybox, of which images are made; where one is missing they
+//! say so. Each test has a folder and a control group of its own, and fails if anything is left in them at its end.
 
 mod busybox;
+mod conformance;
 mod docker_flags;
 mod driver;
 mod ends;
 mod environment;
+mod escapes;
 mod exec;
 mod files;
 mod gpus;

@@ -1,15 +1,12 @@
 //! Groups of images: an OCI layout, unpacked once for all who use it.
 
-#[path = "../check_support/tar.rs"]
-mod tar;
-
 use std::fs;
 use std::path::Path;
 
 use cudock_base::Digest;
+use cudock_testkit::tar::Tar;
 use serde_json::{Value, json};
 
-use self::tar::Tar;
 use super::machine::{machine, until};
 use super::rootfs::rootfs;
 
@@ -20,7 +17,7 @@ fn write(folder: &Path) {
     for name in ["cat", "sh", "sleep"] {
         layer = layer.symlink(&format!("bin/{name}"), "busybox");
     }
-    let layer = blob(folder, "application/vnd.oci.image.layer.v1.tar", &layer.finish());
+    let layer = blob(folder, "application/vnd.oci.image.layer.v1.tar", &layer.end());
     let config = json!({
         "architecture": if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" },
         "os": "linux",

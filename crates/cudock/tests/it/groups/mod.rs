@@ -1,5 +1,6 @@
-//! What the tests of groups share: a machine's worth of state of its own, and images to fill it.
-#![allow(missing_docs, unreachable_pub, reason = "only the tests beside it use it")]
+//! `cudock up`, `down` and `groups` with real containers, as a user types them.
+//!
+//! They need root and a static busybox, from which a root file system is made; where one is missing they say so.
 
 mod ending;
 mod faults;

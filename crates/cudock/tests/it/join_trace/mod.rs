@@ -4,7 +4,6 @@
 //! instead: whatever is born in the container's pid namespace stops at birth and at each of its system calls, until it
 //! executes the container's program, and goes on only when the spy has looked at it. Kernel state changes by system calls
 //! only, and the pid namespace of a process never changes, so nothing of a join remains unseen.
-#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test binary uses a part of it")]
 
 mod spy;
 mod tracer;

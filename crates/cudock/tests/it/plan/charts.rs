@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::planned::{NAMES, example, list, number, report};
+use super::planned::{NAMES, example, list, number, report};
 use crate::support::{code, shown};
 
 #[test]
@@ -31,7 +31,7 @@ fn a_crossover_is_where_the_costs_meet() {
     let cost_at = |rate: f64| {
         let rate = format!("{rate:.6},0@08:00-20:00");
         let words = ["--compare", names, "--rate", &rate];
-        let compared = crate::planned::report("daytime-inference", &words);
+        let compared = super::planned::report("daytime-inference", &words);
         let costs = list(&compared, "compared").iter().map(|one| number(&one["placement"]["cost"]["total"]));
         costs.collect::<Vec<f64>>()
     };

@@ -1,6 +1,6 @@
 //! What the report looks like, for people and for programs.
 
-use crate::planned::{NAMES, example, list, report, with_facts};
+use super::planned::{NAMES, example, list, report, with_facts};
 use crate::support::{code, run, shown};
 
 macro_rules! shows {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::planned::{example, with_facts};
+use super::planned::{example, with_facts};
 use crate::support::{code, shown};
 
 /// What is said about a file with this text, and how it ends.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::planned::{NAMES, example, list, number, report};
+use super::planned::{NAMES, example, list, number, report};
 use crate::support::{code, shown};
 
 fn codes(placement: &Value) -> Vec<&str> {

@@ -2,9 +2,9 @@
 
 use std::process::{Command, Stdio};
 
-use crate::serve_support::client::Ask;
-use crate::serve_support::made::times;
-use crate::serve_support::server::{Stage, eventually};
+use super::client::Ask;
+use super::made::times;
+use super::server::{Stage, eventually};
 
 const ROW: &str = "[[1, 2, 3, 4]]";
 

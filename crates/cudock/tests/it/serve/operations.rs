@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
-use crate::serve_support::client::Ask;
-use crate::serve_support::made::times;
-use crate::serve_support::server::Stage;
+use super::client::Ask;
+use super::made::times;
+use super::server::Stage;
 use cudock_engine::onnx_file;
 
 const ROW: &str = "[[1, 2, 3, 4]]";
@@ -190,7 +190,7 @@ fn events_can_be_one_object_a_line() {
     let server = stage.serve("double.onnx", &["--log", "json", "--log-requests"]);
     server.ask(&Ask::predict(ROW)).ok();
     server.ask(&Ask::predict("[[1]]"));
-    crate::serve_support::server::eventually("both requests are written down", || {
+    super::server::eventually("both requests are written down", || {
         let said = server.said();
         let events: Vec<serde_json::Value> = said
             .lines()

@@ -1,5 +1,4 @@
 //! Runs the command as a user types it.
-#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses what it needs")]
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

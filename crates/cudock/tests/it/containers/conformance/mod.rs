@@ -1,4 +1,5 @@
-//! Tables of cases, and what runs them.
+//! Behaviors that the test suites of runc, youki and runtime-tools ask of a container runtime, asked of `cudock run` and
+//! `cudock exec`. Each case names the case it mirrors.
 
 mod exec;
 mod lifecycle;

@@ -82,11 +82,6 @@ cat {path}/victim 2>/dev/null; true"
         assert!(!shown(output).contains(&self.secret), "{attack}: the canary was read: {}", shown(output));
         self.is_untouched(attack);
     }
-
-    /// Fails if a text holds the secret.
-    pub(super) fn is_unread(&self, attack: &str, text: &str) {
-        assert!(!text.contains(&self.secret), "{attack}: the canary was read: {text}");
-    }
 }
 
 fn seen(folder: &Path) -> BTreeMap<String, Seen> {

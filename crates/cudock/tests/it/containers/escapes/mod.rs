@@ -1,4 +1,8 @@
-//! The attacks by what they use, and what they share.
+//! Hostile images and programs: each test tries a known way out of a container for real, and shows that it leads nowhere.
+//!
+//! Beside every container lies a canary on this machine, which the attack would read or change if it worked. The attacks
+//! are those of runc's advisories and of its kin; `docs/security.md` lists them with the tests below. Some of them also
+//! need a C compiler; where it is missing they say so.
 
 mod calls;
 mod canary;

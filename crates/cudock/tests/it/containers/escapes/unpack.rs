@@ -1,9 +1,10 @@
 //! Layers whose names and links point out of the folder they are unpacked to.
 
+use cudock_testkit::tar::Tar;
 use serde_json::json;
 
 use super::canary::Canary;
-use super::image::{self, Tar};
+use super::image;
 use super::run;
 use crate::containers::machine::{Machine, machine};
 use crate::support::shown;
@@ -42,7 +43,12 @@ fn names_that_climb_out_write_nothing_outside() {
         ("slashes and dots", format!("././//..//./..{path}/new")),
     ] {
         attack(&machine, &canary, what, &[Tar::default().file(&name, "from the image\n")]);
-        attack(&machine, &canary, &format!("{what} in a folder"), &[Tar::default().folder(&name, 0o777)]);
+        attack(
+            &machine,
+            &canary,
+            &format!("{what} in a folder"),
+            &[Tar::default().entry_with_mode(&name, b'5', 0o777, b"")],
+        );
     }
 }
 
@@ -55,8 +61,8 @@ fn through_links(machine: &Machine, canary: &Canary, to: &str) {
         ("a file", vec![link().file("out/new", "x")]),
         ("a file that is there", vec![link().file("out/victim", "x")]),
         ("a file of the next layer", vec![link(), file("out/new")]),
-        ("a folder in its place", vec![link().folder("out/", 0o777)]),
-        ("a folder", vec![link().folder("out/new/", 0o777)]),
+        ("a folder in its place", vec![link().entry_with_mode("out/", b'5', 0o777, b"")]),
+        ("a folder", vec![link().entry_with_mode("out/new/", b'5', 0o777, b"")]),
         ("a link", vec![link().symlink("out/new", "/")]),
         ("a pipe", vec![link().device("out/pipe", b'6', 0, 0)]),
         ("the file it points to", vec![victim().file("stolen", "x")]),

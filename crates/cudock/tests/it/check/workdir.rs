@@ -1,8 +1,4 @@
 //! What the tests of `cudock check` need: a folder of their own, subjects to put into it, and a quiet environment.
-#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses what it needs")]
-
-pub mod layout;
-pub mod tar;
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,16 +1,17 @@
 //! Directory trees that represent machines.
-#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses what it needs")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// A tree in a temporary directory.
+#[derive(Debug)]
 pub struct Tree {
     directory: tempfile::TempDir,
 }
 
 impl Tree {
+    /// An Ubuntu machine without a GPU.
     pub fn new() -> Self {
         let tree = Self { directory: tempfile::tempdir().unwrap() };
         tree.file("/etc/os-release", "PRETTY_NAME=\"Ubuntu 24.04.3 LTS\"\n")
@@ -19,6 +20,7 @@ impl Tree {
             .file("/proc/self/environ", "PATH=/usr/local/bin:/usr/bin:/bin\0HOME=/root\0")
     }
 
+    /// The root of the tree.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -29,16 +31,19 @@ impl Tree {
         path
     }
 
+    /// Adds a file, and the directories it is in.
     pub fn file(self, path: &str, content: &str) -> Self {
         fs::write(self.at(path), content).unwrap();
         self
     }
 
+    /// Adds a symbolic link.
     pub fn link(self, path: &str, target: &str) -> Self {
         symlink(target, self.at(path)).unwrap();
         self
     }
 
+    /// Adds an executable file.
     pub fn program(self, path: &str) -> Self {
         let at = self.at(path);
         fs::write(&at, "#!/bin/sh\n").unwrap();
@@ -46,6 +51,7 @@ impl Tree {
         self
     }
 
+    /// Removes a file or a directory.
     pub fn without(self, path: &str) -> Self {
         let at = self.at(path);
         if at.is_dir() {
@@ -56,6 +62,7 @@ impl Tree {
         self
     }
 
+    /// Sets the environment of the calling process.
     pub fn environment(self, variables: &[(&str, &str)]) -> Self {
         let text: String = variables.iter().map(|(name, value)| format!("{name}={value}\0")).collect();
         self.file("/proc/self/environ", &text)
@@ -66,6 +73,7 @@ impl Tree {
         self.pci_of(address, "0x10de", device, "0x030200", driver)
     }
 
+    /// A device on the PCI bus, bound to a kernel driver.
     pub fn pci_of(
         self,
         address: &str,
@@ -124,6 +132,7 @@ impl Tree {
             ])
     }
 
+    /// An installed Python distribution, in the virtual environment.
     pub fn distribution(self, name: &str, version: &str, requires: &[&str]) -> Self {
         let directory = format!("{}-{version}.dist-info", name.replace('-', "_"));
         let requires: String = requires.iter().map(|line| format!("Requires-Dist: {line}\n")).collect();
@@ -132,6 +141,7 @@ impl Tree {
         self.file(&format!("/opt/venv/lib/python3.12/site-packages/{directory}/METADATA"), &metadata)
     }
 
+    /// An installed PyTorch; without CUDA it is a build for the CPU.
     pub fn torch(self, version: &str, cuda: Option<&str>) -> Self {
         let cuda = cuda.map_or_else(|| "None".to_owned(), |cuda| format!("'{cuda}'"));
         let text = format!(
@@ -205,6 +215,7 @@ pub fn container_without_toolkit() -> Tree {
         .torch("2.11.0+cu130", Some("13.0"))
 }
 
+/// A healthy machine whose PyTorch is a build for the CPU.
 pub fn torch_cpu_build() -> Tree {
     healthy().torch("2.11.0+cpu", None)
 }

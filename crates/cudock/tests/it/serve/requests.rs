@@ -1,16 +1,10 @@
 //! What the tests of `cudock serve` stand on.
-#![allow(dead_code, missing_docs, unreachable_pub, reason = "each module uses what it needs")]
-
-pub mod client;
-pub mod made;
-pub mod server;
-pub mod values;
 
 use std::thread;
 use std::time::Duration;
 
-use client::{Ask, Connection, Reply};
-use server::{Server, eventually};
+use super::client::{Ask, Connection, Reply};
+use super::server::{Server, eventually};
 
 /// Sends each request on a connection of its own, in this order, and leaves them all waiting for their replies.
 #[track_caller]

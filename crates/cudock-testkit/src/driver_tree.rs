@@ -1,19 +1,19 @@
 //! Directory trees that stand for machines with a driver, and for images.
-#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses what it needs")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use cudock_host::Root;
-use cudock_inject::{Driver, InjectError, Places};
 use rustix::fs::{FileType, Mode};
 
+/// The version of the driver in all trees.
 pub const VERSION: &str = "580.159.04";
+/// Where Debian keeps libraries.
 pub const DEBIAN: &str = "/usr/lib/x86_64-linux-gnu";
 
-/// The beginning of a 64-bit and of a 32-bit library.
+/// The beginning of a 64-bit library.
 pub const WIDE: &[u8] = b"\x7fELF\x02\x01 a library";
+/// The beginning of a 32-bit library.
 pub const NARROW: &[u8] = b"\x7fELF\x01\x01 a library";
 
 /// Libraries that programs know by another name than their file's.
@@ -36,16 +36,20 @@ const SONAMES: [(&str, &str); 16] = [
     ("libvdpau_nvidia", "1"),
 ];
 
+/// A tree in a temporary directory.
+#[derive(Debug)]
 pub struct Tree {
     directory: tempfile::TempDir,
 }
 
 impl Tree {
+    /// A tree with a kernel and nothing else.
     pub fn new() -> Self {
         Self { directory: tempfile::tempdir().unwrap() }
             .file("/proc/sys/kernel/osrelease", "6.8.0-90-generic\n")
     }
 
+    /// The root of the tree.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -61,21 +65,25 @@ impl Tree {
         at
     }
 
+    /// Adds a file, and the directories it is in.
     pub fn file(self, path: &str, contents: impl AsRef<[u8]>) -> Self {
         fs::write(self.made(path), contents).unwrap();
         self
     }
 
+    /// Adds a symbolic link.
     pub fn link(self, path: &str, target: &str) -> Self {
         symlink(target, self.made(path)).unwrap();
         self
     }
 
+    /// Adds a directory.
     pub fn folder(self, path: &str) -> Self {
         fs::create_dir_all(self.at(path)).unwrap();
         self
     }
 
+    /// Adds an executable file.
     pub fn program(self, path: &str) -> Self {
         let at = self.made(path);
         fs::write(&at, "#!/bin/sh\n").unwrap();
@@ -83,6 +91,7 @@ impl Tree {
         self
     }
 
+    /// Removes a file or a directory.
     pub fn without(self, path: &str) -> Self {
         let at = self.at(path);
         let removed = if at.is_dir() { fs::remove_dir_all(at) } else { fs::remove_file(at) };
@@ -95,6 +104,7 @@ impl Tree {
         self.library_of(folder, stem, version, WIDE)
     }
 
+    /// A library with these bytes and its links.
     pub fn library_of(self, folder: &str, stem: &str, version: &str, bytes: &[u8]) -> Self {
         let file = format!("{stem}.so.{version}");
         let tree = self.file(&format!("{folder}/{file}"), bytes);
@@ -104,10 +114,12 @@ impl Tree {
         }
     }
 
+    /// Several libraries in one directory.
     pub fn libraries(self, folder: &str, stems: &[&str]) -> Self {
         stems.iter().fold(self, |tree, stem| tree.library(folder, stem, VERSION))
     }
 
+    /// Adds a character device.
     pub fn device(self, path: &str, major: u32, minor: u32, mode: u32) -> Self {
         let at = self.made(path);
         let device = rustix::fs::makedev(major, minor);
@@ -139,6 +151,7 @@ impl Tree {
             .device("/dev/nvidia-uvm-tools", 507, 1, 0o666)
     }
 
+    /// A GPU as the loaded module lists it, and its node.
     pub fn gpu(self, bus: &str, minor: u32, uuid: &str) -> Self {
         let text = format!(
             "Model: \t\t NVIDIA H200\nIRQ:   \t\t 30\nGPU UUID: \t {uuid}\nBus Location: \t {bus}\nDevice Minor: \t {minor}\n"
@@ -151,6 +164,7 @@ impl Tree {
         )
     }
 
+    /// A GPU's nodes of the direct rendering infrastructure.
     pub fn dri(self, bus: &str, card: u32) -> Self {
         let render = 128 + card;
         let at = format!("/sys/bus/pci/devices/{bus}/drm");
@@ -189,18 +203,6 @@ impl Tree {
         }
         tree
     }
-
-    pub fn places(&self) -> Places {
-        Places::one(Root::tree(self.path()).unwrap())
-    }
-
-    pub fn driver(&self) -> Driver {
-        self.find().unwrap_or_else(|error| panic!("{error}"))
-    }
-
-    pub fn find(&self) -> Result<Driver, InjectError> {
-        Driver::find(&self.places())
-    }
 }
 
 /// Whether device nodes can be made here; says why not.
@@ -215,11 +217,12 @@ pub fn can_make_devices() -> bool {
         device,
     );
     if let Err(error) = made {
-        cudock_testkit::missing("device-nodes", format_args!("device nodes cannot be made here: {error}"));
+        crate::missing("device-nodes", format_args!("device nodes cannot be made here: {error}"));
     }
     made.is_ok()
 }
 
+/// Libraries for computing.
 pub const COMPUTE: [&str; 8] = [
     "libcuda",
     "libcudadebugger",
@@ -230,8 +233,11 @@ pub const COMPUTE: [&str; 8] = [
     "libnvidia-nvvm",
     "libnvidia-pkcs11-openssl3",
 ];
+/// Libraries of management tools.
 pub const UTILITY: [&str; 2] = ["libnvidia-ml", "libnvidia-cfg"];
+/// Libraries for video.
 pub const VIDEO: [&str; 3] = ["libnvidia-encode", "libnvidia-opticalflow", "libnvcuvid"];
+/// Libraries for graphics.
 pub const GRAPHICS: [&str; 8] = [
     "libnvidia-eglcore",
     "libnvidia-glcore",
