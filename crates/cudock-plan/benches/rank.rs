@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use cudock_facts::Facts;
 use cudock_plan::{Catalog, Offer, Priority, Verdicts, Workload, plan};
 
-#[path = "../tests/support/workloads.rs"]
+#[path = "../tests/it/support/workloads.rs"]
 mod workloads;
 
 const RUNS: usize = 200;

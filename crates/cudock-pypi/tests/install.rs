@@ -7,9 +7,6 @@
     reason = "a test may fail loudly"
 )]
 
-#[path = "../../cudock-http/tests/http/server.rs"]
-mod server;
-
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -24,7 +21,7 @@ use cudock_http::{BlobStore, NoProgress, RetryPolicy};
 use cudock_pypi::address::Place;
 use cudock_pypi::runtime::{FoundBy, Installer, Machine, Package, ensure, wheel_for};
 use cudock_pypi::{Netrc, PypiError, Settings, TriedKind};
-use server::{Reply, Request, Server, noise, secret};
+use cudock_testkit::http::{Reply, Request, Server, noise, secret};
 use zip::write::SimpleFileOptions;
 
 const FILE: &str = "onnxruntime-1.31.1-cp312-cp312-manylinux_2_28_x86_64.whl";

@@ -3,6 +3,19 @@
 //! A test that needs something a machine may lack asks for it by name. Where it is missing, the test is skipped with a reason,
 //! or fails if `CUDOCK_TEST_REQUIRE` lists that name (`CUDOCK_TEST_REQUIRE=root,podman,onnxruntime`), as CI does for
 //! everything it installs.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    reason = "callers are tests, which fail by panicking"
+)]
+
+pub mod driver_tree;
+pub mod host_tree;
+pub mod http;
+pub mod process;
+pub mod tar;
 
 use std::env;
 use std::fmt::Display;

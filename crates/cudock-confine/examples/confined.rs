@@ -1,0 +1,28 @@
+//! Runs a program under a seccomp filter: `confined PROFILE CAPABILITIES PROGRAM [ARGUMENT...]`.
+//!
+//! The profile is what `--security-opt seccomp=` accepts, the capabilities are separated by blanks.
+
+use std::env;
+use std::error::Error;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use cudock_confine::Capability;
+use cudock_confine::seccomp::Choice;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = env::args().skip(1);
+    let (Some(profile), Some(capabilities), Some(program)) =
+        (arguments.next(), arguments.next(), arguments.next())
+    else {
+        return Err("usage: confined PROFILE CAPABILITIES PROGRAM [ARGUMENT...]".into());
+    };
+    let capabilities: Vec<Capability> =
+        capabilities.split_whitespace().map(Capability::from_name).collect::<Result<_, _>>()?;
+    let filter = profile.parse::<Choice>()?.filter(&capabilities)?;
+    rustix::thread::set_no_new_privs(true)?;
+    if let Some(filter) = filter {
+        filter.install()?;
+    }
+    Err(Command::new(program).args(arguments).exec().into())
+}

@@ -1,0 +1,175 @@
+//! The device program in force: a real cgroup, real processes that open real nodes.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cudock_confine::Error;
+use cudock_confine::devices::{Access, Kind, MOST_RULES, Program, Rule, attach, standard_rules};
+use cudock_testkit::missing;
+
+use crate::support::{is_root, text};
+
+/// A cgroup that is ours, removed at the end. Processes in it have ended by then.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    fn new(name: &str) -> Option<Self> {
+        if !is_root() {
+            missing("root", "only root can attach a device program");
+            return None;
+        }
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let root = mounts.lines().find_map(|line| {
+            let mut words = line.split(' ');
+            let (path, kind) = (words.nth(1)?, words.next()?);
+            (kind == "cgroup2").then(|| PathBuf::from(path))
+        });
+        let Some(root) = root else {
+            missing("cgroup-v2", "no cgroup v2 is mounted here");
+            return None;
+        };
+        let path = root.join(format!("cudock-test-{name}-{}", std::process::id()));
+        match std::fs::create_dir(&path) {
+            Ok(()) => Some(Self(path)),
+            Err(error) => {
+                missing("cgroup-v2", format!("cannot make {}: {error}", path.display()));
+                None
+            }
+        }
+    }
+
+    fn attach(&self, rules: &[Rule]) -> bool {
+        match attach(&self.0, &Program::new(rules).unwrap()) {
+            Ok(()) => true,
+            Err(Error::DeviceLoad { source, log }) if log.is_empty() => {
+                missing("bpf", format!("this kernel takes no device programs: {source}"));
+                false
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+
+    /// Runs a script in the cgroup.
+    fn run(&self, script: &str) -> String {
+        let enter = format!("echo $$ > '{}/cgroup.procs' && {script}", self.0.display());
+        text(&Command::new("sh").args(["-c", &enter]).output().unwrap())
+    }
+
+    fn can_read(&self, node: &str) -> bool {
+        self.run(&format!("if head -c 0 < {node}; then echo yes; else echo no; fi")).contains("yes")
+    }
+
+    fn can_write(&self, node: &str) -> bool {
+        self.run(&format!("if : > {node}; then echo yes; else echo no; fi")).contains("yes")
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn only_what_the_rules_name_can_be_opened() {
+    let Some(cgroup) = Cgroup::new("open") else { return };
+    assert!(cgroup.can_read("/dev/zero") && cgroup.can_read("/dev/full"), "nodes must work before");
+    let rules = ["c 1:3 rw".parse().unwrap(), "c 1:5 r".parse().unwrap()];
+    if !cgroup.attach(&rules) {
+        return;
+    }
+    assert!(cgroup.can_read("/dev/null") && cgroup.can_write("/dev/null"));
+    assert!(cgroup.can_read("/dev/zero"));
+    assert!(!cgroup.can_write("/dev/zero"));
+    assert!(!cgroup.can_read("/dev/full"));
+    assert!(!cgroup.can_write("/dev/full"));
+}
+
+#[test]
+fn a_node_made_inside_opens_nothing_that_was_not_given() {
+    let Some(cgroup) = Cgroup::new("make") else { return };
+    if !cgroup.attach(&standard_rules()) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let node = folder.path().join("kmsg");
+    let node = node.to_str().unwrap();
+    // /dev/kmsg, the kernel's log: there on every machine, and given to no container.
+    let said = cgroup.run(&format!("mknod {node} c 1 11 && echo made"));
+    assert!(said.contains("made"), "{said}");
+    if std::fs::File::open(node).is_err() {
+        missing("device-nodes", "this folder's file system has no devices");
+        return;
+    }
+    assert!(!cgroup.can_read(node));
+    for node in ["/dev/null", "/dev/zero", "/dev/full", "/dev/urandom"] {
+        assert!(cgroup.can_read(node), "{node}");
+    }
+}
+
+#[test]
+fn a_second_program_can_only_take_away() {
+    let Some(cgroup) = Cgroup::new("second") else { return };
+    if !cgroup.attach(&["c 1:3 rw".parse().unwrap()]) {
+        return;
+    }
+    assert!(cgroup.attach(&["a".parse().unwrap()]));
+    assert!(cgroup.can_read("/dev/null"));
+    assert!(!cgroup.can_read("/dev/zero"));
+}
+
+#[test]
+fn the_kernel_takes_the_longest_program() {
+    let Some(cgroup) = Cgroup::new("long") else { return };
+    let mut rules: Vec<Rule> = (0..MOST_RULES - 1)
+        .map(|n| {
+            let minor = u32::try_from(n).unwrap();
+            Rule { allow: n % 2 == 0, ..Rule::allow(Kind::Char, 200, minor, Access::ANY) }
+        })
+        .collect();
+    rules.push(Rule::of_node(Path::new("/dev/null"), Access::READ | Access::WRITE).unwrap());
+    if !cgroup.attach(&rules) {
+        return;
+    }
+    assert!(cgroup.can_read("/dev/null"));
+    assert!(!cgroup.can_read("/dev/zero"));
+}
+
+#[test]
+#[ignore = "a measurement: run it with --nocapture"]
+fn what_attaching_costs() {
+    let mut rules = standard_rules();
+    rules.extend((0..8).map(|minor| Rule::allow(Kind::Char, 195, minor, Access::READ | Access::WRITE)));
+    let many = vec![rules[4]; MOST_RULES];
+    for (name, rules) in [("eight GPUs", rules), ("the most rules", many)] {
+        let mut times: Vec<_> = (0..20)
+            .filter_map(|n| {
+                let cgroup = Cgroup::new(&format!("cost{n}"))?;
+                let from = std::time::Instant::now();
+                cgroup.attach(&rules).then(|| from.elapsed())
+            })
+            .collect();
+        times.sort();
+        if let Some(middle) = times.get(times.len() / 2) {
+            eprintln!("{name}: p50 {middle:?} of {}", times.len());
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_is_no_cgroup_is_an_error_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = attach(folder.path(), &Program::new(&[]).unwrap()).unwrap_err();
+    match error {
+        Error::DeviceAttach { cgroup, .. } => assert_eq!(cgroup, folder.path()),
+        Error::DeviceLoad { source, .. } => missing("bpf", format!("cannot load programs here: {source}")),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_node_gives_its_own_numbers_and_a_file_none() {
+    let rule = Rule::of_node(Path::new("/dev/null"), Access::READ).unwrap();
+    assert_eq!(rule.to_string(), "c 1:3 r");
+    assert!(Rule::of_node(Path::new("/proc/self/status"), Access::READ).is_err());
+}

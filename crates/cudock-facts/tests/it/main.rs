@@ -1,0 +1,19 @@
+//! The tables keep their rules, say what they said, and read as they should.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "a test fails by panicking"
+)]
+
+mod gpu_names;
+mod meters;
+mod overlays;
+mod packages;
+mod sizes;
+mod tables;
+mod truths;
+mod versions;

@@ -1,0 +1,24 @@
+//! Finds the driver of a tree.
+
+use cudock_host::Root;
+use cudock_inject::{Driver, InjectError, Places};
+use cudock_testkit::driver_tree::Tree;
+
+/// The driver that is installed in a tree.
+pub(crate) trait DriverOf {
+    fn places(&self) -> Places;
+
+    fn find(&self) -> Result<Driver, InjectError> {
+        Driver::find(&self.places())
+    }
+
+    fn driver(&self) -> Driver {
+        self.find().unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+impl DriverOf for Tree {
+    fn places(&self) -> Places {
+        Places::one(Root::tree(self.path()).unwrap())
+    }
+}

@@ -1,0 +1,36 @@
+//! The chart of runs.
+
+use std::time::Duration;
+
+use cudock_load::Load;
+use cudock_load::plot::{Series, render};
+
+use crate::support::{Reply, request, run, server, settings};
+
+#[test]
+fn every_run_has_two_lines_and_a_name() {
+    let address = server(|_| Reply::new(200, "{}").after(Duration::from_millis(1)));
+    let reports: Vec<_> = [1, 3]
+        .map(|clients| run(&settings(address, Load::Closed { clients }), &[request(address)]))
+        .into_iter()
+        .collect();
+    let labels = ["1 client", "3 <clients>"];
+    let series: Vec<_> =
+        labels.iter().zip(&reports).map(|(label, report)| Series { label, report }).collect();
+    let svg = render("a & b", &series);
+    assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
+    assert!(svg.contains("a &amp; b") && svg.contains("3 &lt;clients&gt;"));
+    // In each of two panels and in the legend.
+    assert_eq!(svg.matches("<path class=\"line l0\"").count(), 3);
+    assert_eq!(svg.matches("<path class=\"line l1\"").count(), 3);
+    assert!(svg.contains("prefers-color-scheme:dark"));
+    assert!(!svg.contains("NaN") && !svg.contains("inf"), "positions are numbers");
+}
+
+#[test]
+fn a_run_without_responses_can_be_rendered() {
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let report = run(&settings(address, Load::Closed { clients: 1 }), &[request(address)]);
+    let svg = render("nothing", &[Series { label: "none", report: &report }]);
+    assert!(!svg.contains("NaN") && !svg.contains("inf"));
+}

@@ -1,0 +1,166 @@
+//! Creating, binding and joining namespaces.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+
+use cudock_netns::Namespace;
+use cudock_testkit::process::{is_reentered, reenter, reenter_as};
+use cudock_testkit::test_name;
+
+use crate::support::{Ended, inside, namespace};
+
+#[test]
+fn a_new_namespace_has_only_a_working_loopback_device() {
+    let Some(made) = namespace() else { return };
+    let devices = inside(&made, || {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(address).unwrap();
+            TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        }
+        fs::read_to_string("/proc/thread-self/net/dev").unwrap()
+    });
+    let names: Vec<&str> = devices.lines().skip(2).filter_map(|line| line.trim().split(':').next()).collect();
+    assert!(names.contains(&"lo"), "{names:?}");
+    // The kernel may add tunnel devices, which are down.
+    let routes = inside(&made, || fs::read_to_string("/proc/thread-self/net/route").unwrap());
+    assert_eq!(routes.lines().count(), 1, "{routes}");
+}
+
+#[test]
+fn the_caller_stays_in_its_namespace() {
+    let before = Namespace::current().unwrap().number().unwrap();
+    let Some(made) = namespace() else { return };
+    assert_eq!(Namespace::current().unwrap().number().unwrap(), before);
+    assert_ne!(made.number().unwrap(), before);
+}
+
+#[test]
+fn no_thread_remains() {
+    let test = test_name!();
+    if !is_reentered(test) {
+        // In a process in which no other test starts threads.
+        if namespace().is_some() {
+            assert!(reenter(test).status().unwrap().success());
+        }
+        return;
+    }
+    let threads = || -> BTreeSet<_> {
+        fs::read_dir("/proc/self/task").unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    };
+    let before = threads();
+    for _ in 0..200 {
+        Namespace::create().unwrap();
+        assert_eq!(threads(), before);
+    }
+}
+
+#[test]
+fn an_unprivileged_port_is_any_port() {
+    let Some(made) = namespace() else { return };
+    let first =
+        inside(&made, || fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap());
+    if fs::metadata("/proc/sys/net").is_ok_and(|it| it.permissions().readonly()) {
+        cudock_testkit::missing("writable-sysctls", "/proc/sys is read-only");
+        return;
+    }
+    assert_eq!(first.trim(), "0");
+}
+
+#[test]
+fn a_bound_namespace_exists_until_it_is_unbound() {
+    let Some(made) = namespace() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("net");
+    if let Err(error) = made.bind_to(&path) {
+        cudock_testkit::missing("namespaces", format_args!("{error}"));
+        return;
+    }
+    let number = made.number().unwrap();
+    drop(made);
+    assert_eq!(Namespace::open(&path).unwrap().number().unwrap(), number);
+    Namespace::unbind(&path).unwrap();
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_file_that_is_not_a_namespace_is_rejected_with_its_path() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = Namespace::open(file.path()).unwrap_err().to_string();
+    assert!(error.contains(&file.path().display().to_string()), "{error}");
+    assert!(Namespace::open(Path::new("/nowhere")).is_err());
+}
+
+/// A process that joins a namespace by path: one serves on its localhost, the other connects to it.
+fn share_localhost(role: &str, namespace: &Path) {
+    Namespace::open(namespace).unwrap().enter().unwrap();
+    if role == "server" {
+        let listener = TcpListener::bind("127.0.0.1:8081").unwrap();
+        println!("ready: yes");
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(b"from the neighbor").unwrap();
+    } else {
+        let mut output = String::new();
+        TcpStream::connect("127.0.0.1:8081").unwrap().read_to_string(&mut output).unwrap();
+        println!("answer: {output}");
+    }
+}
+
+#[test]
+fn two_processes_that_join_by_path_share_localhost() {
+    let test = test_name!();
+    if is_reentered(test) {
+        share_localhost(&env::var("ROLE").unwrap(), Path::new(&env::var_os("NETNS").unwrap()));
+        return;
+    }
+    let Some(made) = namespace() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("net");
+    if let Err(error) = made.bind_to(&path) {
+        cudock_testkit::missing("namespaces", format_args!("{error}"));
+        return;
+    }
+    let process = |role: &str| {
+        let mut command = reenter(test);
+        command.env("NETNS", &path).env("ROLE", role);
+        command
+    };
+    let (_server, _) = Ended::start(process("server"), "ready: ");
+    let (_client, answer) = Ended::start(process("client"), "answer: ");
+    assert_eq!(answer, "from the neighbor");
+    assert!(TcpStream::connect("127.0.0.1:8081").is_err(), "the host does not see the container's localhost");
+    Namespace::unbind(&path).unwrap();
+}
+
+#[test]
+fn the_namespace_of_a_missing_process_is_an_error() {
+    let Some(made) = namespace() else { return };
+    let number = made.number().unwrap();
+    let sleeper = inside(&made, || Ended(Command::new("sleep").arg("600").spawn().unwrap()));
+    assert_eq!(Namespace::of_process(sleeper.0.id()).unwrap().number().unwrap(), number);
+    let error = Namespace::of_process(u32::MAX).unwrap_err().to_string();
+    assert!(error.contains("process 4294967295"), "{error}");
+}
+
+#[test]
+fn a_user_namespace_is_sufficient() {
+    let test = test_name!();
+    if is_reentered(test) {
+        let made = Namespace::create().unwrap();
+        let number = inside(&made, || Namespace::current().unwrap().number().unwrap());
+        assert_eq!(number, made.number().unwrap());
+        return;
+    }
+    let exists = Command::new("unshare").args(["--user", "--map-root-user", "true"]).status();
+    if !exists.is_ok_and(|status| status.success()) {
+        cudock_testkit::missing("namespaces", "no user namespaces, or no unshare(1)");
+        return;
+    }
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--user", "--map-root-user"]).arg(env::current_exe().unwrap());
+    assert!(reenter_as(unshare, test).status().unwrap().success());
+}

@@ -1,0 +1,126 @@
+//! Namespaces and processes for the tests.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cudock_netns::Namespace;
+use cudock_netns::forward::{ForwardOptions, Forwarder, Listeners, PortMapping};
+use cudock_testkit::process;
+
+/// A generous timeout: a test that exceeds it has failed.
+pub(crate) const FOREVER: Duration = Duration::from_secs(60);
+
+/// A namespace, or the reason why the test is skipped.
+pub(crate) fn namespace() -> Option<Namespace> {
+    match Namespace::create() {
+        Ok(made) => Some(made),
+        Err(error) => {
+            cudock_testkit::missing("namespaces", format_args!("{error}"));
+            None
+        }
+    }
+}
+
+/// Runs a function in a namespace, on its own thread.
+pub(crate) fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T {
+    let enter_and_work = || {
+        namespace.enter().expect("the namespace can be entered");
+        work()
+    };
+    thread::scope(|scope| scope.spawn(enter_and_work).join().expect("no failure inside"))
+}
+
+/// The command of the forwarder process.
+pub(crate) fn forwarder_command() -> Command {
+    Command::new(process::example("forwarder"))
+}
+
+/// A forwarder of these ports into a namespace.
+pub(crate) fn forward(ports: &[&str], namespace: &Namespace, options: ForwardOptions) -> Forwarder {
+    let mappings: Vec<PortMapping> =
+        ports.iter().flat_map(|text| PortMapping::parse(text).unwrap()).collect();
+    let listeners = Listeners::bind(&mappings).unwrap();
+    Forwarder::start(forwarder_command(), listeners, namespace, options).unwrap()
+}
+
+/// A process that is killed at the end of the test.
+pub(crate) struct Ended(pub(crate) Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Ended {
+    /// Starts it and reads the first line that starts with this prefix.
+    pub(crate) fn start(mut command: Command, mark: &str) -> (Self, String) {
+        let mut child = Self(command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap());
+        let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
+        let line = lines
+            .find_map(|line| line.unwrap().split_once(mark).map(|(_, rest)| rest.to_owned()))
+            .expect("the process prints the line");
+        // Drain what libtest may still print.
+        thread::spawn(move || lines.for_each(drop));
+        (child, line)
+    }
+}
+
+/// Waits until a condition holds.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let patience = Instant::now() + FOREVER;
+    while !is_so() {
+        assert!(Instant::now() < patience, "{what} did not happen");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether a process exists and has not ended.
+pub(crate) fn lives(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = status.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    !state.is_empty() && !state.starts_with(['Z', 'X'])
+}
+
+/// The host address of a forwarder's first port.
+pub(crate) fn host_side(forwarder: &Forwarder) -> SocketAddr {
+    let first = forwarder.mappings()[0];
+    SocketAddr::new(first.host_ip.unwrap_or(Ipv4Addr::LOCALHOST.into()), first.host_port)
+}
+
+/// A connection to it, with a timeout.
+pub(crate) fn connect(forwarder: &Forwarder) -> TcpStream {
+    let stream = TcpStream::connect(host_side(forwarder)).unwrap();
+    stream.set_read_timeout(Some(FOREVER)).unwrap();
+    stream.set_write_timeout(Some(FOREVER)).unwrap();
+    stream
+}
+
+/// A server in the namespace: calls `serve` for each connection, on its own thread, until the process ends.
+pub(crate) fn serve_inside(
+    namespace: &Namespace,
+    address: &str,
+    serve: impl Fn(TcpStream) + Clone + Send + 'static,
+) {
+    let listener = inside(namespace, || TcpListener::bind(address).unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let serve = serve.clone();
+            thread::spawn(move || serve(stream));
+        }
+    });
+}
+
+/// Echoes all bytes.
+pub(crate) fn echo(mut stream: TcpStream) {
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(count @ 1..) = stream.read(&mut buffer) {
+        if stream.write_all(&buffer[..count]).is_err() {
+            return;
+        }
+    }
+}

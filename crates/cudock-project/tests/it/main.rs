@@ -1,0 +1,23 @@
+//! What a `cudock.toml` may say, and what it is told when it says something else.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::float_cmp,
+    reason = "a test fails by panicking"
+)]
+
+mod any_text;
+mod contradictions;
+mod manifest;
+mod plan_keys;
+
+use std::path::Path;
+
+use cudock_project::{Manifest, parse};
+
+/// What a text means, or the error in words.
+fn read(text: &str) -> Result<Manifest, String> {
+    parse(Path::new("cudock.toml"), text).map_err(|error| error.to_string())
+}

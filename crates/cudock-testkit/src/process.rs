@@ -1,0 +1,60 @@
+//! Further processes for tests: the same test again in a child process, and helper programs.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Set in a process that [`reenter`] made; its value is the test's name.
+const REENTERED: &str = "CUDOCK_TEST_REENTERED";
+
+/// The name by which the test harness knows the test function in which this is expanded.
+///
+/// It is derived from the function itself. A name written by hand can go stale, and a filter that matches no test
+/// succeeds.
+#[macro_export]
+macro_rules! test_name {
+    () => {{
+        fn here() {}
+        $crate::process::test_of(::std::any::type_name_of_val(&here))
+    }};
+}
+
+/// The test that the type name of a function in it belongs to: without the crate, and without that function.
+#[doc(hidden)]
+pub fn test_of(type_name: &'static str) -> &'static str {
+    let within_crate = type_name.split_once("::").map_or(type_name, |(_, rest)| rest);
+    within_crate.rsplit_once("::").map_or(within_crate, |(test, _)| test)
+}
+
+/// A command that runs one test of this program, [`test_name!`], in a child process.
+pub fn reenter(test: &str) -> Command {
+    reenter_as(Command::new(env::current_exe().unwrap()), test)
+}
+
+/// The same for a command that starts this program, or a copy of it, in its own way.
+pub fn reenter_as(mut command: Command, test: &str) -> Command {
+    command.args(["--exact", test, "--include-ignored", "--nocapture", "--test-threads=1"]);
+    command.env(REENTERED, test);
+    command
+}
+
+/// Whether this process was started by [`reenter`] for this test.
+pub fn is_reentered(test: &str) -> bool {
+    env::var(REENTERED).is_ok_and(|name| name == test)
+}
+
+/// A helper program of the crate under test, from its `examples` directory.
+///
+/// `cargo test -p CRATE` builds the examples of the crate, `cargo test -p CRATE --test it` does not.
+///
+/// # Panics
+///
+/// If the program has not been built.
+#[track_caller]
+pub fn example(name: &str) -> PathBuf {
+    let own = env::current_exe().unwrap();
+    let target = own.ancestors().nth(2).unwrap();
+    let path = target.join("examples").join(name);
+    assert!(path.is_file(), "{} is missing: run `cargo build --examples` first", path.display());
+    path
+}

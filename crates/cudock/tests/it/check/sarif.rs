@@ -1,0 +1,117 @@
+//! `--format sarif`, which code scanners read.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::workdir::Folder;
+use crate::support::{code, json, run, shown};
+
+fn report(folder: &Folder, words: &[&str]) -> Value {
+    json(&folder.check(&[words, &["--format", "sarif"]].concat()))
+}
+
+/// What SARIF 2.1.0 demands of what is written here.
+fn assert_is_sarif(log: &Value) {
+    assert_eq!(log["version"], "2.1.0");
+    assert!(log["$schema"].as_str().unwrap().contains("sarif-2.1.0"));
+    let runs = log["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 1);
+    let driver = &runs[0]["tool"]["driver"];
+    assert_eq!(driver["name"], "cudock");
+    let rules = driver["rules"].as_array().unwrap();
+    let ids: BTreeSet<&str> = rules.iter().map(|rule| rule["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), rules.len(), "no rule twice");
+    for rule in rules {
+        assert!(rule["shortDescription"]["text"].as_str().is_some_and(|text| !text.is_empty()), "{rule}");
+        assert!(rule["help"]["text"].as_str().is_some_and(|text| !text.is_empty()), "{rule}");
+    }
+    for result in runs[0]["results"].as_array().unwrap() {
+        assert!(ids.contains(result["ruleId"].as_str().unwrap()), "{result}");
+        assert!(matches!(result["level"].as_str(), Some("error" | "warning" | "note")), "{result}");
+        assert!(result["message"]["text"].as_str().is_some_and(|text| !text.is_empty()), "{result}");
+        let locations = result["locations"].as_array().unwrap();
+        assert!(!locations.is_empty(), "{result}");
+        for location in locations {
+            let uri = location["physicalLocation"]["artifactLocation"]["uri"].as_str().unwrap();
+            assert!(!uri.is_empty() && !uri.contains(' '), "{uri}");
+            let line = &location["physicalLocation"]["region"]["startLine"];
+            assert!(line.is_null() || line.as_u64() >= Some(1), "{location}");
+        }
+    }
+}
+
+fn with_rule<'l>(log: &'l Value, rule: &str) -> Vec<&'l Value> {
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    results.iter().filter(|result| result["ruleId"] == rule).collect()
+}
+
+#[test]
+fn a_finding_in_a_file_stands_at_its_line() {
+    let folder = Folder::with("requirements.txt", "# models\nnumpy==2.1.0\ntorch==2.15.0\n");
+    let words = ["requirements.txt", "--gpu", "V100"];
+    let log = report(&folder, &words);
+    assert_is_sarif(&log);
+    let found = with_rule(&log, "CD0501");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0]["level"], "error");
+    let place = &found[0]["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "requirements.txt");
+    assert_eq!(place["region"]["startLine"], 3);
+    assert_eq!(code(&folder.check(&[words.as_slice(), &["--format", "sarif"]].concat())), 1);
+}
+
+#[test]
+fn the_same_finding_on_two_cards_is_two_results_of_one_rule() {
+    let folder = Folder::with("requirements.txt", "torch==2.6.0\n");
+    let log = report(&folder, &["requirements.txt", "--gpu", "B200", "--gpu", "RTX 5090", "--driver", "580"]);
+    assert_is_sarif(&log);
+    let found = with_rule(&log, "CD0501");
+    let prints: BTreeSet<String> =
+        found.iter().map(|result| result["partialFingerprints"].to_string()).collect();
+    assert_eq!((found.len(), prints.len()), (2, 2));
+}
+
+#[test]
+fn what_lies_inside_a_folder_is_named_below_it() {
+    let folder = Folder::with("my app/library.so", super::workdir::fixture("library.so"));
+    let log = report(&folder, &["my app", "--gpu", "V100", "--driver", "580"]);
+    assert_is_sarif(&log);
+    let found = with_rule(&log, "CD0501");
+    let location = &found[0]["locations"][0];
+    assert_eq!(location["physicalLocation"]["artifactLocation"]["uri"], "my%20app");
+    let inside = location["logicalLocations"][0]["fullyQualifiedName"].as_str().unwrap();
+    assert!(inside.ends_with("my app/library.so"), "{location}");
+}
+
+#[test]
+fn a_check_without_findings_is_a_log_without_results() {
+    let folder = Folder::with_fixture("default.fatbin");
+    let log = report(&folder, &["default.fatbin", "--gpu", "T4", "--driver", "580"]);
+    assert_is_sarif(&log);
+    assert_eq!(log["runs"][0]["results"], serde_json::json!([]));
+}
+
+#[test]
+fn other_verbs_refuse_it() {
+    let folder = Folder::with_fixture("library.so");
+    let library = folder.path().join("library.so");
+    let library = library.to_str().unwrap();
+    for words in [
+        ["doctor"].as_slice(),
+        &["facts"],
+        &["facts", "gpu", "T4"],
+        &["explain", "CD0501"],
+        &["inspect", library],
+        &["slim", library, "--dry-run", "--for", "T4"],
+    ] {
+        let output = run(&[words, &["--format", "sarif"]].concat());
+        assert_eq!(code(&output), 2, "{words:?}: {}", shown(&output));
+        assert!(
+            shown(&output).contains("error: --format sarif is for `check`"),
+            "{words:?}: {}",
+            shown(&output)
+        );
+        assert!(output.stdout.is_empty(), "{words:?}");
+    }
+}

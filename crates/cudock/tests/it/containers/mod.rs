@@ -1,0 +1,37 @@
+//! `cudock run` and the verbs beside it with real containers, as a user types them.
+//!
+//! They need root, control groups, overlayfs and a static busybox, of which images are made; where one is missing they
+//! say so. Each test has a folder and a control group of its own, and fails if anything is left in them at its end.
+
+mod busybox;
+mod conformance;
+mod docker_flags;
+mod driver;
+mod ends;
+mod environment;
+mod escapes;
+mod exec;
+mod files;
+mod gpus;
+mod images;
+mod joining;
+mod leftovers;
+mod life;
+mod limits;
+mod logs;
+mod machine;
+mod networks;
+mod oci;
+mod processes;
+mod programs;
+mod pseudo_terminal;
+mod registries;
+mod restarts;
+mod rights;
+mod robustness;
+mod rootless;
+mod signals;
+mod streams;
+mod terminals;
+mod verbs;
+mod watchers;

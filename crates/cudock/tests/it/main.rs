@@ -1,0 +1,33 @@
+//! Tests the command as users type it.
+#![allow(
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "a test fails by panicking, and a test binary has no API"
+)]
+
+mod bench;
+mod cdi;
+mod check;
+mod closed_output;
+mod containers;
+mod doctor;
+mod explain;
+mod facts;
+mod groups;
+mod help;
+mod inspect;
+mod join_trace;
+mod migrate;
+mod overlay;
+mod page;
+mod plan;
+mod prices;
+mod runtime;
+mod serve;
+mod support;
+mod triton_client;

@@ -1,0 +1,173 @@
+//! `cudock migrate` as a user types it.
+
+use std::path::Path;
+use std::process::Output;
+
+use crate::support::{code, cudock, json, run, run_with_input, shown};
+
+const SCRIPT: &str = "\
+#!/usr/bin/env bash
+# rents one V100 for the night
+LOCATION=westeurope
+SIZE=\"Standard_NC6s_v3\"
+az group create --name night --location \"$LOCATION\"
+az vm create --resource-group night --name trainer \\
+    --image Canonical:UbuntuServer \\
+    --size \"$SIZE\"
+az vm create --resource-group night --name second --size Standard_NC6s_v3
+az vm create --resource-group night --name big --size Standard_NC24ads_A100_v4
+";
+
+const GROUP: &str = "\
+apiVersion: '2021-09-01'
+location: eastus
+name: gpu-group
+properties:
+  containers:
+  - name: trainer
+    properties:
+      image: registry.example/trainer:1.4
+      resources:
+        requests: {cpu: 1.0, memoryInGB: 1.5, gpu: {count: 1, sku: K80}}
+  osType: Linux
+type: Microsoft.ContainerInstance/containerGroups
+";
+
+const PROGRAM: &str = "\
+from azureml.core.compute import AmlCompute
+config = AmlCompute.provisioning_configuration(vm_size=\"STANDARD_NC6\", max_nodes=4)
+";
+
+/// Runs it in a folder with these files.
+fn migrate(files: &[(&str, &[u8])], arguments: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content) in files {
+        std::fs::write(folder.path().join(name), content).unwrap();
+    }
+    in_folder(folder.path(), arguments)
+}
+
+fn in_folder(folder: &Path, arguments: &[&str]) -> Output {
+    let words: Vec<&str> = std::iter::once("migrate").chain(arguments.iter().copied()).collect();
+    cudock(&words).current_dir(folder).output().unwrap()
+}
+
+#[test]
+fn a_script_is_told_what_has_ended_and_what_replaces_it() {
+    insta::assert_snapshot!(shown(&migrate(&[("night.sh", SCRIPT.as_bytes())], &["night.sh"])));
+}
+
+#[test]
+fn a_container_group_with_a_gpu_is_sent_to_container_apps() {
+    insta::assert_snapshot!(shown(&migrate(&[("group.yaml", GROUP.as_bytes())], &["group.yaml"])));
+}
+
+#[test]
+fn a_program_of_the_first_sdk_is_told_its_end() {
+    let output = migrate(&[("train.py", PROGRAM.as_bytes())], &["train.py", "--region", "West Europe"]);
+    insta::assert_snapshot!(shown(&output));
+}
+
+#[test]
+fn a_command_line_is_read_as_it_is() {
+    let output = run(&["migrate", "az batch pool create --vm-size Standard_NC12 -l northeurope"]);
+    assert_eq!(code(&output), 1, "{}", shown(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.starts_with("command line:1:32: error: Standard_NC12 was retired on 2023-09-06  CD0801"),
+        "{text}"
+    );
+}
+
+#[test]
+fn standard_input_is_read() {
+    let output = run_with_input(&["migrate", "-", "--format", "json"], GROUP.as_bytes());
+    assert_eq!(code(&output), 1, "{}", shown(&output));
+    let report = json(&output);
+    assert_eq!(report["files"][0]["path"], "standard input");
+    assert_eq!(report["files"][0]["findings"][0]["code"], "CD0803");
+}
+
+#[test]
+fn json_has_places_prices_and_what_must_change() {
+    let output = migrate(
+        &[("a.sh", SCRIPT.as_bytes()), ("g.yaml", GROUP.as_bytes())],
+        &["a.sh", "g.yaml", "--format", "json"],
+    );
+    assert_eq!(code(&output), 1);
+    let report = json(&output);
+    assert_eq!((&report["schema"], &report["over"]), (&1.into(), &4.into()));
+    let first = &report["files"][0]["findings"][0];
+    assert_eq!((&first["line"], &first["column"], &first["end_column"]), (&4.into(), &7.into(), &23.into()));
+    assert_eq!((&first["kind"], &first["name"]), (&"size".into(), &"Standard_NC6s_v3".into()));
+    assert_eq!((&first["service"], &first["region"]), (&"vm".into(), &"westeurope".into()));
+    assert_eq!((&first["status"]["is"], &first["status"]["on"]), (&"retired".into(), &"2025-09-30".into()));
+    assert_eq!(first["old"]["gpu"]["id"], "V100");
+    let t4 = &first["replacements"][0];
+    assert_eq!(t4["name"], "Standard_NC4as_T4_v3");
+    assert_eq!((&t4["price"]["region"], &t4["price"]["usd"]), (&"westeurope".into(), &0.658.into()));
+    assert_eq!(t4["against"]["percent"], -83);
+    assert!(first["replacements"].as_array().unwrap().iter().all(|one| one["changes"].is_array()));
+    assert_eq!(report["tables"][0]["name"], "azure_sizes");
+}
+
+#[test]
+fn sarif_points_at_the_words() {
+    let text = "größe: x\r\npool:\r\n  vmSize: Standard_NC6\r\n  # µ\r\n";
+    let output = migrate(&[("a b.yaml", text.as_bytes())], &["a b.yaml", "--format", "sarif"]);
+    assert_eq!(code(&output), 1);
+    let report = json(&output);
+    assert_eq!(report["version"], "2.1.0");
+    let result = &report["runs"][0]["results"][0];
+    assert_eq!(result["ruleId"], "CD0801");
+    assert_eq!(result["level"], "error");
+    let place = &result["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "a%20b.yaml");
+    assert_eq!(place["region"], serde_json::json!({"startLine": 3, "startColumn": 11, "endColumn": 23}));
+    assert_eq!(report["runs"][0]["columnKind"], "unicodeCodePoints");
+}
+
+#[test]
+fn what_is_on_sale_or_no_choice_at_all_is_fine() {
+    let output = run(&["migrate", "az vm create --size Standard_NC24ads_A100_v4"]);
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    let output = migrate(&[("notes.txt", b"nothing to see\n")], &["notes.txt"]);
+    assert_eq!(code(&output), 0);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("no Azure GPU size or service found"));
+}
+
+#[test]
+fn what_will_end_is_a_warning_until_it_has() {
+    let line = "az vm create --size Standard_NV6 -l westeurope";
+    let on = |day: &str| code(&cudock(&["migrate", line]).env("CUDOCK_TODAY", day).output().unwrap());
+    assert_eq!((on("2023-09-05"), on("2023-09-06")), (0, 1));
+}
+
+#[test]
+fn files_that_cannot_be_read_are_bad_input() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("program"), b"\x7fELF\x02\x01\x01\0\0\0").unwrap();
+    std::fs::File::create(folder.path().join("huge.sh")).unwrap().set_len((16 << 20) + 1).unwrap();
+    for (file, words) in [
+        ("program", "it is not text"),
+        ("huge.sh", "larger than 16 MiB"),
+        (".", "is a directory"),
+        ("missing.sh", "cannot read missing.sh"),
+    ] {
+        let output = in_folder(folder.path(), &[file]);
+        assert_eq!(code(&output), 2, "{file}: {}", shown(&output));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(words), "{file}: {}", shown(&output));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_region_that_does_not_exist_is_bad_input() {
+    let output = run(&["migrate", "az vm create --size Standard_NC6", "--region", "westeurop"]);
+    assert_eq!(code(&output), 2);
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("did you mean `westeurope`"),
+        "{}",
+        shown(&output)
+    );
+}

@@ -1,0 +1,230 @@
+//! What the report looks like, for people and for programs.
+
+use super::planned::{NAMES, example, list, report, with_facts};
+use crate::support::{code, run, shown};
+
+macro_rules! shows {
+    ($($name:ident: $example:literal $($word:literal)*;)+) => {
+        $(#[test]
+        fn $name() {
+            insta::assert_snapshot!(shown(&example($example, &[$($word),*])));
+        })+
+    };
+}
+
+shows! {
+    the_table_of_a_job: "batch-job";
+    the_whole_report_of_a_job: "batch-job" "--verbose";
+    the_table_of_a_service: "daytime-inference" "--top" "6";
+    the_table_of_a_spot_job: "spot-training" "--top" "4" "--region" "westeurope";
+    nothing_fits: "impossible";
+    all_about_a_size: "batch-job" "--why" "NC4as_T4_v3" "--service" "batch,container-apps" "--region" "eastus";
+    two_side_by_side: "daytime-inference" "--compare" "vm/Standard_NC4as_T4_v3/eastus,container-apps/Consumption-GPU-NC8as-T4/eastus";
+}
+
+#[test]
+fn two_runs_are_equal_byte_for_byte() {
+    for name in NAMES {
+        for words in [vec![], vec!["--format", "json"], vec!["--format", "csv"], vec!["--chart"]] {
+            let (first, second) = (example(name, &words), example(name, &words));
+            assert_eq!(first.stdout, second.stdout, "{name} {words:?}");
+            assert_eq!(code(&first), 0, "{name} {words:?}: {}", shown(&first));
+        }
+    }
+}
+
+#[test]
+fn json_begins_with_its_schema_and_has_the_fields_others_rely_on() {
+    for name in NAMES {
+        let output = example(name, &["--format", "json"]);
+        assert!(output.stdout.starts_with(b"{\n  \"schema\": 1,"), "{}", shown(&output));
+        let report = crate::support::json(&output);
+        for placement in list(&report, "placements") {
+            for key in ["service", "size", "region", "priority"] {
+                assert!(placement[key].is_string(), "{name}: {key}");
+            }
+            assert!(placement["price_per_hour"].is_number(), "{name}");
+            assert!(placement["cost"]["total"].is_number(), "{name}");
+            assert_eq!(placement["cost"]["currency"], "USD", "{name}");
+            assert!(placement["cost"]["parts"].is_object(), "{name}");
+            assert!(placement["reasons"].is_array() && placement["warnings"].is_array(), "{name}");
+        }
+        for rejection in list(&report, "rejected") {
+            let known = |key: &str| rejection[key].is_string() || rejection[key].is_null();
+            assert!(known("service") && known("size"), "{name}: {rejection}");
+            assert!(rejection["reason"].is_string(), "{name}: {rejection}");
+            assert!(rejection["code"].as_str().unwrap().starts_with("CD0"), "{name}: {rejection}");
+        }
+        assert!(report["assumptions"].is_array() && report["choices"].is_object(), "{name}");
+        let prices = list(&report, "tables").iter().find(|table| table["name"] == "azure_prices").unwrap();
+        assert_eq!(prices["as_of"], "2026-08-22", "the day of the newest row");
+    }
+}
+
+#[test]
+fn every_code_has_a_page() {
+    let mut codes = std::collections::BTreeSet::new();
+    for name in NAMES {
+        let report = report(name, &[]);
+        let warnings = list(&report, "placements").iter().flat_map(|one| list(one, "warnings"));
+        for found in warnings.chain(list(&report, "rejected")) {
+            codes.insert(found["code"].as_str().unwrap().to_owned());
+        }
+    }
+    assert!(codes.len() > 5, "{codes:?}");
+    for code in codes {
+        let page = run(&["explain", &code]);
+        assert_eq!(crate::support::code(&page), 0, "{code}: {}", shown(&page));
+    }
+}
+
+#[test]
+fn a_table_for_spreadsheets_has_as_many_cells_in_every_line() {
+    for name in NAMES {
+        let output = example(name, &["--format", "csv"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let mut rows = text.lines().map(cells);
+        let titles = rows.next().unwrap();
+        assert!(titles >= 25, "{titles} columns");
+        let mut count = 0;
+        for (number, cells) in rows.enumerate() {
+            assert_eq!(cells, titles, "{name}: line {}", number + 2);
+            count += 1;
+        }
+        assert_eq!(count, list(&report(name, &[]), "placements").len(), "{name}");
+    }
+}
+
+/// Cells of a line whose quoted cells may hold commas.
+fn cells(line: &str) -> usize {
+    let mut quoted = false;
+    1 + line
+        .chars()
+        .filter(|letter| {
+            quoted ^= *letter == '"';
+            *letter == ',' && !quoted
+        })
+        .count()
+}
+
+#[test]
+fn top_limits_what_is_listed_but_never_hides_a_choice() {
+    let all = report("daytime-inference", &[]);
+    let few = report("daytime-inference", &["--top", "1"]);
+    assert_eq!(few["choices"], all["choices"]);
+    assert!(list(&few, "placements").len() <= 3);
+}
+
+#[test]
+fn all_regions_lists_more_and_the_cheapest_is_the_same() {
+    let (best, all) = (report("batch-job", &[]), report("batch-job", &["--all-regions"]));
+    assert!(list(&all, "placements").len() > list(&best, "placements").len());
+    assert_eq!(all["placements"][0]["region"], best["placements"][0]["region"]);
+}
+
+#[test]
+fn flags_alone_are_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = crate::support::cudock(&[
+        "plan",
+        "--gpu-memory",
+        "40GB",
+        "--duration",
+        "3h",
+        "--no-spot",
+        "--format",
+        "json",
+    ])
+    .current_dir(folder.path())
+    .output()
+    .unwrap();
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    let report = crate::support::json(&output);
+    assert!(!list(&report, "placements").is_empty());
+    assert!(!list(&report, "assumptions").is_empty(), "what was not given is assumed, and said");
+}
+
+#[test]
+fn a_flag_stands_over_the_key() {
+    let longer = report("batch-job", &["--duration", "80m"]);
+    assert_eq!(longer["workload"]["work"]["duration_s"], 4800.0);
+    let west = report("batch-job", &["--region", "westeurope"]);
+    assert!(list(&west, "placements").iter().all(|one| one["region"] == "westeurope"));
+}
+
+#[test]
+fn spreadsheets_are_for_plan_alone() {
+    let output = run(&["facts", "--format", "csv"]);
+    assert_eq!(code(&output), 2);
+    let output =
+        with_facts(&["--duration", "1h", "--gpu-memory", "1GB", "--why", "NC4as_T4_v3", "--format", "csv"]);
+    assert_eq!(code(&output), 2, "{}", shown(&output));
+}
+
+fn of_json(flags: &[&str]) -> (i32, serde_json::Value) {
+    let output = run(&[&["plan"], flags, &["--format", "json"]].concat());
+    (code(&output), serde_json::from_slice(&output.stdout).unwrap_or_default())
+}
+
+#[test]
+fn the_example_of_the_help_gives_no_restricted_region() {
+    let (code, report) = of_json(&["--gpu-memory", "40GB", "--duration", "3h"]);
+    assert_eq!(code, 0);
+    let facts = cudock_facts::Facts::embedded();
+    let placements = report["placements"].as_array().unwrap();
+    assert!(placements.len() > 10);
+    for placement in placements {
+        let region = facts.services().region(placement["region"].as_str().unwrap()).unwrap();
+        assert!(region.listed && !region.restricted, "{placement}");
+        assert_ne!(placement["proof"], "not-listed");
+    }
+    // H100 is faster than A100, whatever starts first; nothing was measured, and that is said.
+    let fastest = report["choices"]["fastest"].as_u64().unwrap();
+    let fastest = placements.iter().find(|one| one["rank"].as_u64() == Some(fastest)).unwrap();
+    let gpu = fastest["gpu"].as_str().unwrap();
+    assert!(gpu.starts_with("H100") || gpu.starts_with("H200"), "{gpu}");
+    assert_eq!(report["fastest_by_published_throughput"], true);
+}
+
+#[test]
+fn a_gpu_that_is_named_is_taken_in_its_smallest_form_and_memory_is_never_zero() {
+    let (_, report) = of_json(&["--gpu", "V100", "--duration", "2h"]);
+    assert_eq!(report["workload"]["gpu_memory_bytes"], 16_000_000_000_u64);
+    let (code, report) = of_json(&["--gpu", "K80", "--duration", "2h"]);
+    assert_eq!((code, &report["workload"]["gpu_memory_bytes"]), (1, &12_000_000_000_u64.into()));
+    // Whatever card is named, its memory is known or said not to be.
+    let facts = cudock_facts::Facts::embedded();
+    for gpu in facts.gpus().gpu.iter().filter(|gpu| gpu.memory_gb.is_empty()) {
+        let output = run(&["plan", "--gpu", &gpu.id, "--duration", "2h", "--top", "1"]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(!text.contains(" 0 kB") && !text.contains("with 0 GB"), "{}: {text}", gpu.id);
+    }
+}
+
+#[test]
+fn what_no_source_lists_is_told_apart_and_is_no_answer() {
+    let (code, report) = of_json(&["--gpu", "A10", "--duration", "2h", "--service", "ml"]);
+    assert_eq!(code, 1, "nothing that is proven fits");
+    assert_eq!(report["placements"].as_array().unwrap().len(), 0);
+    let unlisted = report["unlisted"].as_array().unwrap();
+    assert!(!unlisted.is_empty() && unlisted.iter().all(|one| one["proof"] == "not-listed"));
+    let output = run(&["plan", "--gpu", "A10", "--duration", "2h", "--service", "ml"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("not listed") && text.contains("CD0825"), "{text}");
+}
+
+#[test]
+fn container_instances_are_not_said_to_run_no_work_that_ends() {
+    let output = run(&["plan", "--gpu", "T4", "--duration", "2h", "--why", "NC4as_T4_v3"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!text.contains("Container Instances answers requests and runs no work that ends"), "{text}");
+}
+
+#[test]
+fn a_cluster_of_six_thousand_nodes_is_more_than_aks_has() {
+    let (_, report) = of_json(&["--gpu", "T4", "--duration", "2h", "--nodes", "6000", "--service", "aks"]);
+    assert_eq!(report["placements"].as_array().unwrap().len(), 0);
+    let rejected = report["rejected"].as_array().unwrap();
+    let told = rejected.iter().find(|one| one["reason"].as_str().unwrap().contains("5000 at most"));
+    assert_eq!(told.expect("the limit is named")["code"], "CD0815");
+}

@@ -1,0 +1,166 @@
+//! Directories of models: settings of their own, files that change, and what cannot be read.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use cudock_engine::onnx_file::OnnxModel;
+use cudock_tensor::DType;
+use serde_json::Value;
+
+use super::client::Ask;
+use super::made::times;
+use super::server::{Server, Stage, copy_environment, eventually};
+
+const ROW: &str = r#"{"input": [[1, 1, 1, 1]]}"#;
+
+fn status_of(server: &Server, name: &str) -> Value {
+    let models = server.get("/status").ok().json()["models"].clone();
+    models.as_array().unwrap().iter().find(|model| model["name"] == name).unwrap().clone()
+}
+
+/// What the model makes of one; none if it is not served.
+fn factor(server: &Server, path: &str) -> Option<f64> {
+    let reply = server.ask(&Ask::post(path, ROW));
+    (reply.status == 200).then(|| reply.json()["prediction"][0][0].as_f64().unwrap())
+}
+
+fn reload(server: &Server, name: &str) -> u16 {
+    server.ask(&Ask::post(&format!("/v2/repository/models/{name}/load"), "")).status
+}
+
+#[test]
+fn each_model_of_a_directory_may_have_settings_of_its_own() {
+    let Some(stage) = Stage::new() else { return };
+    for name in ["own", "plain", "listens"] {
+        stage.write(&format!("models/{name}/model.onnx"), &times(2.0));
+    }
+    stage.write("models/own/cudock.toml", b"[serve]\nmax_batch = 3\n");
+    stage.write("models/listens/cudock.toml", b"[serve]\nlisten = [\"127.0.0.1:1\"]\n");
+    let server = stage.serve("models", &[]);
+    assert_eq!(status_of(&server, "own")["max_batch"], 3);
+    assert_eq!(status_of(&server, "plain")["max_batch"], 32);
+    let refused = server.ask(&Ask::post("/predict/listens", ROW));
+    assert_eq!(refused.status, 503);
+    assert!(refused.text().contains("`listen` is a setting of the whole server"), "{}", refused.text());
+    stage.swap("models/own/cudock.toml", b"[serve]\nmax_batch = 5\n");
+    assert_eq!(reload(&server, "own"), 200);
+    assert_eq!(status_of(&server, "own")["max_batch"], 5);
+}
+
+#[test]
+fn a_broken_version_does_not_keep_the_others_from_being_reloaded() {
+    let Some(stage) = Stage::new() else { return };
+    stage.write("models/m/1/model.onnx", &times(1.0));
+    stage.write("models/m/2/model.onnx", &times(2.0));
+    let server = stage.serve("models", &[]);
+    stage.swap("models/m/1/model.onnx", b"not a model");
+    stage.swap("models/m/2/model.onnx", &times(4.0));
+    assert_eq!(reload(&server, "m"), 500, "the broken version is reported");
+    assert_eq!(factor(&server, "/predict/m/2"), Some(4.0), "the other version is loaded");
+    assert_eq!(factor(&server, "/predict/m/1"), Some(1.0), "the model before goes on");
+}
+
+#[test]
+fn a_load_with_parameters_is_refused_and_not_half_done() {
+    let Some(stage) = Stage::new() else { return };
+    stage.write("m.onnx", &times(2.0));
+    let server = stage.serve("m.onnx", &[]);
+    let load = |body: &str| server.ask(&Ask::post("/v2/repository/models/m/load", body));
+    assert_eq!(load(r#"{"parameters": {}}"#).status, 200);
+    for body in [r#"{"parameters": {"config": "{}"}}"#, r#"{"parameters": {"file:1/model.onnx": "AA=="}}"#] {
+        let reply = load(body);
+        assert_eq!(reply.status, 400, "{}", reply.text());
+        assert!(reply.text().contains("unsupported load parameter"), "{}", reply.text());
+    }
+    assert_eq!(load("not json").status, 400);
+}
+
+#[test]
+fn sighup_loads_each_version_once() {
+    let Some(stage) = Stage::new() else { return };
+    for version in 1..=3 {
+        stage.write(&format!("models/m/{version}/model.onnx"), &times(2.0));
+    }
+    let server = stage.serve("models", &[]);
+    let loads = || server.said().lines().filter(|line| line.contains("model ready")).count();
+    eventually("three versions are loaded", || loads() == 3);
+    stage.write("models/new.onnx", &times(7.0));
+    server.signal("HUP");
+    eventually("a model that is new is loaded too", || factor(&server, "/predict/new") == Some(7.0));
+    // Reloads wait for each other, so this one comes after all of the first.
+    assert_eq!(reload(&server, "new"), 200);
+    assert_eq!(loads(), 3 + 4 + 1);
+}
+
+#[test]
+fn a_watched_file_of_weights_beside_the_model_is_followed() {
+    let Some(stage) = Stage::new() else { return };
+    let model = OnnxModel::new("times")
+        .input("x", DType::F32, &[None, Some(4)])
+        .external("factor", DType::F32, &[1], "weights.bin")
+        .node("Mul", &["x", "factor"], &["y"], &[])
+        .output("y", DType::F32, &[None, Some(4)])
+        .bytes();
+    stage.write("models/m/model.onnx", &model);
+    stage.write("models/m/weights.bin", &2.0_f32.to_le_bytes());
+    let server = stage.serve("models", &["--watch"]);
+    assert_eq!(factor(&server, "/predict"), Some(2.0));
+    stage.swap("models/m/weights.bin", &3.0_f32.to_le_bytes());
+    eventually("the new weights are used", || factor(&server, "/predict") == Some(3.0));
+}
+
+#[test]
+fn the_last_model_of_a_watched_directory_can_go_and_come_back() {
+    let Some(stage) = Stage::new() else { return };
+    stage.write("models/m.onnx", &times(2.0));
+    let server = stage.serve("models", &["--watch"]);
+    std::fs::remove_file(stage.path("models/m.onnx")).unwrap();
+    eventually("it is gone", || server.ask(&Ask::post("/predict/m", ROW)).status == 404);
+    assert_eq!(server.get("/ready").status, 503);
+    stage.write("models/m.onnx", &times(5.0));
+    eventually("it is back", || factor(&server, "/predict/m") == Some(5.0));
+}
+
+#[test]
+fn a_directory_that_cannot_be_read_does_not_keep_the_others_from_being_served() {
+    let Some(stage) = Stage::new() else { return };
+    stage.write("models/m.onnx", &times(2.0));
+    stage.write("models/lost+found/1/model.onnx", &times(2.0));
+    let closed = stage.path("models/lost+found");
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).unwrap();
+    let server = stage.serve_as("models", &[], |command| without_capabilities(&command));
+    assert_eq!(factor(&server, "/predict"), Some(2.0));
+    assert!(server.said().contains("lost+found"), "{}", server.said());
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// The same command without the right to read what its modes forbid, which root has.
+fn without_capabilities(command: &Command) -> Command {
+    let is_root = std::fs::read_to_string("/proc/self/status").unwrap().contains("Uid:\t0\t");
+    let mut changed = Command::new(if is_root { "setpriv".as_ref() } else { command.get_program() });
+    if is_root {
+        changed.args(["--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override"]);
+        changed.arg(command.get_program());
+    }
+    changed.args(command.get_args());
+    copy_environment(command, &mut changed);
+    changed
+}
+
+#[test]
+fn a_server_that_finds_its_engine_needs_no_home_and_writes_nothing() {
+    let Some(stage) = Stage::new() else { return };
+    stage.write("m.onnx", &times(2.0));
+    let server = stage.serve_as("m.onnx", &[], |mut command| {
+        for name in ["HOME", "XDG_CACHE_HOME", "CUDOCK_CACHE"] {
+            command.env_remove(name);
+        }
+        command
+    });
+    assert_eq!(factor(&server, "/predict"), Some(2.0));
+    let server = stage.serve_as("m.onnx", &[], |mut command| {
+        command.env("HOME", "/proc/nowhere").env_remove("XDG_CACHE_HOME").env_remove("CUDOCK_CACHE");
+        command
+    });
+    assert_eq!(factor(&server, "/predict"), Some(2.0));
+}

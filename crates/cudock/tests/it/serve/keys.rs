@@ -1,0 +1,91 @@
+//! Keys and certificates change while the server runs.
+
+use std::process::{Command, Stdio};
+
+use super::client::Ask;
+use super::made::times;
+use super::server::{Stage, eventually};
+
+const ROW: &str = "[[1, 2, 3, 4]]";
+
+#[test]
+fn keys_are_read_again_when_their_file_changes_and_comments_are_not_keys() {
+    let Some(stage) = Stage::new() else { return };
+    stage.write("double.onnx", &times(2.0));
+    let key = |name: &str| format!("{name}-{:x}", std::process::id());
+    let (old, new) = (key("old"), key("new"));
+    let comment = format!("# {old}");
+    let file = stage.write("keys", format!("{comment}\n{old}\n").as_bytes());
+    let server = stage.serve("double.onnx", &["--api-keys", file.to_str().unwrap()]);
+    let status = |key: &str| server.ask(&Ask::predict(ROW).with("x-api-key", key)).status;
+    assert_eq!((status(&old), status(&comment), status("#"), status(&new)), (200, 401, 401, 401));
+    stage.swap("keys", format!("{new}\n").as_bytes());
+    eventually("the new key opens", || status(&new) == 200);
+    assert_eq!(status(&old), 401);
+    // A file that is no good leaves the keys as they are, and says so once.
+    stage.swap("keys", b"# nothing\n");
+    server.signal("HUP");
+    eventually("it is reported", || server.said().contains("keys not reloaded"));
+    assert_eq!(status(&new), 200);
+    assert!(![&old, &new].iter().any(|key| server.said().contains(*key)), "{}", server.said());
+}
+
+fn certificate(stage: &Stage, name: &str) -> bool {
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "2",
+        ])
+        .args(["-subj", &format!("/CN={name}"), "-addext", "subjectAltName=DNS:localhost", "-keyout"])
+        .arg(stage.path(&format!("{name}.key")))
+        .arg("-out")
+        .arg(stage.path(&format!("{name}.pem")))
+        .stderr(Stdio::null())
+        .status();
+    made.is_ok_and(|status| status.success())
+}
+
+#[test]
+fn a_certificate_is_read_again_when_it_changes() {
+    let Some(stage) = Stage::new() else { return };
+    let curl = Command::new("curl").arg("--version").stdout(Stdio::null()).status();
+    if !certificate(&stage, "first") || !certificate(&stage, "second") || curl.is_err() {
+        cudock_testkit::missing("openssl", "no openssl to make a certificate, or no curl to ask with");
+        return;
+    }
+    let copy = |from: &str| {
+        for end in ["pem", "key"] {
+            stage.swap(
+                &format!("server.{end}"),
+                &std::fs::read(stage.path(&format!("{from}.{end}"))).unwrap(),
+            );
+        }
+    };
+    copy("first");
+    stage.write("double.onnx", &times(2.0));
+    let (chain, key) = (stage.path("server.pem"), stage.path("server.key"));
+    let words = ["--tls-cert", chain.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
+    let mut server = stage.serve("double.onnx", &words);
+    let address = format!("https://localhost:{}/live", server.address.port());
+    let trusted = |name: &str| {
+        let authority = stage.path(&format!("{name}.pem"));
+        let asked = Command::new("curl").args(["-sS", "--cacert"]).arg(&authority).arg(&address).output();
+        asked.unwrap().status.success()
+    };
+    assert!(trusted("first") && !trusted("second"));
+    copy("second");
+    eventually("the new certificate is shown", || trusted("second"));
+    assert!(!trusted("first"));
+    // A handshake that never goes on does not keep the server from ending.
+    let stalled = server.connect();
+    server.signal("TERM");
+    assert_eq!(server.wait().code(), Some(0), "{}", server.said());
+    drop(stalled);
+}

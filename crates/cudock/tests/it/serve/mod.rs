@@ -1,0 +1,29 @@
+//! `cudock serve` as its clients meet it: the real program, the real engine, requests over the network.
+//!
+//! Each module shows one of the things the server promises. Where a test needs requests to wait together, it holds the
+//! engine's process still rather than hoping for a busy one; so what is shown does not depend on the machine's speed.
+
+mod answers;
+mod client;
+mod deadlines;
+mod directories;
+mod ending;
+mod engine_loss;
+mod keys;
+mod leaving;
+mod limits;
+mod made;
+mod manners;
+mod mates;
+mod memory;
+mod models;
+mod operations;
+mod overload;
+mod protocol;
+mod random;
+mod requests;
+mod rows;
+mod server;
+mod starting;
+mod target;
+mod values;

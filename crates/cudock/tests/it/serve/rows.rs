@@ -1,0 +1,119 @@
+//! Which rows share batches, and batches that nobody waits for.
+
+use cudock_engine::onnx_file::{self, Attribute, OnnxModel};
+use cudock_tensor::DType;
+use serde_json::{Value, json};
+
+use super::client::Ask;
+use super::made::times;
+use super::requests::{occupy, receive_all, send_all, until_queued};
+use super::server::{Server, Stage, eventually};
+
+/// A softmax over the rows of a batch: `x` and `y` F32 [rows, 2].
+fn softmax_over_rows() -> Vec<u8> {
+    OnnxModel::new("softmax")
+        .input("x", DType::F32, &[None, Some(2)])
+        .node("Softmax", &["x"], &["y"], &[Attribute::Int("axis", 0)])
+        .output("y", DType::F32, &[None, Some(2)])
+        .bytes()
+}
+
+/// Asks with two requests that wait together for an engine that is held still.
+fn two_at_once(server: &Server) -> Vec<Value> {
+    let held = server.hold_engine();
+    let mut first = occupy(server, &Ask::predict("[[1, 1]]"));
+    let mut waiting = send_all(server, &[Ask::predict("[[0, 0]]"), Ask::predict("[[5, 5]]")]);
+    until_queued(server, 2);
+    drop(held);
+    first.receive().unwrap().ok();
+    receive_all(&mut waiting).into_iter().map(|reply| reply.ok().json()["prediction"].clone()).collect()
+}
+
+#[test]
+fn rows_that_depend_on_each_other_never_share_a_batch() {
+    let Some(stage) = Stage::new() else { return };
+    stage.write("softmax.onnx", &softmax_over_rows());
+    let server = stage.serve("softmax.onnx", &["--queue-time", "60s"]);
+    assert!(server.said().contains("rows depend "), "{}", server.said());
+    assert_eq!(two_at_once(&server), [json!([[1.0, 1.0]]), json!([[1.0, 1.0]])]);
+    let own = server.ask(&Ask::predict("[[0, 0], [0, 0]]")).ok().json();
+    assert_eq!(own["prediction"], json!([[0.5, 0.5], [0.5, 0.5]]), "a client's own rows stay together");
+}
+
+#[test]
+fn batch_true_lets_rows_share_batches_all_the_same() {
+    let Some(stage) = Stage::new() else { return };
+    stage.write("models/softmax/model.onnx", &softmax_over_rows());
+    stage.write("models/softmax/cudock.toml", b"[serve]\nbatch = true\n");
+    let server = stage.serve("models", &["--queue-time", "60s"]);
+    assert!(server.said().contains("rows depend "), "{}", server.said());
+    assert_ne!(two_at_once(&server), [json!([[1.0, 1.0]]), json!([[1.0, 1.0]])]);
+}
+
+#[test]
+fn ordinary_models_are_not_taken_for_ones_whose_rows_depend() {
+    let Some(stage) = Stage::new() else { return };
+    let models = [
+        ("mlp", onnx_file::mlp()),
+        ("conv", onnx_file::conv()),
+        ("gather", onnx_file::gather()),
+        ("sums", onnx_file::sums()),
+    ];
+    for (name, bytes) in &models {
+        stage.write(&format!("models/{name}.onnx"), bytes);
+    }
+    stage.write("models/text.onnx", &onnx_file::identity(DType::String));
+    let server = stage.serve("models", &[]);
+    assert!(!server.said().contains("rows depend "), "{}", server.said());
+}
+
+#[test]
+fn an_input_without_a_shape_takes_any_and_is_not_a_scalar() {
+    let Some(stage) = Stage::new() else { return };
+    let model = OnnxModel::new("any")
+        .unranked_input("x", DType::F32)
+        .node("Identity", &["x"], &["y"], &[])
+        .output("y", DType::F32, &[None, None])
+        .bytes();
+    stage.write("any.onnx", &model);
+    let server = stage.serve("any.onnx", &[]);
+    let reply = server.ask(&Ask::predict("[[1, 2, 3], [4, 5, 6]]")).ok().json();
+    assert_eq!(reply["prediction"], json!([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]));
+}
+
+#[test]
+fn a_batch_that_nobody_waits_for_is_stopped_and_the_engine_lives_on() {
+    let Some(stage) = Stage::new() else { return };
+    stage.write("spin.onnx", &onnx_file::spin());
+    let server = stage.serve("spin.onnx", &["--queue-time", "60s"]);
+    let engine = server.engine();
+    let endless = Ask::predict("[[1000000000000]]").with("x-timeout-ms", 100);
+    assert_eq!(server.ask(&endless).status, 504);
+    server.ask(&Ask::predict("[[3]]")).ok();
+    // One that leaves without a word, too.
+    let mut leaver = server.connect();
+    leaver.send(&Ask::predict("[[1000000000000]]")).unwrap();
+    eventually("it runs", || {
+        server.metric("cudock_held_bytes") > 0 && server.metric("cudock_queue_rows") == 0
+    });
+    drop(leaver);
+    server.ask(&Ask::predict("[[3]]")).ok();
+    assert_eq!(server.engine(), engine, "the engine was not replaced");
+}
+
+#[test]
+fn models_of_other_formats_are_refused_with_the_way_to_export_them() {
+    let Some(stage) = Stage::new() else { return };
+    stage.write("model.pt", b"PK");
+    stage.write("saved/saved_model.pb", b"");
+    stage.write("model.pkl", b"");
+    stage.write("double.onnx", &times(2.0));
+    for (what, export) in
+        [("model.pt", "torch.onnx.export"), ("saved", "tf2onnx"), ("model.pkl", "skl2onnx.to_onnx")]
+    {
+        let output = stage.command(&["serve", what, "--device", "cpu", "--offline"]).output().unwrap();
+        let text = crate::support::shown(&output);
+        assert_eq!(crate::support::code(&output), 2, "{what}: {text}");
+        assert!(text.contains("hint: export it first") && text.contains(export), "{what}: {text}");
+    }
+}

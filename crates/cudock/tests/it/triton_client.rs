@@ -1,0 +1,160 @@
+//! The official clients of Triton and gRPC against the server. What is promised stands in the scripts in `triton/`;
+//! this starts the server and them.
+//!
+//! Needs `CUDOCK_ONNXRUNTIME` (path of libonnxruntime) and `CUDOCK_TRITON_PYTHON` (a Python with
+//! `tritonclient[http,grpc]` and `grpcio-reflection`); says what is missing and passes otherwise.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{self, Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+use std::{env, fs};
+
+const START_PATIENCE: Duration = Duration::from_secs(120);
+
+/// What the tests need of the machine.
+struct Needed {
+    library: OsString,
+    python: OsString,
+}
+
+fn needed() -> Option<Needed> {
+    let Some(library) = env::var_os("CUDOCK_ONNXRUNTIME") else {
+        cudock_testkit::missing(
+            "onnxruntime",
+            "CUDOCK_ONNXRUNTIME does not name the library of ONNX Runtime",
+        );
+        return None;
+    };
+    let Some(python) = env::var_os("CUDOCK_TRITON_PYTHON") else {
+        cudock_testkit::missing(
+            "tritonclient",
+            "CUDOCK_TRITON_PYTHON does not name a Python with tritonclient[http,grpc]",
+        );
+        return None;
+    };
+    Some(Needed { library, python })
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/triton").join(name)
+}
+
+/// A server of the models, asked to end when it goes out of scope.
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(library: &OsString) -> Self {
+        Self::start_with(library, &[])
+    }
+
+    fn start_with(library: &OsString, settings: &[&str]) -> Self {
+        let process = Command::new(env!("CARGO_BIN_EXE_cudock"))
+            .arg("serve")
+            .arg(script("models"))
+            .args(["--port", "0", "--device", "cpu", "--threads", "1"])
+            .args(settings)
+            .env("CUDOCK_ONNXRUNTIME", library)
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut server = Self { process, address: String::new() };
+        let (sender, lines) = mpsc::channel();
+        let said = server.process.stderr.take().unwrap();
+        // Read to the end, so that the server is never held up by a full pipe.
+        thread::spawn(move || {
+            for line in BufReader::new(said).lines().map_while(Result::ok) {
+                eprintln!("server: {line}");
+                sender.send(line).ok();
+            }
+        });
+        loop {
+            let line = lines.recv_timeout(START_PATIENCE).expect("the server says that it is ready");
+            if let Some((_, address)) = line.split_once("listening on http://") {
+                address.trim().clone_into(&mut server.address);
+            }
+            if line.starts_with("ready") {
+                return server;
+            }
+        }
+    }
+
+    fn ended(mut self) -> ExitStatus {
+        self.process.wait().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.process.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return;
+        }
+        // Asked first, so that its engine's process ends with it; killed if there is nobody to ask through.
+        let asked = Command::new("kill").arg(self.process.id().to_string()).status();
+        if !asked.is_ok_and(|status| status.success()) {
+            self.process.kill().ok();
+        }
+        self.process.wait().ok();
+    }
+}
+
+fn run(python: &OsString, name: &str, arguments: &[&str]) {
+    let output = Command::new(python)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .arg(script(name))
+        .args(arguments)
+        .output()
+        .unwrap();
+    let (said, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{name}: {}\n{said}\n{wrong}", output.status);
+    eprintln!("{said}{wrong}");
+}
+
+#[test]
+fn the_official_clients_work_unchanged() {
+    let Some(Needed { library, python }) = needed() else { return };
+    let server = Server::start(&library);
+    run(&python, "talk.py", &[&server.address]);
+}
+
+#[test]
+fn a_server_that_is_told_to_end_answers_its_streams_and_tells_them() {
+    let Some(Needed { library, python }) = needed() else { return };
+    let server = Server::start(&library);
+    run(&python, "end.py", &[&server.address, &server.process.id().to_string()]);
+    assert!(server.ended().success());
+}
+
+#[test]
+fn streams_live_as_long_as_their_client_does() {
+    let Some(Needed { library, python }) = needed() else { return };
+    let server = Server::start_with(&library, &["--client-timeout", "1s"]);
+    run(&python, "streams.py", &[&server.address]);
+}
+
+#[test]
+fn probes_need_no_key_and_all_else_does() {
+    let Some(Needed { library, python }) = needed() else { return };
+    let key = format!("{:x}", process::id());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys");
+    fs::write(&file, &key).unwrap();
+    let server = Server::start_with(&library, &["--api-keys", file.to_str().unwrap()]);
+    run(&python, "keys.py", &[&server.address, &key]);
+}
+
+#[test]
+fn reflection_describes_every_call() {
+    let Some(Needed { library, python }) = needed() else { return };
+    let server = Server::start(&library);
+    run(&python, "reflect.py", &[&server.address]);
+}
