@@ -1,15 +1,12 @@
 //! Settings of a server, with all defaults resolved.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use cudock_engine::{Engine, EngineError, EngineSettings, Provider};
+use cudock_server::ServerSettings;
 use cudock_tensor::RequestLimits;
-
-use crate::http::ApiKeys;
-use crate::log::Log;
 
 /// Starts an engine; called again whenever one has died.
 pub type StartEngine = Arc<dyn Fn(&EngineSettings) -> Result<Box<dyn Engine>, EngineError> + Send + Sync>;
@@ -38,25 +35,10 @@ pub struct DeviceReading {
 
 /// Settings of a server.
 pub struct ServeSettings {
-    /// Addresses to listen on; HTTP/1.1, HTTP/2 and gRPC share each of them.
-    pub listen: Vec<SocketAddr>,
-    /// Threads that read and write connections.
-    pub io_threads: usize,
+    /// Settings of the HTTP server.
+    pub server: ServerSettings,
     /// Limits of one request.
     pub limits: RequestLimits,
-    /// Memory budget: most bytes that requests and responses hold at once, from the first byte read to the last one
-    /// written.
-    pub memory: usize,
-    /// Most connections at once.
-    pub connections: usize,
-    /// Longest time a client may take for the head, for a chunk of the body, and to read its response.
-    pub client_timeout: Duration,
-    /// Longest time that running requests get when the server shuts down.
-    pub drain_timeout: Duration,
-    /// API keys.
-    pub keys: ApiKeys,
-    /// Certificate and key, for TLS.
-    pub tls: Option<TlsFiles>,
     /// Location of the models.
     pub models: ModelSource,
     /// Settings of each model.
@@ -67,17 +49,6 @@ pub struct ServeSettings {
     pub start_engine: StartEngine,
     /// Reads the GPUs.
     pub read_devices: ReadDevices,
-    /// The event log.
-    pub log: Log,
-}
-
-/// Certificate chain and private key, PEM.
-#[derive(Clone, Debug)]
-pub struct TlsFiles {
-    /// The chain.
-    pub certificate: PathBuf,
-    /// The key.
-    pub key: PathBuf,
 }
 
 /// Location of the models.

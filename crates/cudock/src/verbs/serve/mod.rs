@@ -9,6 +9,7 @@ pub(crate) mod runtime;
 use std::sync::Arc;
 
 use cudock_serve::{LoadError, ModelService, Server, ServerError};
+use cudock_server::ServerError as HttpServerError;
 
 pub(crate) use self::args::ServeArgs;
 pub(crate) use self::engine::run as run_engine;
@@ -17,7 +18,7 @@ use crate::output::{BOLD, DIM, styled};
 
 pub(super) fn run(words: &ServeArgs) -> Result<Outcome, Failure> {
     let settings = request::resolve(words)?;
-    let secure = settings.tls.is_some();
+    let secure = settings.server.tls.is_some();
     let service = Arc::new(ModelService::new(settings));
     let server = Server::bind(service).map_err(|error| failure(&error))?;
     for address in server.addresses() {
@@ -45,13 +46,15 @@ pub(super) fn run(words: &ServeArgs) -> Result<Outcome, Failure> {
 fn failure(error: &ServerError) -> Failure {
     let text = chain(error);
     match error {
-        ServerError::Listen { .. } => {
+        ServerError::Http(HttpServerError::Listen { .. }) => {
             Failure::outside(text).hint("another program may hold the port; `--port 0` takes a free one")
         }
         ServerError::Load(LoadError::Repository(_)) => {
             Failure::input(text).hint("name a model file, a folder with a cudock.toml, or a folder of models")
         }
-        ServerError::Load(LoadError::None(_)) | ServerError::Tls(_) => Failure::input(text),
-        ServerError::System(_) => Failure::outside(text),
+        ServerError::Load(LoadError::None(_)) | ServerError::Http(HttpServerError::Tls(_)) => {
+            Failure::input(text)
+        }
+        ServerError::Http(HttpServerError::System(_)) => Failure::outside(text),
     }
 }

@@ -9,9 +9,8 @@ use std::time::Duration;
 use cudock_engine::Provider;
 use cudock_model::{ForeignFormat, foreign_format};
 use cudock_project::{ByteSize, DeviceChoice, FILE_NAME, Project, Serve, Span};
-use cudock_serve::{
-    ApiKeys, KeysError, Log, LogFormat, ModelSettings, ModelSettingsFor, ModelSource, ServeSettings, TlsFiles,
-};
+use cudock_serve::{ModelSettings, ModelSettingsFor, ModelSource, ServeSettings};
+use cudock_server::{ApiKeys, KeysError, Log, LogFormat, ServerSettings, TlsFiles};
 use cudock_tensor::RequestLimits;
 
 use super::args::{DeviceWord, LogWord, ServeArgs};
@@ -60,11 +59,10 @@ pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
     // A body that cannot fit into memory is refused by its length, before it is sent.
     let body = bytes(words.max_body, file.max_body, 64 << 20).min(memory);
     refuse_excess(words, &file)?;
-    Ok(ServeSettings {
+    let server = ServerSettings {
         listen: addresses(words, file.listen.as_deref())?,
         // An engine on the CPU needs the processors more than the connections do.
         io_threads: words.io_threads.unwrap_or((processors / if on_gpu { 2 } else { 4 }).clamp(1, 8)),
-        limits: RequestLimits { body, elements: body, ..RequestLimits::default() },
         memory,
         connections: words.connections.max(1),
         client_timeout: time(words.client_timeout, file.client_timeout, Duration::from_secs(30)),
@@ -75,11 +73,6 @@ pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
             .clone()
             .zip(words.tls_key.clone())
             .map(|(certificate, key)| TlsFiles { certificate, key }),
-        models,
-        model_settings: model_settings(words, file.clone(), device, processors)?,
-        watch: words.watch || file.watch.unwrap_or(false),
-        start_engine: engine::starter()?,
-        read_devices: devices::reader(on_gpu),
         log: Log::new(
             match words.log {
                 LogWord::Text => LogFormat::Text,
@@ -89,6 +82,15 @@ pub(super) fn resolve(words: &ServeArgs) -> Result<ServeSettings, Failure> {
             words.log_requests,
             std::io::stderr(),
         ),
+    };
+    Ok(ServeSettings {
+        server,
+        limits: RequestLimits { body, elements: body, ..RequestLimits::default() },
+        models,
+        model_settings: model_settings(words, file.clone(), device, processors)?,
+        watch: words.watch || file.watch.unwrap_or(false),
+        start_engine: engine::starter()?,
+        read_devices: devices::reader(on_gpu),
     })
 }
 
