@@ -1,9 +1,8 @@
-"""Digits in hands that the data set does not have.
+"""Generates digit shapes that are missing from the data set.
 
-Its writers put a bar through the seven and no foot under the one, and most of the world does otherwise. These shapes
-are drawn as the page's pad draws (`drawing.js` of cudock-serve): brought to the height of the picture, a round pen of
-0.17 of its side, each pixel the count of inked points in its 4x4 block. They are for training; nothing is measured on
-them.
+Its writers put a bar through the seven and no foot under the one, unlike most people. These shapes are drawn as on the
+page's drawing pad (`drawing.js` of cudock-serve): scaled to the height of the image, with a round pen of 0.17 of its side;
+each pixel is the number of inked points in its 4x4 block. They are used for training only, not for evaluation.
 """
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 PEN = 0.17 * 32
 EACH = 30
 
-# Strokes as points on a sheet of 100 by 100, y downwards.
+# Strokes as points on a 100 by 100 canvas, y downwards.
 SHAPES = [
     (1, [[(50, 8), (50, 92)]]),
     (1, [[(32, 30), (52, 8), (52, 92)]]),
@@ -24,14 +23,14 @@ SHAPES = [
 
 
 def drawings(seed):
-    """Images [M, 64] with pixels 0 to 16, and their labels: each shape some times, never twice the same."""
+    """Returns images [M, 64] with pixels 0 to 16, and their labels: several variations of each shape."""
     random = np.random.default_rng(seed)
     made = [(digit, rasterised(varied(strokes, random))) for digit, strokes in SHAPES for _ in range(EACH)]
     return np.stack([image for _, image in made]), np.array([digit for digit, _ in made])
 
 
 def varied(strokes, random):
-    """The shape with its corners elsewhere, slanted and stretched."""
+    """Returns the shape with moved corners, slanted and stretched."""
     slant, wide = random.normal(0, 0.12), np.exp(random.normal(0, 0.2))
     change = np.array([[wide, slant], [0, 1]])
     return [(np.array(stroke, float) - 50 + random.normal(0, 3, (len(stroke), 2))) @ change.T for stroke in strokes]

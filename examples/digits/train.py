@@ -1,16 +1,16 @@
 """Trains the example's network on the digits that scikit-learn ships, and writes model.onnx.
 
 The data set is small: 1,797 images of 8x8 pixels, each pixel the number of inked points (0 to 16) in a 4x4 block of a
-32x32 bitmap. What the network has to read are drawings of strangers, so every image is bent anew each time it is
-seen: drawn back onto the 32x32 grid, turned, slanted, stretched, moved, inked thicker or thinner, counted again. A few
-shapes that its writers did not use come from drawn.py.
+32x32 bitmap. The network has to recognize drawings by other people, so every image is varied each time it is used: drawn
+back onto the 32x32 grid, rotated, slanted, stretched, moved, with thicker or thinner ink, and counted again. A few shapes
+that its writers did not use come from drawn.py.
 
-The last fifth of the file is never trained on. The labels repeat every 130 images, as the printed form did that thirteen
-people filled in: one writer follows another. So these are other hands than those the network has seen, but for one that
-lies across the cut; a random split would not give that.
+The last fifth of the file is never used for training. The labels repeat every 130 images, because thirteen people filled in
+a printed form: one writer follows another. So these images are by writers that the network has not seen, except for one
+whose images are on both sides of the split; a random split would not achieve that.
 
     python train.py              trains, writes model.onnx, checks it in ONNX Runtime
-    python train.py --validate   leaves out the fifth before the last, too, and measures on that: for choosing settings
+    python train.py --validate   also excludes the fifth before the last and evaluates on it: for choosing settings
 """
 
 import argparse
@@ -40,7 +40,7 @@ DENSES = (("dense1", 48 * 4 * 4, 64), ("dense2", 64, 10))
 
 
 def initial_weights(key):
-    """Weights for ReLU layers (He), biases zero."""
+    """Returns weights for ReLU layers (He), with zero biases."""
     weights = {}
     for name, taken, given in CONVOLUTIONS:
         key, part = jax.random.split(key)
@@ -54,7 +54,7 @@ def initial_weights(key):
 
 
 def scores(weights, images, drop_key=None):
-    """The ten scores before softmax, for images of shape [N, 64] with pixels 0 to 16."""
+    """Returns the ten scores before softmax, for images of shape [N, 64] with pixels 0 to 16."""
     values = images.reshape(-1, 1, 8, 8) / 16
     for name, _, _ in CONVOLUTIONS:
         values = jax.lax.conv(values, weights[f"{name}.weight"], (1, 1), "SAME")
@@ -69,11 +69,11 @@ def scores(weights, images, drop_key=None):
 
 
 def bent(key, image):
-    """The same digit in another hand: an image of 64 pixels from an image of 64 pixels."""
+    """Returns a variation of an image: 64 pixels from 64 pixels."""
     keys = jax.random.split(key, 7)
     turn = jax.random.normal(keys[0]) * 0.12
     slant = jax.random.normal(keys[1]) * 0.15
-    # Much narrower too: the data set's ones were widened to a block of ink, and people draw a line.
+    # Also much narrower: the ones in the data set were widened to a block of ink, but people draw a line.
     narrowest, smallest = jnp.log(0.55), jnp.log(0.88)
     wide, high = jnp.exp(jax.random.uniform(keys[2], (2,), minval=jnp.array([narrowest, smallest]), maxval=0.12))
     move = jax.random.normal(keys[3], (2,)) * 0.9
@@ -101,7 +101,7 @@ def loss(weights, images, labels, drop_key):
 
 @jax.jit
 def step(number, state, key, images, labels):
-    """One step of AdamW, with a running average of the weights."""
+    """Runs one step of AdamW, with a running average of the weights."""
     weights, first, second, average = state
     pick_key, bend_key, drop_key = jax.random.split(jax.random.fold_in(key, number), 3)
     picked = jax.random.randint(pick_key, (BATCH,), 0, images.shape[0])
@@ -131,7 +131,7 @@ def train(images, labels):
     for number in range(STEPS):
         state = step(number, state, key, images, labels)
         if (number + 1) % 2000 == 0:
-            print(f"step {number + 1}: {wrong(state[3], images, labels)} of {len(labels)} training images misread")
+            print(f"step {number + 1}: {wrong(state[3], images, labels)} of {len(labels)} training images misclassified")
     return state[3]
 
 
@@ -140,7 +140,7 @@ def wrong(weights, images, labels):
 
 
 def export(weights, path):
-    """The network as ONNX: `image` [N, 64] in, `probabilities` [N, 10] out."""
+    """Returns the network as ONNX: input `image` [N, 64], output `probabilities` [N, 10]."""
     constants = {name: np.asarray(value, np.float32) for name, value in weights.items()}
     constants["darkest"] = np.array(16, np.float32)
     constants["square"] = np.array([-1, 1, 8, 8], np.int64)
@@ -177,7 +177,7 @@ def export(weights, path):
 
 
 def check(path, weights, images, labels):
-    """Holds the written model to the trained one, and a batch to its rows one by one; gives its mistakes."""
+    """Compares the written model with the trained one, and a batch with its rows one by one; returns its errors."""
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     (together,) = session.run(None, {"image": images})
     singly = np.concatenate([session.run(None, {"image": images[at : at + 1]})[0] for at in range(len(images))])
@@ -186,13 +186,13 @@ def check(path, weights, images, labels):
         apart = float(np.abs(together - other).max())
         print(f"a batch of {len(images)} and {name} differ by {apart:.1e} at most")
         if apart > 1e-4:
-            raise SystemExit("that is too much")
+            raise SystemExit("the difference is too large")
     return int((together.argmax(axis=1) != labels).sum())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--validate", action="store_true", help="measure on the fifth before the last, write nothing")
+    parser.add_argument("--validate", action="store_true", help="evaluate on the fifth before the last, write nothing")
     validate = parser.parse_args().validate
 
     digits = load_digits()
@@ -212,7 +212,7 @@ def main():
         print(f"{MODEL.name}: {MODEL.stat().st_size:,} bytes")
         mistakes = check(MODEL, weights, left_images, left_labels)
     right = HELD_OUT - mistakes
-    print(f"{right} of {HELD_OUT} images never trained on are read right: {100 * right / HELD_OUT:.1f} %")
+    print(f"{right} of {HELD_OUT} held-out images recognized correctly: {100 * right / HELD_OUT:.1f} %")
 
 
 if __name__ == "__main__":

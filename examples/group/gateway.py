@@ -1,4 +1,4 @@
-"""Lets the world ask the service, and nobody else: it finds it on localhost, as in the cloud, and knows its key."""
+"""Forwards requests to the service, which it reaches on localhost, as in the cloud, and whose key it knows."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/health":
             return self.forward("/health", None)
-        self.answer(404, b'{"error": "POST /saxpy asks the service"}')
+        self.answer(404, b'{"error": "use POST /saxpy"}')
 
     def do_POST(self):
         length = int(self.headers.get("Content-Length", 0))
@@ -34,7 +34,7 @@ class Handler(BaseHTTPRequestHandler):
         except urllib.error.HTTPError as error:
             self.answer(error.code, error.read())
         except OSError:
-            self.answer(502, b'{"error": "the service does not answer"}')
+            self.answer(502, b'{"error": "the service does not respond"}')
 
     def answer(self, status, text):
         self.send_response(status)
@@ -48,6 +48,6 @@ class Handler(BaseHTTPRequestHandler):
             super().log_request(code, size)
 
 
-# The first process of a container hears only what it asks to hear.
+# The first process of a container receives only signals that it handles.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 ThreadingHTTPServer(("0.0.0.0", 8080), Handler).serve_forever()

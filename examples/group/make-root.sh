@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes ./root: this machine's Python with the libraries it needs, and the two programs. No network is needed.
-# Usage: make-root.sh [ROOT [PROGRAM…]]   (with the libraries that each PROGRAM is linked with, too)
+# Creates ./root with this machine's Python, the libraries it needs, and the two programs. Needs no network.
+# Usage: make-root.sh [ROOT [PROGRAM…]]   (also with the libraries that each PROGRAM links)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=${1:-$here/root}
@@ -11,7 +11,7 @@ mkdir -p "$root/bin" "$root/etc" "$root/app" "$root/dev" "$root/proc" "$root/sys
 echo 'root:x:0:0:root:/:/bin/sh' > "$root/etc/passwd"
 cp "$here/service.py" "$here/gateway.py" "$root/app/"
 
-# The real program, at its own place: Python finds its library from there.
+# The real executable at its original path, from which Python finds its library.
 program=$("$python" -c 'import os, sys; print(os.path.realpath(sys._base_executable))')
 library=$("$python" -c 'import os; print(os.path.dirname(os.__file__))')
 mkdir -p "$root$(dirname "$program")" "$root$library"
@@ -20,7 +20,7 @@ ln -sf "$program" "$root/bin/python3"
 tar -C "$library" --exclude=site-packages --exclude=dist-packages --exclude=test --exclude=__pycache__ \
     --exclude='config-*' --exclude=idlelib --exclude=tkinter -cf - . | tar -C "$root$library" -xf -
 
-# Every library the program and its modules are linked with, and the loader.
+# Every library that the program and its modules link, and the loader.
 dynload=$library/lib-dynload
 for file in "$program" "$dynload"/*.so "$@"; do
     ldd "$file" 2>/dev/null | grep -o '/[^ ]*' || true
@@ -28,11 +28,11 @@ done | sort -u | while read -r shared; do
     mkdir -p "$root$(dirname "$shared")"
     cp -L "$shared" "$root$shared"
 done
-# What a driver's library is linked with, and Python is not.
+# Libraries that the driver links and Python does not.
 for name in libc.so.6 libdl.so.2 libm.so.6 libpthread.so.0 librt.so.1; do
     shared=$(ldconfig -p | sed -n "s|.*$name .*x86-64.* => ||p; s|.*$name .*AArch64.* => ||p" | head -n 1)
     [ -n "$shared" ] || continue
     mkdir -p "$root$(dirname "$shared")"
     cp -L "$shared" "$root$shared"
 done
-echo "made $root: $(du -sh "$root" | cut -f1)"
+echo "created $root: $(du -sh "$root" | cut -f1)"

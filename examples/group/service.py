@@ -1,6 +1,6 @@
-"""Multiplies and adds on a GPU: POST {"a": 2, "x": [1, 2], "y": [3, 4]} answers with a*x + y.
+"""Multiplies and adds on a GPU: POST {"a": 2, "x": [1, 2], "y": [3, 4]} returns a*x + y.
 
-It needs nothing but the driver, which the container gets from the machine it runs on.
+It needs only the driver, which the container gets from the machine it runs on.
 """
 
 import ctypes
@@ -49,7 +49,7 @@ KERNEL = b"""
 
 
 class Gpu:
-    """The first GPU this container has."""
+    """The first GPU of this container."""
 
     def __init__(self):
         self.cuda = ctypes.CDLL("libcuda.so.1")
@@ -97,7 +97,7 @@ class Gpu:
 
 
 class Cpu:
-    """In its place where the group is tried on a machine without one."""
+    """Replaces the GPU if the group runs on a machine without one."""
 
     name = "CPU"
 
@@ -114,14 +114,14 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(min(int(self.headers.get("Content-Length", 0)), 64 << 20))
         if self.headers.get("X-Service-Key") != KEY:
-            return self.answer(403, {"error": "only the gateway may ask"})
+            return self.answer(403, {"error": "only the gateway may send requests"})
         try:
             asked = json.loads(body)
             a, x, y = float(asked["a"]), array("f", asked["x"]), array("f", asked["y"])
         except (KeyError, TypeError, ValueError) as error:
-            return self.answer(400, {"error": f"not a question: {error}"})
+            return self.answer(400, {"error": f"invalid request: {error}"})
         if not 0 < len(x) == len(y) <= MOST:
-            return self.answer(400, {"error": f"x and y are of one length, 1 to {MOST}"})
+            return self.answer(400, {"error": f"x and y must have the same length, 1 to {MOST}"})
         self.answer(200, {"device": DEVICE.name, "answer": DEVICE.saxpy(a, x, y).tolist()})
 
     def answer(self, status, value):
@@ -137,7 +137,7 @@ class Handler(BaseHTTPRequestHandler):
             super().log_request(code, size)
 
 
-# The first process of a container hears only what it asks to hear.
+# The first process of a container receives only signals that it handles.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 KEY = os.environ["SERVICE_KEY"]
 DEVICE = Cpu() if os.environ.get("SERVICE_DEVICE") == "cpu" else Gpu()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What PyTorch alone reaches with the same network: images/s from host memory to host memory, printed as JSON.
+"""Measures PyTorch alone with the same network: images/s from host memory to host memory, printed as JSON.
 
 Usage: bare_torch.py [--image SIZE] [--batches 1,32,128] [--seconds 1]
 """
@@ -20,7 +20,7 @@ CUDA = torch.cuda.is_available()
 
 
 def rate(work, batch, seconds):
-    """Images a second, after a warm-up."""
+    """Returns images per second, after a warm-up."""
     for _ in range(3):
         work()
     start, count = time.perf_counter(), 0

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Asks a server for single images alone and then all at once, and tells whether each answer is that of its own image.
+"""Sends images to a server one by one and then all at once, and checks that each response belongs to its own image.
 
 Usage: check_answers.py PORT [--images 64] [--rounds 8] [--image 224]
 
-Half precision rounds differently in batches of different sizes, so answers are compared by distance: an answer must be
-nearer to the one its image got alone than to that of any other image, and nearly the same.
+Half precision rounds differently in batches of different sizes, so responses are compared by distance: a response must be
+closer to the one that its image got alone than to that of any other image, and nearly the same.
 """
 import argparse
 import concurrent.futures
@@ -23,7 +23,7 @@ def main():
     parser.add_argument("--image", type=int, default=224)
     options = parser.parse_args()
     random = np.random.default_rng(7)
-    # Images of different brightness and grain, so that their answers differ clearly.
+    # Images of different brightness and noise, so that their results differ clearly.
     images = [(random.normal(size=(3, options.image, options.image)) * scale + shift).astype(np.float16)
               for scale, shift in zip(random.uniform(0.2, 3, options.images), random.uniform(-2, 2, options.images))]
 

@@ -4,8 +4,8 @@ FP16 [N,1000].
 
 Usage: export_resnet50.py OUT.onnx [--image SIZE] [--check]
 
-The file is written from the weights, without the `onnx` package. Normalisations are folded into the convolutions
-before them, as every exporter does for inference. --check compares the file's answers with torch's (needs
+The file is written from the weights, without the `onnx` package. Normalizations are folded into the convolutions
+before them, as every exporter does for inference. --check compares the file's results with torch's (needs
 onnxruntime).
 """
 import argparse
@@ -54,7 +54,7 @@ class Graph:
 
 
 def onnx_bytes(net, image):
-    """The file."""
+    """Returns the ONNX file."""
     graph = Graph()
     x = graph.node("Relu", graph.convolution("input", net.conv, net.bn))
     x = graph.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)

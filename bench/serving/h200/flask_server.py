@@ -3,9 +3,9 @@
 
 Usage: flask_server.py PORT [--image SIZE] [--device cuda]
 
-With Flask if it is installed, as in the tutorials; else the same few lines on http.server. Either way a request is an
-image as raw FP16, or JSON as tutorials mostly have it, and the answer is JSON. Threads take connections; there is no
-batching. Prints which of the two it is.
+Uses Flask if it is installed, as in the tutorials, and otherwise the same few lines on http.server. Either way a request is
+an image as raw FP16, or JSON as in most tutorials, and the response is JSON. Connections are handled by threads, without
+batching. Prints which of the two it uses.
 """
 import argparse
 import importlib.metadata

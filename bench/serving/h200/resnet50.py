@@ -1,7 +1,7 @@
 """ResNet-50 (v1.5: the stride is in the 3×3 convolutions) in plain torch, with seeded random weights.
 
-Speed does not depend on what the weights are, as long as they are ordinary numbers: the last normalisation of each
-block is small, so that half precision holds what sixteen blocks add up to.
+Speed does not depend on the weights, as long as they are ordinary numbers: the last normalization of each block is small, so
+that the sum of sixteen blocks fits into half precision.
 """
 import torch
 from torch import nn
@@ -48,7 +48,7 @@ class ResNet50(nn.Module):
 
 
 def build(seed=0):
-    """The network, ready to infer, in single precision."""
+    """Returns the network, ready for inference, in single precision."""
     torch.manual_seed(seed)
     net = ResNet50()
     for module in net.modules():

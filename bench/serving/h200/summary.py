@@ -16,7 +16,7 @@ def _bare(results):
             continue
         by_size = {run["batch"]: run["rows_per_second"] for run in result["runs"]}
         rows.append([name, *(_rate(by_size[size]) if size in by_size else "" for size in sizes)])
-    return report.table(["engine alone, rows/s by batch", *map(str, sizes or ["–"])], rows) if rows else ""
+    return report.table(["bare engine, rows/s by batch", *map(str, sizes or ["–"])], rows) if rows else ""
 
 
 def _loads(name, runs, best):
@@ -37,7 +37,7 @@ def _served(results):
         for name, runs in (results.get(step) or {}).items():
             if isinstance(runs, list) and runs and isinstance(runs[0], dict) and "latency" in runs[0]:
                 rows += _loads(f"{step}, {name}", runs, best)
-    head = ["server", "clients", "rows/s", "of the best bare loop", "p50 ms", "p99 ms", "wrong", "failed"]
+    head = ["server", "clients", "rows/s", "relative to the best bare loop", "p50 ms", "p99 ms", "wrong", "failed"]
     return report.table(head, rows) if rows else ""
 
 
@@ -49,7 +49,7 @@ def _torch(results):
 
 
 def text(document):
-    """The report."""
+    """Returns the report."""
     results = document["results"]
     parts = ["# ResNet-50, half precision" + (" (dry run on the CPU)" if document["dry"] else "")]
     machine = results.get("machine") or {}

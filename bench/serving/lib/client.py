@@ -7,11 +7,11 @@ import threading
 
 
 class Lost(Exception):
-    """The connection ended before the answer did."""
+    """The connection was closed before the response was complete."""
 
 
 def request(path, body, headers=()):
-    """The bytes of a POST; of a GET when there is no body."""
+    """Returns the bytes of a POST, or of a GET if there is no body."""
     method = "GET" if body is None else "POST"
     lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *(f"{name}: {value}" for name, value in headers)]
     if body is not None:
@@ -49,7 +49,7 @@ class Connection:
         return line.decode("latin-1")
 
     def receive(self):
-        """Status, headers and body of the next answer."""
+        """Returns status, headers and body of the next response."""
         status = int(self._line().split()[1])
         headers = {}
         while line := self._line():
@@ -74,7 +74,7 @@ class Connection:
 
 
 def ask(port, data, timeout=30.0):
-    """Status, headers and body over a connection of its own; status none when there is no answer."""
+    """Returns status, headers and body over a new connection; status None if there is no response."""
     try:
         connection = Connection(port, timeout)
         try:
@@ -86,7 +86,7 @@ def ask(port, data, timeout=30.0):
 
 
 def ask_together(port, requests, timeout=30.0):
-    """Sends all requests at the same moment, each over its own connection; the answers in order."""
+    """Sends all requests at the same time, each over its own connection; returns the responses in order."""
     barrier = threading.Barrier(len(requests))
 
     def one(data):
@@ -111,7 +111,7 @@ def _flat(value):
 
 
 def output(protocol, headers, body):
-    """The numbers of an answer, flat."""
+    """Returns the numbers of a response, flat."""
     if protocol == "oip-binary":
         at = int(headers["inference-header-content-length"])
         return list(struct.unpack(f"<{(len(body) - at) // 4}f", body[at:]))
@@ -120,7 +120,7 @@ def output(protocol, headers, body):
 
 
 def agrees(got, want):
-    """Whether two lists of numbers are the same but for rounding."""
+    """Whether two lists of numbers are the same except for rounding."""
     return len(got) == len(want) and all(
         isinstance(one, (int, float)) and abs(one - other) <= 1e-3 * max(1.0, abs(other))
         for one, other in zip(got, want))

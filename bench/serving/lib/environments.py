@@ -1,4 +1,4 @@
-"""The peers' Python environments: made once, with the versions in `requirements/`, and made again when those change."""
+"""The Python environments of the other servers, created once per version of `requirements/`."""
 import hashlib
 import os
 import pathlib
@@ -7,12 +7,12 @@ import subprocess
 import sys
 
 REQUIREMENTS = pathlib.Path(__file__).resolve().parent.parent / "requirements"
-# What all pinned packages have wheels for.
+# Python versions for which all pinned packages have wheels.
 USABLE = ((3, 11), (3, 12))
 
 
 def home():
-    """Where environments and models are kept between runs."""
+    """The directory that keeps environments and models between runs."""
     return pathlib.Path(os.environ.get("CUDOCK_BENCH_HOME") or pathlib.Path.home() / ".cache" / "cudock-bench")
 
 
@@ -23,7 +23,7 @@ def _base_python():
         found = shutil.which(f"python{major}.{minor}")
         if found and subprocess.run([found, "-c", ""], check=False).returncode == 0:
             return found
-    raise SystemExit("no Python " + " or ".join(f"{a}.{b}" for a, b in USABLE) + " found to run the peers with")
+    raise SystemExit("no Python " + " or ".join(f"{a}.{b}" for a, b in USABLE) + " found to run the other servers")
 
 
 class Environment:
@@ -31,25 +31,25 @@ class Environment:
 
     def __init__(self, name):
         wanted = (REQUIREMENTS / f"{name}.txt").read_bytes()
-        self.folder = home() / "venv" / f"{name}-{hashlib.sha256(wanted).hexdigest()[:12]}"
-        self.python = self.folder / "bin" / "python"
-        if (self.folder / "complete").exists():
+        self.directory = home() / "venv" / f"{name}-{hashlib.sha256(wanted).hexdigest()[:12]}"
+        self.python = self.directory / "bin" / "python"
+        if (self.directory / "complete").exists():
             return
-        shutil.rmtree(self.folder, ignore_errors=True)
-        print(f"installing {name} into {self.folder}", file=sys.stderr)
-        subprocess.run([_base_python(), "-m", "venv", self.folder], check=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
+        print(f"installing {name} into {self.directory}", file=sys.stderr)
+        subprocess.run([_base_python(), "-m", "venv", self.directory], check=True)
         subprocess.run([self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
                         "--only-binary", ":all:", "-r", REQUIREMENTS / f"{name}.txt"], check=True)
-        (self.folder / "complete").touch()
+        (self.directory / "complete").touch()
 
     def ask(self, code):
-        """What a line of Python prints in there."""
+        """Returns the output of a line of Python in this environment."""
         return subprocess.run([self.python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
     def packages(self):
-        """Its site-packages folder."""
+        """Its site-packages directory."""
         return pathlib.Path(self.ask("import sysconfig; print(sysconfig.get_path('purelib'))"))
 
     def onnxruntime(self):
-        """The engine's shared library, the same build that the peers' Python package has inside."""
+        """The engine's shared library, the same build as in the Python package of the other servers."""
         return next((self.packages() / "onnxruntime" / "capi").glob("libonnxruntime.so.*"))

@@ -1,4 +1,4 @@
-"""Prints as JSON what the bare engine answers to each row of a model, alone: run by a Python that has onnxruntime."""
+"""Prints as JSON the bare engine's result for each row of a model, one by one; run by a Python that has onnxruntime."""
 import json
 import sys
 

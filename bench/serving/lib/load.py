@@ -1,4 +1,4 @@
-"""The two load generators: `cudock bench`, and wrk as a second opinion that is not ours."""
+"""The two load generators: `cudock bench`, and wrk as an independent second opinion."""
 import json
 import os
 import shutil
@@ -8,8 +8,8 @@ import models
 from environments import home
 from process import pinned
 
-# Connections an open loop may use; when all are busy a request waits for one, and its waiting counts. Under overload
-# they must be more than a server lets wait, or its queue never fills and the generator's does instead.
+# The connections that an open loop may use; when all are busy, a request waits for one, and the wait counts. Under overload
+# there must be more than a server queues, or the generator's queue fills instead of the server's.
 CONNECTIONS = 512
 CONNECTIONS_OF_A_CROWD = 8192
 
@@ -30,17 +30,17 @@ def _run(command, env=None, limit=None):
 
 
 def _write_bodies(traffic):
-    folder = home() / "bodies" / f"{traffic.model}-{traffic.protocol}"
-    folder.mkdir(parents=True, exist_ok=True)
+    directory = home() / "bodies" / f"{traffic.model}-{traffic.protocol}"
+    directory.mkdir(parents=True, exist_ok=True)
     for index, ((body, _), want) in enumerate(zip(traffic.bodies, traffic.expected)):
-        (folder / f"{index}.body").write_bytes(body)
-        (folder / f"{index}.expected").write_text(json.dumps(want))
-    return folder
+        (directory / f"{index}.body").write_bytes(body)
+        (directory / f"{index}.expected").write_text(json.dumps(want))
+    return directory
 
 
 def _bench(context, running, duration, warm_up, options):
     traffic = running.traffic
-    # The shape is for servers that do not describe their models; bodies are drawn from the same seed for all.
+    # The shape is for servers that do not describe their models; bodies are generated from the same seed for all.
     command = pinned(context.load_core, [
         context.cudock, "bench", running.url + traffic.path, *options, "--protocol", traffic.protocol,
         "--shape", f"{models.INPUT}={','.join(map(str, models.SHAPES[traffic.model]))}", "--dtype", "FP32",
@@ -50,7 +50,7 @@ def _bench(context, running, duration, warm_up, options):
 
 
 def _plain(run):
-    """What the tables need of a run."""
+    """Returns the figures of a run that the tables need."""
     return {
         "throughput": run["goodput_per_second"],
         "p50_ms": run["latency"]["p50_ms"],
@@ -66,12 +66,12 @@ def _plain(run):
 
 
 def closed(context, running, clients, duration, warm_up):
-    """So many clients, each sending when it is answered."""
+    """Runs a number of clients, each sending when it has its response."""
     return _bench(context, running, duration, warm_up, ["--clients", clients])
 
 
 def open_loop(context, running, rate, duration, warm_up, connections=CONNECTIONS):
-    """A rate kept whatever the server does, latency counted from the moment a request was due."""
+    """Keeps a rate regardless of the server, with latency counted from the time a request was due."""
     return _bench(context, running, duration, warm_up, ["--rate", f"{rate:.0f}", "--connections", connections])
 
 
@@ -80,7 +80,7 @@ def has_wrk():
 
 
 def wrk(context, running, clients, duration):
-    """The same closed loop by wrk."""
+    """Runs the same closed loop with wrk."""
     traffic = running.traffic
     env = {"BODY_DIR": str(_write_bodies(traffic)), "BODY_PATH": traffic.path,
            "BODY_BINARY": str(int(traffic.protocol == "oip-binary")),
@@ -96,7 +96,7 @@ def wrk(context, running, clients, duration):
 
 
 def limit(context, model, library):
-    """What the bare engine and the JSON work allow, on the server's core."""
+    """Measures the limit set by the bare engine and the JSON work, on the server's core."""
     command = pinned(context.server_core, [
         context.cudock, "bench", "--model", model, "--device", "cpu", "--engine-threads", "1", "--batch", "1,8,16,32",
         "--duration", "2s", "--offline", "--format", "json"])

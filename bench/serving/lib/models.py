@@ -1,10 +1,10 @@
-"""The models every server of the comparison gets, and the requests sent to them: seeded, the same on every machine.
+"""The models for every server in the comparison, and the requests sent to them: seeded, the same on every machine.
 
-tiny    one 64×64 product: all that is left is the server's own work
-mlp     512→1024→1024→10 with ReLU: batching pays thirteenfold
-conv    three convolutions over a 28×28 image: batching pays nothing, and waiting for a batch costs
-deep    a small row through 16 wide layers: nearly all of the work is the engine's, so it shows work done for nobody
-lookup  takes table entries by number: a number beyond the table is well-formed and makes the engine fail
+tiny    one 64×64 product: measures the server's own work
+mlp     512→1024→1024→10 with ReLU: batching gains a factor of thirteen
+conv    three convolutions over a 28×28 image: batching gains nothing, and waiting for a batch costs time
+deep    a small row through 16 wide layers: most work is in the engine, which shows work for disconnected clients
+lookup  reads table entries by index: an index beyond the table is well-formed and makes the engine fail
 """
 import array
 import json
@@ -102,7 +102,7 @@ MODELS = {"tiny": _tiny, "mlp": _mlp, "conv": _conv, "deep": _deep, "lookup": _l
 
 
 def elements(name):
-    """How many numbers one row of the model's input has."""
+    """The number of elements in one row of the model's input."""
     count = 1
     for size in SHAPES[name]:
         count *= size
@@ -110,7 +110,7 @@ def elements(name):
 
 
 def rows(name):
-    """The rows that are sent, flat: `DISTINCT_REQUESTS` lists of single-precision numbers."""
+    """Returns the rows to send, flat: `DISTINCT_REQUESTS` lists of single-precision numbers."""
     if name == "lookup":
         return [[float((7 * index + at) % TABLE) for at in range(8)] for index in range(DISTINCT_REQUESTS)]
     count = elements(name)
@@ -125,18 +125,18 @@ def _nest(flat, shape):
 
 
 def predict_body(name, flat, count):
-    """Rows as `{"input": [[…]]}`, printed as any Python client would."""
+    """Returns rows as `{"input": [[…]]}`, as any Python client would print them."""
     return json.dumps({"input": _nest(flat, [count, *SHAPES[name]])}).encode()
 
 
 def oip_body(name, flat, count):
-    """Rows in the Open Inference Protocol, as JSON."""
+    """Returns rows in the Open Inference Protocol, as JSON."""
     return json.dumps({"inputs": [{"name": INPUT, "datatype": "FP32", "shape": [count, *SHAPES[name]],
                                    "data": flat}]}).encode()
 
 
 def oip_binary_body(name, flat, count):
-    """Rows in the Open Inference Protocol with binary tensors: the body and the length of its JSON part."""
+    """Returns rows in the Open Inference Protocol with binary tensors: the body and the length of its JSON part."""
     raw = struct.pack(f"<{len(flat)}f", *flat)
     head = json.dumps({
         "inputs": [{"name": INPUT, "datatype": "FP32", "shape": [count, *SHAPES[name]],
@@ -145,9 +145,9 @@ def oip_binary_body(name, flat, count):
     return head + raw, len(head)
 
 
-def write(folder, name):
-    """Writes the model as `folder/NAME.onnx` unless it is there, and returns the path."""
-    path = pathlib.Path(folder) / f"{name}.onnx"
+def write(directory, name):
+    """Writes the model as `directory/NAME.onnx` unless it exists, and returns the path."""
+    path = pathlib.Path(directory) / f"{name}.onnx"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".part")

@@ -1,8 +1,8 @@
-"""Writes ONNX files with nothing but the standard library.
+"""Writes ONNX files with only the standard library.
 
-The models of the comparison must be the same bytes on every machine and must not depend on a package's version, and
-the machine with the GPU need not have the `onnx` package. Only what these models use is written: tensors as raw
-bytes, nodes with whole, real and list attributes, inputs and outputs with named or fixed dimensions.
+The models of the comparison must be the same bytes on every machine and must not depend on a package's version, and the GPU
+machine may not have the `onnx` package. Only what these models use is supported: tensors as raw bytes, nodes with integer,
+float and list attributes, inputs and outputs with named or fixed dimensions.
 """
 import struct
 
@@ -30,7 +30,7 @@ def _block(field, data):
 
 
 def tensor(name, element, shape, raw):
-    """A constant: `raw` holds its elements in row order, little-endian."""
+    """A constant: `raw` has its elements in row order, little-endian."""
     return b"".join(_whole(1, size) for size in shape) + _whole(2, element) + _block(8, name) + _block(9, raw)
 
 
@@ -51,7 +51,7 @@ def node(operator, inputs, outputs, **attributes):
 
 
 def value(name, element, shape):
-    """An input or output; a dimension given as text is free."""
+    """An input or output; a dimension given as text is dynamic."""
     sizes = b"".join(_block(1, _block(2, size) if isinstance(size, str) else _whole(1, size)) for size in shape)
     return _block(1, name) + _block(2, _block(1, _whole(1, element) + _block(2, sizes)))
 

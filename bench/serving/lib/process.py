@@ -1,4 +1,4 @@
-"""Processes of a measurement: pinned, in a group of their own, ended by their number, whatever happens."""
+"""Processes of a measurement: pinned to a core, in their own process group, and always terminated by process id."""
 import os
 import pathlib
 import signal
@@ -6,30 +6,30 @@ import socket
 import subprocess
 import time
 
-# Read before anything binds this process to a core.
+# Read before this process is pinned to a core.
 USABLE = sorted(os.sched_getaffinity(0))
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def cores():
-    """A core for servers and one for the generator; the same one twice if there is no other."""
+    """Returns a core for servers and one for the generator; the same one twice if there is only one."""
     return USABLE[0], USABLE[min(1, len(USABLE) - 1)]
 
 
 def pinned(core, command):
-    """The command, bound to a core."""
+    """Returns the command, pinned to a core."""
     return ["taskset", "-c", str(core), *map(str, command)]
 
 
 def free_port():
-    """A port nobody listens on at the moment."""
+    """Returns a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 class Others:
-    """Measures what other programs take of the server's core while something is measured."""
+    """Measures how much of the server's core other programs use during a measurement."""
 
     def __init__(self, process):
         self.process = process
@@ -42,18 +42,18 @@ class Others:
         self.share = max(0.0, self._spent() - self.before) / (time.monotonic() - self.start)
 
     def _spent(self):
-        """Seconds the core was busy with others than the server."""
+        """Returns the seconds that the core was busy with other programs."""
         for line in pathlib.Path("/proc/stat").read_text().splitlines():
             name, *ticks = line.split()
             if name == f"cpu{cores()[0]}":
-                # All but idle and waiting for disks; the last two are counted in the first.
+                # All but idle and iowait; the last two are included in the first.
                 busy = sum(int(tick) for index, tick in enumerate(ticks[:8]) if index not in (3, 4))
                 return busy / TICKS - self.process.cpu_seconds()
         return 0.0
 
 
 def _stat(pid):
-    """Parent, processor seconds, seconds of ended children; none once the process is gone."""
+    """Returns parent, CPU seconds and CPU seconds of exited children, or None if the process has exited."""
     try:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -64,7 +64,7 @@ def _stat(pid):
 
 
 def _resident(pid):
-    """Bytes, memory shared with others counted in proportion where the system tells."""
+    """Returns bytes, with shared memory counted proportionally if the system reports it."""
     try:
         for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -75,7 +75,7 @@ def _resident(pid):
 
 
 class Process:
-    """A started program and all it starts."""
+    """A started program and its descendants."""
 
     def __init__(self, command, log, env=None, cwd=None):
         self.log = pathlib.Path(log)
@@ -88,7 +88,7 @@ class Process:
         return self.child.poll() is None
 
     def tree(self):
-        """The process and its descendants that are there now."""
+        """Returns the process and its current descendants."""
         parents = {}
         for entry in os.listdir("/proc"):
             if entry.isdigit():
@@ -103,15 +103,15 @@ class Process:
         return found
 
     def cpu_seconds(self):
-        """Processor time of the tree so far."""
+        """Returns the CPU time of the process tree so far."""
         return sum(stat[1] + stat[2] for stat in map(_stat, self.tree()) if stat)
 
     def memory(self):
-        """Bytes the tree holds."""
+        """Returns the memory of the process tree in bytes."""
         return sum(map(_resident, self.tree()))
 
     def holders(self, library):
-        """The processes of the tree that have a library of that name mapped."""
+        """Returns the processes of the tree that have a library with that name mapped."""
         found = []
         for pid in self.tree():
             try:
@@ -122,7 +122,7 @@ class Process:
         return found
 
     def stop(self, patience=10.0):
-        """Asks it to end and makes it; what is left of its group goes with it."""
+        """Terminates the process, kills it if necessary, and kills the rest of its group."""
         members = self.tree()
         if self.is_alive():
             self.child.terminate()
@@ -141,12 +141,12 @@ class Process:
         self._output.close()
 
     def last_words(self, lines=15):
-        """The end of what it printed."""
+        """Returns the last lines of its output."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
 
 def wait_until(condition, seconds, step=0.05):
-    """Whether the condition came true in time."""
+    """Whether the condition became true in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():

@@ -5,7 +5,7 @@ import statistics
 
 
 def machine():
-    """The machine in a line."""
+    """Describes the machine in one line."""
     try:
         name = next(line.split(":", 1)[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
                     if line.startswith("model name"))
@@ -34,7 +34,7 @@ def _best(results, model, peers, count):
 
 
 def _limit(limits, model):
-    """The highest rate that the bare engine and the JSON work allow together."""
+    """The highest rate possible with the bare engine and the JSON work together."""
     runs = (limits.get(model) or {}).get("runs") or []
     return max((run["with_json_rows_per_second"] or 0 for run in runs), default=None)
 
@@ -62,7 +62,7 @@ def _model(document, results, options, model):
         best, name = _best(results, model, peers, count)
         own = results.median(model, ours, "closed", "throughput", count)
         if own and best:
-            parts.append(f"- {count} clients: {_ratio(own, best)} times the best peer that speaks JSON ({name})")
+            parts.append(f"- {count} clients: {_ratio(own, best)} times the best other server with JSON ({name})")
     limit, own = _limit(document["limits"], model), results.saturation(model, ours)
     if limit and own:
         parts.append(f"- saturation: {own / limit:.0%} of bare engine plus JSON work ({limit:,.0f}/s)")
@@ -71,29 +71,29 @@ def _model(document, results, options, model):
     own = results.median(model, ours, "open", "p99_ms")
     if open_peers and own is not None:
         best, name = min(open_peers)
-        parts.append(f"- p99 at 70 % of own saturation: {own:.2f} ms; the best peer's {best:.2f} ms ({name})")
+        parts.append(f"- p99 at 70 % of own saturation: {own:.2f} ms; best other server: {best:.2f} ms ({name})")
         at_peers = results.median(model, ours, "peer's rate", "p99_ms")
         if at_peers is not None:
             rate = results.median(model, ours, "peer's rate", "rate")
-            parts.append(f"- p99 at 70 % of the fastest peer's saturation ({rate:,.0f}/s): {at_peers:.2f} ms")
+            parts.append(f"- p99 at 70 % of the fastest other server's saturation ({rate:,.0f}/s): {at_peers:.2f} ms")
     by_wrk = [(name, results.median(model, name, "wrk", "throughput")) for name in names]
     by_wrk = {name: value for name, value in by_wrk if value}
     if by_wrk:
         told = ", ".join(f"{name} {value:,.0f}/s" for name, value in by_wrk.items())
-        parts.append(f"- the same by wrk, 32 clients: {told}")
+        parts.append(f"- the same with wrk, 32 clients: {told}")
     others = [run["others"] for run in results.runs if run["model"] == model]
     if others:
-        parts.append(f"- other programs took {statistics.median(others):.0%} of the server's core meanwhile (median), "
+        parts.append(f"- other programs used {statistics.median(others):.0%} of the server's core (median), "
                      f"{max(others):.0%} at worst")
     checked = sum(run["checked"] for run in results.runs if run["model"] == model)
     wrong = sum(run["wrong"] for run in results.runs if run["model"] == model)
-    parts.append(f"- answers checked: {checked:,}; wrong: {wrong}")
+    parts.append(f"- responses checked: {checked:,}; wrong: {wrong}")
     return "\n".join(parts)
 
 
 def text(document, results, options):
     """The whole report."""
-    parts = [f"# Serving, side by side\n\n{document['when']}, {document['machine']}; {document['rounds']} rounds"
+    parts = [f"# Serving comparison\n\n{document['when']}, {document['machine']}; {document['rounds']} rounds"
              + (", quick" if document["quick"] else "")]
     parts += [_model(document, results, options, model) for model in options.models]
     if document["failures"]:

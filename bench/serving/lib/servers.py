@@ -1,7 +1,7 @@
-"""The servers that are compared, and how each is started.
+"""The servers in the comparison, and how each is started.
 
-Every one gets the same model file, one engine thread, one core, batches of at most 32 rows and, where it has such a
-setting, 2 ms to wait for them.
+Every server gets the same model file, one engine thread, one core, batches of at most 32 rows and, if it has such a
+setting, a wait of 2 ms for them.
 """
 import dataclasses
 import json
@@ -23,7 +23,7 @@ SERVERS = HERE.parent / "servers"
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A server and the protocol it is spoken to."""
+    """A server and the protocol used with it."""
     name: str
     program: str
     protocol: str = "predict"
@@ -46,7 +46,7 @@ ALL = {kind.name: kind for kind in [OURS, OURS_BINARY, *PEERS]}
 
 
 class Traffic:
-    """The requests for a model in a protocol, and what the bare engine answers."""
+    """The requests for a model in a protocol, and the results of the bare engine."""
 
     def __init__(self, model, protocol):
         self.model, self.protocol = model, protocol
@@ -56,7 +56,7 @@ class Traffic:
         self.bodies = [self.body([row]) for row in rows]
 
     def body(self, rows):
-        """Body and headers of a request with several rows."""
+        """Returns body and headers of a request with several rows."""
         flat = [number for row in rows for number in row]
         if self.protocol == "oip-binary":
             body, head = models.oip_binary_body(self.model, flat, len(rows))
@@ -65,11 +65,11 @@ class Traffic:
         return writer(self.model, flat, len(rows)), [("Content-Type", "application/json")]
 
     def requests(self):
-        """The requests, complete."""
+        """Returns the complete requests."""
         return [client.request(self.path, body, headers) for body, headers in self.bodies]
 
     def request_of(self, rows):
-        """A request with several rows."""
+        """Returns a request with several rows."""
         return client.request(self.path, *self.body(rows))
 
 
@@ -78,7 +78,7 @@ def model_file(model):
 
 
 def expected(model):
-    """What the bare engine answers to each row."""
+    """Returns the bare engine's result for each row."""
     path = model_file(model)
     kept = path.with_suffix(".expected.json")
     if not kept.exists() or kept.stat().st_mtime < path.stat().st_mtime:
@@ -139,8 +139,8 @@ def _triton(_context, model, port):
     shutil.copy(SERVERS / "triton_model.py", work / "models" / model / "1" / "model.py")
     (work / "models" / model / "config.pbtxt").write_text(TRITON_CONFIG.format(
         model=model, batch=MAX_BATCH, dims=models.SHAPES[model], wait=MAX_WAIT_MS * 1000))
-    # The backend's Python is the one found first, and with it the environment's packages.
-    env = {**_settings(model), "PATH": f"{environment.folder / 'bin'}:/usr/local/bin:/usr/bin:/bin",
+    # The backend uses the first Python it finds, and with it the environment's packages.
+    env = {**_settings(model), "PATH": f"{environment.directory / 'bin'}:/usr/local/bin:/usr/bin:/bin",
            "LD_LIBRARY_PATH": f"{libraries}:{packages / 'nvidia_pytriton.libs'}"}
     return ([parts / "bin" / "tritonserver", "--model-repository", work / "models", "--backend-directory",
              work / "backends", "--http-port", port, "--http-thread-count", "4", "--allow-grpc", "false",
@@ -152,7 +152,7 @@ HEALTH = {"cudock": "/health", "mosec": "/metrics", "uvicorn": "/", "granian": "
 
 
 class Running:
-    """A started server that has answered correctly; a context manager that ends it."""
+    """A started server that has answered correctly; a context manager that terminates it."""
 
     def __init__(self, context, kind, model):
         self.kind, self.model, self.port = kind, model, free_port()
@@ -181,16 +181,16 @@ class Running:
         return f"http://127.0.0.1:{self.port}"
 
     def health(self):
-        """The status of its health route."""
+        """Returns the status of its health route."""
         return client.ask(self.port, client.request(HEALTH[self.kind.program], None), 2)[0]
 
     def engine(self):
-        """The process that runs the model: the youngest that has the engine mapped."""
+        """Returns the process that runs the model: the newest one that has the engine mapped."""
         holders = self.process.holders("onnxruntime")
         return max((pid for pid in holders if pid != self.process.pid), default=self.process.pid)
 
     def wrong_answers(self):
-        """Sends every request alone, then all together; how many answers are not the bare engine's."""
+        """Sends every request alone, then all together; returns how many responses differ from the bare engine."""
         requests = self.traffic.requests()
         answers = [client.ask(self.port, data) for data in requests] + client.ask_together(self.port, requests)
         return sum(

@@ -1,14 +1,14 @@
--- Posts the request bodies in BODY_DIR (0.body, 1.body, …) in turn to BODY_PATH, and holds every sixteenth answer
--- against the numbers in N.expected, unless it is binary. wrk keeps one request in flight on each connection and does
--- not say which request an answer belongs to, so an answer must fit one of the requests. Prints one JSON object at the
--- end.
-local folder, path = os.getenv("BODY_DIR"), os.getenv("BODY_PATH")
+-- Posts the request bodies in BODY_DIR (0.body, 1.body, …) in turn to BODY_PATH, and compares every sixteenth
+-- response with the numbers in N.expected, unless it is binary. wrk keeps one request in flight on each connection and
+-- does not report which request a response belongs to, so a response must match one of the requests. Prints one JSON
+-- object at the end.
+local directory, path = os.getenv("BODY_DIR"), os.getenv("BODY_PATH")
 local binary = os.getenv("BODY_BINARY") == "1"
 local requests, expected, sent, seen, checked, wrong = {}, {}, 0, 0, 0, 0
 local threads = {}
 
 local function read(name)
-  local file = io.open(folder .. "/" .. name, "rb")
+  local file = io.open(directory .. "/" .. name, "rb")
   if not file then return nil end
   local text = file:read("*a")
   file:close()

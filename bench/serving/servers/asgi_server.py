@@ -1,8 +1,8 @@
 """Hand-written batching on bare ASGI: no framework, orjson, one process on one core.
 
-Requests that arrive in the same turn of the event loop share a batch. The engine runs in a thread, so that the loop
-goes on reading while it works; what has arrived by the time it is done is the next batch. Nobody waits when the engine
-is free, which on one core is faster than any delay.
+Requests that arrive in the same turn of the event loop share a batch. The engine runs in a thread, so that the loop keeps
+reading while it works; requests that have arrived by the time it is done are the next batch. No request waits when the
+engine is idle, which on one core is faster than any delay.
 """
 import asyncio
 import os
@@ -100,7 +100,7 @@ async def app(scope, receive, send):
     try:
         rows = numpy.asarray(orjson.loads(body)["input"], numpy.float32)
         if rows.shape[1:] != SHAPE:
-            raise ValueError(f"rows are to have the shape {SHAPE}")
+            raise ValueError(f"rows must have the shape {SHAPE}")
     except (ValueError, KeyError, TypeError) as error:
         await answer(send, 400, orjson.dumps({"error": str(error)}))
         return

@@ -1,6 +1,6 @@
-"""Mosec as its documentation says to use it: one worker process that gets batches, orjson in place of json.
+"""Mosec as recommended in its documentation: one worker process that gets batches, orjson instead of json.
 
-A malformed request is refused with Mosec's own ValidationError, in the place that is meant for it.
+A malformed request is rejected with Mosec's own ValidationError in `deserialize`.
 """
 import os
 
@@ -28,7 +28,7 @@ class Inference(Worker):
         except (ValueError, KeyError, TypeError) as error:
             raise ValidationError(str(error)) from error
         if rows.shape[1:] != SHAPE:
-            raise ValidationError(f"rows are to have the shape {SHAPE}")
+            raise ValidationError(f"rows must have the shape {SHAPE}")
         return rows
 
     def forward(self, data):

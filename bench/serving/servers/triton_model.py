@@ -1,6 +1,6 @@
 """Triton's Python backend around ONNX Runtime: the PyPI package has the server and this backend, not the ONNX one.
 
-The server's own dynamic batching hands over the requests of a batch together.
+The server's own dynamic batching passes the requests of a batch together.
 """
 import os
 
