@@ -26,4 +26,5 @@ mod rows;
 mod server;
 mod starting;
 mod target;
+mod tls;
 mod values;
