@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use super::client::Ask;
-use super::made::times;
-use super::server::{Stage, eventually};
-use super::tls::certificate;
+use crate::serve_support::client::Ask;
+use crate::serve_support::made::times;
+use crate::serve_support::server::{Stage, eventually};
+use crate::serve_support::tls::certificate;
 
 const ROW: &str = "[[1, 2, 3, 4]]";
 

@@ -5,10 +5,10 @@ use std::process::Command;
 
 use cudock_engine::onnx_file;
 
-use super::client::Ask;
-use super::made::times;
-use super::server::Stage;
-use super::tls::certificate;
+use crate::serve_support::client::Ask;
+use crate::serve_support::made::times;
+use crate::serve_support::server::Stage;
+use crate::serve_support::tls::certificate;
 
 const ROW: &str = "[[1, 2, 3, 4]]";
 
