@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use cudock_engine::onnx_file;
-
 use crate::serve_support::client::Ask;
 use crate::serve_support::made::times;
 use crate::serve_support::server::Stage;
-use crate::serve_support::tls::certificate;
+use cudock_engine::onnx_file;
 
 const ROW: &str = "[[1, 2, 3, 4]]";
 
@@ -49,7 +47,7 @@ fn without_a_key_nothing_is_told_but_that_the_server_lives() {
 #[test]
 fn a_server_with_a_certificate_speaks_tls() {
     let Some(stage) = Stage::new() else { return };
-    let Some((chain, key)) = certificate(&stage, "server") else { return };
+    let Some((chain, key)) = crate::serve_support::tls::certificate(&stage, "server") else { return };
     stage.write("double.onnx", &times(2.0));
     let (certificate, key) = (chain.to_str().unwrap(), key.to_str().unwrap());
     let server = stage.serve("double.onnx", &["--tls-cert", certificate, "--tls-key", key]);
