@@ -167,7 +167,7 @@ fn events_can_be_one_object_a_line() {
     let server = stage.serve("double.onnx", &["--log", "json", "--log-requests"]);
     server.ask(&Ask::predict(ROW)).ok();
     server.ask(&Ask::predict("[[1]]"));
-    super::server::eventually("both requests are written down", || {
+    crate::serve_support::server::eventually("both requests are written down", || {
         let said = server.said();
         let events: Vec<serde_json::Value> = said
             .lines()
