@@ -45,7 +45,7 @@ pub fn is_reentered(test: &str) -> bool {
 
 /// A helper program of the crate under test, from its `examples` directory.
 ///
-/// `cargo test -p CRATE` builds the examples of the crate, `cargo test -p CRATE --test it` does not.
+/// `cargo test -p CRATE` builds the examples of the crate. A selection of targets, as `--test it`, does not.
 ///
 /// # Panics
 ///
@@ -55,6 +55,7 @@ pub fn example(name: &str) -> PathBuf {
     let own = env::current_exe().unwrap();
     let target = own.ancestors().nth(2).unwrap();
     let path = target.join("examples").join(name);
-    assert!(path.is_file(), "{} is missing: run `cargo build --examples` first", path.display());
+    let package = env::var("CARGO_PKG_NAME").unwrap_or_default();
+    assert!(path.is_file(), "no {}: run `cargo build -p {package} --example {name}` first", path.display());
     path
 }

@@ -9,5 +9,11 @@
     clippy::cast_precision_loss,
     reason = "a test fails by panicking, and a test binary has no API"
 )]
-
-mod trees;
+mod containers;
+mod driver;
+mod frameworks;
+mod hosts;
+mod libraries;
+mod nvml;
+mod python;
+mod support;

@@ -29,5 +29,6 @@ mod plan;
 mod prices;
 mod runtime;
 mod serve;
+mod serve_support;
 mod support;
 mod triton_client;

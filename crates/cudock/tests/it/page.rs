@@ -14,16 +14,20 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
+use crate::support::Turn;
+
 const START_PATIENCE: Duration = Duration::from_secs(120);
 
 /// A server of the example, stopped when it goes out of scope.
 struct Server {
     process: Child,
     url: String,
+    _turn: Turn,
 }
 
 impl Server {
     fn start(library: &OsString) -> Self {
+        let turn = Turn::shared();
         let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/digits");
         let mut process = Command::new(env!("CARGO_BIN_EXE_cudock"))
             .arg("serve")
@@ -40,7 +44,7 @@ impl Server {
         read_lines(process.stdout.take().unwrap(), sender.clone());
         read_lines(process.stderr.take().unwrap(), sender);
         let url = first_address(&lines);
-        Self { process, url }
+        Self { process, url, _turn: turn }
     }
 }
 

@@ -13,6 +13,8 @@ use std::thread;
 use std::time::Duration;
 use std::{env, fs};
 
+use crate::support::Turn;
+
 const START_PATIENCE: Duration = Duration::from_secs(120);
 
 /// What the tests need of the machine.
@@ -47,6 +49,7 @@ fn script(name: &str) -> PathBuf {
 struct Server {
     process: Child,
     address: String,
+    _turn: Turn,
 }
 
 impl Server {
@@ -55,6 +58,7 @@ impl Server {
     }
 
     fn start_with(library: &OsString, settings: &[&str]) -> Self {
+        let turn = Turn::shared();
         let process = Command::new(env!("CARGO_BIN_EXE_cudock"))
             .arg("serve")
             .arg(script("models"))
@@ -67,7 +71,7 @@ impl Server {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut server = Self { process, address: String::new() };
+        let mut server = Self { process, address: String::new(), _turn: turn };
         let (sender, lines) = mpsc::channel();
         let said = server.process.stderr.take().unwrap();
         // Read to the end, so that the server is never held up by a full pipe.

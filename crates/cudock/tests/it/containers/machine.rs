@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::busybox;
 use super::leftovers::{groups, hierarchies, leftovers};
-use crate::support::{code, cudock, json, shown};
+use crate::support::{Turn, code, cudock, json, shown};
 
 /// How long something may take to come about before a test gives up. It is no promise of ours.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -22,6 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 pub(super) struct Machine {
     folder: tempfile::TempDir,
     cgroup: String,
+    _turn: Turn,
 }
 
 /// A machine, or the reason why there is none, said.
@@ -31,7 +32,7 @@ pub(super) fn machine() -> Option<Machine> {
         Ok(busybox) => {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let cgroup = format!("/cudock-test-{}-{number}", std::process::id());
-            let machine = Machine { folder: tempfile::tempdir().unwrap(), cgroup };
+            let machine = Machine { folder: tempfile::tempdir().unwrap(), cgroup, _turn: Turn::shared() };
             busybox::make(&busybox, &machine.root());
             Some(machine)
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::rootfs::rootfs;
-use crate::support::{cudock, json, shown};
+use crate::support::{Turn, cudock, json, shown};
 
 /// How long something may take to come about before a test gives up. It is no promise of ours.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -18,6 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 pub struct Machine {
     folder: tempfile::TempDir,
     root: &'static Path,
+    _turn: Turn,
 }
 
 /// A machine, or the reason why there is none, said.
@@ -26,7 +27,10 @@ pub fn machine() -> Option<Machine> {
         "root is needed"
     } else {
         match rootfs() {
-            Ok(root) => return Some(Machine { folder: tempfile::tempdir().unwrap(), root }),
+            Ok(root) => {
+                let folder = tempfile::tempdir().unwrap();
+                return Some(Machine { folder, root, _turn: Turn::shared() });
+            }
             Err(why) => why,
         }
     };

@@ -1,9 +1,9 @@
 //! Answers are the engine's own.
 
-use super::client::Ask;
-use super::made::{Bare, Random, close, f32_bytes, f32_values};
-use super::requests::on_threads;
-use super::server::Stage;
+use crate::serve_support::client::Ask;
+use crate::serve_support::made::{Bare, Random, close, f32_bytes, f32_values};
+use crate::serve_support::on_threads;
+use crate::serve_support::server::Stage;
 use cudock_engine::onnx_file;
 
 fn raw(body: &[u8]) -> Ask {

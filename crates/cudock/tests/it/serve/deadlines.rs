@@ -1,9 +1,9 @@
 //! Deadlines and priorities of requests that wait.
 
-use super::client::{Ask, Connection};
-use super::made::times;
-use super::requests::{occupy, receive_all, send_all, until_queued};
-use super::server::{Stage, eventually};
+use crate::serve_support::client::{Ask, Connection};
+use crate::serve_support::made::times;
+use crate::serve_support::server::{Stage, eventually};
+use crate::serve_support::{occupy, receive_all, send_all, until_queued};
 use cudock_engine::onnx_file;
 
 #[test]

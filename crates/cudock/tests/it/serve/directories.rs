@@ -7,9 +7,9 @@ use cudock_engine::onnx_file::OnnxModel;
 use cudock_tensor::DType;
 use serde_json::Value;
 
-use super::client::Ask;
-use super::made::times;
-use super::server::{Server, Stage, copy_environment, eventually};
+use crate::serve_support::client::Ask;
+use crate::serve_support::made::times;
+use crate::serve_support::server::{Server, Stage, copy_environment, eventually};
 
 const ROW: &str = r#"{"input": [[1, 1, 1, 1]]}"#;
 

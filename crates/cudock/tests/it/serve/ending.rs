@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::client::{Ask, Connection};
-use super::made::{times, twice};
-use super::requests::{occupy, on_threads, receive_all, send_all, until_queued};
-use super::server::{Stage, eventually};
+use crate::serve_support::client::{Ask, Connection};
+use crate::serve_support::made::{times, twice};
+use crate::serve_support::server::{Stage, eventually};
+use crate::serve_support::{occupy, on_threads, receive_all, send_all, until_queued};
 
 #[test]
 fn every_request_accepted_before_sigterm_is_answered_and_new_ones_are_not_let_in() {

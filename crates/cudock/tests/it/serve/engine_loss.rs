@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use super::client::Ask;
-use super::made::{times, twice};
-use super::requests::{occupy, on_threads, receive_all, send_all, until_queued};
-use super::server::{Stage, eventually, signal};
+use crate::serve_support::client::Ask;
+use crate::serve_support::made::{times, twice};
+use crate::serve_support::server::{Stage, eventually, signal};
+use crate::serve_support::{occupy, on_threads, receive_all, send_all, until_queued};
 use cudock_engine::onnx_file;
 
 #[test]

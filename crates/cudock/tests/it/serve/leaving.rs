@@ -1,9 +1,9 @@
 //! Work whose client left is not run.
 
-use super::client::Ask;
-use super::made::times;
-use super::requests::{occupy, send_all, until_queued};
-use super::server::{Stage, eventually};
+use crate::serve_support::client::Ask;
+use crate::serve_support::made::times;
+use crate::serve_support::server::{Stage, eventually};
+use crate::serve_support::{occupy, send_all, until_queued};
 
 #[test]
 fn requests_whose_clients_left_are_not_run() {

@@ -4,10 +4,10 @@ use std::io::{Read, Write};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::client::{Ask, Connection};
-use super::made::{f32_bytes, times};
-use super::requests::{occupy, on_threads};
-use super::server::{Server, Stage, eventually, most_resident, signal};
+use crate::serve_support::client::{Ask, Connection};
+use crate::serve_support::made::{f32_bytes, times};
+use crate::serve_support::server::{Server, Stage, eventually, most_resident, signal};
+use crate::serve_support::{occupy, on_threads};
 use cudock_engine::onnx_file;
 use cudock_tensor::DType;
 

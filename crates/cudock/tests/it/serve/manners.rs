@@ -4,10 +4,10 @@ use std::io::{Read, Write};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::client::{Ask, Connection};
-use super::made::{f32_bytes, times};
-use super::requests::send_all;
-use super::server::{Server, Stage, eventually, resident};
+use crate::serve_support::client::{Ask, Connection};
+use crate::serve_support::made::{f32_bytes, times};
+use crate::serve_support::send_all;
+use crate::serve_support::server::{Server, Stage, eventually, resident};
 use cudock_engine::onnx_file;
 use cudock_tensor::DType;
 
@@ -268,7 +268,7 @@ fn a_number_that_is_none_gets_through_where_the_protocol_has_it() {
     let row = f32_bytes(&[f32::NAN, f32::INFINITY, 1.0, -0.0]);
     let raw = Ask::post("/predict", row).with("content-type", "application/octet-stream");
     let reply = server.ask(&raw).ok();
-    let found = super::made::f32_values(&reply.body);
+    let found = crate::serve_support::made::f32_values(&reply.body);
     assert!(found[0].is_nan(), "{found:?}");
     assert_eq!(
         found[1..].iter().map(|value| value.to_bits()).collect::<Vec<_>>(),

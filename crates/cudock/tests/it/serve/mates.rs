@@ -1,9 +1,9 @@
 //! One bad request never costs those it shares a batch with.
 
-use super::client::Ask;
-use super::made::{times, twice};
-use super::requests::{occupy, receive_all, send_all, until_queued};
-use super::server::Stage;
+use crate::serve_support::client::Ask;
+use crate::serve_support::made::{times, twice};
+use crate::serve_support::server::Stage;
+use crate::serve_support::{occupy, receive_all, send_all, until_queued};
 use cudock_engine::onnx_file;
 
 #[test]

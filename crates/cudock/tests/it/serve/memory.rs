@@ -1,9 +1,9 @@
 //! Memory does not grow with the number of requests.
 
-use super::client::Ask;
-use super::made::Random;
-use super::requests::on_threads;
-use super::server::{Stage, resident};
+use crate::serve_support::client::Ask;
+use crate::serve_support::made::Random;
+use crate::serve_support::on_threads;
+use crate::serve_support::server::{Stage, resident};
 use cudock_engine::onnx_file;
 
 const CONNECTIONS: usize = 8;

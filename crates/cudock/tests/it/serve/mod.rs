@@ -4,7 +4,6 @@
 //! engine's process still rather than hoping for a busy one; so what is shown does not depend on the machine's speed.
 
 mod answers;
-mod client;
 mod deadlines;
 mod directories;
 mod ending;
@@ -12,7 +11,6 @@ mod engine_loss;
 mod keys;
 mod leaving;
 mod limits;
-mod made;
 mod manners;
 mod mates;
 mod memory;
@@ -21,9 +19,6 @@ mod operations;
 mod overload;
 mod protocol;
 mod random;
-mod requests;
 mod rows;
-mod server;
 mod starting;
 mod target;
-mod values;

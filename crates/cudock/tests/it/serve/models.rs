@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use super::client::Ask;
-use super::made::times;
-use super::requests::on_threads;
-use super::server::{Server, Stage, eventually};
+use crate::serve_support::client::Ask;
+use crate::serve_support::made::times;
+use crate::serve_support::on_threads;
+use crate::serve_support::server::{Server, Stage, eventually};
 use cudock_engine::onnx_file;
 
 /// What the model makes of one.

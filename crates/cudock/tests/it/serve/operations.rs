@@ -1,11 +1,11 @@
 //! What those who run the server look at, and who may ask.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use super::client::Ask;
-use super::made::times;
-use super::server::Stage;
+use crate::serve_support::client::Ask;
+use crate::serve_support::made::times;
+use crate::serve_support::server::Stage;
 use cudock_engine::onnx_file;
 
 const ROW: &str = "[[1, 2, 3, 4]]";
@@ -47,32 +47,9 @@ fn without_a_key_nothing_is_told_but_that_the_server_lives() {
 #[test]
 fn a_server_with_a_certificate_speaks_tls() {
     let Some(stage) = Stage::new() else { return };
-    let (certificate, key) = (stage.path("cert.pem"), stage.path("key.pem"));
-    let made = Command::new("openssl")
-        .args([
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:prime256v1",
-            "-nodes",
-            "-days",
-            "2",
-        ])
-        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout"])
-        .arg(&key)
-        .arg("-out")
-        .arg(&certificate)
-        .stderr(Stdio::null())
-        .status();
-    let curl = Command::new("curl").arg("--version").stdout(Stdio::null()).status();
-    if !made.is_ok_and(|status| status.success()) || !curl.is_ok_and(|status| status.success()) {
-        cudock_testkit::missing("openssl", "no openssl to make a certificate, or no curl to ask with");
-        return;
-    }
+    let Some((chain, key)) = crate::serve_support::tls::certificate(&stage, "server") else { return };
     stage.write("double.onnx", &times(2.0));
-    let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
+    let (certificate, key) = (chain.to_str().unwrap(), key.to_str().unwrap());
     let server = stage.serve("double.onnx", &["--tls-cert", certificate, "--tls-key", key]);
     let port = server.address.port();
     for version in ["--http1.1", "--http2"] {
@@ -190,7 +167,7 @@ fn events_can_be_one_object_a_line() {
     let server = stage.serve("double.onnx", &["--log", "json", "--log-requests"]);
     server.ask(&Ask::predict(ROW)).ok();
     server.ask(&Ask::predict("[[1]]"));
-    super::server::eventually("both requests are written down", || {
+    crate::serve_support::server::eventually("both requests are written down", || {
         let said = server.said();
         let events: Vec<serde_json::Value> = said
             .lines()

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::client::Ask;
-use super::server::{Server, Stage, resident};
+use crate::serve_support::client::Ask;
+use crate::serve_support::server::{Server, Stage, resident};
 use crate::support::{code, json, shown};
 use cudock_engine::onnx_file;
 

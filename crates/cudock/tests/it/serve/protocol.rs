@@ -3,10 +3,10 @@
 use std::io::{Read, Write};
 use std::net::Shutdown;
 
-use super::client::Ask;
-use super::made::times;
-use super::requests::occupy;
-use super::server::{Stage, eventually};
+use crate::serve_support::client::Ask;
+use crate::serve_support::made::times;
+use crate::serve_support::occupy;
+use crate::serve_support::server::{Stage, eventually};
 use serde_json::json;
 
 const ROW: &str = "[[1, 2, 3, 4]]";
@@ -141,10 +141,10 @@ fn a_client_that_leaves_is_told_from_one_that_sends_no_more() {
     stays.stream.shutdown(Shutdown::Write).unwrap();
     let mut leaves = server.connect();
     leaves.send(&Ask::predict(ROW)).unwrap();
-    super::requests::until_queued(&server, 2);
+    crate::serve_support::until_queued(&server, 2);
     drop(leaves);
     eventually("the one that left is taken back", || server.metric("cudock_cancelled_total") == 1);
-    super::requests::until_queued(&server, 1);
+    crate::serve_support::until_queued(&server, 1);
     drop(held);
     first.receive().unwrap().ok();
     let mut said = String::new();

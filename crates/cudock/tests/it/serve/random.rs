@@ -5,11 +5,11 @@ use std::io::Read;
 
 use serde_json::{Value, json};
 
-use super::client::{Ask, Connection, Reply};
-use super::made::{Bare, Random, close, f32_bytes, f32_values};
-use super::requests::on_threads;
-use super::server::Stage;
-use super::values::{self, Values};
+use crate::serve_support::client::{Ask, Connection, Reply};
+use crate::serve_support::made::{Bare, Random, close, f32_bytes, f32_values};
+use crate::serve_support::on_threads;
+use crate::serve_support::server::Stage;
+use crate::serve_support::values::{self, Values};
 use cudock_engine::onnx_file;
 use cudock_tensor::DType;
 

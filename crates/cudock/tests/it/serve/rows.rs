@@ -4,10 +4,10 @@ use cudock_engine::onnx_file::{self, Attribute, OnnxModel};
 use cudock_tensor::DType;
 use serde_json::{Value, json};
 
-use super::client::Ask;
-use super::made::times;
-use super::requests::{occupy, receive_all, send_all, until_queued};
-use super::server::{Server, Stage, eventually};
+use crate::serve_support::client::Ask;
+use crate::serve_support::made::times;
+use crate::serve_support::server::{Server, Stage, eventually};
+use crate::serve_support::{occupy, receive_all, send_all, until_queued};
 
 /// A softmax over the rows of a batch: `x` and `y` F32 [rows, 2].
 fn softmax_over_rows() -> Vec<u8> {

@@ -3,9 +3,9 @@
 use std::net::TcpListener;
 use std::process::Output;
 
-use super::client::Ask;
-use super::made::times;
-use super::server::Stage;
+use crate::serve_support::client::Ask;
+use crate::serve_support::made::times;
+use crate::serve_support::server::Stage;
 use crate::support::{code, shown};
 
 fn fails(stage: &Stage, words: &[&str]) -> Output {
@@ -121,6 +121,6 @@ fn two_addresses_are_served_alike() {
         .find_map(|line| line.strip_prefix("listening on http://[::1]:").map(str::to_owned));
     let port: u16 = second.unwrap().parse().unwrap();
     let address = std::net::SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, port));
-    let mut connection = super::client::Connection::open(address).unwrap();
+    let mut connection = crate::serve_support::client::Connection::open(address).unwrap();
     connection.ask(&Ask::predict("[[1, 2, 3, 4]]")).ok();
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::made::heavy;
-use super::server::Stage;
+use crate::serve_support::made::heavy;
+use crate::serve_support::server::Stage;
 use crate::support::{code, json, shown};
 
 /// Mean rows of a batch under the load of many clients, and the load generator's report.

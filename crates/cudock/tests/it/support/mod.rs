@@ -1,7 +1,11 @@
 //! Runs the command as a user types it.
 
+mod turn;
+
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
+
+pub use turn::Turn;
 
 /// The command with nothing of the caller's environment that could change its answers.
 pub fn cudock(arguments: &[&str]) -> Command {

@@ -1,10 +1,16 @@
 //! What the tests of `cudock serve` stand on.
 
+pub mod client;
+pub mod made;
+pub mod server;
+pub mod tls;
+pub mod values;
+
 use std::thread;
 use std::time::Duration;
 
-use super::client::{Ask, Connection, Reply};
-use super::server::{Server, eventually};
+use client::{Ask, Connection, Reply};
+use server::{Server, eventually};
 
 /// Sends each request on a connection of its own, in this order, and leaves them all waiting for their replies.
 #[track_caller]

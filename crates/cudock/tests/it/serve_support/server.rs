@@ -6,22 +6,14 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::client::{Ask, Connection, Reply};
-
-/// Tests that judge speed or memory run while no other does.
-static TURN: RwLock<()> = RwLock::new(());
-
-#[allow(dead_code, reason = "held, not looked at")]
-enum Turn {
-    Shared(RwLockReadGuard<'static, ()>),
-    Alone(RwLockWriteGuard<'static, ()>),
-}
+use crate::support::Turn;
 
 /// A folder of models and the library that runs them.
 pub struct Stage {
@@ -33,12 +25,12 @@ pub struct Stage {
 impl Stage {
     /// None, with a word about it, where there is no ONNX Runtime to test with.
     pub fn new() -> Option<Self> {
-        Self::with(|| Turn::Shared(TURN.read().unwrap_or_else(PoisonError::into_inner)))
+        Self::with(Turn::shared)
     }
 
     /// A stage on which nobody else plays at the same time.
     pub fn alone() -> Option<Self> {
-        Self::with(|| Turn::Alone(TURN.write().unwrap_or_else(PoisonError::into_inner)))
+        Self::with(Turn::alone)
     }
 
     fn with(turn: impl FnOnce() -> Turn) -> Option<Self> {

@@ -1,12 +1,21 @@
 //! ONNX Runtime on a GPU, with each of its options: the results are those of the CPU.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail loudly"
+)]
+
+mod support;
+
 use std::path::Path;
 use std::sync::Mutex;
 
 use cudock_engine::{Engine, EngineError, EngineSettings, Lane, OnnxEngine, Provider, onnx_file, warm_up};
 use cudock_tensor::DType;
-
-use crate::support::{LONG, Plain, as_floats, floats, integers, library, noise, run, settings, strings};
+use support::{LONG, Plain, as_floats, floats, integers, library, noise, run, settings, strings};
 
 struct Loaded {
     engine: OnnxEngine,

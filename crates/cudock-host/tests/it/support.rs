@@ -1,0 +1,35 @@
+//! Reads and diagnoses the machine that a tree represents.
+
+use cudock_facts::Facts;
+use cudock_facts::version::Date;
+use cudock_host::{CheckStatus, Diagnosis, Host, Root, examine, probe};
+use cudock_testkit::host_tree::Tree;
+
+pub(crate) fn day() -> Date {
+    "2026-11-15".parse().unwrap()
+}
+
+pub(crate) fn read(tree: &Tree) -> Host {
+    probe::read(&Root::tree(tree.path()).unwrap(), &|_| panic!("a tree has no NVML"))
+}
+
+pub(crate) fn diagnose(tree: &Tree) -> Diagnosis {
+    examine(&read(tree), &Facts::embedded(), day())
+}
+
+pub(crate) fn codes(diagnosis: &Diagnosis, status: CheckStatus) -> Vec<&'static str> {
+    diagnosis.checks.iter().filter(|check| check.status == status).filter_map(|check| check.code).collect()
+}
+
+pub(crate) fn problems(tree: &Tree) -> Vec<&'static str> {
+    codes(&diagnose(tree), CheckStatus::Problem)
+}
+
+pub(crate) fn warnings(tree: &Tree) -> Vec<&'static str> {
+    codes(&diagnose(tree), CheckStatus::Warning)
+}
+
+pub(crate) fn message(tree: &Tree, code: &str) -> String {
+    let diagnosis = diagnose(tree);
+    diagnosis.checks.iter().find(|check| check.code == Some(code)).map(|check| check.message.clone()).unwrap()
+}
