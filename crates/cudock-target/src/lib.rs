@@ -3,6 +3,7 @@
 //! The judge needs both, and so does whoever starts a container, without needing the judge.
 
 mod azure;
+mod capability;
 mod card;
 pub mod codes;
 pub mod gate;
@@ -14,6 +15,8 @@ use cudock_facts::tables::{ForwardCompatClass, KernelModule, Vendor};
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion, PtxIsa};
 use cudock_host::host::LibraryKind;
 use serde::Serialize;
+
+pub use capability::{capabilities, capability_named};
 
 /// A place a subject may run in.
 #[derive(Debug, Clone, Serialize)]
