@@ -9,6 +9,8 @@ pub mod codes;
 pub mod gate;
 mod host;
 
+use std::fmt;
+
 use cudock_base::{ErrorKind, Report, did_you_mean};
 use cudock_facts::finding::Finding;
 use cudock_facts::tables::{ForwardCompatClass, KernelModule, Vendor};
@@ -127,13 +129,19 @@ impl Report for TargetError {
     }
 }
 
-impl Target {
-    /// In a few words: "H200 (9.0), driver 580.159.04".
-    pub fn words(&self) -> String {
-        let sku = self.sku.as_ref().map_or_else(String::new, |sku| format!("{sku}: "));
-        let gpu = self.gpu.as_deref().unwrap_or("no GPU");
-        let capability = self.capability.map_or_else(String::new, |capability| format!(" ({capability})"));
-        let driver = self.driver.map_or_else(String::new, |driver| format!(", driver {driver}"));
-        format!("{sku}{gpu}{capability}{driver}")
+/// "H200 (9.0), driver 580.159.04".
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(sku) = &self.sku {
+            write!(f, "{sku}: ")?;
+        }
+        f.write_str(self.gpu.as_deref().unwrap_or("no GPU"))?;
+        if let Some(capability) = self.capability {
+            write!(f, " ({capability})")?;
+        }
+        match self.driver {
+            Some(driver) => write!(f, ", driver {driver}"),
+            None => Ok(()),
+        }
     }
 }
