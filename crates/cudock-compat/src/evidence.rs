@@ -58,7 +58,7 @@ pub struct BuildFailure {
     /// What is wrong.
     pub reason: String,
     /// Where it is written.
-    pub evidence: Vec<cudock_facts::finding::Evidence>,
+    pub evidence: Vec<cudock_facts::finding::FindingEvidence>,
     /// What to write instead.
     pub fix: String,
     /// Whose error it is.

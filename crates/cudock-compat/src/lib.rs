@@ -4,7 +4,6 @@
 //! function of the two and the tables: will it see and use the card under that driver, and if not, with which error,
 //! because of which file, and what to change.
 
-pub mod code_targets;
 pub mod codes;
 pub mod evidence;
 mod gather;

@@ -1,8 +1,14 @@
-//! What cudock has to say about something it looked at, in the form every verb reports it.
+//! Findings: what every verb reports about a file, an image or a machine, in one form.
+//!
+//! A rule builds a [`Finding`] and adds what it knows: evidence, the place in a file, edits that fix it. How it is printed,
+//! as text, JSON, SARIF or a workflow annotation, is decided elsewhere.
 
+use std::ops::Range;
+
+use cudock_base::{LineIndex, Span};
 use serde::Serialize;
 
-/// A statement with its code, its evidence and the way out.
+/// One statement of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// `CD` and four digits; `cudock explain` has a page for it.
@@ -11,10 +17,57 @@ pub struct Finding {
     pub severity: Severity,
     /// One sentence.
     pub message: String,
-    /// What it rests on.
-    pub evidence: Vec<Evidence>,
-    /// What to do.
+    /// What it is based on.
+    pub evidence: Vec<FindingEvidence>,
+    /// What to do; empty if there is nothing to do.
     pub fix: String,
+    /// The text that it is about, if that is a part of a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<FileLocation>,
+    /// Edits of that file, each of which fixes it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suggestions: Vec<Suggestion>,
+}
+
+impl Finding {
+    /// A finding without evidence and location.
+    pub fn new(
+        code: &'static str,
+        severity: Severity,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self {
+            code,
+            severity,
+            message: message.into(),
+            evidence: Vec::new(),
+            fix: fix.into(),
+            location: None,
+            suggestions: Vec::new(),
+        }
+    }
+
+    /// Adds what it is based on.
+    #[must_use]
+    pub fn with_evidence(mut self, evidence: impl IntoIterator<Item = FindingEvidence>) -> Self {
+        self.evidence.extend(evidence);
+        self
+    }
+
+    /// Sets the text that it is about.
+    #[must_use]
+    pub fn at(mut self, path: impl Into<String>, region: TextRegion) -> Self {
+        self.location = Some(FileLocation { path: path.into(), region });
+        self
+    }
+
+    /// Adds a way to fix it by replacing texts of its file.
+    #[must_use]
+    pub fn suggest(mut self, message: impl Into<String>, edits: Vec<TextEdit>) -> Self {
+        self.suggestions.push(Suggestion { message: message.into(), edits });
+        self
+    }
 }
 
 /// How bad a finding is.
@@ -29,29 +82,90 @@ pub enum Severity {
     Error,
 }
 
+impl Severity {
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        }
+    }
+}
+
 /// A file and what was read in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Evidence {
+pub struct FindingEvidence {
     /// The file, or the name of another source.
     pub path: String,
     /// What it says.
     pub detail: String,
 }
 
-impl Evidence {
-    /// Evidence from a path.
+impl FindingEvidence {
+    /// FindingEvidence from a path.
     pub fn new(path: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { path: path.into(), detail: detail.into() }
     }
 }
 
-/// Names the codes that a crate reports, and lists them in `ALL`. What each means stands on its page.
+/// A part of a text file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileLocation {
+    /// The file.
+    pub path: String,
+    /// The part.
+    #[serde(flatten)]
+    pub region: TextRegion,
+}
+
+/// A part of a text, with both ends as lines and columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TextRegion {
+    /// The bytes, and the line and column of the first one.
+    #[serde(flatten)]
+    pub span: Span,
+    /// The line of the byte after the last.
+    pub end_line: usize,
+    /// The column of the byte after the last.
+    pub end_column: usize,
+}
+
+impl TextRegion {
+    /// The region of some bytes of a text.
+    pub fn new(index: &LineIndex<'_>, bytes: Range<usize>) -> Self {
+        let span = index.span(bytes);
+        let (end_line, end_column) = index.location(span.end);
+        Self { span, end_line, end_column }
+    }
+}
+
+/// Edits that fix a finding when they are applied together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Suggestion {
+    /// What the edits do, in the imperative.
+    pub message: String,
+    /// The edits, none of which overlap.
+    pub edits: Vec<TextEdit>,
+}
+
+/// The replacement of a part of a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TextEdit {
+    /// What is replaced; an empty region for an insertion.
+    #[serde(flatten)]
+    pub region: TextRegion,
+    /// The new text.
+    pub text: String,
+}
+
+/// Defines the codes that a crate reports, and lists them in `ALL`. Their pages explain them.
 #[macro_export]
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $code:literal;)+) => {
         $(
             $(#[$doc])*
-            #[allow(missing_docs, reason = "its page says what it means")]
+            #[allow(missing_docs, reason = "its page explains it")]
             pub const $name: &str = $code;
         )+
 

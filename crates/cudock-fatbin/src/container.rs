@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use cudock_facts::version::{Capability, PtxArch, PtxIsa, SmArch, Variant};
+
 use crate::bytes::{align8, u16_at, u32_at, u64_at};
+use crate::targets::CodeTarget;
 
 /// The first four bytes of a container.
 pub(crate) const MAGIC: [u8; 4] = [0x50, 0xED, 0x55, 0xBA];
@@ -54,7 +57,7 @@ pub struct FatbinEntry {
     /// The kind of code.
     pub kind: EntryKind,
     /// The target; none for a group, whose members have targets.
-    pub arch: Option<Arch>,
+    pub target: Option<CodeTarget>,
     /// The PTX version, or the ELF version of the cubin.
     pub version: (u16, u16),
     /// The size of the payload in the file.
@@ -77,7 +80,7 @@ pub struct FatbinEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupMember {
     /// The target.
-    pub arch: Arch,
+    pub target: CodeTarget,
     /// The offset in the decompressed group.
     pub start: u64,
     /// The size.
@@ -112,64 +115,45 @@ pub enum Codec {
     Zstd,
 }
 
-/// The portability of code beyond its architecture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Variant {
-    /// `sm_90`
-    Plain,
-    /// `sm_100f`
-    Family,
-    /// `sm_90a`
-    Specific,
-}
-
-/// An architecture: 90, 100f, 90a.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Arch {
-    /// 90 in `sm_90a`.
-    pub number: u32,
-    /// Plain, `f` or `a`.
-    pub variant: Variant,
-}
-
-impl fmt::Display for Arch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let suffix = match self.variant {
-            Variant::Plain => "",
-            Variant::Family => "f",
-            Variant::Specific => "a",
-        };
-        write!(f, "{}{suffix}", self.number)
+/// The target that the header of an entry names.
+fn target(kind: EntryKind, number: u32, flags: u64) -> CodeTarget {
+    let variant = match (flags & FLAG_SPECIFIC != 0, flags & FLAG_FAMILY != 0) {
+        (true, _) => Variant::Specific,
+        (false, true) => Variant::Family,
+        (false, false) => Variant::Plain,
+    };
+    let Some(capability) = u16::try_from(number).ok().and_then(Capability::from_number) else {
+        return CodeTarget::Unknown(number);
+    };
+    match kind {
+        EntryKind::Ir => CodeTarget::Ir(SmArch::new(capability, variant)),
+        _ if flags & FLAG_LTO != 0 => CodeTarget::Ir(SmArch::new(capability, variant)),
+        EntryKind::Cubin | EntryKind::Group => CodeTarget::Sass(SmArch::new(capability, variant)),
+        EntryKind::Ptx => CodeTarget::Ptx(PtxArch::new(capability, variant)),
+        EntryKind::Unknown(_) => CodeTarget::Unknown(number),
     }
 }
 
-impl Arch {
-    fn of(number: u32, flags: u64) -> Self {
-        let variant = match (flags & FLAG_SPECIFIC != 0, flags & FLAG_FAMILY != 0) {
-            (true, _) => Variant::Specific,
-            (false, true) => Variant::Family,
-            (false, false) => Variant::Plain,
-        };
-        Self { number, variant }
+/// The target of PTX, of which the header may know only the number: TensorFlow packs PTX for `sm_90a` as plain 90, and the
+/// driver goes by the text. LZ4 begins with the bytes as they are, so the first lines can be read there.
+fn ptx_target(number: u32, flags: u64, payload: &[u8]) -> CodeTarget {
+    const FIRST_LINES: usize = 512;
+    let by_header = target(EntryKind::Ptx, number, flags);
+    let CodeTarget::Ptx(arch) = by_header else { return by_header };
+    if arch.variant() != Variant::Plain {
+        return by_header;
     }
-
-    /// The architecture of PTX, of which the header may know only the number: TensorFlow packs PTX for `sm_90a` as plain
-    /// 90, and the driver goes by the text. LZ4 begins with the bytes as they are, so the first lines can be read there.
-    fn of_ptx(number: u32, flags: u64, payload: &[u8]) -> Self {
-        const FIRST_LINES: usize = 512;
-        let by_header = Self::of(number, flags);
-        let named = format!(".target sm_{number}");
-        let text = payload.get(..FIRST_LINES.min(payload.len())).unwrap_or_default();
-        let suffix = memchr::memmem::find(text, named.as_bytes())
-            .and_then(|at| text.get(at + named.len()..)?.split_at_checked(2))
-            .map(|(suffix, _)| suffix);
-        let variant = match (by_header.variant, suffix) {
-            (Variant::Plain, Some([b'a', b'\n' | b'\r' | b',' | b' '])) => Variant::Specific,
-            (Variant::Plain, Some([b'f', b'\n' | b'\r' | b',' | b' '])) => Variant::Family,
-            (variant, _) => variant,
-        };
-        Self { number, variant }
-    }
+    let named = format!(".target sm_{number}");
+    let text = payload.get(..FIRST_LINES.min(payload.len())).unwrap_or_default();
+    let suffix = memchr::memmem::find(text, named.as_bytes())
+        .and_then(|at| text.get(at + named.len()..)?.split_at_checked(2))
+        .map(|(suffix, _)| suffix);
+    let variant = match suffix {
+        Some([b'a', b'\n' | b'\r' | b',' | b' ']) => Variant::Specific,
+        Some([b'f', b'\n' | b'\r' | b',' | b' ']) => Variant::Family,
+        _ => return by_header,
+    };
+    CodeTarget::Ptx(PtxArch::new(arch.capability(), variant))
 }
 
 impl FatbinEntry {
@@ -190,7 +174,14 @@ impl FatbinEntry {
 
     /// Whether it is a placeholder for removed code, which no GPU loads.
     pub fn is_placeholder(&self) -> bool {
-        self.kind == EntryKind::Cubin && self.stored == 0 && self.arch.is_some_and(|arch| arch.number == 0)
+        self.kind == EntryKind::Cubin && self.stored == 0 && self.target == Some(CodeTarget::Unknown(0))
+    }
+
+    /// The PTX version, if it is PTX and the version exists.
+    pub(crate) fn ptx_isa(&self) -> Option<PtxIsa> {
+        let (major, minor) = self.version;
+        matches!(self.target, Some(CodeTarget::Ptx(_)))
+            .then(|| Some(PtxIsa::new(u8::try_from(major).ok()?, u8::try_from(minor).ok()?)))?
     }
 
     /// Flag bits that are not known.
@@ -317,20 +308,20 @@ fn entry(bytes: &[u8], at: u64, end: u64, offset: u64) -> Result<FatbinEntry, Da
     let members =
         if kind == EntryKind::Group { members(whole_header, tail).map_err(invalid)? } else { Vec::new() };
     let number = u32_at(header, 28).unwrap_or(0);
-    let arch = match kind {
+    let target = match kind {
         EntryKind::Group => None,
         EntryKind::Ptx => {
             let payload = header.get(header_size as usize..).unwrap_or_default();
             let stored = usize::try_from(stored).unwrap_or(usize::MAX);
-            Some(Arch::of_ptx(number, flags, payload.get(..stored).unwrap_or_default()))
+            Some(ptx_target(number, flags, payload.get(..stored).unwrap_or_default()))
         }
-        _ => Some(Arch::of(number, flags)),
+        _ => Some(target(kind, number, flags)),
     };
     Ok(FatbinEntry {
         offset: offset + at,
         header_size,
         kind,
-        arch,
+        target,
         version: (u16_at(header, 26).unwrap_or(0), u16_at(header, 24).unwrap_or(0)),
         stored,
         compressed,
@@ -366,7 +357,7 @@ fn members(header: &[u8], tail: u32) -> Result<Vec<GroupMember>, String> {
         };
         let flags = u64_at(member, 40).unwrap_or(0);
         members.push(GroupMember {
-            arch: Arch::of(u32_at(member, 28).unwrap_or(0), flags),
+            target: target(EntryKind::Group, u32_at(member, 28).unwrap_or(0), flags),
             start: u64::from(u32_at(member, 4).unwrap_or(0)),
             bytes: u64_at(member, 8).unwrap_or(0),
             flags,

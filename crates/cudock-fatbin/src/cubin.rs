@@ -3,14 +3,15 @@
 use object::read::elf::{ElfFile64, FileHeader, SectionHeader};
 use object::{Endianness, elf};
 
+use cudock_facts::version::{Capability, SmArch, Variant};
+
 use crate::bytes::{u16_at, u32_at};
-use crate::container::{Arch, Variant};
 
 /// A cubin, from its section headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cubin {
     /// The architecture; does not distinguish `f` from plain.
-    pub arch: Arch,
+    pub arch: SmArch,
     /// Its kernels and device functions.
     pub kernels: Vec<Kernel>,
     /// The toolkit that created it, such as (13, 4), if known.
@@ -51,6 +52,7 @@ impl Cubin {
         let compat = sections.section_by_name(endian, b".nv.compat");
         let compat = compat.and_then(|(_, section)| section.data(endian, bytes).ok()).unwrap_or_default();
         let number = if newer { flags >> 8 & 0xff } else { flags & 0xff };
+        let capability = Capability::from_number(u16::try_from(number).ok()?)?;
         let specific = if newer { is_specific(compat) } else { flags & 0x800 != 0 };
         let variant = if specific { Variant::Specific } else { Variant::Plain };
         let mut kernels = Vec::new();
@@ -102,7 +104,7 @@ impl Cubin {
         }
         let note = sections.section_by_name(endian, b".note.nv.cuinfo");
         let note = note.and_then(|(_, section)| section.data(endian, bytes).ok()).unwrap_or_default();
-        Some(Self { arch: Arch { number, variant }, kernels, toolkit: toolkit(note) })
+        Some(Self { arch: SmArch::new(capability, variant), kernels, toolkit: toolkit(note) })
     }
 }
 

@@ -13,20 +13,20 @@ impl Binary {
             kernels.extend(cubin.kernels.into_iter().map(|kernel| (target.clone(), kernel)));
         };
         if let Some(cubin) = &self.cubin {
-            add(format!("sm_{}", cubin.arch), bytes);
+            add(cubin.arch.to_string(), bytes);
         }
         for entry in self.modules.iter().flat_map(|module| &module.entries) {
             if !matches!(entry.kind, EntryKind::Cubin | EntryKind::Group) || entry.is_lto() {
                 continue;
             }
             let Ok(payload) = entry.payload(bytes) else { continue };
-            if let Some(arch) = entry.arch {
-                add(format!("sm_{arch}"), &payload);
+            if let Some(target) = entry.target {
+                add(target.to_string(), &payload);
             }
             for member in &entry.members {
                 let range = usize::try_from(member.start).ok().zip(usize::try_from(member.bytes).ok());
                 let cubin = range.and_then(|(start, size)| payload.get(start..start.checked_add(size)?));
-                add(format!("sm_{}", member.arch), cubin.unwrap_or_default());
+                add(member.target.to_string(), cubin.unwrap_or_default());
             }
         }
         kernels
@@ -37,8 +37,7 @@ impl Binary {
         if !self.modules.iter().any(|module| module.device_linked) {
             return Vec::new();
         }
-        let mut targets: Vec<String> =
-            self.linked_ptx().iter().map(|(arch, _)| format!("compute_{arch}")).collect();
+        let mut targets: Vec<String> = self.linked_ptx().iter().map(|(arch, _)| arch.to_string()).collect();
         targets.dedup();
         targets
     }

@@ -23,7 +23,7 @@ mod summary;
 mod targets;
 mod wrappers;
 
-pub use container::{Arch, Codec, Damage, EntryKind, FatbinEntry, GroupMember, Module, Variant};
+pub use container::{Codec, Damage, EntryKind, FatbinEntry, GroupMember, Module};
 pub use cubin::{Cubin, Kernel};
 pub use cudock_map::{MapError, map};
 pub use elf::{Linkage, VersionNeed, section, sections};
@@ -31,7 +31,7 @@ pub use files::{FileError, InspectError, Inspected, inspect};
 pub use payload::PayloadError;
 pub use read::{Binary, FileKind, ReadError, is_candidate, read};
 pub use slim::{
-    CompactError, GpuCode, Patch, SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed, in_memory, plan, slim,
+    CompactError, Patch, SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed, in_memory, plan, slim,
 };
-pub use summary::{CodeKind, CodeSummary, Coverage};
-pub use targets::{ModuleTargets, PtxTarget};
+pub use summary::{CodeSummary, Coverage};
+pub use targets::{CodeTarget, ModuleTargets};

@@ -1,31 +1,67 @@
 //! The targets of each module, used by both `inspect` and `check`.
 
-use crate::container::{Arch, EntryKind, FatbinEntry, Module, Variant};
+use std::fmt;
+
+use cudock_facts::version::{Capability, PtxArch, PtxIsa, SmArch, Variant};
+
+use crate::container::{EntryKind, FatbinEntry, Module};
 use crate::read::Binary;
 
-/// The target of PTX, and its ISA version.
-pub type PtxTarget = (Arch, (u16, u16));
+/// The kind and the architecture of a piece of code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CodeTarget {
+    /// SASS.
+    Sass(SmArch),
+    /// PTX.
+    Ptx(PtxArch),
+    /// Intermediate code for link-time optimization at run time.
+    Ir(SmArch),
+    /// Code of an unknown kind, or for a number that is not an architecture.
+    Unknown(u32),
+}
+
+impl CodeTarget {
+    /// Whether a GPU loads this code.
+    pub fn runs_on(self, gpu: Capability) -> bool {
+        match self {
+            CodeTarget::Sass(arch) => arch.runs_on(gpu),
+            CodeTarget::Ptx(arch) => arch.compiles_for(gpu),
+            CodeTarget::Ir(_) | CodeTarget::Unknown(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for CodeTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CodeTarget::Sass(arch) => arch.fmt(f),
+            CodeTarget::Ptx(arch) => arch.fmt(f),
+            CodeTarget::Ir(arch) => write!(f, "lto_{}", arch.to_string().trim_start_matches("sm_")),
+            CodeTarget::Unknown(number) => write!(f, "unknown_{number}"),
+        }
+    }
+}
 
 /// The targets of one module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModuleTargets {
     /// SASS.
-    pub sass: Vec<Arch>,
+    pub sass: Vec<SmArch>,
     /// SASS in groups (`nvcc --concat`), which older drivers do not support.
-    pub grouped: Vec<Arch>,
+    pub grouped: Vec<SmArch>,
     /// PTX with its ISA version, including that of the parts of a device-linked module.
-    pub ptx: Vec<PtxTarget>,
+    pub ptx: Vec<(PtxArch, PtxIsa)>,
 }
 
 impl ModuleTargets {
     /// Whether it only has `a` and `f` targets.
     pub(crate) fn is_special(&self) -> bool {
-        let mut archs = self.sass.iter().chain(&self.grouped).chain(self.ptx.iter().map(|(arch, _)| arch));
-        archs.all(|arch| arch.variant != Variant::Plain)
+        let sass = self.sass.iter().chain(&self.grouped).map(|arch| arch.variant());
+        sass.chain(self.ptx.iter().map(|(arch, _)| arch.variant())).all(|variant| variant != Variant::Plain)
     }
 
     pub(crate) fn has_plain_ptx(&self) -> bool {
-        self.ptx.iter().any(|(arch, _)| arch.variant == Variant::Plain)
+        self.ptx.iter().any(|(arch, _)| arch.variant() == Variant::Plain)
     }
 }
 
@@ -51,9 +87,9 @@ impl Binary {
     }
 
     /// PTX that the driver links again if a device-linked module has no SASS for a GPU.
-    pub fn linked_ptx(&self) -> Vec<PtxTarget> {
+    pub fn linked_ptx(&self) -> Vec<(PtxArch, PtxIsa)> {
         let parts = self.relocatable.iter().filter_map(|module| module.targets(&[]));
-        let mut ptx: Vec<PtxTarget> = parts.flat_map(|targets| targets.ptx).collect();
+        let mut ptx: Vec<_> = parts.flat_map(|targets| targets.ptx).collect();
         ptx.sort_unstable();
         ptx.dedup();
         ptx
@@ -62,15 +98,18 @@ impl Binary {
 
 impl Module {
     /// The targets with the PTX of its parts; none if everything is linked later.
-    fn targets(&self, parts: &[PtxTarget]) -> Option<ModuleTargets> {
+    fn targets(&self, parts: &[(PtxArch, PtxIsa)]) -> Option<ModuleTargets> {
         let mut targets = ModuleTargets { ptx: parts.to_vec(), ..ModuleTargets::default() };
-        for entry in self.entries.iter().filter(|entry| !entry.is_lto() && !entry.is_placeholder()) {
-            match entry.kind {
-                EntryKind::Cubin => targets.sass.extend(entry.arch),
-                EntryKind::Group => targets.grouped.extend(entry.members.iter().map(|member| member.arch)),
-                EntryKind::Ptx => targets.ptx.extend(entry.arch.map(|arch| (arch, entry.version))),
-                EntryKind::Ir | EntryKind::Unknown(_) => {}
+        for entry in &self.entries {
+            match entry.target {
+                Some(CodeTarget::Sass(arch)) => targets.sass.push(arch),
+                Some(CodeTarget::Ptx(arch)) => targets.ptx.extend(entry.ptx_isa().map(|isa| (arch, isa))),
+                _ => {}
             }
+            targets.grouped.extend(entry.members.iter().filter_map(|member| match member.target {
+                CodeTarget::Sass(arch) => Some(arch),
+                _ => None,
+            }));
         }
         for list in [&mut targets.sass, &mut targets.grouped] {
             list.sort_unstable();
@@ -78,8 +117,10 @@ impl Module {
         }
         targets.ptx.sort_unstable();
         targets.ptx.dedup();
-        // A module that was slimmed to nothing still has to be loaded.
-        let emptied = self.entries.iter().any(FatbinEntry::is_placeholder);
-        (emptied || targets != ModuleTargets::default()).then_some(targets)
+        // A module without known targets still has to be loaded, such as one that was slimmed to nothing.
+        let loadable = |entry: &FatbinEntry| {
+            matches!(entry.kind, EntryKind::Cubin | EntryKind::Ptx | EntryKind::Group) && !entry.is_lto()
+        };
+        (!parts.is_empty() || self.entries.iter().any(loadable)).then_some(targets)
     }
 }

@@ -28,6 +28,6 @@ mod read;
 mod text;
 
 pub use choice::{Choice, Interface, Service, What};
-pub use judge::{Against, Change, Finding, Fit, Gpu, Old, Priced, Replacement, Status, codes, judge};
+pub use judge::{Against, Change, ChoiceFinding, Fit, Gpu, Old, Priced, Replacement, Status, codes, judge};
 pub use read::{MOST_CHOICES, Reading, read};
 pub use text::{LARGEST, MigrateError, Span, decode};

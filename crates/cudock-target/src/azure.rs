@@ -3,7 +3,7 @@
 use cudock_base::Arch;
 use cudock_base::suggest;
 use cudock_facts::Facts;
-use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
+use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_facts::lookup::Found;
 use cudock_facts::tables::{Profile, Size, SizeDriver};
 use cudock_facts::version::{Date, DriverVersion};
@@ -99,14 +99,14 @@ impl Target {
             target.traits.notes.push(retired(size));
         }
         if matches!(size.driver, Some(SizeDriver::Grid | SizeDriver::GridV20)) {
-            target.traits.notes.push(Finding {
-                code: codes::VGPU_DRIVER,
-                severity: Severity::Note,
-                message: format!("{} takes Azure's GRID driver", size.name),
-                evidence: vec![Seen::new(&size.name, "driver kind in the tables")],
-                fix: "install the GRID driver Azure distributes, of the version its driver guide names"
-                    .to_owned(),
-            });
+            let note = Finding::new(
+                codes::VGPU_DRIVER,
+                Severity::Note,
+                format!("{} takes Azure's GRID driver", size.name),
+                "install the GRID driver Azure distributes, of the version its driver guide names",
+            );
+            let evidence = FindingEvidence::new(&size.name, "driver kind in the tables");
+            target.traits.notes.push(note.with_evidence([evidence]));
         }
         Ok(target)
     }
@@ -152,11 +152,6 @@ fn retired(size: &Size) -> Finding {
         || "choose a size on sale (`cudock facts size`)".to_owned(),
         |replacement| format!("use {replacement} (`cudock facts size`)"),
     );
-    Finding {
-        code: codes::SIZE_RETIRED,
-        severity: Severity::Warning,
-        message: format!("{} {when}", size.name),
-        evidence: size.source.iter().map(|source| Seen::new(&size.name, source)).collect(),
-        fix: instead,
-    }
+    Finding::new(codes::SIZE_RETIRED, Severity::Warning, format!("{} {when}", size.name), instead)
+        .with_evidence(size.source.iter().map(|source| FindingEvidence::new(&size.name, source)))
 }

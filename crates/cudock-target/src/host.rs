@@ -2,7 +2,7 @@
 
 use cudock_base::Arch;
 use cudock_facts::Facts;
-use cudock_facts::finding::{Finding, Severity};
+use cudock_facts::finding::Finding;
 use cudock_host::checks::Diagnosis;
 use cudock_host::host::{FoundBy, NvmlResult};
 use cudock_host::{CheckStatus, Host};
@@ -81,16 +81,9 @@ fn blocked(diagnosis: &Diagnosis) -> Option<(Option<u16>, Finding)> {
         _ => None,
     };
     diagnosis.checks.iter().filter(|check| check.status == CheckStatus::Problem).find_map(|check| {
-        let code = check.code?;
-        let finding = Finding {
-            code,
-            severity: Severity::Error,
-            message: check.message.clone(),
-            evidence: check.evidence.clone(),
-            fix: check.fix.clone().unwrap_or_default(),
-        };
-        // Without this node the driver is found, and memory cannot be shared with it.
-        let uvm = code == "CD0107" && check.message.contains("nvidia-uvm");
-        Some((if uvm { Some(999) } else { error(code)? }, finding))
+        let finding = check.finding()?;
+        // Without this node the driver is found, but memory cannot be shared with it.
+        let uvm = finding.code == "CD0107" && finding.message.contains("nvidia-uvm");
+        Some((if uvm { Some(999) } else { error(finding.code)? }, finding))
     })
 }

@@ -3,10 +3,13 @@
 //! The judge needs both, and so does whoever starts a container, without needing the judge.
 
 mod azure;
+mod capability;
 mod card;
 pub mod codes;
 pub mod gate;
 mod host;
+
+use std::fmt;
 
 use cudock_base::{ErrorKind, Report, did_you_mean};
 use cudock_facts::finding::Finding;
@@ -14,6 +17,8 @@ use cudock_facts::tables::{ForwardCompatClass, KernelModule, Vendor};
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion, PtxIsa};
 use cudock_host::host::LibraryKind;
 use serde::Serialize;
+
+pub use capability::{capabilities, capability_named};
 
 /// A place a subject may run in.
 #[derive(Debug, Clone, Serialize)]
@@ -124,13 +129,19 @@ impl Report for TargetError {
     }
 }
 
-impl Target {
-    /// In a few words: "H200 (9.0), driver 580.159.04".
-    pub fn words(&self) -> String {
-        let sku = self.sku.as_ref().map_or_else(String::new, |sku| format!("{sku}: "));
-        let gpu = self.gpu.as_deref().unwrap_or("no GPU");
-        let capability = self.capability.map_or_else(String::new, |capability| format!(" ({capability})"));
-        let driver = self.driver.map_or_else(String::new, |driver| format!(", driver {driver}"));
-        format!("{sku}{gpu}{capability}{driver}")
+/// "H200 (9.0), driver 580.159.04".
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(sku) = &self.sku {
+            write!(f, "{sku}: ")?;
+        }
+        f.write_str(self.gpu.as_deref().unwrap_or("no GPU"))?;
+        if let Some(capability) = self.capability {
+            write!(f, " ({capability})")?;
+        }
+        match self.driver {
+            Some(driver) => write!(f, ", driver {driver}"),
+            None => Ok(()),
+        }
     }
 }

@@ -7,7 +7,7 @@ use cudock_facts::version::DriverVersion;
 
 use crate::env;
 use crate::failure::Failure;
-use crate::output::{FindingFormat, Format, PlanFormat};
+use crate::output::{DoctorFormat, FindingFormat, Format, PlanFormat};
 use crate::verbs::{
     BenchArgs, CdiArgs, CdiHookArgs, CpArgs, DownArgs, ExecArgs, GroupsArgs, ImagesArgs,
     InspectContainerArgs, JoinArgs, KillArgs, LogsArgs, MigrateArgs, MonitorArgs, PlanArgs, PricesArgs,
@@ -42,8 +42,10 @@ pub(crate) enum FormatArg {
     Json,
     /// For spreadsheets: the placements of `plan`
     Csv,
-    /// For code scanners, where a verb finds things: SARIF 2.1.0
+    /// For code scanners: the findings of `check` and `migrate` as SARIF 2.1.0
     Sarif,
+    /// For GitHub Actions: the findings of `check`, `doctor` and `migrate` as workflow annotations
+    Github,
     /// What `cdi` writes unless told otherwise
     #[value(hide = true)]
     Yaml,
@@ -55,17 +57,28 @@ impl FormatArg {
         match self {
             Self::Text => Ok(Format::Text),
             Self::Json => Ok(Format::Json),
-            Self::Csv | Self::Sarif | Self::Yaml => Err(self.unsupported()),
+            _ => Err(self.unsupported()),
         }
     }
 
-    /// The format of a verb that reports findings.
+    /// The format of a verb that reports findings in files.
     pub(crate) fn findings(self) -> Result<FindingFormat, Failure> {
         match self {
             Self::Text => Ok(FindingFormat::Text),
             Self::Json => Ok(FindingFormat::Json),
             Self::Sarif => Ok(FindingFormat::Sarif),
-            Self::Csv | Self::Yaml => Err(self.unsupported()),
+            Self::Github => Ok(FindingFormat::Github),
+            _ => Err(self.unsupported()),
+        }
+    }
+
+    /// The format of `doctor`, whose findings are not in files.
+    pub(crate) fn doctor(self) -> Result<DoctorFormat, Failure> {
+        match self {
+            Self::Text => Ok(DoctorFormat::Text),
+            Self::Json => Ok(DoctorFormat::Json),
+            Self::Github => Ok(DoctorFormat::Github),
+            _ => Err(self.unsupported()),
         }
     }
 
@@ -75,7 +88,7 @@ impl FormatArg {
             Self::Text => Ok(PlanFormat::Text),
             Self::Json => Ok(PlanFormat::Json),
             Self::Csv => Ok(PlanFormat::Csv),
-            Self::Sarif | Self::Yaml => Err(self.unsupported()),
+            _ => Err(self.unsupported()),
         }
     }
 
@@ -91,6 +104,7 @@ impl FormatArg {
         let message = match self {
             Self::Csv => "--format csv is for `plan`",
             Self::Sarif => "--format sarif is for `check` and `migrate`",
+            Self::Github => "--format github is for `check`, `doctor` and `migrate`",
             Self::Yaml => "--format yaml is for `cdi generate`",
             Self::Text | Self::Json => "this verb has no such format",
         };
@@ -179,6 +193,7 @@ pub(crate) enum Verb {
   cudock check torch-2.15.0-cp312-cp312-manylinux_2_28_x86_64.whl --gpu V100
   cudock check requirements.txt --gpu B200
   cudock check Dockerfile --gpu \"RTX 4090\" --driver 535 --format sarif > check.sarif
+  cudock check requirements.txt --gpu T4 --format github
   cudock check . --gpu A100 --explain")]
 pub(crate) struct CheckArgs {
     /// What to check; `oci:`, `oci-archive:`, `docker-archive:`, `docker-daemon:`, `docker://` and `rootfs:` say what it is
@@ -420,16 +435,18 @@ mod tests {
 
     #[test]
     fn a_format_is_refused_by_verbs_that_do_not_have_it() {
-        use FormatArg::{Csv, Json, Sarif, Text, Yaml};
-        for (format, plain, findings, plan, specification) in [
-            (Text, true, true, true, true),
-            (Json, true, true, true, true),
-            (Csv, false, false, true, false),
-            (Sarif, false, true, false, false),
-            (Yaml, false, false, false, true),
+        use FormatArg::{Csv, Github, Json, Sarif, Text, Yaml};
+        for (format, plain, findings, doctor, plan, specification) in [
+            (Text, true, true, true, true, true),
+            (Json, true, true, true, true, true),
+            (Csv, false, false, false, true, false),
+            (Sarif, false, true, false, false, false),
+            (Github, false, true, true, false, false),
+            (Yaml, false, false, false, false, true),
         ] {
             assert_eq!(format.plain().is_ok(), plain, "{format:?}");
             assert_eq!(format.findings().is_ok(), findings, "{format:?}");
+            assert_eq!(format.doctor().is_ok(), doctor, "{format:?}");
             assert_eq!(format.plan().is_ok(), plan, "{format:?}");
             assert_eq!(format.specification().is_ok(), specification, "{format:?}");
         }

@@ -28,6 +28,19 @@ pub(crate) enum FindingFormat {
     Json,
     /// For code scanners: SARIF 2.1.0.
     Sarif,
+    /// For GitHub Actions: workflow annotations.
+    Github,
+}
+
+/// How diagnoses are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DoctorFormat {
+    /// For people.
+    Text,
+    /// For programs: one object.
+    Json,
+    /// For GitHub Actions: workflow annotations.
+    Github,
 }
 
 /// How plans are written.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cudock_facts::Facts;
-use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
+use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_facts::lookup::without_local;
 use cudock_facts::version::CudaVersion;
 use pep440_rs::Version;
@@ -56,10 +56,13 @@ fn first_conflict(facts: &Facts, file: Option<&String>, declared: &Declared) -> 
 
 fn report(conflict: Conflict, file: &str, declared: &Declared, evidence: &mut Evidence) {
     let Conflict { code, message, error, fix, lines } = conflict;
-    let seen = lines.iter().map(|(line, what)| Seen::new(format!("{file}:{line}"), what.clone())).collect();
+    let seen = lines
+        .iter()
+        .map(|(line, what)| FindingEvidence::new(format!("{file}:{line}"), what.clone()))
+        .collect();
     if declared.base_image.is_some() {
         let severity = Severity::Warning;
-        evidence.findings.push(Finding { code, severity, message, evidence: seen, fix });
+        evidence.findings.push(Finding::new(code, severity, message, fix).with_evidence(seen));
     } else {
         let tool = "pip".to_owned();
         evidence.build_failure =

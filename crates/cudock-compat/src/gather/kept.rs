@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use cudock_facts::version::{Capability, CudaVersion, PtxArch, PtxIsa, SmArch, Variant};
-use cudock_fatbin::{Arch, FileKind, Linkage, Module, ModuleTargets, PtxTarget};
+use cudock_facts::version::CudaVersion;
+use cudock_fatbin::{FileKind, Linkage, Module, ModuleTargets};
 use cudock_host::python::{is_watched, normalized};
 use cudock_image::{Content, EntryHeader};
 
@@ -140,11 +140,11 @@ pub(crate) fn read(bytes: &[u8]) -> ElfFacts {
             linked_by = linked_by.or(cubin.toolkit);
             continue;
         }
-        add(&mut patterns, targets.as_ref().map(pattern));
+        add(&mut patterns, targets);
     }
     // Where the linker left no kernel in its module, all there is are the parts.
     if patterns.is_empty() && !binary.linked_ptx().is_empty() {
-        patterns.push(Pattern { ptx: isas(&binary.linked_ptx()), modules: 1, ..Pattern::default() });
+        patterns.push(Pattern { ptx: binary.linked_ptx(), modules: 1, ..Pattern::default() });
     }
     let device_linked = binary.kind == FileKind::Elf
         && !binary.relocatable.is_empty()
@@ -177,50 +177,13 @@ pub(crate) fn read(bytes: &[u8]) -> ElfFacts {
     ElfFacts { linkage: binary.linkage, code, words: starts, note, damage }
 }
 
-fn add(patterns: &mut Vec<Pattern>, new: Option<Pattern>) {
-    let Some(new) = new else { return };
-    match patterns
-        .iter_mut()
-        .find(|known| known.sass == new.sass && known.ptx == new.ptx && known.grouped == new.grouped)
+fn add(patterns: &mut Vec<Pattern>, targets: Option<ModuleTargets>) {
+    let Some(ModuleTargets { sass, grouped, ptx }) = targets else { return };
+    match patterns.iter_mut().find(|known| known.sass == sass && known.ptx == ptx && known.grouped == grouped)
     {
         Some(known) => known.modules += 1,
-        None => patterns.push(new),
+        None => patterns.push(Pattern { sass, grouped, ptx, modules: 1 }),
     }
-}
-
-/// A module's targets, as the tables name them.
-fn pattern(targets: &ModuleTargets) -> Pattern {
-    Pattern {
-        sass: targets.sass.iter().copied().filter_map(sm).collect(),
-        grouped: targets.grouped.iter().copied().filter_map(sm).collect(),
-        ptx: isas(&targets.ptx),
-        modules: 1,
-    }
-}
-
-fn isas(ptx: &[PtxTarget]) -> Vec<(PtxArch, PtxIsa)> {
-    let isa =
-        |(major, minor): (u16, u16)| Some(PtxIsa::new(u8::try_from(major).ok()?, u8::try_from(minor).ok()?));
-    ptx.iter().filter_map(|(arch, version)| compute(*arch).zip(isa(*version))).collect()
-}
-
-fn parts(arch: Arch) -> Option<(Capability, Variant)> {
-    let variant = match arch.variant {
-        cudock_fatbin::Variant::Plain => Variant::Plain,
-        cudock_fatbin::Variant::Family => Variant::Family,
-        cudock_fatbin::Variant::Specific => Variant::Specific,
-    };
-    Some((Capability::from_number(u16::try_from(arch.number).ok()?)?, variant))
-}
-
-/// Machine code's target, as the tables have it.
-pub(crate) fn sm(arch: Arch) -> Option<SmArch> {
-    parts(arch).map(|(capability, variant)| SmArch::new(capability, variant))
-}
-
-/// PTX's target, as the tables have it.
-pub(crate) fn compute(arch: Arch) -> Option<PtxArch> {
-    parts(arch).map(|(capability, variant)| PtxArch::new(capability, variant))
 }
 
 /// The note of a cuda-compat library: after the note's header and its owner, a piece of JSON.

@@ -4,7 +4,6 @@ use cudock_facts::version::{PtxArch, PtxIsa};
 use cudock_fatbin::Cubin;
 use memchr::memmem;
 
-use super::kept::sm;
 use crate::evidence::Pattern;
 
 const SECTIONS: [&str; 3] = [".rodata", ".data", ".data.rel.ro"];
@@ -16,8 +15,12 @@ pub(crate) fn patterns(bytes: &[u8]) -> Vec<Pattern> {
     let mut patterns = Vec::new();
     for section in SECTIONS.iter().filter_map(|name| cudock_fatbin::section(bytes, name)) {
         for at in memmem::find_iter(section, b"\x7fELF").take(MAX_PIECES) {
-            let cubin = section.get(at..).and_then(Cubin::parse).and_then(|cubin| sm(cubin.arch));
-            patterns.extend(cubin.map(|code| Pattern { sass: vec![code], modules: 1, ..Pattern::default() }));
+            let cubin = section.get(at..).and_then(Cubin::parse);
+            patterns.extend(cubin.map(|cubin| Pattern {
+                sass: vec![cubin.arch],
+                modules: 1,
+                ..Pattern::default()
+            }));
         }
         for at in memmem::find_iter(section, b".version ").take(MAX_PIECES) {
             let code = section.get(at..).and_then(ptx);

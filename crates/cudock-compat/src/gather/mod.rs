@@ -31,7 +31,6 @@ use cudock_facts::Facts;
 use cudock_image::{ImageError, walk_directory};
 
 pub(crate) use image::{image, image_start};
-pub(crate) use kept::{compute, sm};
 pub use subject::{Subject, subject};
 
 use crate::evidence::Evidence;

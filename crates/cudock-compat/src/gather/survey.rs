@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cudock_facts::Facts;
-use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
+use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_image::Tree;
 
 use super::frameworks::{CodeAt, Wholeness};
@@ -76,13 +76,10 @@ fn belongs_to_others(path: &str) -> bool {
 /// What to say about a file that could not be read whole.
 pub(crate) fn damage(path: &str, facts: &ElfFacts) -> Option<Finding> {
     let damage = facts.damage.as_ref()?;
-    Some(Finding {
-        code: codes::UNREADABLE_BINARY,
-        severity: Severity::Warning,
-        message: format!("{path} is damaged: {damage}"),
-        evidence: vec![Seen::new(path, damage.clone())],
-        fix: "install it again: a broken download or a full disk leaves such files".to_owned(),
-    })
+    let message = format!("{path} is damaged: {damage}");
+    let fix = "install it again: a broken download or a full disk leaves such files";
+    let finding = Finding::new(codes::UNREADABLE_BINARY, Severity::Warning, message, fix);
+    Some(finding.with_evidence([FindingEvidence::new(path, damage.clone())]))
 }
 
 /// Programs as units, and then libraries that no program and no framework was found to load.

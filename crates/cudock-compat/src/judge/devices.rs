@@ -1,6 +1,6 @@
 //! Whether a program that starts is shown a card.
 
-use cudock_facts::finding::{Evidence as Seen, Severity};
+use cudock_facts::finding::{FindingEvidence, Severity};
 
 use super::{Case, Stop, fails, other_error};
 use crate::codes;
@@ -46,7 +46,7 @@ fn visible(case: &mut Case<'_>) -> Result<(), Stop> {
     if !known_absent && twice {
         case.applies("V4", format!("`{value}` names a card twice"));
         let reason = format!("CUDA_VISIBLE_DEVICES is `{value}`: it names a GPU twice");
-        let seen = vec![Seen::new("CUDA_VISIBLE_DEVICES", value)];
+        let seen = vec![FindingEvidence::new("CUDA_VISIBLE_DEVICES", value)];
         case.find(Severity::Error, codes::HIDDEN_BY_ENVIRONMENT, reason.clone(), seen, "name each GPU once");
         return Err(fails(case.cuda_error(101), reason));
     }
@@ -56,7 +56,7 @@ fn visible(case: &mut Case<'_>) -> Result<(), Stop> {
     }
     case.applies("V4", format!("`{value}` shows none"));
     let reason = format!("CUDA_VISIBLE_DEVICES is `{value}`: it hides every GPU");
-    let seen = vec![Seen::new("CUDA_VISIBLE_DEVICES", value)];
+    let seen = vec![FindingEvidence::new("CUDA_VISIBLE_DEVICES", value)];
     case.find(
         Severity::Error,
         codes::HIDDEN_BY_ENVIRONMENT,

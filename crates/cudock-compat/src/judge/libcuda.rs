@@ -1,6 +1,6 @@
 //! Which libcuda a program will load, and what that one can do.
 
-use cudock_facts::finding::{Evidence as Seen, Severity};
+use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_facts::tables::ForwardCompatClass;
 use cudock_facts::version::{CudaVersion, DriverVersion, PtxIsa};
 use cudock_host::host::LibraryKind;
@@ -82,7 +82,7 @@ fn on_machine(case: &mut Case<'_>, found: Option<cudock_target::HostLibcuda>, ow
         );
         return Libcuda::Absent(message.to_owned());
     };
-    let seen = vec![Seen::new(library.path.clone(), "found first by the loader")];
+    let seen = vec![FindingEvidence::new(library.path.clone(), "found first by the loader")];
     match library.kind {
         LibraryKind::Stub => stub(case, seen),
         LibraryKind::Empty | LibraryKind::Dangling => empty(case, seen),
@@ -91,7 +91,7 @@ fn on_machine(case: &mut Case<'_>, found: Option<cudock_target::HostLibcuda>, ow
     }
 }
 
-fn stub(case: &mut Case<'_>, seen: Vec<Seen>) -> Libcuda {
+fn stub(case: &mut Case<'_>, seen: Vec<FindingEvidence>) -> Libcuda {
     let reason = "a stub libcuda comes before the real one";
     case.applies("V6", reason);
     case.find(
@@ -104,7 +104,7 @@ fn stub(case: &mut Case<'_>, seen: Vec<Seen>) -> Libcuda {
     Libcuda::Broken(fails(case.cuda_error(34), reason))
 }
 
-fn empty(case: &mut Case<'_>, seen: Vec<Seen>) -> Libcuda {
+fn empty(case: &mut Case<'_>, seen: Vec<FindingEvidence>) -> Libcuda {
     let reason = "an empty libcuda comes before the real one";
     case.applies("V6", reason);
     case.find(
@@ -119,7 +119,7 @@ fn empty(case: &mut Case<'_>, seen: Vec<Seen>) -> Libcuda {
 
 /// A copy in the image that the loader comes to before the host's.
 fn copy_first(case: &mut Case<'_>, copy: &DriverCopy, own: Driver) -> Libcuda {
-    let seen = vec![Seen::new(copy.path.clone(), "found before the host's driver library")];
+    let seen = vec![FindingEvidence::new(copy.path.clone(), "found before the host's driver library")];
     match &copy.kind {
         CopyKind::Stub => stub(case, seen),
         CopyKind::Empty => empty(case, seen),
@@ -158,7 +158,7 @@ fn baked_in(case: &mut Case<'_>, copy: &DriverCopy) {
         CopyKind::Compat { .. } => "a cuda-compat library".to_owned(),
     };
     let message = format!("the image holds {what} where the host's is put");
-    let seen = vec![Seen::new(copy.path.clone(), "belongs to the host")];
+    let seen = vec![FindingEvidence::new(copy.path.clone(), "belongs to the host")];
     case.find(Severity::Warning, codes::DRIVER_BAKED_IN, message, seen, "delete it from the image: containers get the host's, and two of them can mix (803) or collide (WSL2)");
 }
 
@@ -203,7 +203,7 @@ fn compat(
     forced: bool,
 ) -> Libcuda {
     let (Some(compat), Some(host)) = (driver, own.version) else { return Libcuda::Usable(own) };
-    let seen = vec![Seen::new(path, format!("cuda-compat of driver {compat}"))];
+    let seen = vec![FindingEvidence::new(path, format!("cuda-compat of driver {compat}"))];
     let fix = if forced {
         "take the compat directory out of LD_LIBRARY_PATH and ld.so.conf: the container toolkit decides by itself"
     } else {

@@ -15,7 +15,7 @@ mod unit;
 mod unread;
 
 use cudock_facts::Facts;
-use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
+use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_facts::version::DriverVersion;
 use cudock_host::Verdict;
 use cudock_host::frameworks::Support;
@@ -106,10 +106,10 @@ impl Case<'_> {
         severity: Severity,
         code: &'static str,
         message: impl Into<String>,
-        evidence: Vec<Seen>,
+        evidence: Vec<FindingEvidence>,
         fix: impl Into<String>,
     ) {
-        let finding = Finding { code, severity, message: message.into(), evidence, fix: fix.into() };
+        let finding = Finding::new(code, severity, message, fix).with_evidence(evidence);
         if !self.findings.contains(&finding) {
             self.findings.push(finding);
         }
@@ -150,13 +150,10 @@ pub fn judge(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgement {
             "R{branch} is judged by its last release{last}; with its first releases the verdict is `{verdict}`: {}",
             first.reason
         );
-        judgement.findings.push(Finding {
-            code: codes::BRANCH_RELEASES_DIFFER,
-            severity: Severity::Warning,
-            message,
-            evidence: vec![Seen::new("--driver", format!("R{branch}"))],
-            fix: "pass the full driver version (`nvidia-smi` prints it) to --driver".to_owned(),
-        });
+        let fix = "pass the full driver version (`nvidia-smi` prints it) to --driver";
+        let finding = Finding::new(codes::BRANCH_RELEASES_DIFFER, Severity::Warning, message, fix);
+        let evidence = FindingEvidence::new("--driver", format!("R{branch}"));
+        judgement.findings.push(finding.with_evidence([evidence]));
         judgement.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     }
     judgement
@@ -187,13 +184,13 @@ fn judge_release(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgeme
             Severity::Note,
             codes::DRIVER_ASSUMED,
             format!("driver {driver} is assumed"),
-            vec![Seen::new(target.gpu.clone().unwrap_or_default(), why.clone())],
+            vec![FindingEvidence::new(target.gpu.clone().unwrap_or_default(), why.clone())],
             "name the driver of the machine with --driver",
         );
     }
     if let Some(driver) = target.driver.filter(|driver| facts.drivers().branch_of(*driver).is_none()) {
         let message = format!("driver {driver} is of no branch in the tables: what it carries is not known");
-        let seen = vec![Seen::new("--driver", driver.to_string())];
+        let seen = vec![FindingEvidence::new("--driver", driver.to_string())];
         case.find(
             Severity::Warning,
             codes::DRIVER_ASSUMED,
@@ -288,7 +285,7 @@ fn combined(case: &mut Case<'_>, units: &[UnitJudgement], stop: Option<Stop>) ->
         Severity::Warning,
         codes::NOTHING_USES_A_GPU,
         reason.clone(),
-        vec![Seen::new(case.evidence.subject.clone(), looked)],
+        vec![FindingEvidence::new(case.evidence.subject.clone(), looked)],
         "install the CUDA build of your framework, or choose a machine without a GPU",
     );
     Stop { verdict: Verdict::Cpu, error: None, reason }

@@ -1,6 +1,6 @@
 //! Whether the processor and the card can run it at all.
 
-use cudock_facts::finding::{Evidence as Seen, Severity};
+use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_facts::tables::Vendor;
 
 use super::{Case, Stop, fails, other_error};
@@ -19,7 +19,7 @@ fn processor(case: &mut Case<'_>) -> Result<(), Stop> {
         return Ok(());
     }
     let reason = format!("it is built for {subject}, and the machine is {machine}");
-    let seen = vec![Seen::new(case.evidence.subject.clone(), format!("architecture {subject}"))];
+    let seen = vec![FindingEvidence::new(case.evidence.subject.clone(), format!("architecture {subject}"))];
     let fix = format!("build or pull it for linux/{machine}, or choose a machine with {subject}");
     case.find(Severity::Error, codes::WRONG_PLATFORM, reason.clone(), seen, fix);
     Err(fails(other_error("exec format error", "exec format error"), reason))
@@ -32,7 +32,7 @@ fn vendor(case: &mut Case<'_>) -> Result<(), Stop> {
     let gpu = case.target.gpu.clone().unwrap_or_default();
     case.applies("N1", format!("{gpu} is AMD's"));
     let reason = format!("{gpu} is not an NVIDIA card: CUDA cannot use it");
-    let seen = vec![Seen::new(gpu, "vendor in the tables")];
+    let seen = vec![FindingEvidence::new(gpu, "vendor in the tables")];
     case.find(
         Severity::Error,
         codes::NOT_NVIDIA,
@@ -59,7 +59,7 @@ fn driven(case: &mut Case<'_>) -> Result<(), Stop> {
         case.applies("Q2", format!("{} ends with R{last}", architecture.name));
         let reason =
             format!("driver {driver} no longer drives {gpu}: {} cards end with R{last}", architecture.name);
-        let seen = vec![Seen::new(gpu, format!("{}, last branch R{last}", architecture.name))];
+        let seen = vec![FindingEvidence::new(gpu, format!("{}, last branch R{last}", architecture.name))];
         case.find(
             Severity::Error,
             codes::BRANCH_DROPPED_CARD,
@@ -80,7 +80,7 @@ fn driven(case: &mut Case<'_>) -> Result<(), Stop> {
         let branch = drivers
             .branch_with(first)
             .map_or_else(|| "newer".to_owned(), |branch| format!("R{} or newer", branch.branch));
-        let seen = vec![Seen::new(gpu, format!("first toolkit {first}"))];
+        let seen = vec![FindingEvidence::new(gpu, format!("first toolkit {first}"))];
         case.find(
             Severity::Error,
             codes::DRIVER_TOO_OLD_FOR_CARD,

@@ -1,6 +1,6 @@
 //! A framework of which several versions satisfy what is asked: if all of them do the same, that is the answer.
 
-use cudock_facts::finding::{Evidence as Seen, Severity};
+use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_host::Verdict;
 use cudock_host::frameworks::Support;
 
@@ -52,7 +52,7 @@ pub(super) fn judge(
     let reason =
         format!("what {} does depends on the version that is installed: {}", range.asked, changes.join(", "));
     let fix = format!("pin it: {}==VERSION", range.name);
-    let seen = vec![Seen::new(range.path.clone(), range.asked.clone())];
+    let seen = vec![FindingEvidence::new(range.path.clone(), range.asked.clone())];
     case.find(Severity::Warning, codes::VERSION_NOT_PINNED, format!("{}: {reason}", range.name), seen, fix);
     UnitJudgement {
         name: range.name.clone(),

@@ -1,6 +1,6 @@
 //! Whether a container starts, and what it is given.
 
-use cudock_facts::finding::{Evidence as Seen, Severity};
+use cudock_facts::finding::{FindingEvidence, Severity};
 
 use super::{Case, Stop, fails, other_error};
 use crate::codes;
@@ -42,7 +42,7 @@ pub(super) fn check(case: &mut Case<'_>) -> Result<(), Stop> {
 fn no_devices(case: &mut Case<'_>, reason: &str, error: u16) -> Stop {
     let value = case.evidence.environment.get("NVIDIA_VISIBLE_DEVICES").cloned().unwrap_or_default();
     case.applies("V1", format!("`{value}`"));
-    let seen = vec![Seen::new("NVIDIA_VISIBLE_DEVICES", value)];
+    let seen = vec![FindingEvidence::new("NVIDIA_VISIBLE_DEVICES", value)];
     let fix =
         "start it with --gpus all, which docker sets after the image's own value, or take the variable out";
     case.find(Severity::Error, codes::NO_DEVICES_ASKED_FOR, reason, seen, fix);
@@ -71,7 +71,7 @@ fn gate(case: &mut Case<'_>) -> Result<(), Stop> {
         _ => return Ok(()),
     };
     let value = case.evidence.environment.get(&variable).cloned().unwrap_or_default();
-    let seen = vec![Seen::new(variable.clone(), shortened(&value))];
+    let seen = vec![FindingEvidence::new(variable.clone(), shortened(&value))];
     if target.traits.start == StartPath::Cdi {
         case.applies("G2", format!("{variable} would refuse, and is not evaluated"));
         let message = format!("{variable} would refuse this host; CDI does not evaluate it ({why})");
@@ -92,7 +92,7 @@ fn gate(case: &mut Case<'_>) -> Result<(), Stop> {
         return Err(fails(other_error("nvidia-container-cli: requirement error", printed), reason));
     }
     case.applies("G1", format!("{variable} refuses: {why}"));
-    let reason = format!("the container does not start: {variable} refuses {} ({why})", target.words());
+    let reason = format!("the container does not start: {variable} refuses {target} ({why})");
     let fix = "update the driver, take an image of an older CUDA, or start it with NVIDIA_DISABLE_REQUIRE=1 where the \
                program itself fits (`--start cdi` shows whether it does)";
     case.find(Severity::Error, code, reason.clone(), seen, fix);
@@ -114,7 +114,7 @@ fn capabilities(case: &mut Case<'_>) -> Result<(), Stop> {
     let asked: Vec<&str> = value.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     let gives_compute = asked.is_empty() || asked.iter().any(|name| matches!(*name, "compute" | "all"));
     let unknown = asked.iter().find(|name| !CAPABILITIES.contains(name));
-    let seen = vec![Seen::new("NVIDIA_DRIVER_CAPABILITIES", value.clone())];
+    let seen = vec![FindingEvidence::new("NVIDIA_DRIVER_CAPABILITIES", value.clone())];
     let fix = "set NVIDIA_DRIVER_CAPABILITIES=compute,utility";
     if case.target.traits.start == StartPath::Cdi {
         case.applies("V2", "CDI injects the whole driver");

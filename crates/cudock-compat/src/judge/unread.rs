@@ -1,6 +1,6 @@
 //! What was not read keeps a verdict open: `cpu` needs positive evidence.
 
-use cudock_facts::finding::{Evidence as Seen, Severity};
+use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_host::Verdict;
 
 use super::{Case, Stop};
@@ -15,7 +15,7 @@ pub(super) fn weigh(case: &mut Case<'_>, outcome: Stop) -> Stop {
     let is_unknown = is_open || outcome.verdict == Verdict::Unknown;
     let severity = if is_unknown { Severity::Warning } else { Severity::Note };
     for unread in &evidence.unread {
-        let seen = vec![Seen::new(unread.at.clone(), unread.what.clone())];
+        let seen = vec![FindingEvidence::new(unread.at.clone(), unread.what.clone())];
         case.find(severity, codes::NOT_READ, unread.describe(), seen, unread.fix.clone());
     }
     if !is_open {

@@ -12,22 +12,16 @@ mod write;
 
 use std::collections::BTreeMap;
 
-use crate::container::{Arch, EntryKind, FatbinEntry, Module};
+use cudock_facts::version::Capability;
+
+use crate::container::{EntryKind, FatbinEntry, Module};
 use crate::read::{Binary, read};
+use crate::targets::CodeTarget;
 
 pub use compact::CompactError;
 pub use patch::Patch;
 pub use tree::{SlimJob, SlimOutput, Slimmed, slim};
 pub use write::{SlimError, in_memory};
-
-/// A piece of code that a GPU may load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GpuCode {
-    /// SASS.
-    Sass(Arch),
-    /// PTX.
-    Ptx(Arch),
-}
 
 /// What to remove from a file.
 #[derive(Debug, Clone, Default)]
@@ -53,10 +47,10 @@ pub struct SlimPlan {
 }
 
 /// The properties of an entry that must not change; its offset may.
-type Signature = (EntryKind, Option<Arch>, u64, u64, u64);
+type Signature = (EntryKind, Option<CodeTarget>, u64, u64, u64);
 
 fn signature(entry: &FatbinEntry) -> Signature {
-    (entry.kind, entry.arch, entry.flags, entry.stored, entry.bytes)
+    (entry.kind, entry.target, entry.flags, entry.stored, entry.bytes)
 }
 
 impl SlimPlan {
@@ -76,33 +70,15 @@ impl SlimPlan {
     }
 }
 
-/// Decides for each module what stays: the code that the driver would load on one of the targets, which is the SASS with the
-/// highest rank, or all suitable PTX if there is none; and code of unknown kind. `rank` returns how well a target, by index,
-/// loads a piece of code (see [`SlimJob::rank`]).
-pub fn plan(
-    binary: &Binary,
-    bytes: &[u8],
-    targets: usize,
-    rank: &dyn Fn(usize, GpuCode) -> Option<u32>,
-) -> SlimPlan {
-    plan_with_losses(binary, bytes, targets, rank, 0, &|_, _| false)
-}
-
-/// Like [`plan`], and counts for other GPUs the modules that they can no longer load.
-fn plan_with_losses(
-    binary: &Binary,
-    bytes: &[u8],
-    targets: usize,
-    rank: &dyn Fn(usize, GpuCode) -> Option<u32>,
-    gpus: usize,
-    can_load: &dyn Fn(usize, GpuCode) -> bool,
-) -> SlimPlan {
-    let mut plan = SlimPlan { lost: vec![0; gpus], loadable: vec![0; targets], ..SlimPlan::default() };
+/// Decides for each module what stays: the code that the driver would load on one of the targets, which is the closest SASS,
+/// or all suitable PTX if there is none; and code of unknown kind. Counts for `gpus` the modules that they can no longer load.
+pub fn plan(binary: &Binary, bytes: &[u8], targets: &[Capability], gpus: &[Capability]) -> SlimPlan {
+    let mut plan =
+        SlimPlan { lost: vec![0; gpus.len()], loadable: vec![0; targets.len()], ..SlimPlan::default() };
     for module in &binary.modules {
-        let kept = kept(module, targets, rank);
-        for (target, loadable) in plan.loadable.iter_mut().enumerate() {
-            let can_load = |entry: &FatbinEntry| codes(entry).any(|code| rank(target, code).is_some());
-            *loadable += u64::from(module.entries.iter().any(can_load));
+        let kept = kept(module, targets);
+        for (target, loadable) in targets.iter().zip(&mut plan.loadable) {
+            *loadable += u64::from(module.entries.iter().any(|entry| runs_on(entry, *target)));
         }
         let size: u64 = module.entries.iter().map(FatbinEntry::size).sum();
         let stays: u64 =
@@ -116,14 +92,14 @@ fn plan_with_losses(
             continue;
         }
         plan.emptied += usize::from(stays == 0);
-        for (gpu, lost) in plan.lost.iter_mut().enumerate() {
-            let loadable = |entry: &FatbinEntry| codes(entry).any(|code| can_load(gpu, code));
-            let before = module.entries.iter().any(loadable);
-            let after = module.entries.iter().zip(&kept).any(|(entry, kept)| *kept && loadable(entry));
+        for (gpu, lost) in gpus.iter().zip(&mut plan.lost) {
+            let before = module.entries.iter().any(|entry| runs_on(entry, *gpu));
+            let after = module.entries.iter().zip(&kept).any(|(entry, kept)| *kept && runs_on(entry, *gpu));
             *lost += u64::from(before && !after);
         }
         for (entry, _) in module.entries.iter().zip(&kept).filter(|(_, kept)| !**kept) {
-            *plan.removed.entry(name(entry)).or_default() += entry.size();
+            let names: Vec<String> = codes(entry).map(|target| target.to_string()).collect();
+            *plan.removed.entry(names.join("+")).or_default() += entry.size();
         }
         plan.patches.extend(patch::module(module, &kept, bytes));
     }
@@ -133,52 +109,43 @@ fn plan_with_losses(
 }
 
 /// The code in an entry.
-fn codes(entry: &FatbinEntry) -> impl Iterator<Item = GpuCode> {
-    let own = match entry.kind {
-        _ if entry.is_lto() => None,
-        EntryKind::Ptx => entry.arch.map(GpuCode::Ptx),
-        EntryKind::Cubin => entry.arch.map(GpuCode::Sass),
-        _ => None,
-    };
-    own.into_iter().chain(entry.members.iter().map(|member| GpuCode::Sass(member.arch)))
+fn codes(entry: &FatbinEntry) -> impl Iterator<Item = CodeTarget> {
+    entry.target.into_iter().chain(entry.members.iter().map(|member| member.target))
 }
 
-fn name(entry: &FatbinEntry) -> String {
-    match (entry.kind, entry.arch) {
-        (EntryKind::Ptx, Some(arch)) => format!("compute_{arch}"),
-        (_, Some(arch)) => format!("sm_{arch}"),
-        (_, None) => {
-            entry.members.iter().map(|member| format!("sm_{}", member.arch)).collect::<Vec<_>>().join("+")
-        }
-    }
+fn runs_on(entry: &FatbinEntry, gpu: Capability) -> bool {
+    codes(entry).any(|code| code.runs_on(gpu))
+}
+
+/// The capability of the closest SASS in an entry that a GPU loads. Numbers of one GPU compare alike, since drivers differ in
+/// which of them they go by.
+fn closest_sass(entry: &FatbinEntry, gpu: Capability) -> Option<Capability> {
+    let sass = codes(entry).filter_map(|code| match code {
+        CodeTarget::Sass(arch) if arch.runs_on(gpu) => Some(arch.capability().current()),
+        _ => None,
+    });
+    sass.max()
 }
 
 /// Which entries of a module stay.
-fn kept(module: &Module, targets: usize, rank: &dyn Fn(usize, GpuCode) -> Option<u32>) -> Vec<bool> {
-    let sass = |entry: &FatbinEntry, target: usize| {
-        codes(entry)
-            .filter(|code| matches!(code, GpuCode::Sass(_)))
-            .filter_map(|code| rank(target, code))
-            .max()
-    };
-    let ptx = |entry: &FatbinEntry, target: usize| {
-        codes(entry).any(|code| matches!(code, GpuCode::Ptx(_)) && rank(target, code).is_some())
-    };
+fn kept(module: &Module, targets: &[Capability]) -> Vec<bool> {
     // Entries that are neither SASS nor PTX have no substitute; placeholders cost nothing.
     let judged = |entry: &FatbinEntry| {
         matches!(entry.kind, EntryKind::Cubin | EntryKind::Ptx | EntryKind::Group)
             && !entry.is_lto()
             && !entry.is_placeholder()
     };
-    // The driver loads the closest SASS: what ranks lower on every target is never loaded.
-    let best: Vec<Option<u32>> = (0..targets)
-        .map(|target| module.entries.iter().filter_map(|entry| sass(entry, target)).max())
+    // The driver loads the closest SASS: what is further from every target is never loaded.
+    let closest: Vec<(Capability, Option<Capability>)> = targets
+        .iter()
+        .map(|gpu| (*gpu, module.entries.iter().filter_map(|entry| closest_sass(entry, *gpu)).max()))
         .collect();
     let stays = |entry: &FatbinEntry| {
         !judged(entry)
-            || best.iter().enumerate().any(|(target, best)| match best {
-                Some(best) => sass(entry, target) == Some(*best),
-                None => ptx(entry, target),
+            || closest.iter().any(|(gpu, closest)| match closest {
+                Some(closest) => closest_sass(entry, *gpu) == Some(*closest),
+                // Without any SASS for this GPU, what runs on it is PTX.
+                None => runs_on(entry, *gpu),
             })
     };
     module.entries.iter().map(stays).collect()

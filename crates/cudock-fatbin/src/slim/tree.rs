@@ -9,22 +9,20 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::write::{self, SlimError, temp_path};
-use super::{GpuCode, SlimPlan, plan_with_losses, wheel};
-use crate::read::{Binary, is_candidate, read};
+use cudock_facts::version::Capability;
 use cudock_map::map;
 
+use super::write::{self, SlimError, temp_path};
+use super::{SlimPlan, plan, wheel};
+use crate::read::{Binary, is_candidate, read};
+
 /// What to do.
+#[derive(Debug, Clone, Copy)]
 pub struct SlimJob<'a> {
-    /// The number of targets.
-    pub targets: usize,
-    /// How well a target, by index, loads a piece of code: `None` if it cannot. The driver loads one of the pieces of SASS with
-    /// the highest rank.
-    pub rank: &'a (dyn Fn(usize, GpuCode) -> Option<u32> + Sync),
-    /// The number of other GPUs to report about.
-    pub gpus: usize,
-    /// Whether such a GPU, by index, can load a piece of code.
-    pub can_load: &'a (dyn Fn(usize, GpuCode) -> bool + Sync),
+    /// The GPUs that the code must still run on.
+    pub targets: &'a [Capability],
+    /// Other GPUs to report about.
+    pub gpus: &'a [Capability],
     /// Whether to make files shorter, too.
     pub compact: bool,
 }
@@ -83,14 +81,12 @@ pub fn slim(
     };
     survey.entry(&real, &Sink::None)?;
     let names = survey.names;
-    let is_covered = |target: &usize| {
-        planned
-            .iter()
-            .any(|file: &Slimmed| file.plan.loadable.get(*target).is_some_and(|modules| *modules > 0))
-    };
-    let has_code = planned.iter().any(|file| file.plan.before > 0);
-    if let Some(target) = (0..job.targets).find(|target| has_code && !is_covered(target)) {
-        return Err(SlimError::NoCode { target });
+    let has_code = planned.iter().any(|file: &Slimmed| file.plan.before > 0);
+    for (index, target) in job.targets.iter().enumerate() {
+        let loadable = |file: &Slimmed| file.plan.loadable.get(index).is_some_and(|modules| *modules > 0);
+        if has_code && !planned.iter().any(loadable) {
+            return Err(SlimError::NoCode { target: *target });
+        }
     }
     let mut walk = TreeWalker { job, report, names, done: HashMap::new() };
     match output {
@@ -343,11 +339,8 @@ fn write_best(
 pub(super) fn planned(path: String, bytes: &[u8], binary: &Binary, job: &SlimJob<'_>) -> Slimmed {
     let warning = signed(bytes);
     // A signature covers every byte, so such a file is not changed.
-    let plan = if warning.is_some() {
-        SlimPlan::default()
-    } else {
-        plan_with_losses(binary, bytes, job.targets, job.rank, job.gpus, job.can_load)
-    };
+    let plan =
+        if warning.is_some() { SlimPlan::default() } else { plan(binary, bytes, job.targets, job.gpus) };
     let length = bytes.len() as u64;
     let written = length - plan.patches.iter().map(|patch| patch.zeros).sum::<u64>().min(length);
     Slimmed { path, bytes_before: length, bytes_after: length, written, plan, warning }

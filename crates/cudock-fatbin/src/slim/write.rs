@@ -4,9 +4,11 @@ use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use cudock_facts::version::Capability;
+use cudock_map::map;
+
 use super::compact::{self, CompactError};
 use super::{Patch, SlimPlan};
-use cudock_map::map;
 
 /// The page size of the file system.
 const PAGE: usize = 4096;
@@ -24,11 +26,11 @@ pub enum SlimError {
         /// The error.
         source: io::Error,
     },
-    /// A target, by index, cannot load any of the GPU code.
-    #[error("target {target} cannot load any of the GPU code")]
+    /// A target cannot load any of the GPU code.
+    #[error("GPUs of compute capability {target} cannot load any of the GPU code")]
     NoCode {
         /// The target.
-        target: usize,
+        target: Capability,
     },
     /// The output directory is not empty.
     #[error("{} is not empty", path.display())]

@@ -1,6 +1,8 @@
 //! Reads files written by nvcc, files built by hand, and corrupt files.
 
-use cudock_fatbin::{Binary, Codec, Coverage, Cubin, FileKind, ModuleTargets, ReadError, read};
+use cudock_fatbin::{
+    Binary, CodeTarget, Codec, Coverage, Cubin, EntryKind, FileKind, ModuleTargets, ReadError, read,
+};
 use proptest::prelude::*;
 
 use crate::build::{container, cubin_entry, elf_library, entry, group};
@@ -10,7 +12,7 @@ fn fixture(name: &str) -> Vec<u8> {
 }
 
 fn targets(binary: &Binary) -> Vec<String> {
-    binary.lines().iter().map(|line| format!("{} x{}", line.target(), line.count)).collect()
+    binary.lines().iter().map(|line| format!("{} x{}", line.target, line.count)).collect()
 }
 
 #[test]
@@ -67,20 +69,23 @@ fn every_payload_decompresses_and_matches_its_header() {
         for entry in read(&bytes).unwrap().modules.iter().flat_map(|module| &module.entries) {
             codecs.push(entry.codec);
             let payload = entry.payload(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
-            if let Some(arch) = entry.arch {
-                match Cubin::parse(&payload) {
-                    Some(cubin) => assert_eq!(cubin.arch.number, arch.number, "{name}"),
-                    None => assert!(
-                        String::from_utf8_lossy(&payload).contains(&format!(".target sm_{arch}")),
-                        "{name}"
-                    ),
+            match entry.target {
+                Some(CodeTarget::Sass(arch)) => {
+                    let cubin = Cubin::parse(&payload).unwrap();
+                    assert_eq!(cubin.arch.capability(), arch.capability(), "{name}");
                 }
+                Some(CodeTarget::Ptx(arch)) => {
+                    let target = arch.to_string().replace("compute_", ".target sm_");
+                    assert!(String::from_utf8_lossy(&payload).contains(&target), "{name}");
+                }
+                Some(other) => panic!("{name}: {other}"),
+                None => assert_eq!(entry.kind, EntryKind::Group, "{name}"),
             }
             for member in &entry.members {
                 let start = usize::try_from(member.start).unwrap();
                 let cubin =
                     Cubin::parse(&payload[start..start + usize::try_from(member.bytes).unwrap()]).unwrap();
-                assert_eq!(cubin.arch.number, member.arch.number);
+                assert_eq!(CodeTarget::Sass(cubin.arch), member.target);
                 assert_eq!(cubin.kernels.len(), 2);
             }
         }
@@ -180,6 +185,15 @@ fn unknown_entries_are_counted_and_the_rest_is_read() {
     assert_eq!(targets(&binary), ["sm_90 x1", "unknown_90 x1"]);
     let unknown = binary.unknown();
     assert_eq!((unknown["kind 0x40"], unknown["flags 0x80000000"]), (1, 1));
+}
+
+#[test]
+fn code_for_a_number_that_is_not_an_architecture_still_has_to_be_loaded() {
+    for number in [0, 7, 2_560, u32::MAX] {
+        let binary = read(&container(&[cubin_entry(number, 0)])).unwrap();
+        assert_eq!(targets(&binary), [format!("unknown_{number} x1")]);
+        assert_eq!(binary.targets(), [Some(ModuleTargets::default())]);
+    }
 }
 
 fn damage(bytes: &[u8]) -> String {

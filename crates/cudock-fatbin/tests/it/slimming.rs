@@ -5,8 +5,9 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
+use cudock_facts::version::Capability;
 use cudock_fatbin::{
-    GpuCode, SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed, in_memory, plan, read, slim,
+    CodeTarget, SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed, in_memory, plan, read, slim,
 };
 
 use crate::build::{container, cubin_entry, elf_library, entry, group, ptx_entry};
@@ -14,33 +15,18 @@ use crate::build::{container, cubin_entry, elf_library, entry, group, ptx_entry}
 const FAMILY: u64 = 0x20_0000;
 const SPECIFIC: u64 = 0x10_0000;
 
-/// The rule for plain targets: same major, no smaller minor; PTX upwards.
-fn fits_gpu(code: GpuCode, gpu: u32) -> bool {
-    match code {
-        GpuCode::Sass(arch) if arch.variant == cudock_fatbin::Variant::Specific => arch.number == gpu,
-        GpuCode::Sass(arch) => arch.number / 10 == gpu / 10 && arch.number <= gpu,
-        GpuCode::Ptx(arch) => arch.number <= gpu,
-    }
-}
-
-/// The closest SASS ranks highest.
-fn rank_on(code: GpuCode, gpu: u32) -> Option<u32> {
-    let (GpuCode::Sass(arch) | GpuCode::Ptx(arch)) = code;
-    fits_gpu(code, gpu).then_some(arch.number)
-}
-
-fn planned(bytes: &[u8], gpus: &[u32]) -> SlimPlan {
-    let rank = |target: usize, code: GpuCode| rank_on(code, gpus[target]);
-    plan(&read(bytes).unwrap(), bytes, gpus.len(), &rank)
+fn planned(bytes: &[u8], gpus: &[u16]) -> SlimPlan {
+    let targets: Vec<Capability> = gpus.iter().map(|gpu| Capability::from_number(*gpu).unwrap()).collect();
+    plan(&read(bytes).unwrap(), bytes, &targets, &[])
 }
 
 /// The targets of a file after slimming it for these GPUs.
-fn kept(bytes: &[u8], gpus: &[u32]) -> Vec<String> {
+fn kept(bytes: &[u8], gpus: &[u16]) -> Vec<String> {
     let slim = in_memory(bytes, &planned(bytes, gpus), false).unwrap();
     assert_eq!(slim.len(), bytes.len(), "a zeroed file keeps its length");
     let binary = read(&slim).unwrap();
     assert!(binary.damage.is_empty(), "{:?}", binary.damage);
-    binary.lines().iter().map(cudock_fatbin::CodeSummary::target).collect()
+    binary.lines().iter().map(|line| line.target.to_string()).collect()
 }
 
 #[test]
@@ -110,17 +96,15 @@ fn a_module_for_other_gpus_is_emptied_and_stays_a_container() {
 fn kept_payloads_are_unchanged() {
     let bytes =
         std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/compress-size.fatbin")).unwrap();
-    let payload = |bytes: &[u8], number: u32| -> Vec<u8> {
+    let payload = |bytes: &[u8], target: &str| -> Vec<u8> {
         let binary = read(bytes).unwrap();
         let mut entries = binary.modules.iter().flat_map(|module| &module.entries);
-        let is_cubin = |entry: &&cudock_fatbin::FatbinEntry| entry.kind == cudock_fatbin::EntryKind::Cubin;
-        let entry = entries
-            .find(|entry| is_cubin(entry) && entry.arch.is_some_and(|arch| arch.number == number))
-            .unwrap();
+        let target = CodeTarget::Sass(target.parse().unwrap());
+        let entry = entries.find(|entry| entry.target == Some(target)).unwrap();
         entry.payload(bytes).unwrap().into_owned()
     };
     let slim = in_memory(&bytes, &planned(&bytes, &[90]), false).unwrap();
-    assert!(payload(&slim, 90) == payload(&bytes, 90));
+    assert!(payload(&slim, "sm_90") == payload(&bytes, "sm_90"));
 }
 
 /// A library whose code fills many pages: three modules with two targets each.
@@ -142,12 +126,8 @@ fn a_compacted_library_is_smaller_and_no_address_moves() {
     let plan = planned(&bytes, &[75]);
     let slim = in_memory(&bytes, &plan, true).unwrap();
     assert!(slim.len() < bytes.len() - 100_000, "{} of {}", slim.len(), bytes.len());
-    let targets: Vec<String> = read(&slim)
-        .unwrap()
-        .lines()
-        .iter()
-        .map(|line| format!("{} x{}", line.target(), line.count))
-        .collect();
+    let targets: Vec<String> =
+        read(&slim).unwrap().lines().iter().map(|line| format!("{} x{}", line.target, line.count)).collect();
     assert_eq!(targets, ["sm_75 x3"]);
     // In memory, both are the same except for what was removed.
     let zeroed = in_memory(&bytes, &plan, false).unwrap();
@@ -192,9 +172,10 @@ fn programs_signed_files_and_appended_data_are_not_compacted() {
     assert!(error(&container(&[cubin_entry(75, 0)])).contains("not a shared library"));
 }
 
-/// A job for one GPU, 7.5.
+/// A job for a T4.
 fn job(compact: bool) -> SlimJob<'static> {
-    SlimJob { targets: 1, rank: &|_, code| rank_on(code, 75), gpus: 0, can_load: &|_, _| false, compact }
+    const TARGETS: &[Capability] = &[Capability::new(7, 5)];
+    SlimJob { targets: TARGETS, gpus: &[], compact }
 }
 
 fn slim_all(input: &Path, output: SlimOutput<'_>) -> Result<Vec<Slimmed>, SlimError> {
@@ -392,18 +373,12 @@ fn a_target_without_code_stops_before_anything_is_written() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("code.so");
     fs::write(&file, large_library()).unwrap();
-    let gpus = [75, 37];
-    let job = SlimJob {
-        targets: 2,
-        rank: &|target, code| rank_on(code, gpus[target]),
-        gpus: 0,
-        can_load: &|_, _| false,
-        compact: false,
-    };
+    let without_code = Capability::new(3, 7);
+    let job = SlimJob { targets: &[Capability::new(7, 5), without_code], gpus: &[], compact: false };
     for output in [SlimOutput::InPlace, SlimOutput::DryRun, SlimOutput::To(&directory.path().join("out.so"))]
     {
         let error = slim(&file, output, &job, &mut |_| panic!("nothing is reported")).unwrap_err();
-        assert!(matches!(error, SlimError::NoCode { target: 1 }), "{error:?}");
+        assert!(matches!(error, SlimError::NoCode { target } if target == without_code), "{error:?}");
     }
     assert!(fs::read(&file).unwrap() == large_library());
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);

@@ -9,7 +9,7 @@ mod gpus;
 mod libraries;
 
 use cudock_facts::Facts;
-use cudock_facts::finding::Evidence;
+use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_facts::tables::{Branch, Gpu};
 use cudock_facts::version::{Capability, CudaVersion, Date, DriverVersion};
 use serde::Serialize;
@@ -28,6 +28,18 @@ pub enum CheckStatus {
     Warning,
     /// Fails.
     Problem,
+}
+
+impl CheckStatus {
+    /// The severity of a check with this status; none if it passed.
+    pub fn severity(self) -> Option<Severity> {
+        match self {
+            CheckStatus::Ok => None,
+            CheckStatus::Note => Some(Severity::Note),
+            CheckStatus::Warning => Some(Severity::Warning),
+            CheckStatus::Problem => Some(Severity::Error),
+        }
+    }
 }
 
 /// The part of the stack that a check belongs to.
@@ -60,7 +72,7 @@ pub struct Check {
     /// The code of the finding, if there is one.
     pub code: Option<&'static str>,
     /// The evidence.
-    pub evidence: Vec<Evidence>,
+    pub evidence: Vec<FindingEvidence>,
     /// How to fix it.
     pub fix: Option<String>,
 }
@@ -89,8 +101,16 @@ impl Check {
     }
 
     fn with_evidence(mut self, path: impl Into<String>, detail: impl Into<String>) -> Self {
-        self.evidence.push(Evidence::new(path, detail));
+        self.evidence.push(FindingEvidence::new(path, detail));
         self
+    }
+
+    /// The finding of a check that did not pass.
+    pub fn finding(&self) -> Option<Finding> {
+        let severity = self.status.severity()?;
+        let fix = self.fix.clone().unwrap_or_default();
+        let finding = Finding::new(self.code?, severity, self.message.clone(), fix);
+        Some(finding.with_evidence(self.evidence.iter().cloned()))
     }
 }
 

@@ -279,3 +279,36 @@ fn every_code_has_its_page() {
         assert!(facts.findings().get(code).is_some(), "{code}");
     }
 }
+
+#[test]
+fn a_size_is_replaced_by_an_edit_and_keeps_its_spelling() {
+    let suggested = |text: &str| -> Vec<(String, String)> {
+        let index = cudock_base::LineIndex::new(text);
+        let findings = judged(text);
+        let finding = findings[0].finding("a.sh", &index).unwrap();
+        let edits = finding.suggestions.iter().map(|suggestion| {
+            let [edit] = suggestion.edits.as_slice() else { panic!("one edit: {suggestion:?}") };
+            let mut edited = text.to_owned();
+            edited.replace_range(edit.region.span.bytes(), &edit.text);
+            (suggestion.message.clone(), edited)
+        });
+        edits.collect()
+    };
+    let with_prefix = suggested("az vm create --size Standard_NC6 -l westeurope");
+    let (message, edited) = &with_prefix[0];
+    assert_eq!(message, "use Standard_NC4as_T4_v3");
+    assert_eq!(edited, "az vm create --size Standard_NC4as_T4_v3 -l westeurope");
+    let without_prefix = suggested("# µ\naz vm create --size NC6");
+    assert_eq!(without_prefix[0].1, "# µ\naz vm create --size NC4as_T4_v3");
+    let container = "location: eastus\nproperties:\n  containers:\n  - properties:\n      resources:\n        \
+                     requests: {gpu: {count: 1, sku: K80}}\ntype: Microsoft.ContainerInstance/containerGroups\n";
+    assert_eq!(suggested(container), [], "no size can be written there");
+}
+
+#[test]
+fn what_is_on_sale_is_not_a_finding() {
+    let text = "az vm create --size Standard_NC24ads_A100_v4";
+    let judged = judged(text);
+    assert_eq!(judged.len(), 1);
+    assert!(judged[0].finding("a.sh", &cudock_base::LineIndex::new(text)).is_none());
+}

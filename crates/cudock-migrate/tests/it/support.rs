@@ -1,7 +1,7 @@
 //! Choices in one line each, so that a test is a table.
 
 use cudock_facts::Facts;
-use cudock_migrate::{Choice, Finding, What, judge, read};
+use cudock_migrate::{Choice, ChoiceFinding, What, judge, read};
 
 /// `LINE:COLUMN WORDS | ROLE | SERVICE | REGION`, and ` low` for low priority.
 pub(crate) fn shown(text: &str) -> Vec<String> {
@@ -27,15 +27,15 @@ fn line(text: &str, choice: &Choice) -> String {
 }
 
 /// What the tables say to a text on the day the tests were written.
-pub(crate) fn judged(text: &str) -> Vec<Finding> {
+pub(crate) fn judged(text: &str) -> Vec<ChoiceFinding> {
     judged_on("2026-11-15", text)
 }
 
-pub(crate) fn judged_on(day: &str, text: &str) -> Vec<Finding> {
+pub(crate) fn judged_on(day: &str, text: &str) -> Vec<ChoiceFinding> {
     judge(&Facts::embedded(), day.parse().unwrap(), None, &read(text).choices)
 }
 
 /// The names of what replaces a choice.
-pub(crate) fn instead(finding: &Finding) -> Vec<&str> {
+pub(crate) fn instead(finding: &ChoiceFinding) -> Vec<&str> {
     finding.replacements.iter().map(|replacement| replacement.name.as_str()).collect()
 }

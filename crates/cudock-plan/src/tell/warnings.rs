@@ -1,7 +1,7 @@
 //! What to know before choosing a placement.
 
 use cudock_facts::STALE_AFTER_DAYS;
-use cudock_facts::finding::{Evidence, Finding, Severity};
+use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_facts::tables::{SizeDriver, StartFigure};
 
 use super::Told;
@@ -48,8 +48,8 @@ impl Told<'_, '_, '_> {
         evidence: Vec<String>,
     ) -> Finding {
         let name = &self.case.machine.name;
-        let evidence = evidence.into_iter().map(|detail| Evidence::new(name, detail)).collect();
-        Finding { code, severity, message, evidence, fix: fix.to_owned() }
+        let evidence = evidence.into_iter().map(|detail| FindingEvidence::new(name, detail));
+        Finding::new(code, severity, message, fix).with_evidence(evidence)
     }
 
     fn not_listed(&self) -> Option<Finding> {

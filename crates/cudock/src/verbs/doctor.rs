@@ -1,24 +1,24 @@
-//! `cudock doctor`: what is wrong with the GPU stack of this machine.
+//! `cudock doctor`: diagnoses the GPU stack of this machine.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
 use cudock_base::format::count;
 use cudock_facts::Facts;
-use cudock_facts::finding::Severity;
 use cudock_host::host::NvmlResult;
 use cudock_host::{Check, CheckStatus, Diagnosis, Host, Root, examine, nvml, probe};
 use serde::Serialize;
 
 use crate::cli::DoctorArgs;
 use crate::failure::{Failure, Outcome, chain};
-use crate::findings::{self, FindingText, severity_label};
-use crate::output::{self, BOLD, DIM, Format, GREEN, RED, TableUsed, YELLOW, line, styled};
+use crate::findings::text::{FindingText, severity_label};
+use crate::findings::{self, ReportedFinding};
+use crate::output::{self, BOLD, DIM, DoctorFormat, GREEN, RED, TableUsed, YELLOW, line, styled};
 
 const TABLES: [&str; 5] = ["gpus", "drivers", "toolkits", "forward_compat", "frameworks"];
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct DoctorReport<'a> {
     schema: u8,
     status: CheckStatus,
     #[serde(flatten)]
@@ -27,10 +27,10 @@ struct Report<'a> {
     tables: &'a [TableUsed],
 }
 
-pub(super) fn run(facts: &Facts, args: &DoctorArgs, format: Format) -> Result<Outcome, Failure> {
+pub(super) fn run(facts: &Facts, args: &DoctorArgs, format: DoctorFormat) -> Result<Outcome, Failure> {
     let root = match &args.root {
         Some(directory) => Root::tree(directory).map_err(|error| {
-            Failure::input(chain(&error)).hint("--root names a directory that holds a root file system")
+            Failure::input(chain(&error)).hint("pass the directory of a root file system to --root")
         })?,
         None => Root::live(),
     };
@@ -38,11 +38,21 @@ pub(super) fn run(facts: &Facts, args: &DoctorArgs, format: Format) -> Result<Ou
     let diagnosis = examine(&host, facts, output::today());
     let tables = output::tables_used(facts, &TABLES);
     match format {
-        Format::Json => {
+        DoctorFormat::Json => {
             let status = diagnosis.worst();
-            output::json(&Report { schema: 1, status, diagnosis: &diagnosis, host: &host, tables: &tables });
+            output::json(&DoctorReport {
+                schema: 1,
+                status,
+                diagnosis: &diagnosis,
+                host: &host,
+                tables: &tables,
+            });
         }
-        Format::Text => print(&host, &diagnosis, args.verbose),
+        DoctorFormat::Github => {
+            let findings = diagnosis.checks.iter().filter_map(Check::finding);
+            findings::github::print(&findings.map(ReportedFinding::new).collect::<Vec<_>>());
+        }
+        DoctorFormat::Text => print(&host, &diagnosis, args.verbose),
     }
     output::warn_if_stale(&tables);
     Ok(if diagnosis.worst() == CheckStatus::Problem { Outcome::No } else { Outcome::Yes })
@@ -75,16 +85,11 @@ fn print(host: &Host, diagnosis: &Diagnosis, verbose: bool) {
     }
     line("");
     for check in &diagnosis.checks {
-        let label = match check.status {
-            CheckStatus::Ok => (GREEN, "ok"),
-            CheckStatus::Note => severity_label(Severity::Note),
-            CheckStatus::Warning => severity_label(Severity::Warning),
-            CheckStatus::Problem => severity_label(Severity::Error),
-        };
-        findings::print(
+        findings::text::print(
             0,
             &FindingText {
-                label,
+                label: check.status.severity().map_or((GREEN, "ok"), severity_label),
+                position: None,
                 message: &check.message,
                 code: check.code,
                 evidence: if verbose { &check.evidence } else { &[] },

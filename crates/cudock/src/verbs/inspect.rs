@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use cudock_fatbin::{Binary, CodeKind, CodeSummary, Coverage, FileError, Inspected, Kernel, Linkage};
+use cudock_fatbin::{Binary, CodeSummary, CodeTarget, Coverage, FileError, Inspected, Kernel, Linkage};
 use serde::Serialize;
 
 use crate::cli::InspectArgs;
@@ -159,14 +159,14 @@ fn report(file: Inspected, kernels: Vec<KernelReport>, modules_without_kernels: 
 
 fn code_lines(lines: &[CodeSummary]) -> Vec<CodeLine> {
     let line = |line: &CodeSummary| CodeLine {
-        kind: match line.kind {
-            CodeKind::Sass => "sass",
-            CodeKind::Ptx => "ptx",
-            CodeKind::Ir => "ir",
-            CodeKind::Unknown => "unknown",
+        kind: match line.target {
+            CodeTarget::Sass(_) => "sass",
+            CodeTarget::Ptx(_) => "ptx",
+            CodeTarget::Ir(_) => "ir",
+            CodeTarget::Unknown(_) => "unknown",
         },
-        arch: line.target(),
-        ptx_isa: line.ptx_isa.map(|(major, minor)| format!("{major}.{minor}")),
+        arch: line.target.to_string(),
+        ptx_isa: line.ptx_isa.map(|isa| isa.to_string()),
         count: line.count,
         stored_bytes: line.stored,
         bytes: line.bytes,
@@ -202,10 +202,13 @@ fn print(report: &Report) {
             line(format!("  {:14} {:>8} {:>12} {:>12}", "target", "entries", "stored", "opened"));
         }
         for code in &file.lines {
-            let isa =
-                code.ptx_isa.map_or_else(String::new, |(major, minor)| format!("  ISA {major}.{minor}"));
+            let isa = code.ptx_isa.map_or_else(String::new, |isa| format!("  ISA {isa}"));
             let (stored, opened) = (fixed_bytes(code.stored), fixed_bytes(code.bytes));
-            line(format!("  {:14} {:>8} {stored:>12} {opened:>12}{isa}", code.target(), code.count));
+            line(format!(
+                "  {:14} {:>8} {stored:>12} {opened:>12}{isa}",
+                code.target.to_string(),
+                code.count
+            ));
         }
         if !file.gpu_code.device_link_ptx.is_empty() {
             let targets = file.gpu_code.device_link_ptx.join(" ");

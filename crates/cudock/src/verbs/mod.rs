@@ -16,7 +16,6 @@ mod pointer;
 mod prices;
 mod progress;
 mod runtime;
-mod sarif;
 mod serve;
 mod slim;
 
@@ -52,7 +51,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
 
         Verb::Facts(args) => facts::run(&facts()?, &args, plain?),
         Verb::Explain(args) => explain::run(&facts()?, &args, plain?),
-        Verb::Doctor(args) => doctor::run(&facts()?, &args, plain?),
+        Verb::Doctor(args) => doctor::run(&facts()?, &args, format.doctor()?),
         Verb::Slim(args) => slim::run(&facts()?, &args, plain?),
         Verb::Runtime(args) => runtime::run(&facts()?, &args, plain?),
         Verb::Prices(args) => prices::run(directory, &args, plain?),

@@ -1,10 +1,12 @@
+//! `cudock slim`: removes GPU code for other GPUs than the named ones.
+
 use std::collections::BTreeMap;
 
 use cudock_base::format::{count, fixed_bytes};
-use cudock_compat::code_targets::{capabilities, capability_named, loads, preference};
 use cudock_facts::Facts;
 use cudock_facts::version::Capability;
-use cudock_fatbin::{GpuCode, SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed};
+use cudock_fatbin::{SlimError, SlimJob, SlimOutput, SlimPlan, Slimmed};
+use cudock_target::{capabilities, capability_named};
 use serde::Serialize;
 
 use crate::cli::SlimArgs;
@@ -12,12 +14,12 @@ use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, BOLD, Format, TableUsed, YELLOW, line, styled};
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct SlimReport<'a> {
     schema: u8,
     targets: BTreeMap<&'a str, Capability>,
     files: Vec<FileReport>,
     total: Total,
-    /// Capabilities for which modules could load before and cannot any more, with how many.
+    /// The number of modules that GPUs of a compute capability could load before, but not after.
     no_longer_runs_on: BTreeMap<String, u64>,
     dry_run: bool,
     tables: &'a [TableUsed],
@@ -30,7 +32,7 @@ struct FileReport {
     sizes: Total,
     removed: BTreeMap<String, u64>,
     refused: Option<String>,
-    /// Targets that can load nothing of this file, though others of the input cover them.
+    /// Targets that cannot load anything of this file, although another file of the input supports them.
     uncovered: Vec<String>,
 }
 
@@ -38,7 +40,7 @@ struct FileReport {
 struct Total {
     bytes_before: u64,
     bytes_after: u64,
-    /// Bytes after that are no hole: what the file takes on disk, about.
+    /// Bytes after that are not holes: about what the file takes on disk.
     written_after: u64,
     gpu_code_before: u64,
     gpu_code_after: u64,
@@ -54,39 +56,29 @@ impl Total {
     }
 }
 
-pub(super) fn run(facts: &Facts, words: &SlimArgs, format: Format) -> Result<Outcome, Failure> {
-    let targets: Vec<(&str, Capability)> = words
+pub(super) fn run(facts: &Facts, args: &SlimArgs, format: Format) -> Result<Outcome, Failure> {
+    let targets: Vec<(&str, Capability)> = args
         .targets
         .iter()
         .map(|name| Ok((name.as_str(), capability_named(facts, name)?)))
         .collect::<Result<_, Failure>>()?;
-    let output = match &words.output {
-        _ if words.dry_run => SlimOutput::DryRun,
+    let output = match &args.output {
+        _ if args.dry_run => SlimOutput::DryRun,
         Some(output) => SlimOutput::To(output),
         None => SlimOutput::InPlace,
     };
-    if words.output.as_ref().is_some_and(|output| same_place(&words.input, output)) {
+    if args.output.as_ref().is_some_and(|output| is_same_file(&args.input, output)) {
         return Err(Failure::input("the output is the input").hint("pass --in-place to replace it"));
     }
-    // The driver loads the closest machine code: of those that run on a card, the highest capability.
-    let rank = |target: usize, code: GpuCode| {
-        let (_, card) = targets.get(target)?;
-        preference(code, *card)
-    };
-    let cards = capabilities(facts);
-    let job = SlimJob {
-        targets: targets.len(),
-        rank: &rank,
-        gpus: cards.len(),
-        can_load: &|card, code| cards.get(card).is_some_and(|card| loads(code, *card)),
-        compact: words.compact,
-    };
+    let wanted: Vec<Capability> = targets.iter().map(|(_, capability)| *capability).collect();
+    let all = capabilities(facts);
+    let job = SlimJob { targets: &wanted, gpus: &all, compact: args.compact };
     let mut files = Vec::new();
     let mut total = Total::default();
     let mut lost: BTreeMap<String, u64> = BTreeMap::new();
-    let mut told = |file: Slimmed| {
-        for (card, modules) in cards.iter().zip(&file.plan.lost).filter(|(_, modules)| **modules > 0) {
-            *lost.entry(card.to_string()).or_default() += modules;
+    let mut add = |file: Slimmed| {
+        for (gpu, modules) in all.iter().zip(&file.plan.lost).filter(|(_, modules)| **modules > 0) {
+            *lost.entry(gpu.to_string()).or_default() += modules;
         }
         let sizes = Total {
             bytes_before: file.bytes_before,
@@ -105,16 +97,16 @@ pub(super) fn run(facts: &Facts, words: &SlimArgs, format: Format) -> Result<Out
             uncovered,
         });
     };
-    cudock_fatbin::slim(&words.input, output, &job, &mut told)
-        .map_err(|error| failure(&error, &targets, words))?;
+    cudock_fatbin::slim(&args.input, output, &job, &mut add)
+        .map_err(|error| failure(&error, &targets, args))?;
     let tables = output::tables_used(facts, &["gpus", "azure_sizes"]);
-    let report = Report {
+    let report = SlimReport {
         schema: 1,
         targets: targets.iter().copied().collect(),
         files,
         total,
         no_longer_runs_on: lost,
-        dry_run: words.dry_run,
+        dry_run: args.dry_run,
         tables: &tables,
     };
     match format {
@@ -125,19 +117,19 @@ pub(super) fn run(facts: &Facts, words: &SlimArgs, format: Format) -> Result<Out
     Ok(Outcome::Yes)
 }
 
-/// Targets that can load nothing of a file that holds GPU code.
+/// Targets that cannot load anything of a file with GPU code.
 fn uncovered(targets: &[(&str, Capability)], plan: &SlimPlan) -> Vec<String> {
     let uncovered = targets.iter().zip(&plan.loadable).filter(|(_, modules)| **modules == 0);
     uncovered.map(|((name, _), _)| (*name).to_owned()).collect()
 }
 
-fn failure(error: &SlimError, targets: &[(&str, Capability)], words: &SlimArgs) -> Failure {
-    let input = words.input.display();
+fn failure(error: &SlimError, targets: &[(&str, Capability)], args: &SlimArgs) -> Failure {
+    let input = args.input.display();
     match error {
         SlimError::NoCode { target } => {
-            let name = targets.get(*target).map_or("the target", |(name, _)| name);
-            let card = targets.get(*target).map(|(_, card)| format!(" ({card})")).unwrap_or_default();
-            Failure::input(format!("nothing in {input} runs on {name}{card}: no file was changed"))
+            let named = targets.iter().find(|(_, capability)| capability == target);
+            let name = named.map_or("the target", |(name, _)| name);
+            Failure::input(format!("nothing in {input} runs on {name} ({target}): no file was changed"))
                 .hint(format!("`cudock inspect {input}` lists the GPU code it has"))
         }
         SlimError::OutputNotEmpty { .. } => {
@@ -165,11 +157,11 @@ fn is_device_failure(error: &std::io::Error) -> bool {
     )
 }
 
-fn same_place(one: &std::path::Path, other: &std::path::Path) -> bool {
+fn is_same_file(one: &std::path::Path, other: &std::path::Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-fn print(facts: &Facts, report: &Report<'_>) {
+fn print(facts: &Facts, report: &SlimReport<'_>) {
     if report.files.is_empty() {
         line("no GPU code found: nothing to remove");
         return;

@@ -58,6 +58,14 @@ fn json_has_what_was_seen_and_what_was_concluded() {
 }
 
 #[test]
+fn github_annotations_have_what_did_not_pass() {
+    let output = doctor(&tree::mismatch(), &["--format", "github"]);
+    insta::assert_snapshot!(shown(&output));
+    let healthy = doctor(&tree::healthy(), &["--format", "github"]);
+    assert_eq!((code(&healthy), healthy.stdout.len()), (0, 0), "{}", shown(&healthy));
+}
+
+#[test]
 fn a_root_that_cannot_be_read() {
     insta::assert_snapshot!(shown(&run(&["doctor", "--root", "/nowhere/at/all"])));
 }

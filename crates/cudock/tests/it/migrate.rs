@@ -127,6 +127,33 @@ fn sarif_points_at_the_words() {
     assert_eq!(report["runs"][0]["columnKind"], "unicodeCodePoints");
 }
 
+/// The structure of `fixes` in SARIF 2.1.0, section 3.55 on.
+#[test]
+fn sarif_has_a_fix_for_each_size_that_replaces_another() {
+    let text = "größe: x\r\npool:\r\n  vmSize: Standard_NC6\r\n  other: NC6\r\n";
+    let report = json(&migrate(&[("a b.yaml", text.as_bytes())], &["a b.yaml", "--format", "sarif"]));
+    let fixes = report["runs"][0]["results"][0]["fixes"].as_array().unwrap();
+    assert_eq!(fixes[0]["description"]["text"], "use Standard_NC4as_T4_v3");
+    for fix in fixes {
+        let changes = fix["artifactChanges"].as_array().unwrap();
+        assert_eq!(changes.len(), 1, "{fix}");
+        assert_eq!(changes[0]["artifactLocation"]["uri"], "a%20b.yaml");
+        let replacements = changes[0]["replacements"].as_array().unwrap();
+        assert_eq!(replacements.len(), 1, "{fix}");
+        let region = serde_json::json!({"startLine": 3, "startColumn": 11, "endColumn": 23});
+        assert_eq!(replacements[0]["deletedRegion"], region);
+        let inserted = replacements[0]["insertedContent"]["text"].as_str().unwrap();
+        assert!(inserted.starts_with("Standard_N"), "{fix}");
+    }
+}
+
+#[test]
+fn github_annotations_point_at_the_lines() {
+    let output = migrate(&[("a,b.sh", SCRIPT.as_bytes())], &["a,b.sh", "--format", "github"]);
+    assert_eq!(code(&output), 1, "{}", shown(&output));
+    insta::assert_snapshot!(shown(&output));
+}
+
 #[test]
 fn what_is_on_sale_or_no_choice_at_all_is_fine() {
     let output = run(&["migrate", "az vm create --size Standard_NC24ads_A100_v4"]);

@@ -1,7 +1,7 @@
 //! The base image of a Dockerfile: whether it exists, what it demands of the host and what it brings.
 
 use cudock_facts::Facts;
-use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
+use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_facts::lookup::{ImageTag, TagVerdict};
 use cudock_facts::tables::{Requirement, TagStatus, Tags};
 use cudock_facts::version::{CudaRelease, CudaVersion, DriverVersion};
@@ -101,7 +101,7 @@ fn missing(image: &DeclaredImage, at: &str, why: &str, near: &[String]) -> Build
     BuildFailure {
         code: codes::BASE_IMAGE_MISSING,
         reason: format!("the base image {reference} does not exist: {why}"),
-        evidence: vec![Seen::new(at.to_owned(), format!("FROM {reference}"))],
+        evidence: vec![FindingEvidence::new(at.to_owned(), format!("FROM {reference}"))],
         fix,
         error: "manifest unknown".to_owned(),
         message: format!("manifest for {reference} not found: manifest unknown"),
@@ -121,15 +121,13 @@ fn cuda(facts: &Facts, image: &DeclaredImage, tag: &str, at: &str, evidence: &mu
     };
     let release = parsed.cuda.parse::<CudaRelease>().ok();
     let newest = images.tag.iter().map(|row| row.cuda).max();
-    let ended = |message: String| Finding {
-        code: codes::BASE_IMAGE_ENDED,
-        severity: Severity::Warning,
-        message,
-        evidence: vec![Seen::new(at.to_owned(), format!("FROM {}", image.reference))],
-        fix: match images.successor(&parsed) {
+    let ended = |message: String| {
+        let fix = match images.successor(&parsed) {
             Some(tag) => format!("use nvidia/cuda:{tag}"),
             None => "choose a tag that `cudock facts image` lists".to_owned(),
-        },
+        };
+        Finding::new(codes::BASE_IMAGE_ENDED, Severity::Warning, message, fix)
+            .with_evidence([FindingEvidence::new(at.to_owned(), format!("FROM {}", image.reference))])
     };
     let major = |tags: &Tags| tags.cudnn.first().and_then(|version| version.split('.').next()?.parse().ok());
     let mut cudnn = None;

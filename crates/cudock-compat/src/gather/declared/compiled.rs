@@ -1,7 +1,7 @@
 //! Programs that a text compiles: what their GPU code will be, by the compiler's options and its version.
 
 use cudock_facts::Facts;
-use cudock_facts::finding::Evidence as Seen;
+use cudock_facts::finding::FindingEvidence;
 use cudock_facts::tables::Toolkit;
 use cudock_facts::version::{CudaVersion, PtxArch, SmArch, Variant};
 use cudock_host::frameworks::Support;
@@ -23,7 +23,7 @@ pub(super) fn add(facts: &Facts, file: &str, declared: &Declared, evidence: &mut
             evidence.build_failure.get_or_insert(BuildFailure {
                 code: codes::COMPILER_TARGET_UNSUPPORTED,
                 reason: format!("the nvcc of CUDA {cuda} does not support {unsupported}: the build fails"),
-                evidence: vec![Seen::new(path.clone(), compiled.name.clone())],
+                evidence: vec![FindingEvidence::new(path.clone(), compiled.name.clone())],
                 fix: format!(
                     "leave {unsupported} out, or take a CUDA toolkit that supports it (`cudock facts cuda`)"
                 ),

@@ -1,7 +1,7 @@
 //! Versions that the index they are asked from does not have.
 
 use cudock_facts::Facts;
-use cudock_facts::finding::Evidence as Seen;
+use cudock_facts::finding::FindingEvidence;
 use cudock_facts::lookup::{TorchWheel, without_local};
 
 use super::place;
@@ -37,7 +37,7 @@ fn torch(facts: &Facts, file: &str, package: &DeclaredPackage) -> Option<BuildFa
     Some(BuildFailure {
         code: codes::NOT_IN_INDEX,
         reason: format!("the index {tag} has torch {first} to {last}, and not {wanted}: installing it fails"),
-        evidence: vec![Seen::new(place(file, package), format!("torch {version} from {tag}"))],
+        evidence: vec![FindingEvidence::new(place(file, package), format!("torch {version} from {tag}"))],
         fix: format!("take torch {wanted} from {tags}, or a torch from {first} to {last}"),
         error: "pip".to_owned(),
         message: format!("ERROR: No matching distribution found for torch=={version}"),

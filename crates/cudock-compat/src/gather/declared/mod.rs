@@ -7,7 +7,7 @@ mod ranges;
 mod settled;
 
 use cudock_facts::Facts;
-use cudock_facts::finding::{Evidence as Seen, Finding, Severity};
+use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_facts::lookup::{TorchWheel, without_local};
 use cudock_facts::version::CudaVersion;
 use cudock_host::frameworks::{Build, MissingLibraryEffect, Support, builds};
@@ -88,13 +88,8 @@ fn unread(name: &str, declared: &Declared, evidence: &mut Evidence) {
             let (what, why) = (note.text.clone(), String::new());
             evidence.unread.push(Unread { what, at, why, fix: fix.to_owned() });
         } else {
-            evidence.findings.push(Finding {
-                code: codes::NOT_READ,
-                severity: Severity::Note,
-                message: note.text.clone(),
-                evidence: vec![Seen::new(at, note.text.clone())],
-                fix: fix.to_owned(),
-            });
+            let finding = Finding::new(codes::NOT_READ, Severity::Note, note.text.clone(), fix);
+            evidence.findings.push(finding.with_evidence([FindingEvidence::new(at, note.text.clone())]));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Whether a unit has GPU code for the card, and what the driver makes of it.
 
-use cudock_facts::finding::{Evidence as Seen, Severity};
+use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_facts::version::{Capability, CudaVersion, PtxIsa, SmArch, Variant};
 use cudock_host::Verdict;
 
@@ -30,7 +30,7 @@ pub(super) fn gpu_code(case: &mut Case<'_>, unit: &Unit, driver: &Driver) -> Res
                 Severity::Warning,
                 codes::BUILD_UNKNOWN,
                 format!("{}: {why}", unit.name),
-                vec![Seen::new(unit.path.clone(), why.clone())],
+                vec![FindingEvidence::new(unit.path.clone(), why.clone())],
                 fix,
             );
             Err(unknown(why.clone()))
@@ -41,7 +41,7 @@ pub(super) fn gpu_code(case: &mut Case<'_>, unit: &Unit, driver: &Driver) -> Res
                 Severity::Warning,
                 codes::CODE_MADE_AT_RUN_TIME,
                 format!("{}: {reason}", unit.name),
-                vec![Seen::new(unit.path.clone(), how.clone())],
+                vec![FindingEvidence::new(unit.path.clone(), how.clone())],
                 "see the package's documentation for the GPUs it supports, or run it on the card",
             );
             Err(unknown(reason))
@@ -108,7 +108,7 @@ fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) ->
     let judged = if is_pool { libraries } else { vec![file] };
     let seen = judged
         .iter()
-        .map(|file| Seen::new(file.path.clone(), format!("has {}", code::targets(&file.patterns))))
+        .map(|file| FindingEvidence::new(file.path.clone(), format!("has {}", code::targets(&file.patterns))))
         .collect();
     if answer == Loads::Nothing
         && let Some(code) = code::closed_group(&file.patterns, card.capability)
@@ -141,8 +141,11 @@ fn math_library(case: &mut Case<'_>, unit: &Unit, card: Card, file: &CodeFile) -
     let isa = code::newest_isa(file).filter(|isa| *isa < needed)?;
     let capability = card.capability;
     case.applies("R3", format!("{}: {library} of PTX {isa}, {capability} needs CUDA {first}", unit.name));
-    let seen = vec![Seen::new(file.path.clone(), format!("{library} is linked in; the newest PTX is {isa}"))];
-    // Seen with cuBLAS of CUDA 10 on A100, A10 and RTX 30 (facebookresearch/faiss, issues 2064, 2027 and 1807).
+    let seen = vec![FindingEvidence::new(
+        file.path.clone(),
+        format!("{library} is linked in; the newest PTX is {isa}"),
+    )];
+    // FindingEvidence with cuBLAS of CUDA 10 on A100, A10 and RTX 30 (facebookresearch/faiss, issues 2064, 2027 and 1807).
     let refuses = library == "cuBLAS" && isa < PtxIsa::new(7, 0);
     let follows = if refuses { "calls into it fail" } else { "whether its calls work there is not known" };
     let reason = format!(
@@ -188,8 +191,9 @@ fn gaps(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[&CodeFile]) {
         files.len(),
         card.capability,
     );
-    let has =
-        |file: &&CodeFile| Seen::new(file.path.clone(), format!("has {}", code::targets(&file.patterns)));
+    let has = |file: &&CodeFile| {
+        FindingEvidence::new(file.path.clone(), format!("has {}", code::targets(&file.patterns)))
+    };
     let seen = optional.iter().map(has).collect();
     let fix = "nothing to do where the package falls back to other kernels; see its documentation";
     case.find(Severity::Note, codes::OPTIONAL_LIBRARY_WITHOUT_CODE, message, seen, fix);
@@ -208,7 +212,7 @@ fn partly(case: &mut Case<'_>, card: Card, file: &CodeFile, failing: (u64, u64, 
         code::targets(patterns),
         card.capability
     );
-    let seen = vec![Seen::new(file.path.clone(), code::targets(&file.patterns))];
+    let seen = vec![FindingEvidence::new(file.path.clone(), code::targets(&file.patterns))];
     let fix = "nothing to do where those kernels are not used; `cudock inspect --kernels` lists them";
     case.find(Severity::Note, codes::SOME_MODULES_WITHOUT_CODE, message, seen, fix);
 }
@@ -239,7 +243,8 @@ fn vendor(case: &mut Case<'_>, card: Card, file: &CodeFile) {
     let name = short(&file.path);
     let Some(verdict) = code::judge(file, card) else { return };
     let is_of = |list: &[&str]| list.iter().any(|prefix| name.starts_with(prefix));
-    let seen = vec![Seen::new(file.path.clone(), format!("has {}", code::targets(&file.patterns)))];
+    let seen =
+        vec![FindingEvidence::new(file.path.clone(), format!("has {}", code::targets(&file.patterns)))];
     if !verdict.decides.works() && is_of(&RELIED_ON) {
         let message = format!("{name} has no code for capability {}: calls into it fail", card.capability);
         let fix = "take the library of a CUDA release that supports the card (`cudock facts arch`)";
@@ -260,7 +265,7 @@ fn vendor(case: &mut Case<'_>, card: Card, file: &CodeFile) {
 
 /// What an answer rests on.
 pub(super) struct Found {
-    pub(super) seen: Vec<Seen>,
+    pub(super) seen: Vec<FindingEvidence>,
     /// The library, and how many of how many of its modules do not load, where some do.
     pub(super) part: Option<(String, u64, u64)>,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cudock_facts::finding::{Evidence as Seen, Severity};
+use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_host::Verdict;
 use cudock_host::frameworks::MissingLibraryEffect;
 
@@ -18,7 +18,10 @@ pub(super) fn libraries(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
         case.applies("L1", format!("{}: every library is found", unit.name));
         return Ok(());
     };
-    let seen = here.iter().map(|missing| Seen::new(missing.needed_by.clone(), wanting(missing))).collect();
+    let seen = here
+        .iter()
+        .map(|missing| FindingEvidence::new(missing.needed_by.clone(), wanting(missing)))
+        .collect();
     if first.version.is_none()
         && first.broken.is_none()
         && let Some(unread) = case.evidence.unread.first()
@@ -56,7 +59,10 @@ fn elsewhere(case: &mut Case<'_>, unit: &Unit) {
     let names = names.into_iter().collect::<Vec<_>>().join(", ");
     let message =
         format!("{} needs libraries that are not here, and the target must have: {names}", unit.name);
-    let seen = missing.iter().map(|missing| Seen::new(missing.needed_by.clone(), wanting(missing))).collect();
+    let seen = missing
+        .iter()
+        .map(|missing| FindingEvidence::new(missing.needed_by.clone(), wanting(missing)))
+        .collect();
     let fix = "check it in the image it will run in";
     case.find(Severity::Note, codes::LIBRARY_NOT_FOUND, message, seen, fix);
 }
@@ -76,7 +82,7 @@ fn every_system_has(library: &str) -> bool {
     PREFIXES.iter().any(|prefix| library.starts_with(prefix))
 }
 
-fn uses_cpu(case: &mut Case<'_>, unit: &Unit, missing: &Missing, seen: Vec<Seen>) -> Stop {
+fn uses_cpu(case: &mut Case<'_>, unit: &Unit, missing: &Missing, seen: Vec<FindingEvidence>) -> Stop {
     let wanting = wanting(missing);
     case.applies("L2", format!("{}: {wanting}", unit.name));
     let (fix, how) = match unit.build.as_ref().map(|build| &build.without) {
@@ -90,7 +96,12 @@ fn uses_cpu(case: &mut Case<'_>, unit: &Unit, missing: &Missing, seen: Vec<Seen>
 }
 
 /// Whether the program loads it, and the framework then uses the GPU, is written in the program.
-fn loaded_by_program(case: &mut Case<'_>, unit: &Unit, missing: &Missing, seen: Vec<Seen>) -> Stop {
+fn loaded_by_program(
+    case: &mut Case<'_>,
+    unit: &Unit,
+    missing: &Missing,
+    seen: Vec<FindingEvidence>,
+) -> Stop {
     let library = &missing.library;
     case.applies("L2", format!("{}: {library} is in a wheel, where the loader does not look", unit.name));
     let reason = format!(
@@ -108,7 +119,7 @@ fn lacks_version(
     unit: &Unit,
     missing: &Missing,
     version: &str,
-    seen: Vec<Seen>,
+    seen: Vec<FindingEvidence>,
 ) -> Stop {
     case.applies("L3", format!("{}: {}", unit.name, wanting(missing)));
     let Missing { library, needed_by, .. } = missing;
@@ -119,7 +130,13 @@ fn lacks_version(
     fails(other_error("loader", printed), reason)
 }
 
-fn is_broken(case: &mut Case<'_>, unit: &Unit, missing: &Missing, broken: &str, seen: Vec<Seen>) -> Stop {
+fn is_broken(
+    case: &mut Case<'_>,
+    unit: &Unit,
+    missing: &Missing,
+    broken: &str,
+    seen: Vec<FindingEvidence>,
+) -> Stop {
     case.applies("L1", format!("{}: {broken} ends the search", unit.name));
     let reason = format!("{broken} comes first and is no library: {} cannot start", missing.needed_by);
     let fix = format!("delete {broken}, or take its folder out of LD_LIBRARY_PATH");
@@ -129,7 +146,7 @@ fn is_broken(case: &mut Case<'_>, unit: &Unit, missing: &Missing, broken: &str, 
 }
 
 /// A distribution that another requires: which library is missed first is not known without their files.
-fn package_missing(case: &mut Case<'_>, unit: &Unit, missing: &Missing, seen: Vec<Seen>) -> Stop {
+fn package_missing(case: &mut Case<'_>, unit: &Unit, missing: &Missing, seen: Vec<FindingEvidence>) -> Stop {
     let library = &missing.library;
     case.applies("L1", format!("{}: {library} is not installed", unit.name));
     let reason = format!("it requires the package {library}, which is not installed: importing it fails");
@@ -138,7 +155,7 @@ fn package_missing(case: &mut Case<'_>, unit: &Unit, missing: &Missing, seen: Ve
     fails(other_error("loader", "ImportError: a shared library cannot be opened"), reason)
 }
 
-fn not_found(case: &mut Case<'_>, unit: &Unit, missing: &Missing, seen: Vec<Seen>) -> Stop {
+fn not_found(case: &mut Case<'_>, unit: &Unit, missing: &Missing, seen: Vec<FindingEvidence>) -> Stop {
     let Missing { library, needed_by, .. } = missing;
     case.applies("L1", format!("{}: {library} is not found", unit.name));
     let reason = format!("{library} is not found, and {needed_by} cannot start without it");

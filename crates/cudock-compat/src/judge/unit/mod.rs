@@ -6,7 +6,7 @@ mod package;
 mod runtime;
 mod table;
 
-use cudock_facts::finding::{Evidence as Seen, Severity};
+use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_host::Verdict;
 use cudock_host::frameworks::{Build, CpuBuildSeverity, MissingLibraryEffect, Support};
 
@@ -53,7 +53,7 @@ fn support(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
         (None, Code::Unknown(why)) => why.clone(),
         (None, _) => unit.name.clone(),
     };
-    let seen = vec![Seen::new(unit.path.clone(), known)];
+    let seen = vec![FindingEvidence::new(unit.path.clone(), known)];
     match &unit.support {
         Support::Cuda => Ok(()),
         Support::Cpu { reason, severity, fix } => {
@@ -99,7 +99,7 @@ fn support(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
 fn barred(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
     let Some(why) = &unit.barred else { return Ok(()) };
     case.applies("Q1", format!("{}: {why}", unit.name));
-    let seen = vec![Seen::new(unit.path.clone(), why.clone())];
+    let seen = vec![FindingEvidence::new(unit.path.clone(), why.clone())];
     let reason = format!("it cannot be started: {why}");
     case.find(
         Severity::Error,

@@ -1,6 +1,6 @@
 //! What a package does on a card, as far as its name, its CUDA and its documentation tell.
 
-use cudock_facts::finding::{Evidence as Seen, Severity};
+use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_facts::tables::Toolkit;
 use cudock_facts::version::Capability;
 use cudock_host::Verdict;
@@ -26,7 +26,7 @@ pub(super) fn package(
     capability: Capability,
     code: &PackageCode,
 ) -> Result<Stop, Stop> {
-    let seen = vec![Seen::new(unit.path.clone(), unit.name.clone())];
+    let seen = vec![FindingEvidence::new(unit.path.clone(), unit.name.clone())];
     if let Some(lowest) = code.min_capability.filter(|lowest| capability < *lowest) {
         case.applies("R1", format!("{}: documented for {lowest} and newer", unit.name));
         let reason =

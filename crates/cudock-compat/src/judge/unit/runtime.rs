@@ -1,6 +1,6 @@
 //! Whether the driver is new enough for a unit's CUDA runtime.
 
-use cudock_facts::finding::{Evidence as Seen, Severity};
+use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_facts::version::DriverVersion;
 
 use crate::codes;
@@ -27,7 +27,7 @@ pub(super) fn runtime(case: &mut Case<'_>, unit: &Unit, driver: &Driver) -> Resu
         Some(floor) => version < floor && (newer.is_some() || runtime.version.is_none()),
         None => newer.is_some() || own.is_some_and(|own| own.major() < runtime.major),
     };
-    let seen = vec![Seen::new(runtime.path.clone(), format!("CUDA runtime {named}"))];
+    let seen = vec![FindingEvidence::new(runtime.path.clone(), format!("CUDA runtime {named}"))];
     if too_old {
         let needed = words(floor);
         case.applies("D2", format!("{}: CUDA {named} needs driver {needed}, {version} is older", unit.name));

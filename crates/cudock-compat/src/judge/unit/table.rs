@@ -1,6 +1,6 @@
 //! The answer for code that is listed: builds in the tables, and programs of which a text says how they are compiled.
 
-use cudock_facts::finding::{Evidence as Seen, Severity};
+use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_facts::tables::Toolkit;
 use cudock_facts::version::{Capability, DriverVersion, PtxArch, PtxIsa, SmArch};
 use cudock_host::Verdict;
@@ -40,7 +40,7 @@ pub(super) fn by_table(
             Severity::Warning,
             codes::BUILD_UNKNOWN,
             format!("{}: {reason}", unit.name),
-            vec![Seen::new(unit.path.clone(), "by the tables")],
+            vec![FindingEvidence::new(unit.path.clone(), "by the tables")],
             fix,
         );
         return Err(Stop { verdict: Verdict::Unknown, error: None, reason });
@@ -48,7 +48,7 @@ pub(super) fn by_table(
     if let Some(stop) = by_any_toolkit(case, unit, card, driver, (sass, answer)) {
         return Err(stop);
     }
-    let seen = vec![Seen::new(
+    let seen = vec![FindingEvidence::new(
         unit.path.clone(),
         format!("has {}, by the tables", code::targets(std::slice::from_ref(&pattern))),
     )];
@@ -88,7 +88,7 @@ fn by_any_toolkit(
         "which CUDA compiles it is not told, and driver {driver} does not run what CUDA {first} compiles"
     );
     case.applies("D2", format!("{}: CUDA {first} on driver {driver}", unit.name));
-    let seen = vec![Seen::new(unit.path.clone(), unit.name.clone())];
+    let seen = vec![FindingEvidence::new(unit.path.clone(), unit.name.clone())];
     let fix = "check the program that was built, or update the driver";
     case.find(Severity::Warning, codes::BUILD_UNKNOWN, format!("{}: {reason}", unit.name), seen, fix);
     Some(Stop { verdict: Verdict::Unknown, error: None, reason })

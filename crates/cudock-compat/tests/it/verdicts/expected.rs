@@ -105,7 +105,7 @@ impl Expected {
 pub(crate) fn check(rule: &str, given: impl Into<Given>, target: &Target, expected: &Expected) {
     let Given(evidence) = given.into();
     let judgement = judge(&evidence, target, facts());
-    let told = format!("rule {rule}, on {}: {judgement:#?}", target.words());
+    let told = format!("rule {rule}, on {target}: {judgement:#?}");
     if let Some(verdict) = expected.verdict {
         assert_eq!(judgement.verdict, verdict, "{told}");
     }

@@ -77,12 +77,6 @@ pub(crate) fn finding_first(kind: LibraryKind, version: Option<&str>) -> Machine
 
 /// A machine that keeps every program from the card, with the doctor's code for it.
 pub(crate) fn blocked(error: Option<u16>, code: &'static str) -> Machine {
-    let finding = Finding {
-        code,
-        severity: Severity::Error,
-        message: "the doctor's words".to_owned(),
-        evidence: Vec::new(),
-        fix: String::new(),
-    };
+    let finding = Finding::new(code, Severity::Error, "the doctor's words", "");
     Machine { blocked: Some((error, finding)), ..healthy() }
 }

@@ -2,20 +2,21 @@
 
 mod images;
 mod overview;
-mod sarif;
+mod reported;
 mod targets;
 mod text;
 
 use std::collections::BTreeMap;
 
 use cudock_base::Report as _;
-use cudock_compat::evidence::{Component, Evidence};
+use cudock_compat::evidence::Component;
 use cudock_compat::{Context, GatherError, Judgement, Subject, Target, Verdict, gather, judge, subject};
 use cudock_facts::Facts;
 use serde::Serialize;
 
 use crate::cli::CheckArgs;
 use crate::failure::{Failure, Outcome, chain};
+use crate::findings;
 use crate::output::{self, FindingFormat, TableUsed};
 use crate::verbs::containers::platform;
 use crate::verbs::other_verb;
@@ -25,17 +26,17 @@ const TABLES: [&str; 8] =
 
 /// One object for programs; see docs/check.md.
 #[derive(Serialize)]
-struct Report<'a> {
+struct CheckReport<'a> {
     schema: u8,
     subject: &'a str,
-    results: &'a [Answer],
+    results: &'a [TargetResult],
     components: &'a [Component],
     tables: &'a [TableUsed],
 }
 
 /// The verdict for one target.
 #[derive(Serialize)]
-struct Answer {
+struct TargetResult {
     target: Target,
     #[serde(flatten)]
     judgement: Judgement,
@@ -43,68 +44,64 @@ struct Answer {
     rules: Vec<cudock_compat::RuleUse>,
 }
 
-pub(super) fn run(facts: &Facts, words: &CheckArgs, format: FindingFormat) -> Result<Outcome, Failure> {
-    let environment = variables(&words.env)?;
-    let platform = platform(words.platform.as_deref())?;
-    let targets = targets::chosen(facts, words)?;
-    let (answers, components) = match subject(&words.subject).map_err(gather_failure)? {
-        Subject::Image(source) => images::answers(facts, words, platform, &environment, &source, targets)?,
+pub(super) fn run(facts: &Facts, args: &CheckArgs, format: FindingFormat) -> Result<Outcome, Failure> {
+    let environment = variables(&args.env)?;
+    let platform = platform(args.platform.as_deref())?;
+    let targets = targets::chosen(facts, args)?;
+    let (mut results, components) = match subject(&args.subject).map_err(gather_failure)? {
+        Subject::Image(source) => images::results(facts, args, platform, &environment, &source, targets)?,
         other => {
-            let context = Context { facts, environment: &environment, on_this_machine: words.host };
-            let evidence = gather(&other, &words.subject, &context).map_err(gather_failure)?;
-            let answers = targets.into_iter().map(|target| answer(facts, &evidence, target)).collect();
-            (answers, evidence.components)
+            let context = Context { facts, environment: &environment, on_this_machine: args.host };
+            let evidence = gather(&other, &args.subject, &context).map_err(gather_failure)?;
+            let results = targets.into_iter().map(|target| {
+                let judgement = judge(&evidence, &target, facts);
+                TargetResult { target, judgement, rules: Vec::new() }
+            });
+            (results.collect(), evidence.components)
         }
     };
     let tables = output::tables_used(facts, &TABLES);
-    let subject = words.subject.as_str();
+    let subject = args.subject.as_str();
     match format {
         FindingFormat::Json => {
-            let mut answers = answers;
-            if words.explain {
-                for answer in &mut answers {
-                    answer.rules.clone_from(&answer.judgement.rules);
+            if args.explain {
+                for result in &mut results {
+                    result.rules.clone_from(&result.judgement.rules);
                 }
             }
-            output::json(&Report {
+            output::json(&CheckReport {
                 schema: 1,
                 subject,
-                results: &answers,
+                results: &results,
                 components: &components,
                 tables: &tables,
             });
-            output::warn_if_stale(&tables);
-            return Ok(outcome(words, &answers));
         }
-        FindingFormat::Sarif => output::json(&sarif::report(facts, subject, &answers)),
-        FindingFormat::Text if words.all_sizes => text::matrix(subject, &answers),
-        FindingFormat::Text => text::print(subject, &answers, words.explain),
+        FindingFormat::Sarif => findings::sarif::print(facts, &reported::findings(subject, &results)),
+        FindingFormat::Github => findings::github::print(&reported::findings(subject, &results)),
+        FindingFormat::Text if args.all_sizes => text::matrix(subject, &results),
+        FindingFormat::Text => text::print(subject, &results, args.explain),
     }
     output::warn_if_stale(&tables);
-    Ok(outcome(words, &answers))
+    Ok(outcome(args, &results))
 }
 
 /// Yes if it runs on the GPU of every target; of all sizes, one is enough.
-fn outcome(words: &CheckArgs, answers: &[Answer]) -> Outcome {
-    let runs = |answer: &Answer| matches!(answer.judgement.verdict, Verdict::Works | Verdict::Jit);
-    let yes = if words.all_sizes { answers.iter().any(runs) } else { answers.iter().all(runs) };
+fn outcome(args: &CheckArgs, results: &[TargetResult]) -> Outcome {
+    let runs = |result: &TargetResult| matches!(result.judgement.verdict, Verdict::Works | Verdict::Jit);
+    let yes = if args.all_sizes { results.iter().any(runs) } else { results.iter().all(runs) };
     if yes { Outcome::Yes } else { Outcome::No }
 }
 
-fn answer(facts: &Facts, evidence: &Evidence, target: Target) -> Answer {
-    let judgement = judge(evidence, &target, facts);
-    Answer { target, judgement, rules: Vec::new() }
-}
-
-fn variables(words: &[String]) -> Result<BTreeMap<String, String>, Failure> {
-    let pair = |word: &String| match word.split_once('=') {
+fn variables(variables: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let pair = |text: &String| match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(Failure::input(format!("`{word}` is no variable")).hint("write it as --env NAME=VALUE")),
+        _ => Err(Failure::input(format!("invalid variable `{text}`")).hint("write it as --env NAME=VALUE")),
     };
-    words.iter().map(pair).collect()
+    variables.iter().map(pair).collect()
 }
 
-/// An error of gathering evidence; of a file that cannot be checked, it also says which verb reads it.
+/// An error while gathering evidence; for a file that cannot be checked, with a hint which verb reads it.
 pub(crate) fn gather_failure(error: GatherError) -> Failure {
     match &error {
         GatherError::NotASubject { path } => {

@@ -3,26 +3,26 @@
 use cudock_compat::Verdict;
 use cudock_facts::finding::{Finding, Severity};
 
-use super::Answer;
-use super::text::{said, word};
-use crate::findings::{self, FindingText};
+use super::TargetResult;
+use super::text::{describe_error, verdict_label};
+use crate::findings::text::{self as findings, FindingText};
 use crate::output::{self, BOLD, DIM, RED, YELLOW, line, styled};
 
-pub(super) fn print(subject: &str, answers: &[Answer]) {
-    let columns = Columns::of(answers);
-    line(heading(subject, answers));
-    print_table(answers, &columns);
-    for group in groups(answers) {
-        print_group(&group, answers.len(), &columns);
+pub(super) fn print(subject: &str, results: &[TargetResult]) {
+    let columns = Columns::of(results);
+    line(heading(subject, results));
+    print_table(results, &columns);
+    for group in groups(results) {
+        print_group(&group, results.len(), &columns);
     }
-    print_warnings(answers);
-    print_count(answers);
+    print_warnings(results);
+    print_count(results);
 }
 
 /// The subject, and what in it can use a GPU.
-fn heading(subject: &str, answers: &[Answer]) -> String {
+fn heading(subject: &str, results: &[TargetResult]) -> String {
     const MOST: usize = 4;
-    let units = answers.iter().map(|answer| &answer.judgement.units).max_by_key(|units| units.len());
+    let units = results.iter().map(|result| &result.judgement.units).max_by_key(|units| units.len());
     let names = units.into_iter().flatten().map(|unit| unit.name.as_str());
     let names: Vec<&str> = names.filter(|name| *name != subject).collect();
     let more = names.len().saturating_sub(MOST);
@@ -34,19 +34,19 @@ fn heading(subject: &str, answers: &[Answer]) -> String {
     if text.is_empty() { subject } else { format!("{subject}: {text}") }
 }
 
-fn name(answer: &Answer) -> String {
-    let gpu = answer.target.gpu.as_deref().unwrap_or("no GPU");
-    answer.target.sku.as_ref().map_or_else(|| gpu.to_owned(), |sku| format!("{sku} ({gpu})"))
+fn name(result: &TargetResult) -> String {
+    let gpu = result.target.gpu.as_deref().unwrap_or("no GPU");
+    result.target.sku.as_ref().map_or_else(|| gpu.to_owned(), |sku| format!("{sku} ({gpu})"))
 }
 
-fn driver(answer: &Answer) -> String {
-    let assumed = if answer.target.traits.driver_assumed.is_some() { "*" } else { "" };
-    answer.target.driver.map_or_else(|| "-".to_owned(), |driver| format!("{driver}{assumed}"))
+fn driver(result: &TargetResult) -> String {
+    let assumed = if result.target.traits.driver_assumed.is_some() { "*" } else { "" };
+    result.target.driver.map_or_else(|| "-".to_owned(), |driver| format!("{driver}{assumed}"))
 }
 
 /// The code of the finding that decides: the worst one.
-fn code(answer: &Answer) -> &'static str {
-    answer.judgement.findings.first().filter(|_| !runs(answer)).map_or("", |finding| finding.code)
+fn code(result: &TargetResult) -> &'static str {
+    result.judgement.findings.first().filter(|_| !runs(result)).map_or("", |finding| finding.code)
 }
 
 /// The widths of the table's columns.
@@ -57,12 +57,12 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(answers: &[Answer]) -> Self {
-        let widest = |cell: &dyn Fn(&Answer) -> String, header: &str| {
-            answers.iter().map(|answer| cell(answer).chars().count()).max().unwrap_or(0).max(header.len())
+    fn of(results: &[TargetResult]) -> Self {
+        let widest = |cell: &dyn Fn(&TargetResult) -> String, header: &str| {
+            results.iter().map(|result| cell(result).chars().count()).max().unwrap_or(0).max(header.len())
         };
         let (gpus, drivers) = (widest(&name, "GPU"), widest(&driver, "driver"));
-        let codes = widest(&|answer| code(answer).to_owned(), "");
+        let codes = widest(&|result| code(result).to_owned(), "");
         // Two blanks before and between the columns, and seven letters for the verdict.
         let used = 2 + gpus + 2 + drivers + 2 + 7 + 2 + if codes > 0 { 2 + codes } else { 0 };
         Self { gpus, drivers, reasons: output::width().saturating_sub(used).max(20) }
@@ -83,29 +83,29 @@ impl Columns {
     }
 }
 
-fn print_table(answers: &[Answer], columns: &Columns) {
+fn print_table(results: &[TargetResult], columns: &Columns) {
     let Columns { gpus, drivers, reasons } = *columns;
     line("");
     line(styled(DIM, &format!("  {:<gpus$}  {:<drivers$}  verdict", "GPU", "driver")));
-    for answer in answers {
-        let (style, verdict) = word(answer.judgement.verdict);
+    for result in results {
+        let (style, verdict) = verdict_label(result.judgement.verdict);
         let blank = " ".repeat(7_usize.saturating_sub(verdict.len()));
-        let reason = columns.cell(&answer.judgement.reason);
-        let code = code(answer);
+        let reason = columns.cell(&result.judgement.reason);
+        let code = code(result);
         let reason = if code.is_empty() { reason } else { format!("{reason:<reasons$}  {code}") };
-        let row = format!("  {:<gpus$}  {:<drivers$}  ", name(answer), driver(answer));
+        let row = format!("  {:<gpus$}  {:<drivers$}  ", name(result), driver(result));
         line(format!("{row}{}{blank}  {reason}", styled(style, verdict)));
     }
 }
 
 /// Targets with the same error and the same way out.
 struct Group<'a> {
-    answers: Vec<&'a Answer>,
+    results: Vec<&'a TargetResult>,
 }
 
 impl Group<'_> {
-    fn takes(&self, other: &Answer) -> bool {
-        self.answers.first().is_some_and(|known| {
+    fn takes(&self, other: &TargetResult) -> bool {
+        self.results.first().is_some_and(|known| {
             let same_fixes = fixes(known).eq(fixes(other));
             let (known, other) = (&known.judgement, &other.judgement);
             known.verdict == other.verdict && known.error == other.error && same_fixes
@@ -113,43 +113,43 @@ impl Group<'_> {
     }
 }
 
-fn fixes(answer: &Answer) -> impl Iterator<Item = (&str, &str)> {
-    let filled = errors(answer).filter(|finding| !finding.fix.is_empty());
+fn fixes(result: &TargetResult) -> impl Iterator<Item = (&str, &str)> {
+    let filled = errors(result).filter(|finding| !finding.fix.is_empty());
     filled.map(|finding| (finding.fix.as_str(), finding.code))
 }
 
-/// The answers that need an explanation, those alike together.
-fn groups(answers: &[Answer]) -> Vec<Group<'_>> {
+/// The results that need an explanation, those alike together.
+fn groups(results: &[TargetResult]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
-    for answer in answers.iter().filter(|answer| !runs(answer)) {
-        match groups.iter_mut().find(|group| group.takes(answer)) {
-            Some(group) => group.answers.push(answer),
-            None => groups.push(Group { answers: vec![answer] }),
+    for result in results.iter().filter(|result| !runs(result)) {
+        match groups.iter_mut().find(|group| group.takes(result)) {
+            Some(group) => group.results.push(result),
+            None => groups.push(Group { results: vec![result] }),
         }
     }
     groups
 }
 
-fn runs(answer: &Answer) -> bool {
-    matches!(answer.judgement.verdict, Verdict::Works | Verdict::Jit)
+fn runs(result: &TargetResult) -> bool {
+    matches!(result.judgement.verdict, Verdict::Works | Verdict::Jit)
 }
 
 fn print_group(group: &Group<'_>, of: usize, columns: &Columns) {
-    let Some(first) = group.answers.first() else { return };
-    let names: Vec<String> = group.answers.iter().map(|answer| name(answer)).collect();
+    let Some(first) = group.results.first() else { return };
+    let names: Vec<String> = group.results.iter().map(|result| name(result)).collect();
     let who = if names.len() == of { "all targets".to_owned() } else { names.join(", ") };
     line(format!("\n{}", styled(BOLD, &who)));
-    let mut told: Vec<&str> = Vec::new();
-    for answer in &group.answers {
-        let reason = answer.judgement.reason.as_str();
+    let mut shown: Vec<&str> = Vec::new();
+    for result in &group.results {
+        let reason = result.judgement.reason.as_str();
         // The table has shown what fits.
-        if columns.short(reason).is_none() && !told.contains(&reason) {
-            told.push(reason);
+        if columns.short(reason).is_none() && !shown.contains(&reason) {
+            shown.push(reason);
             line(output::wrapped("  reason: ", reason));
         }
     }
     if let Some(error) = &first.judgement.error {
-        let error = error.code.map_or_else(|| said(error), |code| format!("{code} {}", error.name));
+        let error = error.code.map_or_else(|| describe_error(error), |code| format!("{code} {}", error.name));
         line(output::wrapped("  error:  ", &error));
     }
     for (fix, code) in fixes(first) {
@@ -158,8 +158,8 @@ fn print_group(group: &Group<'_>, of: usize, columns: &Columns) {
 }
 
 /// What decides a verdict; where nothing is an error, the warnings do.
-fn errors(answer: &Answer) -> impl Iterator<Item = &Finding> {
-    let findings = &answer.judgement.findings;
+fn errors(result: &TargetResult) -> impl Iterator<Item = &Finding> {
+    let findings = &result.judgement.findings;
     let worst = findings.iter().map(|finding| finding.severity).max();
     findings
         .iter()
@@ -167,11 +167,11 @@ fn errors(answer: &Answer) -> impl Iterator<Item = &Finding> {
 }
 
 /// Warnings that no group has shown, each once.
-fn print_warnings(answers: &[Answer]) {
+fn print_warnings(results: &[TargetResult]) {
     let mut shown: Vec<&Finding> = Vec::new();
-    for answer in answers {
-        let of_group: Vec<&Finding> = if runs(answer) { Vec::new() } else { errors(answer).collect() };
-        let warnings = answer
+    for result in results {
+        let of_group: Vec<&Finding> = if runs(result) { Vec::new() } else { errors(result).collect() };
+        let warnings = result
             .judgement
             .findings
             .iter()
@@ -184,8 +184,8 @@ fn print_warnings(answers: &[Answer]) {
     }
     for (index, warning) in shown.iter().enumerate() {
         let of: Vec<String> =
-            answers.iter().filter(|answer| answer.judgement.findings.contains(warning)).map(name).collect();
-        let of = if of.len() == answers.len() { String::new() } else { format!("{}: ", of.join(", ")) };
+            results.iter().filter(|result| result.judgement.findings.contains(warning)).map(name).collect();
+        let of = if of.len() == results.len() { String::new() } else { format!("{}: ", of.join(", ")) };
         if index == 0 {
             line("");
         }
@@ -194,9 +194,9 @@ fn print_warnings(answers: &[Answer]) {
     }
 }
 
-fn print_count(answers: &[Answer]) {
-    let count = |wanted: Verdict| answers.iter().filter(|answer| answer.judgement.verdict == wanted).count();
-    let all = answers.len();
+fn print_count(results: &[TargetResult]) {
+    let count = |wanted: Verdict| results.iter().filter(|result| result.judgement.verdict == wanted).count();
+    let all = results.len();
     let (fail, cpu, unknown) = (count(Verdict::Fails), count(Verdict::Cpu), count(Verdict::Unknown));
     let parts: Vec<String> = [
         (fail, if fail == 1 { "fails" } else { "fail" }),
@@ -212,10 +212,10 @@ fn print_count(answers: &[Answer]) {
     } else {
         styled(if fail + cpu > 0 { RED } else { YELLOW }, &format!("{}.", parts.join(", ")))
     };
-    let page = answers.iter().map(code).find(|code| !code.is_empty());
+    let page = results.iter().map(code).find(|code| !code.is_empty());
     let page = page.map_or_else(String::new, |code| format!("; pages: cudock explain {code}"));
     line(format!("\n{summary} Details: --explain{page}"));
-    if answers.iter().any(|answer| answer.target.traits.driver_assumed.is_some()) {
+    if results.iter().any(|result| result.target.traits.driver_assumed.is_some()) {
         line(styled(DIM, "* assumed driver; --driver names another"));
     }
 }

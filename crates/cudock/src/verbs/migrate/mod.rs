@@ -1,18 +1,19 @@
 //! `cudock migrate`: retired Azure GPU sizes and services in files, and what replaces them. Files are not changed.
 
 mod input;
-mod sarif;
+mod reported;
 mod text;
 
 use std::path::PathBuf;
 
 use clap::Args;
 use cudock_facts::Facts;
-use cudock_migrate::{Finding, judge, read};
+use cudock_migrate::{ChoiceFinding, judge, read};
 use serde::Serialize;
 
 use self::input::Input;
 use crate::failure::{Failure, Outcome};
+use crate::findings;
 use crate::output::{self, FindingFormat, TableUsed};
 use cudock_lookup::known_region;
 
@@ -27,7 +28,8 @@ use cudock_lookup::known_region;
   cudock migrate infra/*.tf train.py --region westeurope
   cudock migrate 'az vm create --size Standard_NC6 -l eastus'
   cat group.yaml | cudock migrate -
-  cudock migrate main.bicep --format sarif > migrate.sarif")]
+  cudock migrate main.bicep --format sarif > migrate.sarif
+  cudock migrate infra/*.tf --format github")]
 pub(crate) struct MigrateArgs {
     /// Files to read; - is standard input, and a whole `az` command line is read as it is
     #[arg(required = true, value_name = "FILE")]
@@ -46,7 +48,9 @@ pub(crate) struct MigrateArgs {
 #[derive(Serialize)]
 struct FileReport {
     path: String,
-    findings: Vec<Finding>,
+    #[serde(skip)]
+    text: String,
+    findings: Vec<ChoiceFinding>,
     /// How many more choices the file has.
     left_out: usize,
 }
@@ -69,7 +73,8 @@ pub(super) fn run(facts: &Facts, args: &MigrateArgs, format: FindingFormat) -> R
         .map(|input| {
             let reading = read(&input.text);
             let findings = judge(facts, day, region, &reading.choices);
-            FileReport { path: input.name, findings, left_out: reading.left_out }
+            let left_out = reading.left_out;
+            FileReport { path: input.name, text: input.text, findings, left_out }
         })
         .collect();
     let over = files.iter().flat_map(|file| &file.findings).filter(|finding| finding.is_over()).count();
@@ -79,7 +84,8 @@ pub(super) fn run(facts: &Facts, args: &MigrateArgs, format: FindingFormat) -> R
     );
     match format {
         FindingFormat::Json => output::json(&Report { schema: 1, files: &files, over, tables: &tables }),
-        FindingFormat::Sarif => output::json(&sarif::report(facts, &files)),
+        FindingFormat::Sarif => findings::sarif::print(facts, &reported::findings(&files)),
+        FindingFormat::Github => findings::github::print(&reported::findings(&files)),
         FindingFormat::Text => text::print(&files, args.verbose),
     }
     output::warn_if_stale(&tables);

@@ -4,11 +4,11 @@ use std::ops::Not;
 
 use cudock_base::format::count;
 use cudock_facts::finding::Severity;
-use cudock_migrate::{Finding, Fit, Gpu, Old, Priced, Replacement};
+use cudock_migrate::{ChoiceFinding, Fit, Gpu, Old, Priced, Replacement};
 
 use super::FileReport;
-use crate::findings::severity_label;
-use crate::output::{self, BOLD, DIM, GREEN, RED, line, styled};
+use crate::findings::text::{self as findings, FindingText, severity_label};
+use crate::output::{self, DIM, GREEN, RED, line, styled};
 
 /// More series than this are behind `--format json`.
 const SHOWN: usize = 5;
@@ -40,27 +40,35 @@ pub(super) fn print(files: &[FileReport], verbose: bool) {
 }
 
 /// Whether a finding repeats another one.
-fn is_repeated(one: &Finding, other: &Finding) -> bool {
+fn is_repeated(one: &ChoiceFinding, other: &ChoiceFinding) -> bool {
     one.message == other.message && one.replacements == other.replacements && !one.replacements.is_empty()
 }
 
-fn print_heading(path: &str, finding: &Finding) {
-    let (style, label) = match (finding.severity, finding.code) {
+fn print_heading(path: &str, finding: &ChoiceFinding) {
+    let label = match (finding.severity, finding.code) {
         (Severity::Note, None) => (GREEN, "ok"),
         (severity, _) => severity_label(severity),
     };
-    let position = format!("{path}:{}:{}", finding.choice.span.line, finding.choice.span.column);
-    let code = finding.code.map_or_else(String::new, |code| format!("  {}", styled(DIM, code)));
-    line(format!("{}: {}: {}{code}", styled(BOLD, &position), styled(style, label), finding.message));
+    findings::print(
+        0,
+        &FindingText {
+            label,
+            position: Some(format!("{path}:{}:{}", finding.choice.span.line, finding.choice.span.column)),
+            message: &finding.message,
+            code: finding.code,
+            evidence: &[],
+            fix: None,
+        },
+    );
 }
 
-fn print_body(finding: &Finding, verbose: bool) {
+fn print_body(finding: &ChoiceFinding, verbose: bool) {
     let choice = &finding.choice;
     if verbose && !choice.by.is_empty() {
         let low_priority = if choice.low_priority { ", at low priority" } else { "" };
         line(output::wrapped("  chosen by ", &format!("{}{low_priority}", choice.by)));
     }
-    print_replacements(&finding.replacements, verbose);
+    print_replacements(&finding.cheapest_of_each_series(), verbose);
     let old = finding.old.as_ref().map(old_machine).filter(|old| !old.is_empty());
     if let Some(old) = old {
         let verb = if finding.code.is_some() { "was" } else { "is" };
@@ -99,8 +107,7 @@ fn gpus(gpu: &Gpu) -> String {
     format!("{count} x {}{memory}", gpu.id)
 }
 
-fn print_replacements(replacements: &[Replacement], verbose: bool) {
-    let shown = cheapest_of_each_series(replacements);
+fn print_replacements(shown: &[&Replacement], verbose: bool) {
     if shown.is_empty() {
         return;
     }
@@ -153,15 +160,4 @@ fn row(one: &Replacement) -> [String; 5] {
         one.changes.iter().filter_map(|change| change.brief.is_empty().not().then_some(&*change.brief));
     let needs: Vec<&str> = briefs.chain(too_small).collect();
     [one.name.clone(), gpus(&one.gpu), price, change, needs.join("; ")]
-}
-
-/// The first of each series, which is its cheapest.
-fn cheapest_of_each_series(replacements: &[Replacement]) -> Vec<&Replacement> {
-    let mut shown: Vec<&Replacement> = Vec::new();
-    for one in replacements {
-        if one.series.is_none() || shown.iter().all(|other| other.series != one.series) {
-            shown.push(one);
-        }
-    }
-    shown
 }

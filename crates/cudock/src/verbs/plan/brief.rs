@@ -8,7 +8,7 @@ use cudock_facts::version::Date;
 use cudock_plan::{Listed, codes, format};
 
 use super::{View, table};
-use crate::findings::severity_label;
+use crate::findings::text::severity_label;
 use crate::output::{self, BOLD, DIM, line, styled};
 
 /// More assumptions than this are behind `--verbose`.

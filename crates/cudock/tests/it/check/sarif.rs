@@ -93,6 +93,35 @@ fn a_check_without_findings_is_a_log_without_results() {
 }
 
 #[test]
+fn github_annotations_have_the_line_of_the_file_that_is_to_blame() {
+    let folder = Folder::with("requirements.txt", "# models\nnumpy==2.1.0\ntorch==2.15.0\n");
+    let output = folder.check(&["requirements.txt", "--gpu", "V100", "--format", "github"]);
+    assert_eq!(code(&output), 1, "{}", shown(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let start = "::error file=requirements.txt,line=3,title=CD0501::V100 (7.0), driver ";
+    assert!(text.lines().any(|line| line.starts_with(start)), "{text}");
+    assert!(text.lines().all(|line| line.starts_with("::")), "{text}");
+}
+
+#[test]
+fn github_annotations_of_a_dockerfile_point_into_the_files_it_copies() {
+    let folder = Folder::with("app/requirements.txt", "torch==2.15.0\n");
+    let dockerfile = "FROM python:3.12\nCOPY requirements.txt .\nRUN pip install -r requirements.txt\n";
+    std::fs::write(folder.path().join("app/Dockerfile"), dockerfile).unwrap();
+    let output = folder.check(&["app/Dockerfile", "--gpu", "V100", "--format", "github"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("::error file=app/requirements.txt,line=1,title=CD0501::"), "{}", shown(&output));
+}
+
+#[test]
+fn github_annotations_of_a_program_have_no_line() {
+    let folder = Folder::with_fixture("library.so");
+    let output = folder.check(&["library.so", "--gpu", "V100", "--driver", "580", "--format", "github"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.starts_with("::error title=CD0501::V100 (7.0), driver 580"), "{}", shown(&output));
+}
+
+#[test]
 fn other_verbs_refuse_it() {
     let folder = Folder::with_fixture("library.so");
     let library = folder.path().join("library.so");

@@ -1,19 +1,16 @@
-//! Which GPUs a piece of code is for, by the names that users give them: what `cudock slim` keeps.
+//! Finds the compute capability of a GPU by the names that users give it.
 
 use cudock_base::UsageError;
 use cudock_facts::Facts;
 use cudock_facts::lookup::Found;
-use cudock_facts::version::{Capability, PtxArch, SmArch};
-use cudock_fatbin::GpuCode;
-
-use crate::gather::{compute, sm};
+use cudock_facts::version::{Capability, SmArch};
 
 /// All compute capabilities of the tables.
 pub fn capabilities(facts: &Facts) -> Vec<Capability> {
     facts.drivers().architecture.iter().flat_map(|row| row.capabilities.iter().copied()).collect()
 }
 
-/// The compute capability that a name stands for: a target such as `sm_75`, an Azure size, or a GPU.
+/// The compute capability of a name: a target such as `sm_75`, an Azure size, or a GPU.
 pub fn capability_named(facts: &Facts, name: &str) -> Result<Capability, UsageError> {
     if let Ok(arch) = name.parse::<SmArch>() {
         let known = capabilities(facts);
@@ -28,16 +25,14 @@ pub fn capability_named(facts: &Facts, name: &str) -> Result<Capability, UsageEr
     }
     if let Found::One(size) = facts.sizes().find(name) {
         let gpu = size.gpu.as_deref().and_then(|gpu| facts.gpus().find(gpu).one());
-        return gpu.and_then(|gpu| gpu.capability).ok_or_else(|| {
-            UsageError::new(format!("the size {name} has no NVIDIA GPU, or which one is not known"))
-        });
+        return gpu
+            .and_then(|gpu| gpu.capability)
+            .ok_or_else(|| UsageError::new(format!("the size {name} has no NVIDIA GPU, or an unknown one")));
     }
     let found = facts.gpus().find(name);
     if let Found::Nothing(near) = &found {
-        return Err(UsageError::new(format!(
-            "`{name}` is no GPU, no Azure size and no target such as sm_75"
-        ))
-        .near(near));
+        let message = format!("`{name}` is not a GPU, an Azure size or a target such as sm_75");
+        return Err(UsageError::new(message).near(near));
     }
     let mut capabilities: Vec<Capability> = found.rows().iter().filter_map(|gpu| gpu.capability).collect();
     capabilities.dedup();
@@ -49,40 +44,19 @@ pub fn capability_named(facts: &Facts, name: &str) -> Result<Capability, UsageEr
     }
 }
 
-/// Whether a GPU loads a piece of code.
-pub fn loads(code: GpuCode, gpu: Capability) -> bool {
-    match code {
-        GpuCode::Sass(arch) => sm(arch).is_some_and(|target| target.runs_on(gpu)),
-        GpuCode::Ptx(arch) => compute(arch).is_some_and(|target| target.compiles_for(gpu)),
-    }
-}
-
-/// Which piece of code the driver takes for a GPU that loads several: the one with the highest value; none if the GPU does
-/// not load this one. Numbers of one GPU rank alike, since drivers differ in which of them they go by.
-pub fn preference(code: GpuCode, gpu: Capability) -> Option<u32> {
-    if !loads(code, gpu) {
-        return None;
-    }
-    let capability = match code {
-        GpuCode::Sass(arch) => sm(arch).map(SmArch::capability),
-        GpuCode::Ptx(arch) => compute(arch).map(PtxArch::capability),
-    };
-    Some(capability.map_or(0, |capability| capability.current().number().into()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn targets_sizes_and_gpus_stand_for_a_capability() {
+    fn targets_sizes_and_gpus_have_a_capability() {
         let facts = Facts::embedded();
         for (name, expected) in [("sm_75", "7.5"), ("Standard_NC4as_T4_v3", "7.5"), ("H100", "9.0")] {
             assert_eq!(capability_named(&facts, name).unwrap().to_string(), expected, "{name}");
         }
         for (name, expected) in [
             ("sm_76", "unknown target `sm_76`: no GPU has compute capability 7.6"),
-            ("T5", "`T5` is no GPU, no Azure size and no target such as sm_75"),
+            ("T5", "`T5` is not a GPU, an Azure size or a target such as sm_75"),
         ] {
             assert_eq!(capability_named(&facts, name).unwrap_err().to_string(), expected);
         }
