@@ -11,7 +11,7 @@ use cudock_facts::Facts;
 use cudock_migrate::{Finding, judge, read};
 use serde::Serialize;
 
-use self::input::Input;
+use self::input::MigrateInput;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, FindingFormat, TableUsed};
 use cudock_lookup::known_region;
@@ -47,22 +47,23 @@ pub(crate) struct MigrateArgs {
 struct FileReport {
     path: String,
     findings: Vec<Finding>,
-    /// How many more choices the file has.
+    /// The number of choices beyond the limit.
     left_out: usize,
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct MigrateReport<'a> {
     schema: u8,
     files: &'a [FileReport],
-    /// How many choices no longer work.
+    /// The number of choices that no longer work.
     over: usize,
     tables: &'a [TableUsed],
 }
 
 pub(super) fn run(facts: &Facts, args: &MigrateArgs, format: FindingFormat) -> Result<Outcome, Failure> {
     let region = args.region.as_deref().map(|region| known_region(facts, region)).transpose()?;
-    let inputs = args.files.iter().map(|path| Input::read(path)).collect::<Result<Vec<Input>, Failure>>()?;
+    let inputs =
+        args.files.iter().map(|path| MigrateInput::read(path)).collect::<Result<Vec<_>, Failure>>()?;
     let day = output::today();
     let files: Vec<FileReport> = inputs
         .into_iter()
@@ -78,7 +79,9 @@ pub(super) fn run(facts: &Facts, args: &MigrateArgs, format: FindingFormat) -> R
         &["azure_sizes", "azure_prices", "azure_services", "azure_meters", "gpus"],
     );
     match format {
-        FindingFormat::Json => output::json(&Report { schema: 1, files: &files, over, tables: &tables }),
+        FindingFormat::Json => {
+            output::json(&MigrateReport { schema: 1, files: &files, over, tables: &tables })
+        }
         FindingFormat::Sarif => output::json(&sarif::report(facts, &files)),
         FindingFormat::Text => text::print(&files, args.verbose),
     }

@@ -16,7 +16,7 @@ pub(super) fn report(facts: &Facts, files: &[FileReport]) -> Value {
     sarif::report(facts, &codes, &results)
 }
 
-/// What is fine is no result.
+/// A choice that is on sale has no result.
 fn result(path: &str, finding: &Finding) -> Option<Value> {
     let code = finding.code?;
     let instead: Vec<&str> = finding.replacements.iter().take(3).map(|one| one.name.as_str()).collect();
@@ -31,7 +31,7 @@ fn result(path: &str, finding: &Finding) -> Option<Value> {
             "artifactLocation": {"uri": sarif::uri(path)},
             "region": {"startLine": span.line, "startColumn": span.column, "endColumn": span.end_column},
         }}],
-        "partialFingerprints": {"cudock/v1": format!("{code}|{path}|{}|{}", finding.choice.words(), finding.choice.by)},
+        "partialFingerprints": {"cudock/v1": format!("{code}|{path}|{}|{}", finding.choice.describe(), finding.choice.role)},
         "properties": {"status": finding.status, "replacements": finding.replacements},
     }))
 }
