@@ -3,7 +3,7 @@
 #![no_main]
 
 use cudock_base::{Arch, LineIndex};
-use cudock_declared::{FileKind, Files, dockerfile, read_beside, read_sources};
+use cudock_declared::{FileKind, Files, dockerfile, read_with_files, read_sources};
 use libfuzzer_sys::fuzz_target;
 
 /// A context in which every file has the same text.
@@ -43,7 +43,7 @@ fuzz_target!(|input: (u8, &str, &str)| {
         }
     }
     let lines = LineIndex::new(text);
-    match read_beside(kind, "file", text, arch, "file", &files) {
+    match read_with_files(kind, "file", text, arch, "file", &files) {
         Ok(mut declared) => {
             let packages = declared.packages.iter().filter(|package| package.file.is_none());
             let notes = declared.notes.iter().filter(|note| note.file.is_none()).map(|note| note.span);

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use cudock_facts::Facts;
-use cudock_migrate::{MOST_CHOICES, decode, judge, read};
+use cudock_migrate::{MAX_CHOICES, decode, judge, read};
 use libfuzzer_sys::fuzz_target;
 
 static FACTS: LazyLock<Facts> = LazyLock::new(Facts::embedded);
@@ -12,7 +12,7 @@ static FACTS: LazyLock<Facts> = LazyLock::new(Facts::embedded);
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = decode(bytes) else { return };
     let reading = read(&text);
-    assert!(reading.choices.len() <= MOST_CHOICES);
+    assert!(reading.choices.len() <= MAX_CHOICES);
     for choice in &reading.choices {
         let span = choice.span;
         assert!(text.get(span.start..span.end).is_some(), "{span:?}");

@@ -1,4 +1,4 @@
-//! The architectures that a text compiles CUDA programs for: options of nvcc, variables of `CMake` and `PyTorch`.
+//! Determines the architectures that CUDA programs are compiled for: options of nvcc, variables of `CMake` and `PyTorch`.
 
 use cudock_base::Span;
 use cudock_facts::version::{PtxArch, SmArch};
@@ -6,42 +6,42 @@ use cudock_facts::version::{PtxArch, SmArch};
 /// A program or an extension that is compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiled {
-    /// Its file, or the command that makes it.
+    /// Its file, or the command that builds it.
     pub name: String,
-    /// Where it is in the container, if the text says so.
+    /// Its path in the container, if known.
     pub output: Option<String>,
-    /// Whether it is an extension of a framework and not a program of its own.
+    /// Whether it is an extension of a framework, not a program.
     pub is_extension: bool,
-    /// What it is compiled for.
+    /// The architectures it is compiled for.
     pub targets: Targets,
     /// The image whose toolkit compiles it.
     pub image: Option<String>,
-    /// The file it is named in, where that is not the file that was read.
+    /// The file that names it, if that is not the file that was read.
     pub file: Option<String>,
-    /// Where.
+    /// Where it is named.
     pub span: Span,
 }
 
-/// What a CUDA program is compiled for.
+/// The architectures that a CUDA program is compiled for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Targets {
-    /// What the compiler takes if it is told nothing.
+    /// The compiler's default.
     Default,
-    /// All that the toolkit knows, or all majors of them.
+    /// All architectures of the toolkit, or all major ones.
     All,
-    /// These.
+    /// A list.
     Listed {
         /// Machine code.
         sass: Vec<SmArch>,
         /// PTX.
         ptx: Vec<PtxArch>,
     },
-    /// The text does not tell, and why.
+    /// Unknown, with the reason.
     Unknown(String),
 }
 
 impl Targets {
-    /// Adds what another option asks for.
+    /// Adds the targets of another option.
     fn add(&mut self, other: Self) {
         match (&mut *self, other) {
             (Self::Unknown(_), _) | (_, Self::Default) => {}
@@ -58,19 +58,19 @@ fn listed(sass: Vec<SmArch>, ptx: Vec<PtxArch>) -> Targets {
     Targets::Listed { sass, ptx }
 }
 
-fn unknown(written: &str) -> Targets {
-    Targets::Unknown(format!("which architectures `{}` means is not known", super::excerpt(written)))
+fn unknown(value: &str) -> Targets {
+    Targets::Unknown(format!("unknown architectures `{}`", super::excerpt(value)))
 }
 
-/// The targets among nvcc's arguments.
-pub(super) fn of_nvcc<'a>(words: impl Iterator<Item = &'a str>) -> Targets {
+/// Parses nvcc's arguments.
+pub(super) fn of_nvcc<'a>(args: impl Iterator<Item = &'a str>) -> Targets {
     let mut targets = Targets::Default;
     let (mut virtual_arch, mut real) = (None::<String>, Vec::<String>::new());
-    let mut words = words.peekable();
-    while let Some(word) = words.next() {
-        let (name, glued) =
-            word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value.to_owned())));
-        let mut value = || glued.clone().or_else(|| words.next().map(str::to_owned)).unwrap_or_default();
+    let mut args = args.peekable();
+    while let Some(arg) = args.next() {
+        let (name, inline) =
+            arg.split_once('=').map_or((arg, None), |(name, value)| (name, Some(value.to_owned())));
+        let mut value = || inline.clone().or_else(|| args.next().map(str::to_owned)).unwrap_or_default();
         match name {
             "-gencode" | "--generate-code" => targets.add(gencode(&value())),
             "-arch" | "--gpu-architecture" => virtual_arch = Some(value()),
@@ -125,16 +125,16 @@ fn codes<'a>(codes: impl Iterator<Item = &'a str>) -> Targets {
     if sass.is_empty() && ptx.is_empty() { unknown("code=") } else { listed(sass, ptx) }
 }
 
-/// A target without the quotes and brackets around lists.
-fn clean(word: &str) -> &str {
-    word.trim_matches(['[', ']', '"', '\'', '\\', ' '])
+/// Strips the quotes and brackets around lists.
+fn clean(target: &str) -> &str {
+    target.trim_matches(['[', ']', '"', '\'', '\\', ' '])
 }
 
-/// `CMAKE_CUDA_ARCHITECTURES`: `80;86-real;90-virtual`, `all`, `native`.
+/// Parses `CMAKE_CUDA_ARCHITECTURES`: `80;86-real;90-virtual`, `all`, `native`.
 pub(super) fn of_cmake(list: &str) -> Targets {
     let (mut sass, mut ptx) = (Vec::new(), Vec::new());
-    for word in list.split([';', ' ', ',']).map(clean).filter(|word| !word.is_empty()) {
-        let (number, kind) = word.split_once('-').unwrap_or((word, ""));
+    for target in list.split([';', ' ', ',']).map(clean).filter(|target| !target.is_empty()) {
+        let (number, kind) = target.split_once('-').unwrap_or((target, ""));
         if number == "all" {
             return Targets::All;
         }
@@ -147,17 +147,18 @@ pub(super) fn of_cmake(list: &str) -> Targets {
             }
             ("real", Ok(real), _) => sass.push(real),
             ("virtual", _, Ok(virtual_arch)) => ptx.push(virtual_arch),
-            _ => return unknown(word),
+            _ => return unknown(target),
         }
     }
     if sass.is_empty() && ptx.is_empty() { Targets::Default } else { listed(sass, ptx) }
 }
 
-/// `TORCH_CUDA_ARCH_LIST`: `7.0;8.0+PTX`, `8.0 9.0a`.
+/// Parses `TORCH_CUDA_ARCH_LIST`: `7.0;8.0+PTX`, `8.0 9.0a`.
 pub(super) fn of_torch(list: &str) -> Targets {
     let (mut sass, mut ptx) = (Vec::new(), Vec::new());
-    for word in list.split([';', ' ', ',']).map(clean).filter(|word| !word.is_empty()) {
-        let (version, with_ptx) = word.strip_suffix("+PTX").map_or((word, false), |version| (version, true));
+    for target in list.split([';', ' ', ',']).map(clean).filter(|target| !target.is_empty()) {
+        let (version, with_ptx) =
+            target.strip_suffix("+PTX").map_or((target, false), |version| (version, true));
         let number = version.replacen('.', "", 1);
         let is_version = version.contains('.');
         match (format!("sm_{number}").parse::<SmArch>(), format!("compute_{number}").parse::<PtxArch>()) {
@@ -165,13 +166,13 @@ pub(super) fn of_torch(list: &str) -> Targets {
                 sass.push(real);
                 ptx.extend(with_ptx.then_some(virtual_arch));
             }
-            _ => return unknown(word),
+            _ => return unknown(target),
         }
     }
     if sass.is_empty() { Targets::Default } else { listed(sass, ptx) }
 }
 
-/// What a `CMakeLists.txt` or a makefile says of its own CUDA programs; nothing where it has none.
+/// The targets in a `CMakeLists.txt` or a makefile; `None` if it compiles no CUDA code.
 pub(super) fn of_build_file(text: &str) -> Option<Targets> {
     let lower = text.to_ascii_lowercase();
     let is_cmake = lower.contains("cmake_minimum_required") || lower.contains("project(");
@@ -210,12 +211,12 @@ fn of_cmake_lists(text: &str, lower: &str) -> Option<Targets> {
     Some(targets)
 }
 
-/// The options in a line of a build file, with quotes, parentheses and semicolons between them.
+/// Parses the options in a line of a build file, with quotes, parentheses and semicolons between them.
 fn of_text(line: &str) -> Targets {
     if line.contains('$') && !line.contains("sm_") && !line.contains("compute_") {
         return unknown(line.trim());
     }
-    of_nvcc(line.split([' ', '\t', '"', '\'', ';', '(', ')']).filter(|word| !word.is_empty()))
+    of_nvcc(line.split([' ', '\t', '"', '\'', ';', '(', ')']).filter(|arg| !arg.is_empty()))
 }
 
 fn of_makefile(text: &str) -> Option<Targets> {
@@ -227,7 +228,7 @@ fn of_makefile(text: &str) -> Option<Targets> {
     for line in code().filter(|line| line.contains("-arch") || line.contains("-gencode")) {
         targets.add(of_text(line));
     }
-    // A variable's architectures (`-arch=$(ARCH)`) stand elsewhere, and may be given on the command line.
+    // The value of a variable (`-arch=$(ARCH)`) may be set elsewhere, or on the command line.
     if text.contains("-arch=$") || text.contains("code=$") || text.contains("sm_$") {
         return Some(unknown("a variable of the makefile"));
     }
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn nvcc_options_tell_machine_code_and_ptx() {
+    fn nvcc_options_determine_machine_code_and_ptx() {
         let cases = [
             ("-o app app.cu", "default"),
             ("-arch=sm_80 app.cu", "sm_80 compute_80"),
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn build_files_tell_their_architectures() {
+    fn build_files_determine_their_architectures() {
         let cases = [
             ("project(a LANGUAGES CXX)\nadd_executable(a a.cpp)\n", None),
             (

@@ -1,4 +1,4 @@
-//! conda's `environment.yml`, and the specifications that `conda install` takes.
+//! Reads conda's `environment.yml`, and the package specifications of `conda install`.
 
 use std::str::FromStr;
 
@@ -7,17 +7,19 @@ use cudock_yaml::{Data, Entry, ErrorKind, Node};
 use pep440_rs::Version;
 
 use super::pip;
-use super::requirement::normalise;
+use super::requirement::normalize;
 use super::requirements::{is_option, read_requirement};
-use super::{CudaPackage, Declared, DeclaredPackage, Fault, Manager, excerpt, system, tag};
+use super::{CudaPackage, Declared, DeclaredPackage, Manager, PositionedError, excerpt, system, tag};
 
-pub(super) fn read(text: &str, arch: Arch) -> Result<Declared, Fault> {
-    let expected_map = || Fault::new(1, 1, "expected a map with `dependencies`");
+pub(super) fn read(text: &str, arch: Arch) -> Result<Declared, PositionedError> {
+    let expected_map = || PositionedError::new(1, 1, "expected a map with `dependencies`");
     let root = match cudock_yaml::parse(text) {
         Ok(root) if matches!(root.data, Data::Map(_)) => root,
         Ok(_) => return Err(expected_map()),
         Err(error) if error.kind == ErrorKind::Empty => return Err(expected_map()),
-        Err(error) => return Err(Fault::new(error.span.line, error.span.column, error.kind.to_string())),
+        Err(error) => {
+            return Err(PositionedError::new(error.span.line, error.span.column, error.kind.to_string()));
+        }
     };
     let mut declared = Declared::default();
     let list = |key: &str| root.get(key).map_or(&[][..], Node::members);
@@ -35,20 +37,21 @@ pub(super) fn read(text: &str, arch: Arch) -> Result<Declared, Fault> {
         match &member.data {
             Data::Scalar(_) => {
                 let Some(spec) = member.text() else { continue };
-                declare(&mut declared, spec, span)
-                    .map_err(|message| Fault::new(span.line, content_column(text, span), message))?;
+                declare(&mut declared, spec, span).map_err(|message| {
+                    PositionedError::new(span.line, content_column(text, span), message)
+                })?;
             }
             Data::Map(entries) => {
                 for Entry { key, span, value } in entries {
                     if key == "pip" {
                         read_pip(&mut declared, value, text, arch)?;
                     } else {
-                        declared.note(*span, format!("the list `{}` is not read", excerpt(key)));
+                        declared.note(*span, format!("list `{}` is not supported", excerpt(key)));
                     }
                 }
             }
             Data::List(_) => {
-                return Err(Fault::new(span.line, span.column, "expected a package, not a list"));
+                return Err(PositionedError::new(span.line, span.column, "expected a package, not a list"));
             }
         }
     }
@@ -56,38 +59,42 @@ pub(super) fn read(text: &str, arch: Arch) -> Result<Declared, Fault> {
     Ok(declared)
 }
 
-fn read_pip(declared: &mut Declared, list: &Node, text: &str, arch: Arch) -> Result<(), Fault> {
+fn read_pip(declared: &mut Declared, list: &Node, text: &str, arch: Arch) -> Result<(), PositionedError> {
     let lines: Vec<(Span, &str)> =
         list.members().iter().filter_map(|member| Some((member.span, member.text()?))).collect();
-    let mut words = Vec::new();
+    let mut args = Vec::new();
     for (span, option) in lines.iter().filter(|(_, written)| is_option(written)) {
         let option = pip::split(option);
-        let found = pip::arguments(&option);
-        for (_, note) in found.unfollowed().into_iter().chain(found.notes) {
+        let found = pip::parse_args(&option);
+        for (_, note) in found.unread().into_iter().chain(found.notes) {
             declared.note(*span, note);
         }
-        words.extend(option);
+        args.extend(option);
     }
-    let indexes = pip::arguments(&words).indexes;
+    let indexes = pip::parse_args(&args).indexes;
     if let (Some(conflict), Some((span, _))) = (indexes.conflict(), lines.first()) {
         declared.note(*span, conflict);
     }
     for (span, requirement) in lines.iter().filter(|(_, written)| !is_option(written)) {
-        read_requirement(declared, requirement, *span, &indexes, arch).map_err(|mistake| {
-            let before = requirement.get(..mistake.at).unwrap_or_default();
-            Fault::new(span.line, content_column(text, *span) + before.chars().count(), mistake.message)
+        read_requirement(declared, requirement, *span, &indexes, arch).map_err(|error| {
+            let before = requirement.get(..error.at).unwrap_or_default();
+            PositionedError::new(
+                span.line,
+                content_column(text, *span) + before.chars().count(),
+                error.message,
+            )
         })?;
     }
     Ok(())
 }
 
-/// The column of a value's text, behind the quote it may start with.
+/// The column of a value's text, after an opening quote.
 fn content_column(text: &str, span: Span) -> usize {
     let is_quoted = text.get(span.start..).is_some_and(|value| value.starts_with(['"', '\'']));
     span.column + usize::from(is_quoted)
 }
 
-/// A specification's parts, as written.
+/// The parts of a package specification, as written.
 #[derive(Debug, PartialEq, Eq)]
 struct Spec<'a> {
     name: &'a str,
@@ -97,18 +104,18 @@ struct Spec<'a> {
 
 impl<'a> Spec<'a> {
     fn parse(written: &'a str) -> Result<Self, String> {
-        let wrong = || format!("`{}` is not a package", excerpt(written));
+        let invalid = || format!("`{}` is not a package", excerpt(written));
         let spec = written.split_once(" #").map_or(written, |(spec, _)| spec).trim();
         let spec = spec.split_once("::").map_or(spec, |(_, spec)| spec);
         let (spec, bracket) = match spec.split_once('[') {
-            Some((spec, rest)) => (spec, Some(rest.strip_suffix(']').ok_or_else(wrong)?)),
+            Some((spec, rest)) => (spec, Some(rest.strip_suffix(']').ok_or_else(invalid)?)),
             None => (spec, None),
         };
         let end = spec.find([' ', '=', '<', '>', '!', '~']).unwrap_or(spec.len());
-        let (name, rest) = spec.split_at_checked(end).ok_or_else(wrong)?;
+        let (name, rest) = spec.split_at_checked(end).ok_or_else(invalid)?;
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         if name.is_empty() || !name.bytes().all(is_name) {
-            return Err(wrong());
+            return Err(invalid());
         }
         let (version, build) = version_and_build(rest.trim());
         let inside = |key: &str| bracket.and_then(|bracket| in_bracket(bracket, key));
@@ -122,25 +129,23 @@ impl<'a> Spec<'a> {
 
 /// `=1.2=build`, `==1.2`, `>=1,<2`, `1.2 build`.
 fn version_and_build(rest: &str) -> (Option<&str>, Option<&str>) {
-    let filled = |text: &'_ str| !text.is_empty();
+    let non_empty = |text: &&str| !text.is_empty();
     if let Some((version, build)) = rest.split_once(char::is_whitespace) {
         // `>= 1.2` and `>=1, <2` are versions with a space in them.
-        let is_open = version.ends_with(['=', '<', '>', ',', '!', '~', '|']);
-        if !is_open && !build.trim_start().starts_with([',', '|', '<', '>', '=']) {
-            return (Some(version), Some(build.trim()).filter(|build| filled(build)));
+        let is_incomplete = version.ends_with(['=', '<', '>', ',', '!', '~', '|']);
+        if !is_incomplete && !build.trim_start().starts_with([',', '|', '<', '>', '=']) {
+            return (Some(version), Some(build.trim()).filter(non_empty));
         }
         return (Some(rest), None);
     }
     let signs = rest.len() - rest.trim_start_matches('=').len();
     match rest.get(signs..).and_then(|bare| bare.split_once('=')).filter(|_| signs > 0) {
-        Some((version, build)) => {
-            (rest.get(..signs + version.len()), Some(build).filter(|build| filled(build)))
-        }
-        None => (Some(rest).filter(|rest| filled(rest)), None),
+        Some((version, build)) => (rest.get(..signs + version.len()), Some(build).filter(non_empty)),
+        None => (Some(rest).filter(non_empty), None),
     }
 }
 
-/// `version='>=1', build=cuda*`
+/// The value of a key in `version='>=1', build=cuda*`.
 fn in_bracket<'a>(bracket: &'a str, key: &str) -> Option<&'a str> {
     let start = bracket.match_indices(key).map(|(at, _)| at).find_map(|at| {
         let before = bracket.get(..at)?.trim_end();
@@ -153,7 +158,7 @@ fn in_bracket<'a>(bracket: &'a str, key: &str) -> Option<&'a str> {
     }
 }
 
-/// Adds what a specification asks for.
+/// Adds the package of a specification.
 pub(super) fn declare(declared: &mut Declared, written: &str, span: Span) -> Result<(), String> {
     let spec = Spec::parse(written)?;
     let name = spec.name.to_ascii_lowercase();
@@ -170,21 +175,16 @@ pub(super) fn declare(declared: &mut Declared, written: &str, span: Span) -> Res
     }
     let exact = version.as_deref().and_then(|version| exact(version, spec.build.is_some()));
     declared.packages.push(DeclaredPackage {
-        name: normalise(&name),
-        extras: Vec::new(),
         range: version.filter(|_| exact.is_none()),
         exact,
         tag: spec.build.and_then(tag::of_conda_build),
         manager: Manager::Conda,
-        group: None,
-        exclusive: false,
-        file: None,
-        span,
+        ..DeclaredPackage::new(normalize(&name), span)
     });
     Ok(())
 }
 
-/// The one version that is meant. `=2.3.1` allows `2.3.1.1`, too, but of three numbers hardly any package has more;
+/// The exact version. `=2.3.1` also allows `2.3.1.1`, but hardly any package has versions of more than three numbers;
 /// with a build there is only one.
 fn exact(version: &str, has_build: bool) -> Option<Version> {
     let bare = version.trim_start_matches('=').trim();
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn specifications_are_taken_apart() {
+    fn specifications_are_parsed() {
         let cases = [
             ("pytorch", ("pytorch", None, None)),
             ("pytorch=2.3", ("pytorch", Some("=2.3"), None)),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_sign_is_one_version_only_if_nothing_is_left_open() {
+    fn a_single_sign_is_an_exact_version_only_if_it_is_complete() {
         assert_eq!(exact("=2.3", false), None);
         assert!(
             exact("=2.3.0", false).is_some()

@@ -1,15 +1,15 @@
-//! The files of a build context, as far as they may be read.
+//! Access to the files of a build context.
 
-/// Files beside a Dockerfile. Paths are relative to the context's root, with `/` and without `.` or `..`.
+/// The files of a build context. Paths are relative to its root, with `/` and without `.` or `..`.
 pub trait Files {
-    /// The text of a file, or nothing where there is none or it is too large to be one that people write.
+    /// The text of a file; `None` if it does not exist or is too large.
     fn text(&self, path: &str) -> Option<String>;
 
-    /// All files at or below a path; the path itself where it is a file. Implementations bound how many they list.
+    /// All files at or below a path; the path itself if it is a file. Implementations bound how many they list.
     fn below(&self, path: &str) -> Vec<String>;
 }
 
-/// No files at all: only the text at hand is read.
+/// An empty build context.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoFiles;
 
@@ -23,7 +23,7 @@ impl Files for NoFiles {
     }
 }
 
-/// `path` as seen from `directory`, without `.` and `..`. An absolute path stays itself.
+/// Joins `path` to `directory`, without `.` and `..`. An absolute path stays itself.
 pub(super) fn join(directory: &str, path: &str) -> String {
     let start = if path.starts_with('/') { "" } else { directory };
     let mut parts: Vec<&str> = Vec::new();
@@ -44,11 +44,11 @@ pub(super) fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
-/// Whether a name fits a pattern with `*` and `?`, as `COPY requirements*.txt` has it. A `*` does not cross a `/`.
-pub(super) fn fits(pattern: &str, name: &str) -> bool {
+/// Whether a name matches a pattern with `*` and `?`, as in `COPY requirements*.txt`. A `*` does not match a `/`.
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut at, mut seen) = (0, 0);
-    // Where to resume: behind the last star, with one more byte given to it.
+    // Backtracking: after the last star, with one more byte matched by it.
     let mut resume: Option<(usize, usize)> = None;
     while let Some(byte) = name.get(seen) {
         match pattern.get(at) {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_as_copy_takes_them() {
+    fn patterns_match_as_in_copy() {
         let cases = [
             ("requirements*.txt", "requirements.txt", true),
             ("requirements*.txt", "requirements-gpu.txt", true),
@@ -103,7 +103,7 @@ mod tests {
             ("*a*b*c", "xxaxxcxxb", false),
         ];
         for (pattern, name, expected) in cases {
-            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
         }
     }
 }

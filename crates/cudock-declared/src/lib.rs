@@ -1,9 +1,8 @@
-//! What environment files say: packages and their builds, base images, variables, what is started.
+//! Reads declared files: packages and their builds, base images, variables, and the command that is started.
 //!
-//! A project is judged before anything is built or installed, so these readers go by the text alone. They follow no
-//! file that another names, ask no index and run no shell. Whatever can therefore not be told is a [`Note`] with its
-//! span, never a guess. Files come from anybody: they are bounded in size, and reading takes time and memory in
-//! proportion to it.
+//! A project is judged before anything is built or installed, so these readers use the text only: they query no index
+//! and run no shell. What the text does not determine becomes a [`Note`] with its span, never a guess. Files are
+//! untrusted: their size is bounded, and reading takes time and memory in proportion to it.
 
 mod compile;
 mod conda;
@@ -33,18 +32,17 @@ pub use compile::{Compiled, Targets};
 pub use files::{Files, NoFiles};
 pub use sources::{is_build_file, read_sources};
 
-/// What some editors start a file of UTF-8 with.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// The largest file that is read.
+/// The size limit for files, in bytes.
 pub const LARGEST_FILE: usize = 16 << 20;
 
-/// The kinds of file that can be read.
+/// The supported kinds of declared files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileKind {
     /// pip's `requirements.txt`, and what `pip freeze` prints.
     Requirements,
-    /// `pyproject.toml`: the standard tables, Poetry's and uv's.
+    /// `pyproject.toml`, with the tables of Poetry and uv.
     Pyproject,
     /// `uv.lock`.
     UvLock,
@@ -55,7 +53,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// The kind of file, by its name and, where that does not tell, its text.
+    /// Detects the kind of a file by its name and, if that is ambiguous, its text.
     pub fn guess(file_name: &str, text: &str) -> Option<Self> {
         let name = file_name.rsplit(['/', '\\']).next().unwrap_or(file_name).to_ascii_lowercase();
         let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, ""));
@@ -94,70 +92,88 @@ impl FileKind {
     }
 }
 
-/// What a file says.
+/// The contents of a declared file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Declared {
     /// Python and conda packages, in the order of the file.
     pub packages: Vec<DeclaredPackage>,
-    /// The image a Dockerfile's last stage rests on.
+    /// The base image of a Dockerfile's last stage.
     pub base_image: Option<DeclaredImage>,
     /// Variables set for the program.
     pub environment: BTreeMap<String, String>,
-    /// Which Python is asked for, as written: `>=3.10`.
+    /// The required Python version, as written: `>=3.10`.
     pub python: Option<String>,
-    /// `linux/arm64`, if the file says so.
+    /// The platform, if specified: `linux/arm64`.
     pub platform: Option<String>,
-    /// CUDA itself and its libraries, from conda or the system's packages.
+    /// CUDA and its libraries, from conda or system packages.
     pub cuda_packages: Vec<CudaPackage>,
-    /// What is started: entry point and arguments.
+    /// The entry point and its arguments.
     pub command: Option<Vec<String>>,
-    /// conda's channels, first the one that wins.
+    /// conda channels, by priority.
     pub channels: Vec<String>,
-    /// Whether the file is a lock: one resolution, in which a package may have several versions.
+    /// Whether the file is a lock file, in which a package may have several versions.
     pub is_lock: bool,
     /// Programs and extensions that are compiled.
     pub compiled: Vec<Compiled>,
-    /// Packages that are brought to their newest release, whatever was installed before.
+    /// Packages that are upgraded to their newest release.
     pub upgraded: BTreeSet<String>,
-    /// The extras and groups of a project, as far as installers choose among them.
+    /// The extras and groups of a project.
     groups: select::Groups,
-    /// What could not be told from the text.
+    /// What the text does not determine.
     pub notes: Vec<Note>,
 }
 
-/// A package that is asked for.
+/// A required package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclaredPackage {
-    /// Normalised: lower case, with `-` only.
+    /// Normalized: lower case, with `-` only.
     pub name: String,
-    /// Its extras, normalised.
+    /// Its extras, normalized.
     pub extras: Vec<String>,
-    /// The one version that satisfies what is asked.
+    /// The exact version, if there is only one.
     pub exact: Option<Version>,
-    /// What is asked, where that is more than one version.
+    /// The version range, if there is more than one version.
     pub range: Option<String>,
-    /// The build: `cu121`, `cpu`, `rocm6.0`; `cuda` if it is one for some CUDA.
+    /// The build: `cu121`, `cpu`, `rocm6.0`; `cuda` if the CUDA version is unknown.
     pub tag: Option<String>,
-    /// Who installs it.
+    /// The package manager that installs it.
     pub manager: Manager,
     /// The extra or group it belongs to, if it is not always installed.
     pub group: Option<String>,
-    /// Whether the index of its tag is the only one that is asked.
+    /// Whether it can only come from the index of its tag.
     pub exclusive: bool,
-    /// The file it is named in, where that is not the file that was read.
+    /// The file that names it, if that is not the file that was read.
     pub file: Option<String>,
-    /// Where.
+    /// Where it is named.
     pub span: Span,
 }
 
-/// Who installs a package.
+impl DeclaredPackage {
+    /// A package that pip installs, in any version.
+    fn new(name: String, span: Span) -> Self {
+        Self {
+            name,
+            extras: Vec::new(),
+            exact: None,
+            range: None,
+            tag: None,
+            manager: Manager::Pip,
+            group: None,
+            exclusive: false,
+            file: None,
+            span,
+        }
+    }
+}
+
+/// A package manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Manager {
     /// pip, uv, Poetry: from wheels.
     Pip,
     /// conda, mamba, micromamba.
     Conda,
-    /// apt, dnf and their like.
+    /// apt, dnf and other package managers of distributions.
     System,
 }
 
@@ -166,39 +182,39 @@ pub enum Manager {
 pub struct CudaPackage {
     /// As written, in lower case: `cuda-toolkit-12-4`, `pytorch-cuda`.
     pub name: String,
-    /// The version asked for, as written.
+    /// The required version, as written.
     pub version: Option<String>,
-    /// The CUDA version that name or version tell.
+    /// The CUDA version in the name or version.
     pub cuda: Option<CudaVersion>,
-    /// Who installs it.
+    /// The package manager that installs it.
     pub manager: Manager,
-    /// Where.
+    /// Where it is named.
     pub span: Span,
 }
 
 /// A base image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclaredImage {
-    /// With build arguments filled in.
+    /// With build arguments expanded.
     pub reference: String,
-    /// Where.
+    /// Where it is named.
     pub span: Span,
 }
 
-/// What could not be told from the text.
+/// Something that the text does not determine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// The file, where that is not the file that was read.
+    /// The file, if that is not the file that was read.
     pub file: Option<String>,
-    /// Where.
+    /// The part of the file.
     pub span: Span,
-    /// What it is.
+    /// The note.
     pub text: String,
-    /// Whether what is not known could use a GPU or bring a library.
+    /// Whether the unknown part could use a GPU or add a library.
     pub decides: bool,
 }
 
-/// Why a file cannot be read.
+/// An error at a position of a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct DeclaredError {
@@ -208,11 +224,11 @@ pub struct DeclaredError {
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The error.
     pub message: String,
 }
 
-/// What the file `name` says, for a machine with an x86-64 processor.
+/// Reads the file `name`, for a machine with an x86-64 processor.
 ///
 /// ```
 /// use cudock_declared::{FileKind, read};
@@ -225,13 +241,13 @@ pub fn read(kind: FileKind, name: &str, text: &str) -> Result<Declared, Declared
     read_for(kind, name, text, Arch::default())
 }
 
-/// What the file `name` says, for a Linux machine with a processor of the kind `arch`.
+/// Reads the file `name`, for a Linux machine with a processor of the kind `arch`.
 pub fn read_for(kind: FileKind, name: &str, text: &str, arch: Arch) -> Result<Declared, DeclaredError> {
-    read_beside(kind, name, text, arch, "", &NoFiles)
+    read_with_files(kind, name, text, arch, "", &NoFiles)
 }
 
-/// What the file `name` says, with the files it names: `path` is its own path among them.
-pub fn read_beside(
+/// Reads the file `name` and the files it includes; `path` is its own path among them.
+pub fn read_with_files(
     kind: FileKind,
     name: &str,
     text: &str,
@@ -241,7 +257,7 @@ pub fn read_beside(
 ) -> Result<Declared, DeclaredError> {
     if text.len() > LARGEST_FILE {
         let message = format!("larger than {} MiB", LARGEST_FILE >> 20);
-        return Err(Fault { line: 1, column: 1, message }.in_file(name));
+        return Err(PositionedError::new(1, 1, message).in_file(name));
     }
     let without_mark = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let mark = text.len() - without_mark.len();
@@ -249,31 +265,31 @@ pub fn read_beside(
     let included = Cell::new(0);
     let declared = match kind {
         FileKind::Requirements => {
-            requirements::read_in(text, arch, requirements::Beside::new(path, files, &included))
+            requirements::read(text, arch, requirements::IncludeContext::new(path, files, &included))
         }
         FileKind::Pyproject => pyproject::read(text, arch),
         FileKind::UvLock => uv_lock::read(text, arch, None),
         FileKind::CondaEnvironment => conda::read(text, arch),
         FileKind::Dockerfile => dockerfile::read(text, arch, files),
     };
-    let mut declared = declared.map_err(|fault| fault.in_file(name))?;
-    declared.move_spans(mark);
+    let mut declared = declared.map_err(|error| error.in_file(name))?;
+    declared.shift_spans(mark);
     Ok(declared)
 }
 
 impl Declared {
-    /// Notes something that could decide what is judged.
+    /// Adds a note that may affect the verdict.
     fn note(&mut self, span: Span, text: impl Into<String>) {
         self.notes.push(Note { file: None, span, text: text.into(), decides: true });
     }
 
-    /// Notes something that is worth knowing and decides nothing by itself.
+    /// Adds a note that does not affect the verdict by itself.
     fn remark(&mut self, span: Span, text: impl Into<String>) {
         self.notes.push(Note { file: None, span, text: text.into(), decides: false });
     }
 
-    /// Counts bytes from the start of the file, where a byte order mark was cut off.
-    fn move_spans(&mut self, bytes: usize) {
+    /// Shifts spans by the length of a byte order mark that was stripped.
+    fn shift_spans(&mut self, bytes: usize) {
         let packages = self.packages.iter_mut().filter(|package| package.file.is_none());
         let notes = self.notes.iter_mut().filter(|note| note.file.is_none());
         let compiled = self.compiled.iter_mut().filter(|compiled| compiled.file.is_none());
@@ -286,8 +302,8 @@ impl Declared {
         }
     }
 
-    /// Takes over what another file says.
-    fn absorb(&mut self, other: Self, file: &str) {
+    /// Merges the contents of a file that is installed together with this one.
+    pub fn merge(&mut self, other: Self, file: &str) {
         let named = |own: Option<String>| own.or_else(|| Some(file.to_owned()));
         let packages = other.packages.into_iter();
         self.packages
@@ -302,22 +318,17 @@ impl Declared {
         self.upgraded.extend(other.upgraded);
         self.python = self.python.take().or(other.python);
     }
-
-    /// Takes over the packages of a file that is installed together with this one.
-    pub fn merge(&mut self, other: Self, file: &str) {
-        self.absorb(other, file);
-    }
 }
 
-/// A [`DeclaredError`] before the file's name is known.
+/// A [`DeclaredError`] without the file name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Fault {
+struct PositionedError {
     line: usize,
     column: usize,
     message: String,
 }
 
-impl Fault {
+impl PositionedError {
     fn new(line: usize, column: usize, message: impl Into<String>) -> Self {
         Self { line, column, message: message.into() }
     }
@@ -328,11 +339,7 @@ impl Fault {
     }
 }
 
-/// As much of a text as fits in a message.
+/// Shortens a text so that it fits in a message.
 fn excerpt(text: &str) -> String {
-    const LONGEST: usize = 80;
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or(text)),
-        None => text.to_owned(),
-    }
+    cudock_base::text::truncate(text, 80)
 }

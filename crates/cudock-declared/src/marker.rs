@@ -1,13 +1,13 @@
-//! Environment markers, `sys_platform == "linux" and extra == "gpu"`, as far as Linux and the processor decide them.
+//! Evaluates environment markers, `sys_platform == "linux" and extra == "gpu"`, for Linux and a processor.
 
 use cudock_base::Arch;
 
-/// Deeper parentheses than anybody writes.
-const DEEPEST: usize = 32;
+/// The limit for nested parentheses.
+const MAX_DEPTH: usize = 32;
 
-/// Whether a marker holds; `None` if that depends on more than is known here.
+/// Whether a marker holds; `None` if that is unknown.
 ///
-/// Fails with the byte at which it cannot be read.
+/// Fails with the byte of a syntax error.
 pub(super) fn evaluate(text: &str, arch: Arch, group: Option<&str>) -> Result<Option<bool>, usize> {
     let mut parser = Parser { text, at: 0, arch, group };
     let held = parser.either(0)?;
@@ -26,7 +26,7 @@ struct Parser<'a> {
 enum Operand<'a> {
     Known(&'a str),
     Literal(&'a str),
-    /// An extra, which is known only where the requirement's own group is it.
+    /// An extra, which is known only if it is the requirement's own group.
     Extra,
     Unknown,
 }
@@ -83,7 +83,7 @@ impl<'a> Parser<'a> {
 
     fn comparison(&mut self, depth: usize) -> Result<Option<bool>, usize> {
         if self.take("(") {
-            if depth == DEEPEST {
+            if depth == MAX_DEPTH {
                 return Err(self.at);
             }
             let held = self.either(depth + 1)?;
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn linux_and_the_processor_decide_what_they_can() {
+    fn markers_are_evaluated_for_linux_and_the_processor() {
         let cases = [
             ("sys_platform == 'linux'", Ok(Some(true))),
             ("platform_system != \"Linux\"", Ok(Some(false))),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn parentheses_without_end_are_refused() {
+    fn deeply_nested_parentheses_are_rejected() {
         assert!(evaluate(&"(".repeat(1 << 20), Arch::X86_64, None).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! `pyproject.toml`: the standard's tables, and what Poetry and uv add to them.
+//! Reads `pyproject.toml`: the standard tables, and those of Poetry and uv.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -8,18 +8,18 @@ use pep440_rs::{Version, VersionSpecifiers};
 use toml::de::DeTable;
 
 use super::pip::Indexes;
-use super::requirement::{Context, declare, exact_and_range, index_tag, normalise, parse, tag_of_version};
+use super::requirement::{Context, declare, exact_and_range, index_tag, normalize, parse, tag_of_version};
 use super::toml_tree::{self, Lines, Value, list, table, text};
-use super::{Declared, DeclaredPackage, Fault, Manager, excerpt, marker, tag};
+use super::{Declared, DeclaredPackage, PositionedError, excerpt, marker, tag};
 
-pub(super) fn read(input: &str, arch: Arch) -> Result<Declared, Fault> {
-    let lines = Lines::of(input);
+pub(super) fn read(input: &str, arch: Arch) -> Result<Declared, PositionedError> {
+    let lines = Lines::new(input);
     let root = toml_tree::parse(input, &lines)?;
-    let mut reader = Reader::new(&root, &lines, arch);
+    let mut reader = PyprojectReader::new(&root, &lines, arch);
     reader.standard(&root)?;
     reader.poetry(&root);
     if table(&root, &["tool", "pixi"]).is_some() {
-        reader.declared.note(Span::START, "the tables of pixi are not read");
+        reader.declared.note(Span::START, "pixi tables are not supported");
     }
     let mut declared = reader.declared;
     if let Some(conflict) = reader.general.conflict() {
@@ -29,34 +29,29 @@ pub(super) fn read(input: &str, arch: Arch) -> Result<Declared, Fault> {
     Ok(declared)
 }
 
-/// Where one package comes from.
-struct Source<'t> {
+/// A source of one package in `tool.uv.sources`.
+struct PackageSource<'t> {
     index: Option<&'t str>,
     marker: Option<&'t str>,
     group: Option<&'t str>,
-    /// A path, repository or address in place of an index.
+    /// A path, repository or URL in place of an index.
     elsewhere: bool,
 }
 
-/// What the source of a package tells.
-struct Taken {
-    tag: Option<String>,
-}
-
-struct Reader<'t> {
+struct PyprojectReader<'t> {
     declared: Declared,
     lines: &'t Lines<'t>,
     arch: Arch,
-    sources: HashMap<String, Vec<Source<'t>>>,
-    /// Addresses by the names that sources use.
+    sources: HashMap<String, Vec<PackageSource<'t>>>,
+    /// Index URLs by name.
     named: HashMap<&'t str, &'t str>,
-    /// What holds for packages without a source.
+    /// Indexes for packages without a source.
     general: Indexes,
-    /// Poetry's extras, by the packages they bring.
+    /// Poetry's extras, by the packages they contain.
     extras_of: HashMap<String, String>,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> PyprojectReader<'t> {
     fn new(root: &'t DeTable<'_>, lines: &'t Lines<'t>, arch: Arch) -> Self {
         let mut named = HashMap::new();
         let mut general = Indexes::default();
@@ -66,18 +61,18 @@ impl<'t> Reader<'t> {
         let of_uv = uv.into_iter().flat_map(|uv| list(uv, "index"));
         let of_others = [poetry, pdm].into_iter().flatten().flat_map(|tool| list(tool, "source"));
         for index in of_uv.chain(of_others).filter_map(|index| index.get_ref().as_table()) {
-            let Some(address) = text(index, "url") else { continue };
-            named.extend(text(index, "name").map(|name| (name, address)));
+            let Some(url) = text(index, "url") else { continue };
+            named.extend(text(index, "name").map(|name| (name, url)));
             let is_explicit = index.get("explicit").and_then(|value| value.get_ref().as_bool()) == Some(true)
                 || text(index, "priority") == Some("explicit");
             if !is_explicit {
-                general.add(address);
+                general.add(url);
             }
         }
         let pip = uv.and_then(|uv| table(uv, &["pip"]));
         for options in [uv, pip].into_iter().flatten() {
-            if let Some(address) = text(options, "index-url") {
-                general.set_main(address);
+            if let Some(url) = text(options, "index-url") {
+                general.set_main(url);
             }
             for key in ["extra-index-url", "find-links"] {
                 list(options, key)
@@ -89,7 +84,7 @@ impl<'t> Reader<'t> {
             }
         }
         let sources = uv.and_then(|uv| table(uv, &["sources"])).into_iter().flatten();
-        let sources = sources.map(|(name, value)| (normalise(name.get_ref()), sources_of(value))).collect();
+        let sources = sources.map(|(name, value)| (normalize(name.get_ref()), sources_of(value))).collect();
         Self {
             declared: Declared::default(),
             lines,
@@ -101,10 +96,10 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn standard(&mut self, root: &DeTable<'_>) -> Result<(), Fault> {
+    fn standard(&mut self, root: &DeTable<'_>) -> Result<(), PositionedError> {
         if let Some(project) = table(root, &["project"]) {
             self.declared.python = text(project, "requires-python").map(str::to_owned);
-            self.declared.groups.project = text(project, "name").map(normalise);
+            self.declared.groups.project = text(project, "name").map(normalize);
             self.declared.groups.default.insert("dev".to_owned());
             let extras = table(project, &["optional-dependencies"]).into_iter().flatten();
             self.declared.groups.extras.extend(extras.map(|(name, _)| name.get_ref().to_string()));
@@ -115,7 +110,8 @@ impl<'t> Reader<'t> {
             for value in list(project, "dynamic") {
                 if value.get_ref().as_str() == Some("dependencies") {
                     let span = self.lines.span(value.span());
-                    self.declared.note(span, "dependencies are made by the build backend, which is not run");
+                    self.declared
+                        .note(span, "dependencies are generated by the build backend, which is not run");
                 }
             }
         }
@@ -134,13 +130,13 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// Versions that hold in place of what is asked, or beside it.
-    fn overrides(&mut self, uv: &DeTable<'_>, key: &str, replaces: bool) -> Result<(), Fault> {
-        let asked = std::mem::take(&mut self.declared.packages);
+    /// Versions that replace, or constrain, those of requirements.
+    fn overrides(&mut self, uv: &DeTable<'_>, key: &str, replaces: bool) -> Result<(), PositionedError> {
+        let required = std::mem::take(&mut self.declared.packages);
         for value in list(uv, key) {
             self.requirement(value, None)?;
         }
-        let rules = std::mem::replace(&mut self.declared.packages, asked);
+        let rules = std::mem::replace(&mut self.declared.packages, required);
         for package in &mut self.declared.packages {
             let rule = rules.iter().find(|rule| rule.name == package.name);
             let Some(rule) = rule.filter(|_| replaces || package.exact.is_none()) else { continue };
@@ -151,13 +147,13 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    fn groups(&mut self, groups: Option<&DeTable<'_>>) -> Result<(), Fault> {
+    fn groups(&mut self, groups: Option<&DeTable<'_>>) -> Result<(), PositionedError> {
         for (name, group) in groups.into_iter().flatten() {
             let Some(members) = group.get_ref().as_array() else {
-                return Err(self.lines.fault(group.span().start, "expected a list of requirements"));
+                return Err(self.lines.error_at(group.span().start, "expected a list of requirements"));
             };
             for member in members {
-                // An included group stands in the same file, where it is read under its own name.
+                // An included group is in the same file, and is read under its own name.
                 if let Some(table) = member.get_ref().as_table() {
                     let included = text(table, "include-group")
                         .map(|group| (name.get_ref().to_string(), group.to_owned()));
@@ -166,7 +162,7 @@ impl<'t> Reader<'t> {
                 }
                 let before = self.declared.packages.len();
                 self.requirement(member, Some(name.get_ref()))?;
-                // `all = ["app[gpu,web]"]` asks for extras of the project itself.
+                // `all = ["app[gpu,web]"]` requires extras of the project itself.
                 let own = self
                     .declared
                     .packages
@@ -183,42 +179,42 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    fn requirement(&mut self, value: &Value<'_>, group: Option<&str>) -> Result<(), Fault> {
+    fn requirement(&mut self, value: &Value<'_>, group: Option<&str>) -> Result<(), PositionedError> {
         let bytes = value.span();
         let Some(written) = value.get_ref().as_str() else {
-            return Err(self.lines.fault(bytes.start, "expected a requirement in quotes"));
+            return Err(self.lines.error_at(bytes.start, "expected a requirement in quotes"));
         };
         let span = self.lines.span(bytes.clone());
-        let source =
-            parse(written).ok().and_then(|requirement| self.source_tag(&requirement.name, group, span));
+        let source = parse(written).ok().and_then(|requirement| self.source(&requirement.name, group, span));
         let context = Context { span, arch: self.arch, group, tag: self.general.tag() };
         let before = self.declared.packages.len();
         declare(&mut self.declared, written, context)
-            .map_err(|mistake| self.lines.mistake(bytes, mistake))?;
-        if let (Some(taken), Some(package)) = (source, self.declared.packages.get_mut(before))
+            .map_err(|error| self.lines.error_within(bytes, error))?;
+        if let (Some(url), Some(package)) = (source, self.declared.packages.get_mut(before))
             && package.exact.as_ref().is_none_or(|version| !version.is_local())
         {
-            package.tag = taken.tag;
+            package.tag = tag::from_url(url);
         }
         Ok(())
     }
 
-    /// What uv takes a package from, if that is a source of its own.
-    fn source_tag(&mut self, name: &str, group: Option<&str>, span: Span) -> Option<Taken> {
+    /// The index URL of the source that uv takes a package from; empty if it is not an index of this file.
+    fn source(&mut self, name: &str, group: Option<&str>, span: Span) -> Option<&'t str> {
         let source = self.sources.get(name)?.iter().find(|source| {
             let met = |condition| marker::evaluate(condition, self.arch, group) != Ok(Some(false));
             source.group.is_none_or(|wanted| group == Some(wanted)) && source.marker.is_none_or(met)
         })?;
         if source.elsewhere {
             self.declared.note(span, format!("{name} comes from a source that is not an index"));
-            return Some(Taken { tag: None });
+            return Some("");
         }
         let index = source.index?;
-        let Some(address) = self.named.get(index) else {
-            self.declared.note(span, format!("the index `{}` of {name} is not in this file", excerpt(index)));
-            return Some(Taken { tag: None });
-        };
-        Some(Taken { tag: tag::of_address(address) })
+        let url = self.named.get(index).copied();
+        if url.is_none() {
+            let note = format!("index `{}` of {name} is not defined in this file", excerpt(index));
+            self.declared.note(span, note);
+        }
+        Some(url.unwrap_or_default())
     }
 
     fn poetry(&mut self, root: &DeTable<'_>) {
@@ -227,7 +223,7 @@ impl<'t> Reader<'t> {
             self.declared.groups.extras.insert(extra.get_ref().to_string());
             let members = members.get_ref().as_array().into_iter().flatten();
             for member in members.filter_map(|member| member.get_ref().as_str()) {
-                self.extras_of.entry(normalise(member)).or_insert_with(|| extra.get_ref().to_string());
+                self.extras_of.entry(normalize(member)).or_insert_with(|| extra.get_ref().to_string());
             }
         }
         if let Some(dependencies) = table(poetry, &["dependencies"]) {
@@ -255,7 +251,7 @@ impl<'t> Reader<'t> {
                 self.declared.python = self.declared.python.take().or(python);
                 continue;
             }
-            let name = normalise(name.get_ref());
+            let name = normalize(name.get_ref());
             match value.get_ref().as_array() {
                 Some(alternatives) => {
                     alternatives.iter().for_each(|value| self.poetry_dependency(&name, value, group));
@@ -267,18 +263,8 @@ impl<'t> Reader<'t> {
 
     fn poetry_dependency(&mut self, name: &str, value: &Value<'_>, group: Option<&str>) {
         let span = self.lines.span(value.span());
-        let mut package = DeclaredPackage {
-            name: name.to_owned(),
-            extras: Vec::new(),
-            exact: None,
-            range: None,
-            tag: None,
-            manager: Manager::Pip,
-            group: group.map(str::to_owned),
-            exclusive: false,
-            file: None,
-            span,
-        };
+        let mut package = DeclaredPackage::new(name.to_owned(), span);
+        package.group = group.map(str::to_owned);
         let mut index = None;
         let written = match (value.get_ref().as_str(), value.get_ref().as_table()) {
             (Some(version), _) => Some(version),
@@ -289,11 +275,11 @@ impl<'t> Reader<'t> {
                 if is_optional(details) {
                     package.group = self.extras_of.get(name).cloned().or(package.group.take());
                 }
-                if let Some(address) = text(details, "url") {
+                if let Some(url) = text(details, "url") {
                     let context = Context { span, arch: self.arch, group, tag: None };
-                    if declare(&mut self.declared, &format!("{name} @ {address}"), context).is_err() {
+                    if declare(&mut self.declared, &format!("{name} @ {url}"), context).is_err() {
                         self.declared
-                            .note(span, format!("{name} comes from {}, which is not read", excerpt(address)));
+                            .note(span, format!("{name} comes from {}, which cannot be read", excerpt(url)));
                     }
                     return;
                 }
@@ -301,7 +287,7 @@ impl<'t> Reader<'t> {
                     self.declared.note(span, format!("{name} comes from a source that is not an index"));
                 }
                 let extras = list(details, "extras").filter_map(|extra| extra.get_ref().as_str());
-                package.extras = extras.map(normalise).collect();
+                package.extras = extras.map(normalize).collect();
                 index = text(details, "source").and_then(|source| self.named.get(source)).copied();
                 text(details, "version")
             }
@@ -310,13 +296,13 @@ impl<'t> Reader<'t> {
         (package.exact, package.range) = poetry_version(written.unwrap_or("*"));
         package.tag = match (&package.exact, index) {
             (Some(version), _) if version.is_local() => tag_of_version(version),
-            (_, Some(address)) => tag::of_address(address),
+            (_, Some(url)) => tag::from_url(url),
             (_, None) => index_tag(name, self.general.tag()),
         };
         self.declared.packages.push(package);
     }
 
-    /// Whether a dependency is for Linux, and a note if that is not told.
+    /// Whether a dependency is for Linux; adds a note if that is unknown.
     fn poetry_applies(&mut self, name: &str, details: &DeTable<'_>, span: Span) -> bool {
         if text(details, "platform").is_some_and(|platform| platform != "linux") {
             return false;
@@ -341,8 +327,8 @@ fn is_optional(details: &DeTable<'_>) -> bool {
     details.get("optional").and_then(|value| value.get_ref().as_bool()) == Some(true)
 }
 
-fn sources_of<'t>(value: &'t Value<'_>) -> Vec<Source<'t>> {
-    let one = |source: &'t DeTable<'_>| Source {
+fn sources_of<'t>(value: &'t Value<'_>) -> Vec<PackageSource<'t>> {
+    let one = |source: &'t DeTable<'_>| PackageSource {
         index: text(source, "index"),
         marker: text(source, "marker"),
         group: text(source, "extra").or_else(|| text(source, "group")),
@@ -357,7 +343,7 @@ fn sources_of<'t>(value: &'t Value<'_>) -> Vec<Source<'t>> {
     }
 }
 
-/// Poetry's ranges: those of the standard, `^1.2` and `~1.2`, and a bare version, which is just that one.
+/// Parses Poetry's ranges: those of the standard, `^1.2` and `~1.2`, and a bare version, which is exact.
 fn poetry_version(written: &str) -> (Option<Version>, Option<String>) {
     let written = written.trim();
     if written == "*" || written.is_empty() {

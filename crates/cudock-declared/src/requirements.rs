@@ -1,31 +1,31 @@
-//! pip's requirements files.
+//! Reads pip's requirements files.
 
 use std::cell::Cell;
 
 use cudock_base::{Arch, Span};
 
 use super::files::{Files, join, parent};
-use super::pip::{self, Indexes, Word};
-use super::requirement::{Context, Mistake, declare};
-use super::{Declared, DeclaredPackage, Fault, excerpt, tag};
+use super::pip::{self, Argument, Indexes};
+use super::requirement::{Context, RequirementError, declare};
+use super::{Declared, DeclaredPackage, PositionedError, excerpt, tag};
 
-/// Files that include files that include files.
-const DEEPEST: usize = 6;
-/// More files than a project has, however they include each other.
-const MOST_FILES: usize = 64;
+/// The limit for files that include each other.
+const MAX_DEPTH: usize = 6;
+/// The limit for included files in total.
+const MAX_FILES: usize = 64;
 
-/// Where a file stands among others, and the indexes of the command that installs it.
+/// The path of a file among others, and the indexes of the command that installs it.
 #[derive(Clone, Copy)]
-pub(super) struct Beside<'a> {
+pub(super) struct IncludeContext<'a> {
     path: &'a str,
     files: &'a dyn Files,
     indexes: Option<&'a Indexes>,
-    /// How many files were included so far, by whomever.
+    /// Number of files included so far.
     included: &'a Cell<usize>,
     depth: usize,
 }
 
-impl<'a> Beside<'a> {
+impl<'a> IncludeContext<'a> {
     pub(super) fn new(path: &'a str, files: &'a dyn Files, included: &'a Cell<usize>) -> Self {
         Self { path, files, indexes: None, included, depth: 0 }
     }
@@ -42,42 +42,44 @@ struct Logical {
     text: String,
 }
 
-pub(super) fn read_in(text: &str, arch: Arch, beside: Beside<'_>) -> Result<Declared, Fault> {
+pub(super) fn read(text: &str, arch: Arch, context: IncludeContext<'_>) -> Result<Declared, PositionedError> {
     let mut declared = Declared::default();
     let lines: Vec<Logical> = logical_lines(text);
     let mut options = Vec::new();
     for Logical { span, text } in lines.iter().filter(|logical| is_option(&logical.text)) {
-        let words = pip::split(text);
-        let known_options = pip::arguments(&words);
+        let args = pip::split(text);
+        let known_options = pip::parse_args(&args);
         for (_, note) in known_options.notes {
             declared.note(*span, note);
         }
-        options.extend(words);
+        options.extend(args);
     }
-    // Options hold for the whole file, whichever line they are on.
-    let indexes = pip::arguments(&options).indexes;
-    let indexes = beside.indexes.map_or_else(|| indexes.clone(), |outer| indexes.clone().or(outer));
+    // Options apply to the whole file, whichever line they are on.
+    let mut indexes = pip::parse_args(&options).indexes;
+    if let Some(outer) = context.indexes {
+        indexes = indexes.or(outer);
+    }
     for Logical { span, text } in lines.iter().filter(|logical| is_option(&logical.text)) {
-        let found = pip::arguments(&pip::split(text));
-        for word in &found.editable {
-            declared.note(*span, pip::from_source(&word.text));
+        let found = pip::parse_args(&pip::split(text));
+        for project in &found.editable {
+            declared.note(*span, pip::from_source(&project.text));
         }
         for file in &found.files {
-            include(&mut declared, file, *span, arch, beside, &indexes);
+            include(&mut declared, file, *span, arch, context, &indexes);
         }
     }
     for logical in lines.iter().filter(|logical| !is_option(&logical.text)) {
-        read_requirement(&mut declared, &logical.text, logical.span, &indexes, arch).map_err(|mistake| {
-            let before = logical.text.get(..mistake.at).unwrap_or(&logical.text);
-            Fault::new(logical.span.line, before.chars().count() + 1, mistake.message)
+        read_requirement(&mut declared, &logical.text, logical.span, &indexes, arch).map_err(|error| {
+            let before = logical.text.get(..error.at).unwrap_or(&logical.text);
+            PositionedError::new(logical.span.line, before.chars().count() + 1, error.message)
         })?;
     }
     for Logical { span, text } in lines.iter().filter(|logical| is_option(&logical.text)) {
-        for file in &pip::arguments(&pip::split(text)).constraints {
-            let path = join(parent(beside.path), &file.text);
-            match beside.files.text(&path) {
+        for file in &pip::parse_args(&pip::split(text)).constraints {
+            let path = join(parent(context.path), &file.text);
+            match context.files.text(&path) {
                 Some(text) => constrain(&mut declared.packages, &text, arch),
-                None => declared.note(*span, pip::not_followed(&file.text)),
+                None => declared.note(*span, pip::cannot_read(&file.text)),
             }
         }
     }
@@ -88,36 +90,35 @@ pub(super) fn read_in(text: &str, arch: Arch, beside: Beside<'_>) -> Result<Decl
     Ok(declared)
 }
 
-/// Reads a file that another names, or notes that it cannot be read.
+/// Reads an included file, or notes that it cannot be read.
 fn include(
     declared: &mut Declared,
-    file: &Word,
+    file: &Argument,
     span: Span,
     arch: Arch,
-    beside: Beside<'_>,
+    context: IncludeContext<'_>,
     indexes: &Indexes,
 ) {
-    let path = join(parent(beside.path), &file.text);
-    let is_bounded = beside.depth < DEEPEST && beside.included.get() < MOST_FILES && path != beside.path;
-    let text = if is_bounded { beside.files.text(&path) } else { None };
-    beside.included.set(beside.included.get() + 1);
-    let (files, included) = (beside.files, beside.included);
-    let inner = Beside { path: &path, files, indexes: Some(indexes), included, depth: beside.depth + 1 };
-    match text.and_then(|text| read_in(&text, arch, inner).ok()) {
-        Some(included) => declared.absorb(included, &path),
-        None => declared.note(span, pip::not_followed(&file.text)),
+    let path = join(parent(context.path), &file.text);
+    let is_bounded = context.depth < MAX_DEPTH && context.included.get() < MAX_FILES && path != context.path;
+    let text = if is_bounded { context.files.text(&path) } else { None };
+    context.included.set(context.included.get() + 1);
+    let inner = IncludeContext { path: &path, indexes: Some(indexes), depth: context.depth + 1, ..context };
+    match text.and_then(|text| read(&text, arch, inner).ok()) {
+        Some(included) => declared.merge(included, &path),
+        None => declared.note(span, pip::cannot_read(&file.text)),
     }
 }
 
-/// Pins packages whose version is open to the version a file of constraints names.
+/// Pins packages without an exact version to the versions of a constraints file.
 pub(super) fn constrain(packages: &mut [DeclaredPackage], text: &str, arch: Arch) {
-    let included = Cell::new(MOST_FILES);
-    let beside = Beside::new("", &super::NoFiles, &included);
-    let Ok(constraints) = read_in(text, arch, beside) else { return };
+    let included = Cell::new(MAX_FILES);
+    let context = IncludeContext::new("", &super::NoFiles, &included);
+    let Ok(constraints) = read(text, arch, context) else { return };
     pin(packages, &constraints.packages);
 }
 
-/// Pins packages whose version is open to versions known otherwise.
+/// Pins packages without an exact version to known versions.
 pub(super) fn pin(packages: &mut [DeclaredPackage], known: &[DeclaredPackage]) {
     for package in packages.iter_mut().filter(|package| package.exact.is_none()) {
         let pinned = known.iter().find(|known| known.name == package.name && known.exact.is_some());
@@ -128,14 +129,14 @@ pub(super) fn pin(packages: &mut [DeclaredPackage], known: &[DeclaredPackage]) {
     }
 }
 
-/// Reads one line that is not an option; the list under `pip:` of a conda environment has such lines, too.
+/// Reads one line that is not an option, from a requirements file or the `pip:` list of a conda environment.
 pub(super) fn read_requirement(
     declared: &mut Declared,
     text: &str,
     span: Span,
     indexes: &Indexes,
     arch: Arch,
-) -> Result<(), Mistake> {
+) -> Result<(), RequirementError> {
     let requirement = without_options(text);
     if let Some(variable) = variable_in(requirement) {
         declared.note(span, format!("{} depends on {variable}", excerpt(requirement.trim())));
@@ -147,7 +148,7 @@ pub(super) fn read_requirement(
     Ok(())
 }
 
-/// Marks packages that can come from one index alone.
+/// Marks packages that can come from one index only.
 pub(super) fn mark_exclusive(declared: &mut Declared, from: usize, indexes: &Indexes) {
     for package in declared.packages.iter_mut().skip(from) {
         package.exclusive = indexes.is_exclusive() && tag::is_built_per_index(&package.name);
@@ -159,14 +160,14 @@ pub(super) fn is_option(line: &str) -> bool {
     line.trim_start().starts_with('-')
 }
 
-/// A requirement may be followed by options of its own, such as `--hash`.
+/// Strips options such as `--hash` that follow a requirement.
 fn without_options(text: &str) -> &str {
     let starts = text.match_indices(" -").chain(text.match_indices("\t-")).map(|(at, _)| at);
     let end = starts.min().unwrap_or(text.len());
     text.get(..end).unwrap_or(text)
 }
 
-/// A variable that pip fills in: `${TOKEN}`, in capitals only.
+/// A variable that pip expands: `${TOKEN}`, in upper case only.
 fn variable_in(text: &str) -> Option<&str> {
     let start = text.find("${")?;
     let (name, _) = text.get(start + 2..)?.split_once('}')?;
@@ -185,7 +186,7 @@ fn logical_lines(text: &str) -> Vec<Logical> {
         let is_comment = line.trim_start().starts_with('#');
         let current = open.get_or_insert_with(|| {
             let blanks = line.len() - line.trim_start().len();
-            let column = line.chars().take_while(|letter| letter.is_whitespace()).count() + 1;
+            let column = line.chars().take_while(|ch| ch.is_whitespace()).count() + 1;
             let span = Span { line: index + 1, column, start: start + blanks, end: start + line.len() };
             Logical { span, text: String::new() }
         });
@@ -193,7 +194,7 @@ fn logical_lines(text: &str) -> Vec<Logical> {
         if let Some(part) = line.strip_suffix('\\').filter(|_| !is_comment) {
             current.text.push_str(part);
         } else {
-            // A comment ends what it stands in; the space keeps it from sticking to the word before it.
+            // A comment ends the line; the space separates it from the text before it.
             current.text.push_str(if is_comment { " " } else { "" });
             current.text.push_str(line);
             logical.extend(open.take());

@@ -1,34 +1,34 @@
-//! Which extras and groups of a project an installer takes.
+//! Selects the extras and groups of a project that an installer takes.
 
 use std::collections::BTreeSet;
 
 use cudock_base::Span;
 
-use super::{Declared, DeclaredPackage};
+use super::Declared;
 
 /// The extras and groups of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Groups {
-    /// The project's own name, which its extras may ask for extras of.
+    /// The project's own name: its extras may require other extras of itself.
     pub(super) project: Option<String>,
     pub(super) extras: BTreeSet<String>,
-    /// Groups that are taken unless the installer is told otherwise.
+    /// Groups that are installed by default.
     pub(super) default: BTreeSet<String>,
     /// A group or extra, and one that it includes.
     pub(super) includes: Vec<(String, String)>,
 }
 
-/// What an installer was told to take.
+/// The extras and groups that an installer is asked to take.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Selection {
-    /// Only groups, and not the project's own dependencies.
+    /// Whether the project's own dependencies are left out.
     pub(super) only_groups: bool,
     /// `*` for all of them.
     pub(super) extras: BTreeSet<String>,
     /// `*` for all of them.
     pub(super) groups: BTreeSet<String>,
     pub(super) without: BTreeSet<String>,
-    /// Whether groups that are on by default are taken.
+    /// Whether default groups are taken.
     pub(super) default_groups: bool,
 }
 
@@ -38,17 +38,17 @@ impl Selection {
         let mut chosen: BTreeSet<String> = all
             .iter()
             .filter(|name| {
-                let asked = if groups.extras.contains(*name) {
+                let requested = if groups.extras.contains(*name) {
                     self.extras.contains("*") || self.extras.contains(*name)
                 } else {
                     let default = self.default_groups && groups.default.contains(*name);
                     self.groups.contains("*") || self.groups.contains(*name) || default
                 };
-                asked && !self.without.contains(*name)
+                requested && !self.without.contains(*name)
             })
             .cloned()
             .collect();
-        // Each round adds one group at least, so there are no more rounds than groups.
+        // Each iteration adds a group, so there are no more iterations than groups.
         while let Some((_, included)) = groups
             .includes
             .iter()
@@ -59,25 +59,22 @@ impl Selection {
         chosen
     }
 
-    /// Leaves only the packages that are taken.
-    pub(super) fn apply(&self, declared: &mut Declared) {
-        let all: BTreeSet<String> =
-            declared.packages.iter().filter_map(|package| package.group.clone()).collect();
-        let named =
-            declared.groups.includes.iter().flat_map(|(from, included)| [from.clone(), included.clone()]);
-        let all = all.into_iter().chain(named).collect();
-        let chosen = self.chosen(&declared.groups, &all);
-        let project = declared.groups.project.clone();
-        let takes = |package: &DeclaredPackage| match &package.group {
-            None => !self.only_groups,
-            Some(group) => chosen.contains(group),
-        };
-        declared.packages.retain(|package| takes(package) && Some(&package.name) != project.as_ref());
+    /// Keeps only the packages that are taken.
+    pub(super) fn apply(&self, mut declared: Declared) -> Declared {
+        let groups = &declared.groups;
+        let of_packages = declared.packages.iter().filter_map(|package| package.group.clone());
+        let included = groups.includes.iter().flat_map(|(from, included)| [from.clone(), included.clone()]);
+        let chosen = self.chosen(groups, &of_packages.chain(included).collect());
+        declared.packages.retain(|package| {
+            let is_chosen = package.group.as_ref().map_or(!self.only_groups, |group| chosen.contains(group));
+            is_chosen && Some(&package.name) != groups.project.as_ref()
+        });
+        declared
     }
 }
 
-/// Groups that hold tools of developers, which no program needs when it runs.
-const FOR_DEVELOPERS: [&str; 14] = [
+/// Groups of development tools, which no program needs at run time.
+const DEVELOPMENT_GROUPS: [&str; 14] = [
     "ci",
     "dev",
     "develop",
@@ -95,18 +92,19 @@ const FOR_DEVELOPERS: [&str; 14] = [
 ];
 
 impl Declared {
-    /// Leaves what is installed without a word about extras and groups, and notes that there are others.
+    /// Keeps what is installed by default, and notes other extras and groups.
     pub fn keep_default_groups(&mut self) {
         let all: BTreeSet<String> =
             self.packages.iter().filter_map(|package| package.group.clone()).collect();
         let selection = Selection { default_groups: true, ..Selection::default() };
         let chosen = selection.chosen(&self.groups, &all);
         let others =
-            all.iter().filter(|name| !chosen.contains(*name) && !FOR_DEVELOPERS.contains(&name.as_str()));
+            all.iter().filter(|name| !chosen.contains(*name) && !DEVELOPMENT_GROUPS.contains(&name.as_str()));
         let names = others.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        selection.apply(self);
+        *self = selection.apply(std::mem::take(self));
         if !names.is_empty() {
-            self.note(Span::START, format!("whether the extras or groups {names} are installed is not told"));
+            let note = format!("cannot determine whether extras or groups {names} are installed");
+            self.note(Span::START, note);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the sources of a project say about the programs that are compiled from them.
+//! Reads build files: which programs a project compiles, and for which architectures.
 
 use cudock_base::Span;
 
@@ -6,7 +6,7 @@ use super::compile::{self, Compiled, Targets};
 use super::files::Files;
 use super::{Declared, FileKind};
 
-/// Whether a file tells how programs are compiled, or is a CUDA source itself.
+/// Whether a file is a build file or a CUDA source.
 pub fn is_build_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     is_recipe(name) || is_cuda_source(name)
@@ -16,30 +16,37 @@ fn is_recipe(name: &str) -> bool {
     ["CMakeLists.txt", "Makefile", "makefile", "GNUmakefile", "setup.py"].contains(&name)
 }
 
-/// Whether a file holds CUDA code.
 pub(super) fn is_cuda_source(path: &str) -> bool {
     [".cu", ".cuh"].iter().any(|ending| path.to_ascii_lowercase().ends_with(ending))
 }
 
-/// What a directory's build files and CUDA sources compile, where no Dockerfile says so.
+/// Reads the build files and CUDA sources of a directory without a Dockerfile.
 pub fn read_sources(files: &dyn Files) -> Declared {
     let mut declared = Declared::default();
     let all = files.below("");
     let recipes = all.iter().filter(|path| is_recipe(path.rsplit('/').next().unwrap_or(path)));
     for path in recipes {
         if let Some(targets) = files.text(path).and_then(|text| of_recipe(path, &text)) {
-            declared.compiled.push(compiled(path, targets));
+            declared.compiled.push(Compiled {
+                name: format!("program of {path}"),
+                output: None,
+                is_extension: path.ends_with("setup.py"),
+                targets,
+                image: None,
+                file: Some(path.clone()),
+                span: Span::START,
+            });
         }
     }
     let first = all.iter().find(|path| is_cuda_source(path));
     if let (true, Some(source)) = (declared.compiled.is_empty(), first) {
-        declared.note(Span::START, format!("{source} is CUDA code, and how it is compiled is not told"));
+        declared.note(Span::START, format!("cannot determine how CUDA source {source} is compiled"));
     }
     declared
 }
 
-/// What a build file compiles for; nothing where it compiles no CUDA code.
-pub(super) fn of_recipe(path: &str, text: &str) -> Option<Targets> {
+/// The targets of a build file; `None` if it compiles no CUDA code.
+fn of_recipe(path: &str, text: &str) -> Option<Targets> {
     if path.ends_with("setup.py") {
         return text.contains("CUDAExtension").then(|| {
             Targets::Unknown(
@@ -50,19 +57,7 @@ pub(super) fn of_recipe(path: &str, text: &str) -> Option<Targets> {
     compile::of_build_file(text)
 }
 
-fn compiled(path: &str, targets: Targets) -> Compiled {
-    Compiled {
-        name: format!("program of {path}"),
-        output: None,
-        is_extension: path.ends_with("setup.py"),
-        targets,
-        image: None,
-        file: Some(path.to_owned()),
-        span: Span::START,
-    }
-}
-
-/// Files that start nothing and bring no library by themselves.
+/// Whether a file neither starts a program nor adds a library by itself.
 pub(super) fn is_harmless(path: &str) -> bool {
     const ENDINGS: [&str; 69] = [
         "bat",
@@ -157,6 +152,6 @@ pub(super) fn is_harmless(path: &str) -> bool {
     let is_archive = [".tar.gz", ".tgz"].iter().any(|ending| name.ends_with(ending));
     let by_ending = name.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending));
     let docker = FileKind::guess(&name, "") == Some(FileKind::Dockerfile);
-    // Names with a dot in front are settings of tools.
+    // Names with a leading dot are settings of tools.
     !is_archive && (name.starts_with('.') || by_ending || NAMES.contains(&name.as_str()) || docker)
 }

@@ -1,8 +1,8 @@
-//! Which packages of conda and of the system are CUDA itself, and which CUDA they are.
+//! Recognizes packages of conda and of distributions that contain CUDA, and their CUDA version.
 
 use cudock_facts::version::CudaVersion;
 
-/// Packages of conda that are CUDA or one of its libraries, beside those called `cuda-…` and `lib…`.
+/// conda packages of CUDA and its libraries, besides `cuda-…` and `lib…`.
 const OF_CONDA: [&str; 10] = [
     "__cuda",
     "cuda",
@@ -16,7 +16,7 @@ const OF_CONDA: [&str; 10] = [
     "pytorch-cuda",
 ];
 
-/// Bindings for Python, which are packages like others.
+/// Python bindings, which do not contain CUDA.
 const BINDINGS: [&str; 4] = ["cuda-bindings", "cuda-core", "cuda-pathfinder", "cuda-python"];
 
 const LIBRARIES: [&str; 13] = [
@@ -39,13 +39,12 @@ fn is_library(name: &str) -> bool {
     LIBRARIES.iter().any(|library| name.starts_with(library))
 }
 
-/// Whether a package of conda is CUDA.
 pub(super) fn is_cuda_in_conda(name: &str) -> bool {
-    let named_so = name.starts_with("cuda-") && !BINDINGS.contains(&name);
-    named_so || OF_CONDA.contains(&name) || is_library(name)
+    let has_prefix = name.starts_with("cuda-") && !BINDINGS.contains(&name);
+    has_prefix || OF_CONDA.contains(&name) || is_library(name)
 }
 
-/// Whether a package of the system is CUDA, or NVIDIA's driver.
+/// Whether a distribution package is CUDA or the NVIDIA driver.
 pub(super) fn is_cuda_in_system(name: &str) -> bool {
     let starts =
         ["cuda-", "nvidia-driver", "nvidia-cuda-", "nvidia-utils", "nvidia-headless", "nvidia-compute-utils"];
@@ -53,7 +52,7 @@ pub(super) fn is_cuda_in_system(name: &str) -> bool {
     name == "cuda" || starts.iter().chain(&libraries).any(|start| name.starts_with(start)) || is_library(name)
 }
 
-/// The CUDA version a package of conda is for: only those whose own version is CUDA's.
+/// The CUDA version of a conda package, if its own version is that of CUDA.
 pub(super) fn cuda_of_conda(name: &str, version: &str) -> Option<CudaVersion> {
     let follows_cuda = ["__cuda", "cuda", "cudatoolkit", "cudatoolkit-dev", "pytorch-cuda"].contains(&name)
         || name.starts_with("cuda-") && name != "cuda-compat";
@@ -61,7 +60,7 @@ pub(super) fn cuda_of_conda(name: &str, version: &str) -> Option<CudaVersion> {
     follows_cuda.then(|| leading(first)).flatten()
 }
 
-/// The CUDA version that the name (`cuda-toolkit-12-4`) or version (`8.9.2.26-1+cuda12.1`) of a package tells.
+/// The CUDA version in the name (`cuda-toolkit-12-4`) or version (`8.9.2.26-1+cuda12.1`) of a package.
 pub(super) fn cuda_of_system(name: &str, version: Option<&str>) -> Option<CudaVersion> {
     let by_version = || leading(version?.split_once("cuda")?.1);
     let by_name = || {
@@ -87,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_versions_tell_the_cuda_version() {
+    fn names_and_versions_determine_the_cuda_version() {
         let cases = [
             ("cuda-toolkit-12-4", None, Some("12.4")),
             ("cuda-compat-12-4", Some("550.54.15-1"), Some("12.4")),
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn only_packages_with_cudas_version_tell_it() {
+    fn only_packages_versioned_like_cuda_determine_its_version() {
         let cases = [
             ("cuda-version", "=12.4", Some("12.4")),
             ("cudatoolkit", "11.8.0", Some("11.8")),

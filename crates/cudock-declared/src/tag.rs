@@ -1,6 +1,6 @@
-//! Which build of a package is meant: the `cu121` in local versions, index addresses and conda's build strings.
+//! Parses build tags: the `cu121` in local versions, index URLs and conda's build strings.
 
-/// Packages of which indexes such as `…/whl/cu121` have builds of their own; all others there are the usual ones.
+/// Packages of which indexes such as `…/whl/cu121` have their own builds; all others there are the ones of PyPI.
 const BUILT_PER_INDEX: [&str; 35] = [
     "auto-gptq",
     "autoawq",
@@ -39,35 +39,35 @@ const BUILT_PER_INDEX: [&str; 35] = [
     "xformers",
 ];
 
-/// Whether the index a package comes from says which build it is.
+/// Whether the index determines the build of a package.
 pub(super) fn is_built_per_index(name: &str) -> bool {
     BUILT_PER_INDEX.binary_search(&name).is_ok()
 }
 
-/// The tag a word starts with: `cu121` of `cu121.full`, `rocm6.0`, `cpu` of `cpu-cxx11-abi`.
-pub(super) fn at_start(word: &str) -> Option<String> {
-    let word = word.to_ascii_lowercase();
+/// The tag at the start of a text: `cu121` of `cu121.full`, `rocm6.0`, `cpu` of `cpu-cxx11-abi`.
+pub(super) fn at_start(text: &str) -> Option<String> {
+    let text = text.to_ascii_lowercase();
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-    if let Some(rest) = word.strip_prefix("cu") {
+    if let Some(rest) = text.strip_prefix("cu") {
         let count = digits(rest);
         return (2..=4).contains(&count).then(|| rest.get(..count).map(|rest| format!("cu{rest}"))).flatten();
     }
-    if let Some(rest) = word.strip_prefix("rocm") {
+    if let Some(rest) = text.strip_prefix("rocm") {
         let end = rest.find(|found: char| !found.is_ascii_digit() && found != '.').unwrap_or(rest.len());
         let version = rest.get(..end)?.trim_end_matches('.');
         return version.starts_with(|first: char| first.is_ascii_digit()).then(|| format!("rocm{version}"));
     }
-    ["cpu", "xpu"].into_iter().find(|tag| starts_with_word(&word, tag)).map(str::to_owned)
+    ["cpu", "xpu"].into_iter().find(|tag| starts_with_word(&text, tag)).map(str::to_owned)
 }
 
 fn starts_with_word(text: &str, word: &str) -> bool {
     text.strip_prefix(word).is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric()))
 }
 
-/// The tag in the address of an index or page of links: `…/whl/cu121`, `…/whl/torch-2.3.0+cu121.html`.
-pub(super) fn of_address(address: &str) -> Option<String> {
-    let address = address.split_once("://").map_or(address, |(_, rest)| rest);
-    address.split(['/', '?', '#', '&', '+']).skip(1).filter_map(whole_word).last()
+/// The tag in the URL of an index or page of links: `…/whl/cu121`, `…/whl/torch-2.3.0+cu121.html`.
+pub(super) fn from_url(url: &str) -> Option<String> {
+    let url = url.split_once("://").map_or(url, |(_, rest)| rest);
+    url.split(['/', '?', '#', '&', '+']).skip(1).filter_map(whole_word).last()
 }
 
 fn whole_word(word: &str) -> Option<String> {
@@ -99,12 +99,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_names_are_in_order_for_the_search() {
+    fn the_names_are_sorted_for_the_search() {
         assert!(BUILT_PER_INDEX.is_sorted());
     }
 
     #[test]
-    fn tags_are_read_from_addresses() {
+    fn tags_are_read_from_urls() {
         let cases = [
             ("https://download.pytorch.org/whl/cu121", Some("cu121")),
             ("https://download.pytorch.org/whl/nightly/cu128/", Some("cu128")),
@@ -117,8 +117,8 @@ mod tests {
             ("https://cu121/simple", None),
             ("https://example.org/cucumber/cu1/cu121x", None),
         ];
-        for (address, tag) in cases {
-            assert_eq!(of_address(address).as_deref(), tag, "{address}");
+        for (url, tag) in cases {
+            assert_eq!(from_url(url).as_deref(), tag, "{url}");
         }
     }
 

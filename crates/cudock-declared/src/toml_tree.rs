@@ -1,4 +1,4 @@
-//! TOML with the span of every value.
+//! Reads TOML with the span of every value.
 
 use std::ops::Range;
 
@@ -6,16 +6,16 @@ use cudock_base::{LineIndex, Span};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::Fault;
-use super::requirement::Mistake;
+use super::PositionedError;
+use super::requirement::RequirementError;
 
 pub(super) type Value<'i> = Spanned<DeValue<'i>>;
 
-/// The text of a file, for turning bytes into lines.
+/// Converts bytes of a TOML file to spans and positions.
 pub(super) struct Lines<'a>(LineIndex<'a>);
 
 impl<'a> Lines<'a> {
-    pub(super) fn of(text: &'a str) -> Self {
+    pub(super) fn new(text: &'a str) -> Self {
         Self(LineIndex::new(text))
     }
 
@@ -23,24 +23,23 @@ impl<'a> Lines<'a> {
         self.0.span(bytes)
     }
 
-    pub(super) fn fault(&self, at: usize, message: impl Into<String>) -> Fault {
+    pub(super) fn error_at(&self, at: usize, message: impl Into<String>) -> PositionedError {
         let (line, column) = self.0.location(at);
-        Fault::new(line, column, message)
+        PositionedError::new(line, column, message)
     }
 
-    /// A mistake within the string at `span`.
-    pub(super) fn mistake(&self, span: Range<usize>, mistake: Mistake) -> Fault {
-        // Past the quote. In a string with escapes the location is only near.
-        let at = (span.start + 1 + mistake.at).min(span.end);
-        self.fault(at, mistake.message)
+    /// An error within the string at `span`.
+    pub(super) fn error_within(&self, span: Range<usize>, error: RequirementError) -> PositionedError {
+        // Past the quote. In a string with escapes, the position is approximate.
+        let at = (span.start + 1 + error.at).min(span.end);
+        self.error_at(at, error.message)
     }
 }
 
-/// Reads a whole file.
-pub(super) fn parse<'i>(text: &'i str, lines: &Lines<'_>) -> Result<DeTable<'i>, Fault> {
+pub(super) fn parse<'i>(text: &'i str, lines: &Lines<'_>) -> Result<DeTable<'i>, PositionedError> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        lines.fault(at.min(text.len()), error.message())
+        lines.error_at(at.min(text.len()), error.message())
     })?;
     Ok(table.into_inner())
 }
@@ -50,7 +49,7 @@ pub(super) fn table<'t, 'i>(root: &'t DeTable<'i>, path: &[&str]) -> Option<&'t 
     path.iter().try_fold(root, |table, key| table.get(*key)?.get_ref().as_table())
 }
 
-/// The list at a key; nothing if there is none.
+/// The members of the list at a key.
 pub(super) fn list<'t, 'i>(table: &'t DeTable<'i>, key: &str) -> impl Iterator<Item = &'t Value<'i>> {
     table.get(key).and_then(|value| value.get_ref().as_array()).into_iter().flat_map(|array| array.iter())
 }

@@ -1,4 +1,4 @@
-//! `uv.lock`: one resolution for all platforms at once, of which the Linux part is wanted.
+//! Reads the Linux part of `uv.lock`, which holds one resolution for all platforms.
 
 use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use cudock_base::{Arch, Span};
 use pep440_rs::Version;
 use toml::de::DeTable;
 
-use super::requirement::{index_tag, normalise, tag_of_version};
+use super::requirement::{index_tag, normalize, tag_of_version};
 use super::select::{Groups, Selection};
 use super::toml_tree::{self, Lines, Value, list, text};
-use super::{Declared, DeclaredPackage, Fault, Manager, excerpt, marker, tag};
+use super::{Declared, DeclaredPackage, PositionedError, excerpt, marker, tag};
 
-/// A package of the lock.
+/// A package of the lock file.
 struct Locked<'t> {
     name: String,
     version: Option<&'t str>,
@@ -28,8 +28,8 @@ pub(super) fn read(
     input: &str,
     arch: Arch,
     selection: Option<(&Selection, &Groups)>,
-) -> Result<Declared, Fault> {
-    let lines = Lines::of(input);
+) -> Result<Declared, PositionedError> {
+    let lines = Lines::new(input);
     let root = toml_tree::parse(input, &lines)?;
     let python = text(&root, "requires-python").map(str::to_owned);
     let mut declared = Declared { python, is_lock: true, ..Declared::default() };
@@ -45,19 +45,19 @@ pub(super) fn read(
     Ok(declared)
 }
 
-fn locked<'t>(value: &'t Value<'t>, lines: &Lines<'_>) -> Result<Locked<'t>, Fault> {
+fn locked<'t>(value: &'t Value<'t>, lines: &Lines<'_>) -> Result<Locked<'t>, PositionedError> {
     let at = value.span().start;
-    let table = value.get_ref().as_table().ok_or_else(|| lines.fault(at, "expected a table"))?;
-    let name = text(table, "name").ok_or_else(|| lines.fault(at, "a package without a name"))?;
+    let table = value.get_ref().as_table().ok_or_else(|| lines.error_at(at, "expected a table"))?;
+    let name = text(table, "name").ok_or_else(|| lines.error_at(at, "package without a name"))?;
     let source = toml_tree::table(table, &["source"]);
     let is_root =
         source.is_some_and(|source| ["virtual", "editable"].iter().any(|key| source.contains_key(*key)));
     let version = text(table, "version");
     let span = lines.span(table.get("name").map_or(at..at, toml::Spanned::span));
-    Ok(Locked { name: normalise(name), version, table, span, is_root, is_reached: false })
+    Ok(Locked { name: normalize(name), version, table, span, is_root, is_reached: false })
 }
 
-/// Marks what the roots need on Linux, over dependencies whose markers do not rule it out.
+/// Marks what the roots need on Linux, through dependencies whose markers do not exclude it.
 fn reach(packages: &mut [Locked<'_>], arch: Arch, selection: Option<(&Selection, &Groups)>) {
     // By name, and by name and version: a fork has several versions of a package, and names the one it means.
     let mut meant: HashMap<(String, Option<&str>), Vec<usize>> = HashMap::new();
@@ -77,13 +77,13 @@ fn reach(packages: &mut [Locked<'_>], arch: Arch, selection: Option<(&Selection,
         queue.pop().and_then(|index| packages.get(index)).map(|package| needed(package, selection))
     {
         for dependency in found {
-            let Some(name) = text(dependency, "name").map(normalise) else { continue };
-            let ruled_out = text(dependency, "marker")
+            let Some(name) = text(dependency, "name").map(normalize) else { continue };
+            let is_excluded = text(dependency, "marker")
                 .is_some_and(|condition| marker::evaluate(condition, arch, None) == Ok(Some(false)));
-            if ruled_out {
+            if is_excluded {
                 continue;
             }
-            // Whoever asks first takes them all; for those who ask later there is nothing left to do.
+            // Each name is resolved once: later dependents find it removed and its packages reached.
             for index in meant.remove(&(name, text(dependency, "version"))).unwrap_or_default() {
                 if let Some(package) = packages.get_mut(index).filter(|package| !package.is_reached) {
                     package.is_reached = true;
@@ -94,7 +94,8 @@ fn reach(packages: &mut [Locked<'_>], arch: Arch, selection: Option<(&Selection,
     }
 }
 
-/// What a package needs. Only of the project itself are groups chosen: of others the lock lists what is needed.
+/// The dependencies of a package. Groups are selected for the project itself only: for others the lock lists what is
+/// needed.
 fn needed<'t>(package: &Locked<'t>, selection: Option<(&Selection, &Groups)>) -> Vec<&'t DeTable<'t>> {
     let chosen = selection.filter(|_| package.is_root).map(|(selection, groups)| {
         let names = |key: &str| toml_tree::table(package.table, &[key]).into_iter().flatten();
@@ -122,13 +123,18 @@ fn dependencies<'t>(
     own.chain(grouped).filter_map(|dependency| dependency.get_ref().as_table()).collect()
 }
 
-fn add(declared: &mut Declared, package: &Locked<'_>, arch: Arch, lines: &Lines<'_>) -> Result<(), Fault> {
+fn add(
+    declared: &mut Declared,
+    package: &Locked<'_>,
+    arch: Arch,
+    lines: &Lines<'_>,
+) -> Result<(), PositionedError> {
     let mut held = Some(true);
     let mut undecided = "";
     for (index, value) in list(package.table, "resolution-markers").enumerate() {
         let condition = value.get_ref().as_str().unwrap_or_default();
         let this = marker::evaluate(condition, arch, None)
-            .map_err(|_| lines.fault(value.span().start, "not a marker"))?;
+            .map_err(|_| lines.error_at(value.span().start, "not a marker"))?;
         undecided = if this.is_none() { condition } else { undecided };
         held = match (index, held, this) {
             (0, _, this) => this,
@@ -151,7 +157,7 @@ fn add(declared: &mut Declared, package: &Locked<'_>, arch: Arch, lines: &Lines<
     };
     let version = Version::from_str(written).map_err(|_| {
         let at = package.table.get("version").map_or(0, |value| value.span().start);
-        lines.fault(at, format!("`{}` is not a version", excerpt(written)))
+        lines.error_at(at, format!("`{}` is not a version", excerpt(written)))
     })?;
     let source = toml_tree::table(package.table, &["source"]);
     let registry = source.and_then(|source| text(source, "registry"));
@@ -160,19 +166,12 @@ fn add(declared: &mut Declared, package: &Locked<'_>, arch: Arch, lines: &Lines<
     {
         declared.note(package.span, format!("{} comes from a source that is not an index", package.name));
     }
-    let of_registry = registry.and_then(tag::of_address);
+    let of_registry = registry.and_then(tag::from_url);
     let tag = tag_of_version(&version).or_else(|| index_tag(&package.name, of_registry.as_deref()));
     declared.packages.push(DeclaredPackage {
-        name: package.name.clone(),
-        extras: Vec::new(),
         exact: Some(version),
-        range: None,
         tag,
-        manager: Manager::Pip,
-        group: None,
-        exclusive: false,
-        file: None,
-        span: package.span,
+        ..DeclaredPackage::new(package.name.clone(), package.span)
     });
     Ok(())
 }

@@ -1,35 +1,36 @@
-//! What was chosen, and where it is written.
+//! Choices of GPUs in a text, with their spans.
 
 use serde::Serialize;
 
-use crate::text::Span;
+use crate::text::ChoiceSpan;
 
-/// A choice of a GPU, or of a way to get one, as a text makes it.
+/// A choice of a GPU, or of something that GPUs depend on, in a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
-    /// Where the words stand that would have to change.
+    /// The text to change.
     #[serde(flatten)]
-    pub span: Span,
-    /// What they are.
+    pub span: ChoiceSpan,
+    /// What is chosen.
     #[serde(flatten)]
-    pub what: What,
-    /// In which role: `az vm create --size`, `resources.requests.gpu`; empty for a mere mention.
-    pub by: String,
-    /// The service it is chosen for, where the text tells.
+    pub kind: ChoiceKind,
+    /// Its role: `az vm create --size`, `resources.requests.gpu`; empty for a mere mention.
+    #[serde(rename = "by")]
+    pub role: String,
+    /// The service it is chosen for, if known.
     pub service: Option<Service>,
-    /// The region, as the text spells it.
+    /// The region, as written.
     pub region: Option<String>,
-    /// Whether it is asked for at low priority or as Spot.
+    /// Whether it is requested at low priority or as Spot.
     pub low_priority: bool,
 }
 
-/// What was chosen.
+/// What is chosen.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum What {
+pub enum ChoiceKind {
     /// A virtual machine size.
     Size {
-        /// As the text spells it.
+        /// As written.
         name: String,
     },
     /// GPUs of a container instance.
@@ -38,12 +39,12 @@ pub enum What {
         sku: Option<String>,
         /// How many.
         count: Option<u32>,
-        /// Whether options of `az container create` ask for it, which has none for GPUs.
+        /// Whether it is an option of `az container create`, which has none for GPUs.
         by_option: bool,
     },
     /// Any size with a GPU of this name.
     Accelerator {
-        /// The GPU, as the text spells it.
+        /// The GPU, as written.
         name: String,
         /// How many.
         count: u32,
@@ -52,21 +53,21 @@ pub enum What {
     Interface {
         /// Which.
         interface: Interface,
-        /// The name that was found.
+        /// The name in the text.
         name: String,
     },
     /// Low-priority nodes of Batch.
     LowPriorityNodes,
-    /// A tag or option that leaves the GPU driver of AKS nodes out.
+    /// A tag or option that skips the GPU driver of AKS nodes.
     SkipDriver,
     /// A machine image without its SKU and version.
     ImageReference {
-        /// As the text spells it.
+        /// As written.
         reference: String,
     },
 }
 
-/// Client libraries that have ended, or whose names have.
+/// Client libraries that are retired or renamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interface {
@@ -93,7 +94,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// Its id in the table of services.
+    /// The id in the table of services.
     pub const fn id(self) -> &'static str {
         match self {
             Self::Vm => "vm",
@@ -106,20 +107,26 @@ impl Service {
 }
 
 impl Choice {
-    /// The choice in the words of the text.
-    pub fn words(&self) -> String {
-        match &self.what {
-            What::ContainerGpu { sku, count, .. } => match (sku, count) {
+    /// A choice of the bytes from `start` to `end`; lines and columns are filled in later.
+    pub(crate) fn at(start: usize, end: usize, kind: ChoiceKind) -> Self {
+        let span = ChoiceSpan { start, end, ..ChoiceSpan::default() };
+        Self { span, kind, role: String::new(), service: None, region: None, low_priority: false }
+    }
+
+    /// A short text for the choice.
+    pub fn describe(&self) -> String {
+        match &self.kind {
+            ChoiceKind::ContainerGpu { sku, count, .. } => match (sku, count) {
                 (Some(sku), Some(count)) => format!("{count} x {sku}"),
                 (Some(sku), None) => sku.clone(),
                 (None, Some(count)) => format!("{count} GPU{}", if *count == 1 { "" } else { "s" }),
                 (None, None) => "a GPU".to_owned(),
             },
-            What::Accelerator { name, count } => format!("{count} x {name}"),
-            What::Size { name } | What::Interface { name, .. } => name.clone(),
-            What::LowPriorityNodes => "low-priority nodes".to_owned(),
-            What::SkipDriver => "--skip-gpu-driver-install".to_owned(),
-            What::ImageReference { reference } => reference.clone(),
+            ChoiceKind::Accelerator { name, count } => format!("{count} x {name}"),
+            ChoiceKind::Size { name } | ChoiceKind::Interface { name, .. } => name.clone(),
+            ChoiceKind::LowPriorityNodes => "low-priority nodes".to_owned(),
+            ChoiceKind::SkipDriver => "--skip-gpu-driver-install".to_owned(),
+            ChoiceKind::ImageReference { reference } => reference.clone(),
         }
     }
 }

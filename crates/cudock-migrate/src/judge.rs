@@ -1,4 +1,4 @@
-//! Choices held against the tables.
+//! Judges choices by the tables.
 
 mod assess;
 mod change;
@@ -20,14 +20,14 @@ use serde::Serialize;
 
 pub use change::Change;
 pub use fit::Fit;
-pub use old::{Gpu, Old};
-pub use price::{Against, Priced};
+pub use old::{MachineGpu, OldMachine};
+pub use price::{HourlyPrice, PriceComparison};
 pub use replacement::Replacement;
 pub use status::Status;
 
-use crate::choice::{Choice, Service, What};
+use crate::choice::{Choice, ChoiceKind, Service};
 use assess::Assessment;
-use price::Place;
+use price::known_region;
 
 /// A choice and whether it still works.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -35,19 +35,19 @@ pub struct ChoiceFinding {
     /// The choice.
     #[serde(flatten)]
     pub choice: Choice,
-    /// What it is now.
+    /// Its status.
     pub status: Status,
-    /// The page of the finding; none where all is well.
+    /// The finding code; `None` if the choice is on sale.
     pub code: Option<&'static str>,
-    /// How bad it is: an error does not work any more.
+    /// An error no longer works.
     pub severity: Severity,
     /// One sentence.
     pub message: String,
-    /// What the choice gave.
-    pub old: Option<Old>,
-    /// What to take now, the most fitting and cheapest first.
+    /// The machine that was chosen.
+    pub old: Option<OldMachine>,
+    /// Replacements, the best fitting and cheapest first.
     pub replacements: Vec<Replacement>,
-    /// What else to know, from the tables.
+    /// Notes from the tables.
     pub notes: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ pub struct ChoiceFinding {
 const SUGGESTED: usize = 3;
 
 impl ChoiceFinding {
-    /// Whether the choice does not work any more.
+    /// Whether the choice no longer works.
     pub fn is_over(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -84,7 +84,7 @@ impl ChoiceFinding {
         };
         let region = TextRegion::new(index, self.choice.span.start..self.choice.span.end);
         let finding = Finding::new(self.code?, self.severity, self.message.clone(), fix).at(path, region);
-        let What::Size { name } = &self.choice.what else { return Some(finding) };
+        let ChoiceKind::Size { name } = &self.choice.kind else { return Some(finding) };
         // A choice can also be spread over the text: then no single edit is right.
         if index.text().get(region.span.bytes()) != Some(name) {
             return Some(finding);
@@ -105,21 +105,22 @@ fn spelled_like(old: &str, new: &str) -> String {
     bare.unwrap_or(new).to_owned()
 }
 
-/// All that an answer depends on.
-type Question<'c> = (&'c What, Option<&'c str>, Option<Service>, bool);
+/// Everything that an assessment depends on.
+type AssessmentKey<'c> = (&'c ChoiceKind, Option<&'c str>, Option<Service>, bool);
 
-/// Tells of each choice what became of it on a day. A region given here goes before those of the texts.
+/// Judges each choice on a day. A region given here takes precedence over those of the texts.
 ///
-/// Choices that are not known to be of GPUs at all have no finding.
+/// Choices of unknown GPUs have no finding.
 pub fn judge(facts: &Facts, day: Date, region: Option<&str>, choices: &[Choice]) -> Vec<ChoiceFinding> {
     // Texts repeat themselves: the same choice in the same region is looked up once.
-    let mut known: HashMap<Question<'_>, Option<Assessment>> = HashMap::new();
+    let mut known: HashMap<AssessmentKey<'_>, Option<Assessment>> = HashMap::new();
     let mut findings = Vec::new();
     for choice in choices {
         let wanted = region.or(choice.region.as_deref());
-        let key = (&choice.what, wanted, choice.service, choice.low_priority);
-        let assessment =
-            known.entry(key).or_insert_with(|| assess::assess(facts, day, &Place::of(facts, wanted), choice));
+        let key = (&choice.kind, wanted, choice.service, choice.low_priority);
+        let assessment = known
+            .entry(key)
+            .or_insert_with(|| assess::assess(facts, day, known_region(facts, wanted), choice));
         let Some(assessment) = assessment else { continue };
         let Assessment { status, code, severity, message, old, replacements, notes } = assessment.clone();
         let choice = choice.clone();

@@ -1,9 +1,9 @@
-//! Old choices of Azure GPUs, and what to choose now.
+//! Finds retired choices of Azure GPUs in files, and their replacements.
 //!
-//! Tutorials, scripts and templates name sizes that ended years ago, and nothing tells before the deployment fails.
-//! [`read`] finds such choices in a text of any kind: command lines, container groups, templates, programs, notes. It
-//! knows the shape of each kind as far as that tells what a name is for, and is content with text that is cut off,
-//! templated or wrong: what looks like a GPU size is found in any case. [`judge`] holds the choices against the tables.
+//! Tutorials, scripts and templates name sizes that were retired years ago, which shows only when a deployment fails.
+//! [`read`] finds such choices in any text: command lines, container groups, templates, programs, notes. It parses each
+//! language only as far as needed to know what a name is for, and accepts truncated, templated or invalid text: anything
+//! that looks like a GPU size is found. [`judge`] compares the choices with the tables.
 //!
 //! ```
 //! use cudock_facts::Facts;
@@ -27,7 +27,10 @@ mod judge;
 mod read;
 mod text;
 
-pub use choice::{Choice, Interface, Service, What};
-pub use judge::{Against, Change, ChoiceFinding, Fit, Gpu, Old, Priced, Replacement, Status, codes, judge};
-pub use read::{MOST_CHOICES, Reading, read};
-pub use text::{LARGEST, MigrateError, Span, decode};
+pub use choice::{Choice, ChoiceKind, Interface, Service};
+pub use judge::{
+    Change, ChoiceFinding, Fit, HourlyPrice, MachineGpu, OldMachine, PriceComparison, Replacement, Status, codes,
+    judge,
+};
+pub use read::{MAX_CHOICES, Reading, read};
+pub use text::{ChoiceSpan, MAX_FILE_SIZE, MigrateError, decode};

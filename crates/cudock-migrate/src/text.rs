@@ -1,37 +1,37 @@
-//! Bytes as text, and places in it.
+//! Decodes files, and computes spans.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
-/// The largest file that is read. A script or template is a thousandth of this; what is larger is data.
-pub const LARGEST: u64 = 16 << 20;
+/// The size limit for files, in bytes. A script or template is a thousandth of this; larger files are data.
+pub const MAX_FILE_SIZE: u64 = 16 << 20;
 
-/// Of so many characters at most one may be no text: a comment in another encoding is, a program is not.
+/// At most one of this many characters may be invalid: a comment in another encoding passes, a binary does not.
 const TEXT_TO_NOISE: usize = 10;
 
-/// Why a file cannot be read for choices.
+/// An error in decoding a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MigrateError {
-    /// It is larger than [`LARGEST`].
-    #[error("it has {bytes} bytes, and {} MiB are read at most", LARGEST >> 20)]
+    /// It is larger than [`MAX_FILE_SIZE`].
+    #[error("file of {bytes} bytes exceeds the limit of {} MiB", MAX_FILE_SIZE >> 20)]
     TooLarge {
         /// Its size.
         bytes: u64,
     },
-    /// It is no text.
-    #[error("it is not text: byte {offset} belongs to no character")]
+    /// It is not text.
+    #[error("not a text file: invalid character at byte {offset}")]
     Binary {
-        /// The first byte that cannot be text.
+        /// The first invalid byte.
         offset: usize,
     },
 }
 
-/// The text of a file: UTF-8, or UTF-16 with its mark, as some editors save scripts. Bytes of older encodings become
-/// replacement characters, one for each, so that places stay right.
+/// Decodes UTF-8, or UTF-16 with a byte order mark, as some editors save scripts. Bytes of older encodings become
+/// replacement characters, one for each, so that columns stay right.
 pub fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, MigrateError> {
     let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    if size > LARGEST {
+    if size > MAX_FILE_SIZE {
         return Err(MigrateError::TooLarge { bytes: size });
     }
     match bytes {
@@ -68,18 +68,18 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<Cow<'static, str>, Mi
 }
 
 fn is_noise(text: &str) -> bool {
-    let noise = text.chars().filter(|letter| *letter == char::REPLACEMENT_CHARACTER).count();
+    let noise = text.chars().filter(|ch| *ch == char::REPLACEMENT_CHARACTER).count();
     noise * TEXT_TO_NOISE > text.chars().count()
 }
 
-/// A place in a text.
+/// The span of a choice, with the columns that editors and scanners show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Span {
+pub struct ChoiceSpan {
     /// The line, from 1.
     pub line: usize,
     /// The column, from 1, in characters.
     pub column: usize,
-    /// The column behind the last character, if it lies in the same line.
+    /// The column after the last character, if it is in the same line.
     pub end_column: usize,
     /// The first byte of the decoded text.
     pub start: usize,
@@ -87,25 +87,25 @@ pub struct Span {
     pub end: usize,
 }
 
-/// Walks through a text once and tells lines and columns: asking in order costs the length of the text in all, however
-/// many places are asked for and however long its lines are.
-pub(crate) struct Walker<'t> {
+/// Computes lines and columns in one pass: the total cost is the length of the text, however many spans there are and
+/// however long its lines are.
+pub(crate) struct LineTracker<'t> {
     text: &'t str,
     at: usize,
     line: usize,
     column: usize,
 }
 
-impl<'t> Walker<'t> {
+impl<'t> LineTracker<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
         Self { text, at: 0, line: 1, column: 1 }
     }
 
-    /// The place of some bytes. They must not begin before those that were asked for last.
-    pub(crate) fn span(&mut self, start: usize, end: usize) -> Span {
+    /// The span of some bytes. Spans must be requested in order.
+    pub(crate) fn span(&mut self, start: usize, end: usize) -> ChoiceSpan {
         let passed = self.text.get(self.at..start).unwrap_or_default();
-        for letter in passed.chars() {
-            if letter == '\n' {
+        for ch in passed.chars() {
+            if ch == '\n' {
                 (self.line, self.column) = (self.line + 1, 1);
             } else {
                 self.column += 1;
@@ -114,7 +114,7 @@ impl<'t> Walker<'t> {
         self.at = self.at.max(start);
         let inside = self.text.get(start..end).unwrap_or_default();
         let width = inside.split('\n').next().unwrap_or_default().chars().count();
-        Span { line: self.line, column: self.column, end_column: self.column + width, start, end }
+        ChoiceSpan { line: self.line, column: self.column, end_column: self.column + width, start, end }
     }
 }
 
@@ -126,12 +126,12 @@ mod tests {
     fn columns_count_characters_and_crlf_is_one_line_end() {
         let text = "größe=1\r\nµ Standard_NC6\r\n";
         let start = text.find("Standard").unwrap();
-        let mut walker = Walker::new(text);
+        let mut tracker = LineTracker::new(text);
         assert_eq!(
-            walker.span(0, "größe".len()),
-            Span { line: 1, column: 1, end_column: 6, start: 0, end: 7 }
+            tracker.span(0, "größe".len()),
+            ChoiceSpan { line: 1, column: 1, end_column: 6, start: 0, end: 7 }
         );
-        let span = walker.span(start, start + 12);
+        let span = tracker.span(start, start + 12);
         assert_eq!((span.line, span.column, span.end_column), (2, 3, 15));
     }
 
@@ -149,10 +149,10 @@ mod tests {
     }
 
     #[test]
-    fn programs_archives_and_huge_files_are_refused() {
+    fn programs_archives_and_huge_files_are_rejected() {
         assert_eq!(decode(b"\x7fELF\x02\x01\0"), Err(MigrateError::Binary { offset: 6 }));
         assert_eq!(decode(b"ab\xff\xfe\xfd\xfc"), Err(MigrateError::Binary { offset: 2 }));
-        let huge = vec![b'a'; usize::try_from(LARGEST).unwrap() + 1];
-        assert_eq!(decode(&huge), Err(MigrateError::TooLarge { bytes: LARGEST + 1 }));
+        let huge = vec![b'a'; usize::try_from(MAX_FILE_SIZE).unwrap() + 1];
+        assert_eq!(decode(&huge), Err(MigrateError::TooLarge { bytes: MAX_FILE_SIZE + 1 }));
     }
 }

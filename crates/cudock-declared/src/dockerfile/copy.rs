@@ -1,24 +1,24 @@
-//! What `COPY`, `ADD` and mounts bring into a stage.
+//! Reads `COPY`, `ADD` and bind mounts.
 
 use cudock_base::Span;
 
-use super::builder::{Builder, Command, command, without_flags};
-use super::expand::{Expanded, word, words};
-use super::scene::Scene;
-use super::{Finished, Instruction, evaluate};
+use super::expand::{Expanded, split_args};
+use super::stage::{Command, StageReader, command, without_flags};
+use super::stage_fs::StageFs;
+use super::{FinishedStage, Instruction, evaluate};
 use crate::files::join;
 use crate::{DeclaredPackage, excerpt};
 
-/// Stages that are looked at, besides those the last one is built on.
-const MOST_STAGES: usize = 24;
+/// The limit for stages that are read besides those the last one is built on.
+const MAX_COPIED_STAGES: usize = 24;
 
-/// Images that hold tools for building alone.
+/// Images that only contain build tools.
 const TOOL_IMAGES: [&str; 3] = ["ghcr.io/astral-sh/uv", "docker.io/astral/uv", "astral/uv"];
 
-impl Builder<'_> {
-    /// Files of the context that are there for one command: `--mount=type=bind,source=a,target=b`.
+impl StageReader<'_> {
+    /// Files of the context mounted for one command: `--mount=type=bind,source=a,target=b`.
     pub(super) fn mounts(&mut self, arguments: &str) {
-        let flags = arguments.split_whitespace().take_while(|word| word.starts_with("--"));
+        let flags = arguments.split_whitespace().take_while(|arg| arg.starts_with("--"));
         for mount in flags.filter_map(|flag| flag.strip_prefix("--mount=")) {
             let value = |names: [&str; 3]| {
                 mount
@@ -30,23 +30,24 @@ impl Builder<'_> {
             let target = value(["target", "dst", "destination"]).map(|(_, target)| target);
             let (true, None, Some(target)) = (is_bind, value(["from", "", ""]), target) else { continue };
             let source = value(["source", "src", ""]).map_or(".", |(_, source)| source);
-            self.scene.copy(source, target, false);
+            self.fs.copy(source, target, false);
         }
     }
 
     pub(super) fn copy(&mut self, instruction: &Instruction) {
         let span = instruction.span;
         let script = without_flags(&instruction.arguments.text);
-        let flags = instruction.arguments.text.split_whitespace().take_while(|word| word.starts_with("--"));
+        let flags = instruction.arguments.text.split_whitespace().take_while(|arg| arg.starts_with("--"));
         let from = flags.filter_map(|flag| flag.strip_prefix("--from=")).last();
-        let fill = |raw: &str| word(raw, self.escape, &|name| self.variables.get(name));
         let mut paths: Vec<Expanded> = match command(script) {
             Command::Exec(list) => list.into_iter().map(|text| Expanded { text, unknown: None }).collect(),
-            Command::Shell(script) => words(&script, self.escape).into_iter().map(fill).collect(),
+            Command::Shell(script) => {
+                split_args(&script, self.graph.escape).into_iter().map(|raw| self.expand(raw)).collect()
+            }
         };
         let Some(target) = paths.pop() else { return };
         if let Some(stage) = from {
-            let stage = fill(stage).text;
+            let stage = self.expand(stage).text;
             let paths: Vec<String> = paths.into_iter().map(|path| path.text).collect();
             self.copy_from(&stage, &paths, &target.text, span);
             return;
@@ -55,61 +56,48 @@ impl Builder<'_> {
         for path in paths {
             if path.text.starts_with("<<") {
                 for here_doc in &instruction.here_docs {
-                    self.scene.write(&target.text, here_doc.body.text.clone());
+                    self.fs.write(&target.text, here_doc.body.text.clone());
                 }
                 continue;
             }
             if path.text.contains("://") || path.text.starts_with("git@") {
-                self.declared.note(span, format!("what `{}` holds is not read", excerpt(&path.text)));
+                self.declared.note(span, format!("content of `{}` is unknown", excerpt(&path.text)));
                 continue;
             }
-            let copy = self.scene.copy(&path.text, &target.text, into_directory);
-            match (copy.is_there && path.unknown.is_none(), copy.opaque.as_slice()) {
+            let copy = self.fs.copy(&path.text, &target.text, into_directory);
+            let note = match (copy.exists && path.unknown.is_none(), copy.opaque.as_slice()) {
                 (false, _) => {
-                    self.declared.note(span, format!("`{}` is copied, and is not here", excerpt(&path.text)));
+                    format!("`{}` is copied but not found in the build context", excerpt(&path.text))
                 }
-                (true, []) => {}
-                (true, [one]) => {
-                    self.declared.note(span, format!("`{}` is copied and not read", excerpt(one)));
-                }
+                (true, []) => continue,
+                (true, [one]) => format!("`{}` is copied but cannot be analyzed", excerpt(one)),
                 (true, [first, more @ ..]) => {
                     let count = more.len();
-                    let note = format!("`{}` and {count} more are copied and not read", excerpt(first));
-                    self.declared.note(span, note);
+                    format!("`{}` and {count} more files are copied but cannot be analyzed", excerpt(first))
                 }
-            }
+            };
+            self.declared.note(span, note);
         }
     }
 
-    /// What is copied from another stage: packages with the directories they are in, programs by their paths.
+    /// Copies from another stage: packages with the directories they are in, programs by their paths.
     fn copy_from(&mut self, stage: &str, paths: &[String], target: &str, span: Span) {
-        let not_followed = format!("what is copied from `{}` is not followed", excerpt(stage));
+        let unknown_content = format!("content copied from `{}` is unknown", excerpt(stage));
         let by_number = || stage.parse::<usize>().ok().filter(|number| *number < self.index);
-        let Some(index) = self.plan.above(stage, self.index).or_else(by_number) else {
+        let Some(index) = self.graph.stage_before(stage, self.index).or_else(by_number) else {
             let repository = stage.split(['@']).next().unwrap_or(stage);
             let is_tool = TOOL_IMAGES.iter().any(|tool| repository.starts_with(tool));
             if !is_tool {
-                self.declared.note(span, not_followed);
+                self.declared.note(span, unknown_content);
             }
             return;
         };
-        let known = self.plan.done.borrow().get(&index).cloned();
-        let finished = match known {
-            Some(finished) => Some(finished),
-            None if self.plan.begun.get() >= MOST_STAGES => None,
-            None => {
-                self.plan.begun.set(self.plan.begun.get() + 1);
-                evaluate(self.plan, index).ok()
-            }
-        };
-        let Some(finished) = finished else {
-            self.declared.note(span, not_followed);
+        let Some(FinishedStage { declared: other, prefixes }) = self.finished_stage(index) else {
+            self.declared.note(span, unknown_content);
             return;
         };
-        self.plan.done.borrow_mut().insert(index, finished.clone());
-        let Finished { declared: other, prefixes } = finished;
-        let mut scene = Scene::new(self.plan.files);
-        scene.prefixes = prefixes;
+        let mut fs = StageFs::new(self.graph.files);
+        fs.prefixes = prefixes;
         let mut is_followed = true;
         for path in paths {
             let wanted = join("", path);
@@ -124,13 +112,13 @@ impl Builder<'_> {
                 })
                 .cloned()
                 .collect();
-            let has_packages = scene.holds_packages(path) && !other.packages.is_empty();
+            let has_packages = fs.holds_packages(path) && !other.packages.is_empty();
             let is_new = |package: &&DeclaredPackage| !self.declared.packages.contains(package);
             if has_packages {
                 let packages: Vec<_> = other.packages.iter().filter(is_new).cloned().collect();
                 self.declared.packages.extend(packages);
                 self.declared.cuda_packages.extend(other.cuda_packages.iter().cloned());
-                self.scene.prefixes.push(join(&self.scene.workdir, target));
+                self.fs.prefixes.push(join(&self.fs.workdir, target));
             }
             is_followed &= has_packages || !programs.is_empty();
             self.declared.compiled.extend(programs);
@@ -143,7 +131,18 @@ impl Builder<'_> {
                 .collect();
             self.declared.notes.extend(new);
         } else {
-            self.declared.note(span, not_followed);
+            self.declared.note(span, unknown_content);
         }
+    }
+
+    fn finished_stage(&self, index: usize) -> Option<FinishedStage> {
+        if let Some(finished) = self.graph.finished.borrow().get(&index) {
+            return Some(finished.clone());
+        }
+        let started = self.graph.started.get();
+        self.graph.started.set(started + 1);
+        let finished = (started < MAX_COPIED_STAGES).then(|| evaluate(self.graph, index).ok()).flatten()?;
+        self.graph.finished.borrow_mut().insert(index, finished.clone());
+        Some(finished)
     }
 }

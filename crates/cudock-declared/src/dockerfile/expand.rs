@@ -1,18 +1,18 @@
-//! Variables in Dockerfiles and shell scripts: `$X`, `${X:-default}`.
+//! Expands variables in Dockerfiles and shell scripts: `$X`, `${X:-default}`.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use cudock_base::Span;
 
-use crate::Fault;
+use crate::PositionedError;
 
-/// Deeper defaults within defaults than anybody writes.
-const DEEPEST: usize = 8;
+/// The limit for nested defaults.
+const MAX_DEPTH: usize = 8;
 
-/// The variables of a stage. `None` is one that is set to what the text does not tell.
+/// The variables of a stage. `None` is a variable whose value is unknown.
 ///
-/// What they give out is counted: a variable made of twice another, forty times over, would be a terabyte.
+/// The expanded text is bounded: a variable that doubles another, forty times over, would be a terabyte.
 #[derive(Debug)]
 pub(super) struct Variables {
     environment: BTreeMap<String, Option<String>>,
@@ -21,7 +21,6 @@ pub(super) struct Variables {
 }
 
 impl Variables {
-    /// No variables yet, for a file of this text.
     pub(super) fn for_text(text: &str) -> Self {
         let left = text.len().saturating_mul(8).saturating_add(1 << 20);
         Self { environment: BTreeMap::new(), arguments: BTreeMap::new(), left: Cell::new(Some(left)) }
@@ -35,9 +34,10 @@ impl Variables {
         left.map(|_| value.clone())
     }
 
-    /// Whether they gave out far more text than the file holds. What was made of them is then not to be used.
-    pub(super) fn check(&self, span: Span) -> Result<(), Fault> {
-        let exhausted = || Fault::new(span.line, 1, "variables become far more text than the file holds");
+    /// Fails when the expanded text exceeds the bound; the results must then not be used.
+    pub(super) fn check(&self, span: Span) -> Result<(), PositionedError> {
+        let exhausted =
+            || PositionedError::new(span.line, 1, "variables expand to far more text than the file holds");
         self.left.get().map(|_| ()).ok_or_else(exhausted)
     }
 
@@ -49,35 +49,34 @@ impl Variables {
         self.arguments.insert(name, value);
     }
 
-    /// Forgets build arguments, which end with their stage.
+    /// Drops build arguments: their scope is the stage.
     pub(super) fn end_stage(&mut self) {
         self.arguments.clear();
     }
 
-    /// The environment, as far as it is known.
+    /// The variables with a known value.
     pub(super) fn into_environment(self) -> BTreeMap<String, String> {
         self.environment.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 }
 
-/// A value, and the first variable in it that is not known.
+/// An expanded value, and the first unknown variable in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Expanded {
     pub(super) text: String,
     pub(super) unknown: Option<String>,
 }
 
-/// Gives a variable's value.
 pub(super) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What comes of the `$` that `text` starts with, and how many bytes it took. `None`: it is just a `$`.
+/// Expands the variable at the start of `text`; also returns the bytes consumed. `None` for a literal `$`.
 pub(super) fn variable(text: &str, lookup: Lookup<'_>, depth: usize) -> Option<(Expanded, usize)> {
     let after = text.strip_prefix('$')?;
     if let Some(inner) = after.strip_prefix('{') {
         return Some(match closing_brace(inner) {
             Ok(length) => (braces(inner.get(..length).unwrap_or_default(), lookup, depth), length + 3),
-            Err(seen) => {
-                let text = text.get(..seen + 2).unwrap_or(text).to_owned();
+            Err(scanned) => {
+                let text = text.get(..scanned + 2).unwrap_or(text).to_owned();
                 let taken = text.len();
                 (Expanded { text, unknown: Some(name_at_start(inner).to_owned()) }, taken)
             }
@@ -98,7 +97,7 @@ fn name_at_start(text: &str) -> &str {
     let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let length = text.bytes().take_while(is_inside).count();
     let name = text.get(..length).unwrap_or_default();
-    // `$1` and its like are one digit long.
+    // Positional parameters such as `$1` are one digit long.
     if name.starts_with(|first: char| first.is_ascii_digit()) {
         name.get(..1).unwrap_or_default()
     } else {
@@ -106,14 +105,14 @@ fn name_at_start(text: &str) -> &str {
     }
 }
 
-/// The length of what is inside braces. Where they are not closed: how much was looked at, which is not looked at
-/// again, so that many of them cost no more than one.
+/// The length of the text inside braces. If they are not closed, the error is the number of bytes scanned: the caller
+/// skips them, so that many open braces cost no more than one.
 fn closing_brace(inner: &str) -> Result<usize, usize> {
-    const LONGEST: usize = 4096;
+    const MAX_LENGTH: usize = 4096;
     let mut depth = 0_usize;
-    for (at, letter) in inner.char_indices() {
-        match letter {
-            _ if at >= LONGEST => return Err(at),
+    for (at, ch) in inner.char_indices() {
+        match ch {
+            _ if at >= MAX_LENGTH => return Err(at),
             '{' => depth += 1,
             '}' if depth == 0 => return Ok(at),
             '}' => depth -= 1,
@@ -127,7 +126,7 @@ fn braces(inner: &str, lookup: Lookup<'_>, depth: usize) -> Expanded {
     let name = name_at_start(inner);
     let rest = inner.get(name.len()..).unwrap_or_default();
     let unknown = || Expanded { text: format!("${{{inner}}}"), unknown: Some(name.to_owned()) };
-    if name.is_empty() || depth >= DEEPEST {
+    if name.is_empty() || depth >= MAX_DEPTH {
         return unknown();
     }
     let value = lookup(name);
@@ -139,13 +138,13 @@ fn braces(inner: &str, lookup: Lookup<'_>, depth: usize) -> Expanded {
         (Some('-'), None) | (Some('+'), Some(_)) => {
             plain(sign.get(1..).unwrap_or_default(), lookup, depth + 1)
         }
-        // Set outside the file, it would be otherwise; within it, it is not set.
+        // The variable could be set from outside the file; within it, it is not set.
         (Some('+'), None) => Expanded::default(),
         _ => unknown(),
     }
 }
 
-/// Text in which only variables are special.
+/// Expands text in which only variables are special.
 fn plain(text: &str, lookup: Lookup<'_>, depth: usize) -> Expanded {
     let mut expanded = Expanded::default();
     let mut rest = text;
@@ -166,43 +165,43 @@ fn plain(text: &str, lookup: Lookup<'_>, depth: usize) -> Expanded {
     expanded
 }
 
-/// The words of an instruction, as written: split by space outside quotes.
-pub(super) fn words(text: &str, escape: char) -> Vec<&str> {
-    let mut words = Vec::new();
+/// Splits an instruction's text by space outside quotes; quotes are kept.
+pub(super) fn split_args(text: &str, escape: char) -> Vec<&str> {
+    let mut args = Vec::new();
     let mut start = None;
     let mut quote = None;
     let mut is_escaped = false;
-    for (at, letter) in text.char_indices() {
-        if letter.is_whitespace() && quote.is_none() && !is_escaped {
-            words.extend(start.take().and_then(|start| text.get(start..at)));
+    for (at, ch) in text.char_indices() {
+        if ch.is_whitespace() && quote.is_none() && !is_escaped {
+            args.extend(start.take().and_then(|start| text.get(start..at)));
             continue;
         }
         start.get_or_insert(at);
         let was_escaped = std::mem::take(&mut is_escaped);
         match quote {
             _ if was_escaped => {}
-            Some('\'') if letter != '\'' => {}
-            _ if letter == escape => is_escaped = true,
-            Some(end) if end == letter => quote = None,
-            None if matches!(letter, '"' | '\'') => quote = Some(letter),
+            Some('\'') if ch != '\'' => {}
+            _ if ch == escape => is_escaped = true,
+            Some(end) if end == ch => quote = None,
+            None if matches!(ch, '"' | '\'') => quote = Some(ch),
             _ => {}
         }
     }
-    words.extend(start.and_then(|start| text.get(start..)));
-    words
+    args.extend(start.and_then(|start| text.get(start..)));
+    args
 }
 
-/// A word as Docker takes it: without quotes and escapes, with variables filled in.
-pub(super) fn word(raw: &str, escape: char, lookup: Lookup<'_>) -> Expanded {
+/// Expands an argument as Docker does: without quotes and escapes, with variables replaced.
+pub(super) fn expand_arg(raw: &str, escape: char, lookup: Lookup<'_>) -> Expanded {
     let mut expanded = Expanded::default();
     let mut quote = None;
     let mut rest = raw;
-    while let Some(letter) = rest.chars().next() {
-        let mut taken = letter.len_utf8();
-        match (quote, letter) {
+    while let Some(ch) = rest.chars().next() {
+        let mut taken = ch.len_utf8();
+        match (quote, ch) {
             (Some('\''), '\'') | (Some('"'), '"') => quote = None,
-            (Some('\''), _) => expanded.text.push(letter),
-            (None, '"' | '\'') => quote = Some(letter),
+            (Some('\''), _) => expanded.text.push(ch),
+            (None, '"' | '\'') => quote = Some(ch),
             (_, '$') => match variable(rest, lookup, 0) {
                 Some((found, length)) => {
                     expanded.text.push_str(&found.text);
@@ -211,7 +210,7 @@ pub(super) fn word(raw: &str, escape: char, lookup: Lookup<'_>) -> Expanded {
                 }
                 None => expanded.text.push('$'),
             },
-            (quote, _) if letter == escape => {
+            (quote, _) if ch == escape => {
                 let next = rest.chars().nth(1);
                 let is_special = |next: char| quote.is_none() || matches!(next, '"' | '$') || next == escape;
                 match next {
@@ -219,10 +218,10 @@ pub(super) fn word(raw: &str, escape: char, lookup: Lookup<'_>) -> Expanded {
                         expanded.text.push(next);
                         taken += next.len_utf8();
                     }
-                    _ => expanded.text.push(letter),
+                    _ => expanded.text.push(ch),
                 }
             }
-            _ => expanded.text.push(letter),
+            _ => expanded.text.push(ch),
         }
         rest = rest.get(taken..).unwrap_or_default();
     }
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_filled_in_as_docker_does() {
+    fn variables_are_expanded_as_docker_does() {
         let cases = [
             ("nvidia/cuda:${CUDA}-base", "nvidia/cuda:12.4.1-base", None),
             ("$CUDA-x", "12.4.1-x", None),
@@ -256,13 +255,13 @@ mod tests {
             ("${CUDA", "${CUDA", Some("CUDA")),
         ];
         for (raw, text, unknown) in cases {
-            let found = word(raw, '\\', &lookup);
-            assert_eq!((found.text.as_str(), found.unknown.as_deref()), (text, unknown), "{raw}");
+            let expanded = expand_arg(raw, '\\', &lookup);
+            assert_eq!((expanded.text.as_str(), expanded.unknown.as_deref()), (text, unknown), "{raw}");
         }
     }
 
     #[test]
-    fn words_keep_their_quotes() {
-        assert_eq!(words(r#"A="b c" D=e\ f G='h "i'"#, '\\'), [r#"A="b c""#, r"D=e\ f", r#"G='h "i'"#]);
+    fn arguments_keep_their_quotes() {
+        assert_eq!(split_args(r#"A="b c" D=e\ f G='h "i'"#, '\\'), [r#"A="b c""#, r"D=e\ f", r#"G='h "i'"#]);
     }
 }

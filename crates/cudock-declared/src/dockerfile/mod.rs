@@ -1,13 +1,13 @@
-//! Dockerfiles: what the last stage is made of, as far as the text tells.
+//! Reads Dockerfiles: what the last stage contains, as far as the text determines it.
 
-mod builder;
 mod copy;
 mod expand;
 mod programs;
 mod project;
 mod run;
-mod scene;
 mod shell;
+mod stage;
+mod stage_fs;
 mod syntax;
 
 use std::cell::{Cell, RefCell};
@@ -15,21 +15,20 @@ use std::collections::HashMap;
 
 use cudock_base::{Arch, LineIndex};
 
-use builder::Builder;
-use expand::words;
+use expand::split_args;
+use stage::StageReader;
 pub use syntax::{Dockerfile, HereDoc, Instruction, Joined};
 
 use super::files::Files;
-use super::{BYTE_ORDER_MARK, Declared, DeclaredError, Fault};
+use super::{BYTE_ORDER_MARK, Declared, DeclaredError, PositionedError};
 
-/// A stage: its `FROM`, and where its instructions are.
 struct Stage<'a> {
     from: &'a Instruction,
     body: &'a [Instruction],
 }
 
-/// The whole file, for stages that copy from others.
-struct Plan<'a> {
+/// All stages of a file, since stages build on and copy from each other.
+struct BuildGraph<'a> {
     lines: LineIndex<'a>,
     head: &'a [Instruction],
     stages: Vec<Stage<'a>>,
@@ -38,63 +37,71 @@ struct Plan<'a> {
     arch: Arch,
     escape: char,
     files: &'a dyn Files,
-    /// What stages that were copied from came to.
-    done: RefCell<HashMap<usize, Finished>>,
-    /// How many of them were begun.
-    begun: Cell<usize>,
+    /// Results of stages that others copy from.
+    finished: RefCell<HashMap<usize, FinishedStage>>,
+    /// Number of such stages that were started.
+    started: Cell<usize>,
 }
 
-/// A stage that was read to its end.
+/// The result of reading a stage.
 #[derive(Clone)]
-struct Finished {
+struct FinishedStage {
     declared: Declared,
     prefixes: Vec<String>,
 }
 
-/// Reads the instructions of a Dockerfile, each with its span. Neither stages nor variables are looked at.
+/// Reads the instructions of a Dockerfile, each with its span, without resolving stages or variables.
 pub fn parse(name: &str, text: &str) -> Result<Dockerfile, DeclaredError> {
     let without_mark = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    let mut file = syntax::parse(without_mark).map_err(|fault| fault.in_file(name))?;
-    file.move_spans(text.len() - without_mark.len());
+    let mut file = syntax::parse(without_mark).map_err(|error| error.in_file(name))?;
+    file.shift_spans(text.len() - without_mark.len());
     Ok(file)
 }
 
-pub(super) fn read(text: &str, arch: Arch, files: &dyn Files) -> Result<Declared, Fault> {
+pub(super) fn read(text: &str, arch: Arch, files: &dyn Files) -> Result<Declared, PositionedError> {
     let Dockerfile { escape, instructions } = syntax::parse(text)?;
     let first = instructions.iter().position(|instruction| instruction.keyword == "FROM");
     let Some((head, rest)) = first.and_then(|first| instructions.split_at_checked(first)) else {
-        return Err(Fault::new(1, 1, "no FROM"));
+        return Err(PositionedError::new(1, 1, "no FROM"));
     };
     let stages = stages(rest);
     let names = names(&stages, escape);
-    let done = RefCell::default();
-    let lines = LineIndex::new(text);
-    let plan = Plan { lines, head, stages, names, arch, escape, files, done, begun: Cell::new(0) };
-    let last = plan.stages.len().saturating_sub(1);
-    Ok(evaluate(&plan, last)?.declared)
+    let graph = BuildGraph {
+        lines: LineIndex::new(text),
+        head,
+        stages,
+        names,
+        arch,
+        escape,
+        files,
+        finished: RefCell::default(),
+        started: Cell::new(0),
+    };
+    let last = graph.stages.len().saturating_sub(1);
+    Ok(evaluate(&graph, last)?.declared)
 }
 
-/// What a stage comes to, with the stages it is built on and those it copies from.
-fn evaluate(plan: &Plan<'_>, target: usize) -> Result<Finished, Fault> {
-    let mut builder = Builder::new(plan);
-    builder.global_arguments(plan.head)?;
-    let chain = builder.chain(&plan.stages, target)?;
-    builder.scene.image = builder.declared.base_image.as_ref().map(|image| image.reference.clone());
+/// Reads a stage, with the stages it is built on and those it copies from.
+fn evaluate(graph: &BuildGraph<'_>, target: usize) -> Result<FinishedStage, PositionedError> {
+    let mut reader = StageReader::new(graph);
+    reader.global_arguments(graph.head)?;
+    let chain = reader.chain(&graph.stages, target)?;
+    reader.fs.image = reader.declared.base_image.as_ref().map(|image| image.reference.clone());
     for index in chain {
-        let Some(stage) = plan.stages.get(index) else { continue };
-        builder.begin_stage(index);
+        let Some(stage) = graph.stages.get(index) else { continue };
+        reader.begin_stage(index);
         for instruction in stage.body {
-            builder.instruction(instruction)?;
-            builder.variables.check(instruction.span)?;
+            reader.instruction(instruction)?;
+            reader.variables.check(instruction.span)?;
         }
     }
-    Ok(builder.finish())
+    Ok(reader.finish())
 }
 
 fn names(stages: &[Stage<'_>], escape: char) -> HashMap<String, Vec<usize>> {
     let mut names: HashMap<String, Vec<usize>> = HashMap::new();
     for (index, stage) in stages.iter().enumerate() {
-        let written = words(&stage.from.arguments.text, escape);
+        let written = split_args(&stage.from.arguments.text, escape);
         if let [.., keyword, name] = written.as_slice()
             && keyword.eq_ignore_ascii_case("as")
         {
@@ -104,25 +111,15 @@ fn names(stages: &[Stage<'_>], escape: char) -> HashMap<String, Vec<usize>> {
     names
 }
 
-impl Plan<'_> {
-    /// The stage of a name that is above another.
-    fn above(&self, name: &str, index: usize) -> Option<usize> {
+impl BuildGraph<'_> {
+    /// The last stage of this name before the stage `index`.
+    fn stage_before(&self, name: &str, index: usize) -> Option<usize> {
         let all = self.names.get(&name.to_ascii_lowercase())?;
         all.get(all.partition_point(|stage| *stage < index).checked_sub(1)?).copied()
     }
 }
 
 fn stages(instructions: &[Instruction]) -> Vec<Stage<'_>> {
-    let starts: Vec<usize> = instructions
-        .iter()
-        .enumerate()
-        .filter(|(_, instruction)| instruction.keyword == "FROM")
-        .map(|(index, _)| index)
-        .collect();
-    let ends = starts.iter().skip(1).copied().chain([instructions.len()]);
-    let stage = |(start, end): (&usize, usize)| {
-        let (from, body) = instructions.get(*start..end)?.split_first()?;
-        Some(Stage { from, body })
-    };
-    starts.iter().zip(ends).filter_map(stage).collect()
+    let chunks = instructions.chunk_by(|_, next| next.keyword != "FROM");
+    chunks.filter_map(<[Instruction]>::split_first).map(|(from, body)| Stage { from, body }).collect()
 }

@@ -1,14 +1,15 @@
-//! Commands that compile, fetch, unpack or run something.
+//! Reads commands that compile, fetch, unpack or run programs.
 
 use cudock_base::Span;
 
-use super::run::{DEEPEST, Reader, subcommand};
+use super::project::CommandEnv;
+use super::run::{MAX_DEPTH, ScriptReader, subcommand};
 use crate::compile::{self, Compiled, Targets};
 use crate::excerpt;
 use crate::files::join;
-use crate::pip::Word;
+use crate::pip::Argument;
 
-/// Commands that neither bring nor start a program.
+/// Commands that neither add nor start a program that could use a GPU.
 const HARMLESS: [&str; 87] = [
     "[",
     "[[",
@@ -99,7 +100,7 @@ const HARMLESS: [&str; 87] = [
     "xargs",
 ];
 
-/// Addresses of installers and of data whose programs are known not to use a GPU.
+/// URLs of installers and of data whose programs do not use a GPU.
 const KNOWN_DOWNLOADS: [&str; 11] = [
     "astral.sh/uv",
     "bootstrap.pypa.io",
@@ -114,19 +115,18 @@ const KNOWN_DOWNLOADS: [&str; 11] = [
     "deb.nodesource.com/gpgkey",
 ];
 
-/// Whether a file is a shell script by its name.
 pub(super) fn is_script(name: &str) -> bool {
     [".sh", ".bash"].iter().any(|ending| name.ends_with(ending))
 }
 
-impl Reader<'_, '_> {
-    /// A command that is not an installer.
+impl ScriptReader<'_, '_> {
+    /// Reads a command that is not an installer.
     pub(super) fn other(
         &mut self,
         program: &str,
-        first: &Word,
-        arguments: &[Word],
-        set: &[(String, Option<String>)],
+        first: &Argument,
+        arguments: &[Argument],
+        set: &CommandEnv,
         span: Span,
         depth: usize,
     ) {
@@ -137,22 +137,21 @@ impl Reader<'_, '_> {
             "curl" | "wget" | "aria2c" => self.download(program, arguments, span),
             "git" => {
                 if let Some(("clone" | "submodule" | "pull" | "fetch", rest)) = subcommand(arguments) {
-                    let address = rest.iter().find(|word| word.text.contains([':', '/']));
-                    let address = address.map_or("git", |word| word.text.as_str()).to_owned();
-                    self.declared
-                        .note(span, format!("what is fetched from `{}` is not read", excerpt(&address)));
+                    let url = rest.iter().find(|arg| arg.text.contains([':', '/']));
+                    let url = url.map_or("git", |arg| arg.text.as_str()).to_owned();
+                    self.declared.note(span, format!("content fetched from `{}` is unknown", excerpt(&url)));
                 }
             }
             "source" | "." => {
                 let known = ["activate", "profile", "bashrc", "conda.sh", ".env", "setup.bash", "os-release"];
                 if let Some(file) = arguments.first()
-                    && !known.iter().any(|word| file.text.contains(word))
+                    && !known.iter().any(|arg| file.text.contains(arg))
                 {
                     self.script_file(&file.text.clone(), span, depth);
                 }
             }
             "tar" | "unzip" | "bsdtar" | "7z" | "gunzip" => {
-                self.declared.note(span, format!("what `{program}` unpacks is not read"));
+                self.declared.note(span, format!("content unpacked by `{program}` is unknown"));
             }
             _ if is_script(program) || first.text.starts_with("./") => {
                 self.script_file(&first.text.clone(), span, depth);
@@ -162,13 +161,13 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A script of the build context.
+    /// Reads a script of the build context.
     pub(super) fn script_file(&mut self, path: &str, span: Span, depth: usize) {
         let installer = ["miniconda", "miniforge", "mambaforge"];
         if installer.iter().any(|name| path.to_ascii_lowercase().contains(name)) {
             return;
         }
-        match self.scene.text(&self.cwd, path).filter(|_| depth < DEEPEST) {
+        match self.fs.text(&self.cwd, path).filter(|_| depth < MAX_DEPTH) {
             Some((name, text))
                 if is_script(&name)
                     || text.starts_with("#!/bin/")
@@ -176,53 +175,53 @@ impl Reader<'_, '_> {
             {
                 self.script_at(&text, Some(span), depth + 1);
             }
-            _ => self.declared.note(span, format!("the script `{}` is not read", excerpt(path))),
+            _ => self.declared.note(span, format!("cannot read script `{}`", excerpt(path))),
         }
     }
 
     fn compiled(&mut self, name: String, output: Option<String>, targets: Targets, span: Span) {
-        let image = self.scene.image.clone();
+        let image = self.fs.image.clone();
         let compiled = Compiled { name, output, is_extension: false, targets, image, file: None, span };
         self.declared.compiled.push(compiled);
     }
 
-    fn nvcc(&mut self, arguments: &[Word], span: Span) {
-        if arguments.iter().any(|word| matches!(word.text.as_str(), "--version" | "-V" | "--help")) {
+    fn nvcc(&mut self, arguments: &[Argument], span: Span) {
+        if arguments.iter().any(|arg| matches!(arg.text.as_str(), "--version" | "-V" | "--help")) {
             return;
         }
         let open = arguments
             .iter()
-            .find(|word| word.is_open && ["arch", "code"].iter().any(|part| word.text.contains(part)));
+            .find(|arg| arg.is_unresolved && ["arch", "code"].iter().any(|part| arg.text.contains(part)));
         let targets = match open {
-            Some(word) => Targets::Unknown(format!("`{}` is not known here", excerpt(&word.text))),
-            None => compile::of_nvcc(arguments.iter().map(|word| word.text.as_str())),
+            Some(arg) => Targets::Unknown(format!("`{}` cannot be resolved", excerpt(&arg.text))),
+            None => compile::of_nvcc(arguments.iter().map(|arg| arg.text.as_str())),
         };
-        let output = arguments.iter().position(|word| word.text == "-o" || word.text == "--output-file");
-        let output = output.and_then(|at| arguments.get(at + 1)).map_or("a.out", |word| word.text.as_str());
+        let output = arguments.iter().position(|arg| arg.text == "-o" || arg.text == "--output-file");
+        let output = output.and_then(|at| arguments.get(at + 1)).map_or("a.out", |arg| arg.text.as_str());
         let output = output.to_owned();
         self.compiled(output.clone(), Some(join(&self.cwd, &output)), targets, span);
     }
 
-    fn cmake(&mut self, arguments: &[Word], set: &[(String, Option<String>)], span: Span) {
+    fn cmake(&mut self, arguments: &[Argument], set: &CommandEnv, span: Span) {
         let is_step = ["--build", "--install", "-E", "--version", "-P"];
-        if arguments.iter().any(|word| is_step.contains(&word.text.as_str())) {
+        if arguments.iter().any(|arg| is_step.contains(&arg.text.as_str())) {
             return;
         }
         let mut asked = None;
-        for (index, word) in arguments.iter().enumerate() {
-            let definition = match word.text.strip_prefix("-D") {
-                Some("") => arguments.get(index + 1).map(|next| (next.text.as_str(), next.is_open)),
-                Some(definition) => Some((definition, word.is_open)),
+        for (index, arg) in arguments.iter().enumerate() {
+            let definition = match arg.text.strip_prefix("-D") {
+                Some("") => arguments.get(index + 1).map(|next| (next.text.as_str(), next.is_unresolved)),
+                Some(definition) => Some((definition, arg.is_unresolved)),
                 None => None,
             };
-            let value = definition.and_then(|(definition, is_open)| {
+            let value = definition.and_then(|(definition, is_unresolved)| {
                 let (name, value) = definition.split_once('=')?;
-                (name.split(':').next() == Some("CMAKE_CUDA_ARCHITECTURES")).then_some((value, is_open))
+                (name.split(':').next() == Some("CMAKE_CUDA_ARCHITECTURES")).then_some((value, is_unresolved))
             });
             asked = value
-                .map(|(value, is_open)| {
-                    if is_open {
-                        Targets::Unknown(format!("`{}` is not known here", excerpt(value)))
+                .map(|(value, is_unresolved)| {
+                    if is_unresolved {
+                        Targets::Unknown(format!("`{}` cannot be resolved", excerpt(value)))
                     } else {
                         compile::of_cmake(value)
                     }
@@ -230,7 +229,7 @@ impl Reader<'_, '_> {
                 .or(asked);
         }
         let asked = asked.or_else(|| self.value(set, "CUDAARCHS").map(|list| compile::of_cmake(&list)));
-        let source = arguments.iter().position(|word| word.text == "-S").and_then(|at| arguments.get(at + 1));
+        let source = arguments.iter().position(|arg| arg.text == "-S").and_then(|at| arguments.get(at + 1));
         let valued = |index: &usize| {
             index.checked_sub(1).and_then(|before| arguments.get(before)).is_some_and(|before| {
                 ["-B", "-G", "-D", "-C", "-T", "-A", "--preset", "--toolchain"]
@@ -239,55 +238,53 @@ impl Reader<'_, '_> {
         };
         let positional = || {
             let mut indexed = arguments.iter().enumerate();
-            indexed.find(|(index, word)| !word.text.starts_with('-') && !valued(index)).map(|(_, word)| word)
+            indexed.find(|(index, arg)| !arg.text.starts_with('-') && !valued(index)).map(|(_, arg)| arg)
         };
-        let source = source.or_else(positional).map_or(".", |word| word.text.as_str());
-        let lists = self.scene.text(&join(&self.cwd, source), "CMakeLists.txt");
+        let source = source.or_else(positional).map_or(".", |arg| arg.text.as_str());
+        let lists = self.fs.text(&join(&self.cwd, source), "CMakeLists.txt");
         let own = lists.and_then(|(_, text)| compile::of_build_file(&text));
         match asked.or(own) {
             Some(targets) => self.compiled("program that cmake builds".to_owned(), None, targets, span),
-            None => self.declared.note(span, "the program that `cmake` builds is not read"),
+            None => self.declared.note(span, "program built by `cmake` is unknown"),
         }
     }
 
-    fn make(&mut self, program: &str, arguments: &[Word], span: Span) {
-        // What cmake set up was counted there.
+    fn make(&mut self, program: &str, arguments: &[Argument], span: Span) {
+        // The program that cmake configured is already recorded.
         let is_configured = self.declared.compiled.iter().any(|compiled| compiled.name.contains("cmake"));
         let is_noted = self.declared.notes.iter().any(|note| note.text.contains("`cmake`"));
         if is_configured || is_noted {
             return;
         }
         let directory =
-            arguments.iter().position(|word| word.text == "-C").and_then(|at| arguments.get(at + 1));
-        let base = join(&self.cwd, directory.map_or(".", |word| word.text.as_str()));
-        let file =
-            ["Makefile", "makefile", "GNUmakefile"].iter().find_map(|name| self.scene.text(&base, name));
-        let sets_variables =
-            arguments.iter().any(|word| word.text.contains('=') && !word.text.starts_with('-'));
+            arguments.iter().position(|arg| arg.text == "-C").and_then(|at| arguments.get(at + 1));
+        let base = join(&self.cwd, directory.map_or(".", |arg| arg.text.as_str()));
+        let file = ["Makefile", "makefile", "GNUmakefile"].iter().find_map(|name| self.fs.text(&base, name));
+        let sets_variables = arguments.iter().any(|arg| arg.text.contains('=') && !arg.text.starts_with('-'));
         match file.and_then(|(_, text)| compile::of_build_file(&text)).filter(|_| program != "ninja") {
             Some(Targets::Unknown(_)) | None => {
-                self.declared.note(span, format!("the program that `{program}` builds is not read"));
+                self.declared.note(span, format!("program built by `{program}` is unknown"));
             }
             Some(_) if sets_variables => {
-                self.declared.note(span, format!("the variables of `{program}` may change what is built"));
+                self.declared.note(span, format!("variables passed to `{program}` may change what is built"));
             }
             Some(targets) => self.compiled("program that make builds".to_owned(), None, targets, span),
         }
     }
 
-    fn download(&mut self, program: &str, arguments: &[Word], span: Span) {
-        let is_known = |word: &Word| KNOWN_DOWNLOADS.iter().any(|known| word.text.contains(known));
-        let is_key = |word: &Word| {
+    fn download(&mut self, program: &str, arguments: &[Argument], span: Span) {
+        let is_known = |arg: &Argument| KNOWN_DOWNLOADS.iter().any(|known| arg.text.contains(known));
+        let is_key = |arg: &Argument| {
             [".gpg", ".asc", ".key", ".pub", ".list", "gpgkey"]
                 .iter()
-                .any(|ending| word.text.ends_with(ending))
+                .any(|ending| arg.text.ends_with(ending))
         };
-        let address = arguments.iter().find(|word| word.text.contains("://"));
-        if arguments.iter().any(|word| is_known(word) || is_key(word)) {
+        let url = arguments.iter().find(|arg| arg.text.contains("://"));
+        if arguments.iter().any(|arg| is_known(arg) || is_key(arg)) {
             return;
         }
-        let address = address.map_or(program, |word| word.text.as_str()).to_owned();
-        self.declared.note(span, format!("what is downloaded from `{}` is not read", excerpt(&address)));
+        let url = url.map_or(program, |arg| arg.text.as_str()).to_owned();
+        self.declared.note(span, format!("content downloaded from `{}` is unknown", excerpt(&url)));
     }
 }
 

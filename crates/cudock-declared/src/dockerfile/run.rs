@@ -1,4 +1,4 @@
-//! What the commands of a `RUN` install.
+//! Reads the commands of a `RUN` instruction, and what they install.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,43 +7,44 @@ use cudock_base::shell::Script;
 use cudock_base::{Arch, Span};
 
 use super::expand::Variables;
-use super::scene::Scene;
+use super::project::CommandEnv;
 use super::shell::Command;
+use super::stage_fs::StageFs;
 use crate::files::join;
-use crate::pip::{Indexes, NoteAt, Word};
+use crate::pip::{Argument, Indexes, NoteAt};
 use crate::{CudaPackage, Declared, Manager, conda, excerpt, pip, system};
 
-/// Scripts within scripts within scripts.
-pub(super) const DEEPEST: usize = 3;
+/// The limit for scripts within scripts.
+pub(super) const MAX_DEPTH: usize = 3;
 
-/// Words before a command that do not change what it installs.
-const BEFORE_COMMANDS: [&str; 15] = [
+/// Prefixes and keywords before a command that do not change what it installs.
+const COMMAND_PREFIXES: [&str; 15] = [
     "!", "{", "command", "do", "elif", "else", "env", "exec", "if", "nice", "sudo", "then", "time", "until",
     "while",
 ];
 
 const SHELLS: [&str; 5] = ["bash", "sh", "dash", "ash", "zsh"];
 
-/// Reads scripts, and adds what they install.
-pub(super) struct Reader<'a, 'f> {
+/// Reads shell scripts, and records what they install.
+pub(super) struct ScriptReader<'a, 'f> {
     pub(super) declared: &'a mut Declared,
-    pub(super) scene: &'a mut Scene<'f>,
-    /// The directory that commands run in, without a `/` at the start.
+    pub(super) fs: &'a mut StageFs<'f>,
+    /// The working directory, without a leading `/`.
     pub(super) cwd: String,
     pub(super) variables: &'a Variables,
     pub(super) arch: Arch,
-    /// Turns bytes of the script into a span of the file.
+    /// Maps bytes of the script to a span of the file.
     pub(super) locate: &'a dyn Fn(Range<usize>) -> Span,
-    /// Variables that the script itself sets.
+    /// Variables that the script sets.
     pub(super) own: HashMap<String, Option<String>>,
 }
 
-impl Reader<'_, '_> {
+impl ScriptReader<'_, '_> {
     pub(super) fn script(&mut self, text: &str) {
         self.script_at(text, None, 0);
     }
 
-    /// A script; `within` is the command whose argument it is.
+    /// Reads a script; `within` is the span of the command whose argument it is.
     pub(super) fn script_at(&mut self, text: &str, within: Option<Span>, depth: usize) {
         for command in Script::new(text) {
             let (own, variables) = (&self.own, self.variables);
@@ -53,12 +54,12 @@ impl Reader<'_, '_> {
             };
             let expanded = Command::expand(text, &command, &lookup);
             self.notes(expanded.notes, within);
-            self.command(&expanded.words, within, depth);
+            self.command(&expanded.args, within, depth);
             let is_shell =
-                matches!(expanded.words.as_slice(), [program] if SHELLS.contains(&program_name(program)));
+                matches!(expanded.args.as_slice(), [program] if SHELLS.contains(&program_name(program)));
             for here_doc in command.redirects.iter().filter_map(|redirect| redirect.here_doc.as_ref()) {
-                let body = text.get(here_doc.body.clone()).filter(|_| is_shell && depth < DEEPEST);
-                let shell = expanded.words.first().map_or(0..0, |program| program.bytes.clone());
+                let body = text.get(here_doc.body.clone()).filter(|_| is_shell && depth < MAX_DEPTH);
+                let shell = expanded.args.first().map_or(0..0, |program| program.bytes.clone());
                 if let Some(body) = body {
                     let span = self.span(shell, within);
                     self.script_at(body, Some(span), depth + 1);
@@ -78,22 +79,21 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// One command, in words.
-    pub(super) fn command(&mut self, words: &[Word], within: Option<Span>, depth: usize) {
-        let mut words = words;
+    pub(super) fn command(&mut self, args: &[Argument], within: Option<Span>, depth: usize) {
+        let mut args = args;
         let mut set = Vec::new();
         let mut is_behind_prefix = false;
-        while let [first, rest @ ..] = words {
+        while let [first, rest @ ..] = args {
             if let Some((name, value)) = assignment(&first.text) {
-                set.push((name.to_owned(), (!first.is_open).then(|| value.to_owned())));
-            } else if BEFORE_COMMANDS.contains(&first.text.as_str()) {
+                set.push((name.to_owned(), (!first.is_unresolved).then(|| value.to_owned())));
+            } else if COMMAND_PREFIXES.contains(&first.text.as_str()) {
                 is_behind_prefix = true;
             } else if !(is_behind_prefix && first.text.starts_with('-')) {
                 break;
             }
-            words = rest;
+            args = rest;
         }
-        let [first, arguments @ ..] = words else {
+        let [first, arguments @ ..] = args else {
             self.own.extend(set);
             return;
         };
@@ -103,9 +103,9 @@ impl Reader<'_, '_> {
         let is_python = program.starts_with("python") || program == "pypy3";
         match program {
             "export" => {
-                let exported = arguments.iter().filter_map(|word| {
-                    let (name, value) = assignment(&word.text)?;
-                    Some((name.to_owned(), (!word.is_open).then(|| value.to_owned())))
+                let exported = arguments.iter().filter_map(|arg| {
+                    let (name, value) = assignment(&arg.text)?;
+                    Some((name.to_owned(), (!arg.is_unresolved).then(|| value.to_owned())))
                 });
                 self.own.extend(exported);
             }
@@ -124,23 +124,23 @@ impl Reader<'_, '_> {
                 if let Some("install" | "sync" | "update" | "add") =
                     subcommand(arguments).map(|(name, _)| name)
                 {
-                    let note = format!("what {program} installs is in files that are not read here");
+                    let note =
+                        format!("cannot determine what {program} installs: its files are not supported");
                     self.declared.note(span, note);
                 }
             }
             "uv" => self.uv(arguments, &set, span, within),
             _ if is_pip(program) => self.pip(arguments, &set, span, within),
             _ if is_python => {
-                let module =
-                    arguments.iter().position(|word| !word.text.starts_with('-') || word.text == "-m");
+                let module = arguments.iter().position(|arg| !arg.text.starts_with('-') || arg.text == "-m");
                 if let Some([option, rest @ ..]) = module.and_then(|at| arguments.get(at..))
                     && option.text == "-m"
                 {
                     let module = rest.first().map_or("", |module| module.text.as_str());
-                    if ["pip", "uv", "poetry"].contains(&module) && depth < DEEPEST {
-                        self.own_for(set, |reader| reader.command(rest, within, depth + 1));
+                    if ["pip", "uv", "poetry"].contains(&module) && depth < MAX_DEPTH {
+                        self.with_env(set, |reader| reader.command(rest, within, depth + 1));
                     } else if ["venv", "virtualenv"].contains(&module) {
-                        self.environment_at(rest.get(1..).unwrap_or_default());
+                        self.virtual_environment(rest.get(1..).unwrap_or_default());
                     } else if !["compileall", "ensurepip", "site", "http.server"].contains(&module) {
                         self.unknown(&format!("{program} -m {module}"), span);
                     }
@@ -148,35 +148,34 @@ impl Reader<'_, '_> {
                     self.python(arguments, &set, span);
                 }
             }
-            "virtualenv" => self.environment_at(arguments),
+            "virtualenv" => self.virtual_environment(arguments),
             _ => self.other(program, first, arguments, &set, span, depth),
         }
     }
 
-    /// A variable's value: that of the command, of the script, or of the stage.
-    pub(super) fn value(&self, set: &[(String, Option<String>)], name: &str) -> Option<String> {
+    /// A variable's value: from the command, the script, or the stage.
+    pub(super) fn value(&self, set: &CommandEnv, name: &str) -> Option<String> {
         let of_command = set.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value.clone());
         of_command.or_else(|| self.own.get(name).cloned()).unwrap_or_else(|| self.variables.get(name))
     }
 
-    /// Notes a command whose effect is not known.
     pub(super) fn unknown(&mut self, command: &str, span: Span) {
-        self.declared.note(span, format!("what `{}` does is not read", excerpt(command)));
+        self.declared.note(span, format!("effect of `{}` is unknown", excerpt(command)));
     }
 
-    /// Remembers where a virtual environment is.
-    pub(super) fn environment_at(&mut self, arguments: &[Word]) {
-        let directory = arguments.iter().find(|word| !word.text.starts_with('-'));
-        let directory = directory.map_or(".venv", |word| word.text.as_str());
-        self.scene.prefixes.push(join(&self.cwd, directory));
+    /// Records the directory of a virtual environment.
+    pub(super) fn virtual_environment(&mut self, arguments: &[Argument]) {
+        let directory = arguments.iter().find(|arg| !arg.text.starts_with('-'));
+        let directory = directory.map_or(".venv", |arg| arg.text.as_str());
+        self.fs.prefixes.push(join(&self.cwd, directory));
     }
 
-    /// Does something with variables that hold for one command only.
-    fn own_for(&mut self, set: Vec<(String, Option<String>)>, act: impl FnOnce(&mut Self)) {
+    /// Runs `read` with variables that are set for one command only.
+    fn with_env(&mut self, set: Vec<(String, Option<String>)>, read: impl FnOnce(&mut Self)) {
         let before: Vec<_> =
             set.iter().map(|(name, _)| (name.clone(), self.own.get(name).cloned())).collect();
         self.own.extend(set);
-        act(self);
+        read(self);
         for (name, value) in before {
             match value {
                 Some(value) => self.own.insert(name, value),
@@ -185,46 +184,37 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn shell(&mut self, arguments: &[Word], span: Span, depth: usize) {
-        // `-c`, and flags that hold it: `-lc`, `-exc`.
-        let is_command = |word: &Word| word.text.starts_with('-') && word.text.ends_with('c');
+    fn shell(&mut self, arguments: &[Argument], span: Span, depth: usize) {
+        // `-c`, and combined flags that end with it: `-lc`, `-exc`.
+        let is_command = |arg: &Argument| arg.text.starts_with('-') && arg.text.ends_with('c');
         let script = arguments.iter().position(is_command).and_then(|at| arguments.get(at + 1));
-        if let Some(script) = script.filter(|_| depth < DEEPEST) {
+        if let Some(script) = script.filter(|_| depth < MAX_DEPTH) {
             self.script_at(&script.text.clone(), Some(span), depth + 1);
-        } else if let Some(file) = arguments.iter().find(|word| !word.text.starts_with('-')) {
+        } else if let Some(file) = arguments.iter().find(|arg| !arg.text.starts_with('-')) {
             self.script_file(&file.text.clone(), span, depth);
         }
     }
 
-    fn pip(
-        &mut self,
-        arguments: &[Word],
-        set: &[(String, Option<String>)],
-        span: Span,
-        within: Option<Span>,
-    ) {
+    fn pip(&mut self, arguments: &[Argument], set: &CommandEnv, span: Span, within: Option<Span>) {
         match subcommand(arguments) {
             Some(("install", rest)) => self.install(rest, set, span, within),
             Some(("wheel", rest)) => {
-                let target = rest.iter().position(|word| ["-w", "--wheel-dir"].contains(&word.text.as_str()));
-                let target = target.and_then(|at| rest.get(at + 1)).map_or(".", |word| word.text.as_str());
-                let glued = rest.iter().find_map(|word| word.text.strip_prefix("--wheel-dir="));
-                self.scene.prefixes.push(join(&self.cwd, glued.unwrap_or(target)));
-                let is_target = |word: &&Word| word.text != target || target == ".";
-                let rest: Vec<Word> = rest
+                let target = rest.iter().position(|arg| ["-w", "--wheel-dir"].contains(&arg.text.as_str()));
+                let target = target.and_then(|at| rest.get(at + 1)).map_or(".", |arg| arg.text.as_str());
+                let inline = rest.iter().find_map(|arg| arg.text.strip_prefix("--wheel-dir="));
+                self.fs.prefixes.push(join(&self.cwd, inline.unwrap_or(target)));
+                let is_target = |arg: &&Argument| arg.text != target || target == ".";
+                let rest: Vec<Argument> = rest
                     .iter()
                     .filter(is_target)
-                    .filter(|word| !["-w", "--wheel-dir"].contains(&word.text.as_str()))
+                    .filter(|arg| !["-w", "--wheel-dir"].contains(&arg.text.as_str()))
                     .cloned()
                     .collect();
                 self.install(&rest, set, span, within);
             }
             Some(("uninstall", rest)) => {
-                let names: Vec<&str> = rest
-                    .iter()
-                    .map(|word| word.text.as_str())
-                    .filter(|name| !name.starts_with('-'))
-                    .collect();
+                let names: Vec<&str> =
+                    rest.iter().map(|arg| arg.text.as_str()).filter(|name| !name.starts_with('-')).collect();
                 self.declared.packages.retain(|package| !names.contains(&package.name.as_str()));
                 self.declared.remark(span, format!("removes {}", excerpt(&names.join(" "))));
             }
@@ -232,22 +222,19 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The indexes that variables name.
-    pub(super) fn surrounding(&self, set: &[(String, Option<String>)]) -> Indexes {
+    /// The indexes that environment variables name.
+    pub(super) fn indexes_from_env(&self, set: &CommandEnv) -> Indexes {
         let value = |name: &str| self.value(set, name);
         let mut indexes = Indexes::default();
         for name in ["PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX"] {
-            if let Some(address) = value(name) {
-                indexes.set_main(&address);
+            if let Some(url) = value(name) {
+                indexes.set_main(&url);
             }
         }
         for name in
             ["PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_INDEX"]
         {
-            value(name)
-                .iter()
-                .flat_map(|list| list.split_whitespace())
-                .for_each(|address| indexes.add(address));
+            value(name).iter().flat_map(|list| list.split_whitespace()).for_each(|url| indexes.add(url));
         }
         if let Some(backend) = value("UV_TORCH_BACKEND") {
             indexes.set_backend(&backend);
@@ -255,7 +242,7 @@ impl Reader<'_, '_> {
         indexes
     }
 
-    fn conda(&mut self, program: &str, arguments: &[Word], within: Option<Span>, depth: usize) {
+    fn conda(&mut self, program: &str, arguments: &[Argument], within: Option<Span>, depth: usize) {
         let Some((name, rest)) = subcommand(arguments) else { return };
         match name {
             "install" | "create" | "update" | "upgrade" => self.conda_install(program, rest, within),
@@ -264,7 +251,7 @@ impl Reader<'_, '_> {
                     self.conda_install("micromamba", rest, within);
                 }
             }
-            "run" if depth < DEEPEST => {
+            "run" if depth < MAX_DEPTH => {
                 let mut rest = rest;
                 while let [option, behind @ ..] = rest
                     && option.text.starts_with('-')
@@ -279,40 +266,40 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn conda_install(&mut self, program: &str, words: &[Word], within: Option<Span>) {
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            let span = self.span(word.bytes.clone(), within);
-            let text = word.text.as_str();
-            let (option, glued) =
+    fn conda_install(&mut self, program: &str, args: &[Argument], within: Option<Span>) {
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let span = self.span(arg.bytes.clone(), within);
+            let text = arg.text.as_str();
+            let (option, inline) =
                 text.split_once('=').map_or((text, None), |(option, value)| (option, Some(value)));
             match option {
                 "-c" | "--channel" => {
                     let channel =
-                        glued.map(str::to_owned).or_else(|| words.next().map(|word| word.text.clone()));
+                        inline.map(str::to_owned).or_else(|| args.next().map(|arg| arg.text.clone()));
                     self.declared.channels.extend(channel);
                 }
                 "-f" if program != "micromamba" => {}
                 "-f" | "--file" => {
                     let file =
-                        glued.or_else(|| words.next().map(|word| word.text.as_str())).unwrap_or_default();
-                    let text = self.scene.text(&self.cwd, file);
+                        inline.or_else(|| args.next().map(|arg| arg.text.as_str())).unwrap_or_default();
+                    let text = self.fs.text(&self.cwd, file);
                     let read =
                         text.and_then(|(path, text)| Some((conda::read(&text, self.arch).ok()?, path)));
                     match read {
-                        Some((environment, path)) => self.declared.absorb(environment, &path),
-                        None => self.declared.note(span, pip::not_followed(file)),
+                        Some((environment, path)) => self.declared.merge(environment, &path),
+                        None => self.declared.note(span, pip::cannot_read(file)),
                     }
                 }
                 "-n" | "--name" | "-p" | "--prefix" | "-r" | "--root-prefix" | "--solver" | "--platform"
                 | "--subdir" | "--experimental" | "--clone" => {
-                    if glued.is_none() {
-                        words.next();
+                    if inline.is_none() {
+                        args.next();
                     }
                 }
                 _ if text.starts_with('-') || text.is_empty() => {}
-                _ if word.is_open => {
-                    self.declared.note(span, format!("`{}` is not known here", excerpt(text)));
+                _ if arg.is_unresolved => {
+                    self.declared.note(span, format!("`{}` cannot be resolved", excerpt(text)));
                 }
                 _ => {
                     if let Err(message) = conda::declare(self.declared, text, span) {
@@ -323,25 +310,25 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn system(&mut self, arguments: &[Word], within: Option<Span>) {
+    fn system(&mut self, arguments: &[Argument], within: Option<Span>) {
         let Some(("install" | "reinstall", rest)) = subcommand(arguments) else { return };
-        let mut words = rest.iter();
-        while let Some(word) = words.next() {
-            let text = word.text.as_str();
+        let mut args = rest.iter();
+        while let Some(arg) = args.next() {
+            let text = arg.text.as_str();
             if ["-t", "-o", "-c", "--target-release", "--option", "--enablerepo"].contains(&text) {
-                words.next();
+                args.next();
                 continue;
             }
             if text.starts_with('-') || text.is_empty() {
                 continue;
             }
-            let span = self.span(word.bytes.clone(), within);
+            let span = self.span(arg.bytes.clone(), within);
             if [".deb", ".rpm"].iter().any(|ending| text.ends_with(ending)) || is_gpu_program(text) {
-                self.declared.note(span, format!("what `{}` installs is not read", excerpt(text)));
+                self.declared.note(span, format!("packages installed by `{}` are unknown", excerpt(text)));
                 continue;
             }
-            if word.is_open {
-                self.declared.note(span, format!("`{}` is not known here", excerpt(text)));
+            if arg.is_unresolved {
+                self.declared.note(span, format!("`{}` cannot be resolved", excerpt(text)));
                 continue;
             }
             let (name, version) =
@@ -368,7 +355,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Packages of Debian and its like that can use a GPU by themselves.
+/// Distribution packages that can use a GPU by themselves.
 fn is_gpu_program(name: &str) -> bool {
     const NAMES: [&str; 9] = [
         "blender",
@@ -384,15 +371,15 @@ fn is_gpu_program(name: &str) -> bool {
     NAMES.iter().any(|program| name.contains(program))
 }
 
-/// The program that a word names, without its directory.
-fn program_name(word: &Word) -> &str {
-    word.text.rsplit('/').next().unwrap_or_default()
+/// The program name without its directory.
+fn program_name(arg: &Argument) -> &str {
+    arg.text.rsplit('/').next().unwrap_or_default()
 }
 
-/// The first word that is not an option, and what follows it.
-pub(super) fn subcommand(words: &[Word]) -> Option<(&str, &[Word])> {
-    let at = words.iter().position(|word| !word.text.starts_with('-'))?;
-    Some((words.get(at)?.text.as_str(), words.get(at + 1..)?))
+/// The first argument that is not an option, and the arguments after it.
+pub(super) fn subcommand(args: &[Argument]) -> Option<(&str, &[Argument])> {
+    let at = args.iter().position(|arg| !arg.text.starts_with('-'))?;
+    Some((args.get(at)?.text.as_str(), args.get(at + 1..)?))
 }
 
 fn is_pip(program: &str) -> bool {
@@ -402,8 +389,8 @@ fn is_pip(program: &str) -> bool {
 }
 
 /// `NAME=value`
-fn assignment(word: &str) -> Option<(&str, &str)> {
-    let (name, value) = word.split_once('=')?;
+fn assignment(arg: &str) -> Option<(&str, &str)> {
+    let (name, value) = arg.split_once('=')?;
     let is_name = !name.is_empty()
         && !name.starts_with(|first: char| first.is_ascii_digit())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');

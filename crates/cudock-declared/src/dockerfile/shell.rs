@@ -1,29 +1,29 @@
-//! Commands of scripts with the values of their variables.
+//! Expands variables in the commands of shell scripts.
 
 use cudock_base::shell::{self, Part};
 
 use super::expand::{Lookup, variable};
 use crate::excerpt;
-use crate::pip::{NoteAt, Word};
+use crate::pip::{Argument, NoteAt};
 
-/// A command and what there is to say about how it is written.
+/// An expanded command, with notes about its syntax.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Command {
-    pub(super) words: Vec<Word>,
+    pub(super) args: Vec<Argument>,
     pub(super) notes: Vec<NoteAt>,
 }
 
 impl Command {
-    /// Fills in variables, as a shell does before it runs a command.
+    /// Expands variables, as a shell does before it runs a command.
     pub(super) fn expand(text: &str, command: &shell::Command<'_>, lookup: Lookup<'_>) -> Self {
         let mut expanded = Self::default();
         for (index, word) in command.words.iter().enumerate() {
-            let mut expansion = Expansion { text, lookup, words: Vec::new(), open: None };
+            let mut expansion = Expansion { text, lookup, args: Vec::new(), open: None };
             expansion.parts(&word.parts, false);
-            let words = expansion.words.into_iter().chain(expansion.open);
-            let before = expanded.words.len();
-            expanded.words.extend(words.map(|word_text| Word { bytes: word.span.clone(), ..word_text }));
-            let last = expanded.words.get(before..).and_then(<[Word]>::last);
+            let args = expansion.args.into_iter().chain(expansion.open);
+            let before = expanded.args.len();
+            expanded.args.extend(args.map(|expanded| Argument { bytes: word.span.clone(), ..expanded }));
+            let last = expanded.args.get(before..).and_then(<[Argument]>::last);
             let redirects = command.redirects.iter().filter(|redirect| redirect.attached_to == Some(index));
             let notes =
                 redirects.filter_map(|redirect| Some((redirect.span.clone(), note(text, last?, redirect)?)));
@@ -33,23 +33,23 @@ impl Command {
     }
 }
 
-/// `pip install torch>=2` is a redirection, though it hardly ever is meant.
-fn note(text: &str, word: &Word, redirect: &shell::Redirect<'_>) -> Option<String> {
+/// `pip install torch>=2` is a redirection, which is hardly ever intended.
+fn note(text: &str, arg: &Argument, redirect: &shell::Redirect<'_>) -> Option<String> {
     let operator = text.get(redirect.span.clone())?;
     let is_bound = text.get(redirect.target.span.clone())?.starts_with('=');
-    let is_name = word.text.bytes().any(|byte| byte.is_ascii_alphabetic());
+    let is_name = arg.text.bytes().any(|byte| byte.is_ascii_alphabetic());
     (is_bound && is_name).then(|| {
-        let written = excerpt(&word.text);
-        format!("`{written}{operator}=` is not in quotes: the shell takes it for a redirection")
+        let written = excerpt(&arg.text);
+        format!("`{written}{operator}=` is not quoted: the shell reads it as a redirection")
     })
 }
 
-/// The words that one word becomes.
+/// The arguments that one shell word expands to.
 struct Expansion<'a> {
     text: &'a str,
     lookup: Lookup<'a>,
-    words: Vec<Word>,
-    open: Option<Word>,
+    args: Vec<Argument>,
+    open: Option<Argument>,
 }
 
 impl Expansion<'_> {
@@ -58,7 +58,7 @@ impl Expansion<'_> {
             match part {
                 Part::Literal { text, .. } => self.push(text),
                 Part::Quoted { parts, .. } => {
-                    // Empty quotes are a word, too.
+                    // Empty quotes are an argument, too.
                     self.push("");
                     self.parts(parts, true);
                 }
@@ -75,27 +75,27 @@ impl Expansion<'_> {
     }
 
     fn push(&mut self, text: &str) {
-        self.open.get_or_insert_with(Word::default).text.push_str(text);
+        self.open.get_or_insert_with(Argument::default).text.push_str(text);
     }
 
     fn unknown(&mut self, text: &str) {
         self.push(text);
-        if let Some(word) = &mut self.open {
-            word.is_open = true;
+        if let Some(arg) = &mut self.open {
+            arg.is_unresolved = true;
         }
     }
 
-    /// Outside quotes, a value with spaces is several words.
+    /// Outside quotes, a value with spaces is several arguments.
     fn value(&mut self, text: &str, is_quoted: bool) {
         if is_quoted {
             self.push(text);
             return;
         }
-        for letter in text.chars() {
-            if letter.is_whitespace() {
-                self.words.extend(self.open.take());
+        for ch in text.chars() {
+            if ch.is_whitespace() {
+                self.args.extend(self.open.take());
             } else {
-                self.push(letter.encode_utf8(&mut [0; 4]));
+                self.push(ch.encode_utf8(&mut [0; 4]));
             }
         }
     }
@@ -112,13 +112,13 @@ mod tests {
     }
 
     fn commands(text: &str) -> Vec<Vec<String>> {
-        let word = |word: Word| if word.is_open { format!("?{}", word.text) } else { word.text };
-        let words = |command| Command::expand(text, &command, &lookup).words.into_iter().map(word).collect();
-        Script::new(text).map(words).filter(|words: &Vec<String>| !words.is_empty()).collect()
+        let arg = |arg: Argument| if arg.is_unresolved { format!("?{}", arg.text) } else { arg.text };
+        let args = |command| Command::expand(text, &command, &lookup).args.into_iter().map(arg).collect();
+        Script::new(text).map(args).filter(|args: &Vec<String>| !args.is_empty()).collect()
     }
 
     #[test]
-    fn variables_are_filled_in_and_split() {
+    fn variables_are_expanded_and_split() {
         let cases: [(&str, &[&[&str]]); 5] = [
             ("pip install $PACKAGES \"$PACKAGES\"", &[&["pip", "install", "torch", "numpy", "torch numpy"]]),
             ("a x${PACKAGES}y", &[&["a", "xtorch", "numpyy"]]),
@@ -138,8 +138,8 @@ mod tests {
         let command = Command::expand(text, &command, &lookup);
         assert_eq!(
             command.notes,
-            [(17..18, "`torch>=` is not in quotes: the shell takes it for a redirection".to_owned())]
+            [(17..18, "`torch>=` is not quoted: the shell reads it as a redirection".to_owned())]
         );
-        assert_eq!(command.words.len(), 4);
+        assert_eq!(command.args.len(), 4);
     }
 }

@@ -1,46 +1,46 @@
-//! A Dockerfile's text as instructions: parser directives, continued lines, here-documents.
+//! Parses a Dockerfile into instructions: parser directives, continued lines, here-documents.
 //!
-//! The rules are those of `BuildKit`'s parser. `parse-dockerfile` 0.1.9 was tried in its place: it takes the text of
-//! `RUN bash <<EOF` and of a second here-document for instructions, and lets `\\` at the end of a line continue it.
+//! The rules are those of `BuildKit`'s parser. `parse-dockerfile` 0.1.9 is not an alternative: it reads the text of
+//! `RUN bash <<EOF` and of a second here-document as instructions, and lets `\\` at the end of a line continue it.
 
 use std::ops::Range;
 
 use cudock_base::{LineIndex, Span};
 
-use crate::{Fault, excerpt};
+use crate::{PositionedError, excerpt};
 
-/// A Dockerfile as it is written.
+/// A Dockerfile's instructions as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dockerfile {
     /// The character that continues lines and escapes others.
     pub escape: char,
-    /// The instructions, in the order of the file.
+    /// In the order of the file.
     pub instructions: Vec<Instruction>,
 }
 
 impl Dockerfile {
-    /// Counts bytes from the start of the file, where a byte order mark was cut off.
-    pub(super) fn move_spans(&mut self, bytes: usize) {
-        let moved = |span: &mut Span| (span.start, span.end) = (span.start + bytes, span.end + bytes);
+    /// Shifts spans by the length of a byte order mark that was stripped.
+    pub(super) fn shift_spans(&mut self, bytes: usize) {
+        let shift = |span: &mut Span| (span.start, span.end) = (span.start + bytes, span.end + bytes);
         for instruction in &mut self.instructions {
-            moved(&mut instruction.span);
-            instruction.arguments.move_by(bytes);
+            shift(&mut instruction.span);
+            instruction.arguments.shift(bytes);
             for here_doc in &mut instruction.here_docs {
-                moved(&mut here_doc.span);
-                here_doc.body.move_by(bytes);
+                shift(&mut here_doc.span);
+                here_doc.body.shift(bytes);
             }
         }
     }
 }
 
-/// An instruction.
+/// An instruction and its here-documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction {
-    /// In capitals.
+    /// In upper case.
     pub keyword: String,
-    /// From its keyword to the end of its last line, without here-documents.
+    /// From the keyword to the end of the last line, without here-documents.
     pub span: Span,
-    /// What follows the keyword, in one line.
+    /// The text after the keyword, with continued lines joined.
     pub arguments: Joined,
     /// The here-documents that follow it.
     pub here_docs: Vec<HereDoc>,
@@ -57,12 +57,12 @@ pub struct HereDoc {
     pub span: Span,
 }
 
-/// Text that was put together from several ranges of the file.
+/// Text that was joined from several ranges of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Joined {
     /// The text.
     pub text: String,
-    /// Where in the text each range starts, and where in the file.
+    /// The start of each range in the text, and in the file.
     ranges: Vec<(usize, usize)>,
 }
 
@@ -72,7 +72,7 @@ impl Joined {
         self.text.push_str(text);
     }
 
-    fn move_by(&mut self, bytes: usize) {
+    fn shift(&mut self, bytes: usize) {
         self.ranges.iter_mut().for_each(|(_, source)| *source += bytes);
     }
 
@@ -120,15 +120,14 @@ const KEYWORDS: [&str; 18] = [
     "WORKDIR",
 ];
 
-/// A line and where it starts.
 #[derive(Clone, Copy)]
 struct Line<'t> {
     start: usize,
     text: &'t str,
 }
 
-/// Reads the instructions of a Dockerfile. Neither stages nor variables are looked at.
-pub(crate) fn parse(text: &str) -> Result<Dockerfile, Fault> {
+/// Parses the instructions of a Dockerfile, without resolving stages or variables.
+pub(crate) fn parse(text: &str) -> Result<Dockerfile, PositionedError> {
     let index = LineIndex::new(text);
     let escape = escape_directive(text)?;
     let mut instructions = Vec::new();
@@ -180,7 +179,7 @@ fn is_blank(line: &str) -> bool {
 }
 
 /// `# escape=` among the directives at the very top; anything else ends them.
-fn escape_directive(text: &str) -> Result<char, Fault> {
+fn escape_directive(text: &str) -> Result<char, PositionedError> {
     for (index, line) in text.lines().enumerate() {
         let directive = line.trim_start().strip_prefix('#').and_then(|comment| comment.split_once('='));
         let Some((key, value)) = directive.map(|(key, value)| (key.trim().to_ascii_lowercase(), value))
@@ -191,7 +190,8 @@ fn escape_directive(text: &str) -> Result<char, Fault> {
             ("escape", "\\") => return Ok('\\'),
             ("escape", "`") => return Ok('`'),
             ("escape", other) => {
-                return Err(Fault::new(index + 1, 1, format!("`{}` cannot be the escape", excerpt(other))));
+                let message = format!("invalid escape character `{}`", excerpt(other));
+                return Err(PositionedError::new(index + 1, 1, message));
             }
             ("syntax" | "check", _) => {}
             _ => break,
@@ -200,24 +200,24 @@ fn escape_directive(text: &str) -> Result<char, Fault> {
     Ok('\\')
 }
 
-/// The line without the escape at its end; two of them are a character, not a continuation.
+/// The line without the escape character at its end; two of them are a literal character, not a continuation.
 fn without_continuation(line: &str, escape: char) -> Option<&str> {
     let part = line.trim_end_matches([' ', '\t']).strip_suffix(escape)?;
     (!part.ends_with(escape)).then_some(part)
 }
 
-fn instruction(joined: &Joined, span: Span) -> Result<Instruction, Fault> {
+fn instruction(joined: &Joined, span: Span) -> Result<Instruction, PositionedError> {
     let text = joined.text.as_str();
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
     let (word, rest) = text.split_at_checked(end).unwrap_or((text, ""));
     let keyword = word.to_ascii_uppercase();
     if KEYWORDS.binary_search(&keyword.as_str()).is_err() {
-        return Err(Fault::new(span.line, 1, format!("unknown instruction `{}`", excerpt(word))));
+        return Err(PositionedError::new(span.line, 1, format!("unknown instruction `{}`", excerpt(word))));
     }
     let arguments = rest.trim();
     if arguments.is_empty() {
         let column = word.chars().count() + 1;
-        return Err(Fault::new(span.line, column, format!("{keyword} without arguments")));
+        return Err(PositionedError::new(span.line, column, format!("{keyword} without arguments")));
     }
     let start = end + (rest.len() - rest.trim_start().len());
     let arguments = joined.slice(start..start + arguments.len());
@@ -236,16 +236,16 @@ fn here_doc_delimiters(instruction: &Instruction) -> Vec<(String, bool)> {
     let mut delimiters = Vec::new();
     let mut quote = None;
     let mut at_word_start = true;
-    for (at, letter) in text.char_indices() {
+    for (at, ch) in text.char_indices() {
         match quote {
-            Some(end) => quote = Some(end).filter(|end| *end != letter),
-            None if matches!(letter, '"' | '\'') => quote = Some(letter),
-            None if at_word_start && letter == '<' => {
+            Some(end) => quote = Some(end).filter(|end| *end != ch),
+            None if matches!(ch, '"' | '\'') => quote = Some(ch),
+            None if at_word_start && ch == '<' => {
                 delimiters.extend(here_doc_delimiter(text.get(at..).unwrap_or_default()));
             }
             None => {}
         }
-        at_word_start = letter.is_whitespace() || at_word_start && letter.is_ascii_digit();
+        at_word_start = ch.is_whitespace() || at_word_start && ch.is_ascii_digit();
     }
     delimiters
 }
@@ -254,7 +254,7 @@ fn here_doc_delimiter(text: &str) -> Option<(String, bool)> {
     let rest = text.strip_prefix("<<")?;
     let (rest, strips_tabs) = rest.strip_prefix('-').map_or((rest, false), |rest| (rest, true));
     let word = rest.split(char::is_whitespace).next()?;
-    let name: String = word.chars().filter(|letter| !matches!(letter, '"' | '\'')).collect();
+    let name: String = word.chars().filter(|ch| !matches!(ch, '"' | '\'')).collect();
     let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
     (!name.is_empty() && is_name).then_some((name, strips_tabs))
 }
@@ -265,7 +265,7 @@ fn here_doc<'t>(
     lines: &mut impl Iterator<Item = Line<'t>>,
     index: &LineIndex<'_>,
     opened: Span,
-) -> Result<HereDoc, Fault> {
+) -> Result<HereDoc, PositionedError> {
     let mut body = Joined::default();
     let mut first = None;
     for line in lines {
@@ -277,8 +277,8 @@ fn here_doc<'t>(
         body.push(text, line.start + line.text.len() - text.len());
         body.text.push('\n');
     }
-    let message = format!("no line `{}` ends the text that starts here", excerpt(&delimiter));
-    Err(Fault::new(opened.line, 1, message))
+    let message = format!("here-document is not closed by a line `{}`", excerpt(&delimiter));
+    Err(PositionedError::new(opened.line, 1, message))
 }
 
 #[cfg(test)]
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_buildkit_takes_is_read() {
+    fn everything_buildkit_accepts_is_parsed() {
         let cases: [(&str, &[&str]); 13] = [
             ("from a\nrun x\n", &["1 FROM a", "2 RUN x"]),
             ("FROM a\r\nRUN x \\\r\n  y\r\n", &["1 FROM a", "2 RUN x   y"]),
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_joined_lines_are_found_in_the_file() {
+    fn bytes_of_joined_lines_map_to_the_file() {
         let text = "FROM a\n  RUN x \\\n # c\n  y && z\nRUN <<-E\n\tp q\nE\n";
         let file = parse(text).unwrap();
         let [_, run, here] = file.instructions.as_slice() else { panic!("three instructions") };
@@ -342,16 +342,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_byte_of_an_argument_is_the_byte_of_the_file(
+        fn every_byte_of_an_argument_maps_to_the_same_byte_of_the_file(
             text in "(FROM a|RUN |run|\\\\|`|\n|\r\n| |\t|#|x|\u{e9}|<<E|E|<<-'E'|# escape=`|COPY a b){0,20}"
         ) {
             let Ok(file) = parse(&text) else { return Ok(()) };
             for instruction in &file.instructions {
                 prop_assert!(text[instruction.span.bytes()].chars().count() > 0);
                 let joined = &instruction.arguments;
-                for (at, letter) in joined.text.char_indices() {
-                    let source = joined.source_range(at..at + letter.len_utf8());
-                    prop_assert!(text[source].chars().eq([letter]));
+                for (at, ch) in joined.text.char_indices() {
+                    let source = joined.source_range(at..at + ch.len_utf8());
+                    prop_assert!(text[source].chars().eq([ch]));
                 }
                 for doc in &instruction.here_docs {
                     prop_assert!(text.get(doc.span.bytes()).is_some());

@@ -77,7 +77,7 @@ CMD ["-m", "train"]
     assert_eq!(declared.command.as_deref().unwrap(), ["python3", "-m", "train"]);
     assert_eq!(
         notes(&declared),
-        ["5 PATH depends on PATH, which is not set here", "20 what is copied from `tools` is not followed",]
+        ["5 PATH depends on PATH, which is not set", "20 content copied from `tools` is unknown",]
     );
 }
 
@@ -115,28 +115,34 @@ fn installers_are_found_however_they_are_called() {
 }
 
 #[test]
-fn what_the_text_does_not_tell_is_noted() {
+fn what_the_text_does_not_determine_is_noted() {
     let cases = [
-        ("RUN pip install -r requirements.txt", "what `requirements.txt` asks for is not read here"),
+        ("RUN pip install -r requirements.txt", "cannot read `requirements.txt`"),
         ("RUN pip install -e .", "`.` is installed from source"),
-        ("RUN pip install .", ". is not read"),
-        ("RUN pip install torch==$VERSION", "`torch==$VERSION` is not known here"),
-        ("RUN pip install $(cat list)", "`$(cat list)` is not known here"),
-        ("RUN pip install torch --index-url $INDEX", "the index `$INDEX` is not known here"),
-        ("RUN pip install torch>=2.0", "`torch>=` is not in quotes: the shell takes it for a redirection"),
+        ("RUN pip install .", "dependencies of . are unknown"),
+        ("RUN pip install torch==$VERSION", "`torch==$VERSION` cannot be resolved"),
+        ("RUN pip install $(cat list)", "`$(cat list)` cannot be resolved"),
+        ("RUN pip install torch --index-url $INDEX", "index `$INDEX` cannot be resolved"),
+        ("RUN pip install torch>=2.0", "`torch>=` is not quoted: the shell reads it as a redirection"),
         ("RUN pip install torch=2", "`torch=2`: `=2` is not a version or range of versions"),
         ("RUN pip uninstall -y torch", "removes torch"),
-        ("RUN conda env create -f environment.yml", "what `environment.yml` asks for is not read here"),
-        ("RUN conda install $PACKAGES", "`$PACKAGES` is not known here"),
-        ("RUN uv sync --frozen", "what uv installs is in files that are not read here"),
-        ("RUN poetry install", "what poetry installs is in files that are not read here"),
-        ("RUN apt-get install cuda-toolkit-$V", "`cuda-toolkit-$V` is not known here"),
-        ("ARG VERSION", "the build argument VERSION has no default"),
-        ("ENV A=$B", "A depends on B, which is not set here"),
-        ("ONBUILD RUN pip install torch", "ONBUILD is for images built on this one"),
+        ("RUN conda env create -f environment.yml", "cannot read `environment.yml`"),
+        ("RUN conda install $PACKAGES", "`$PACKAGES` cannot be resolved"),
+        (
+            "RUN uv sync --frozen",
+            "cannot determine what uv installs: pyproject.toml not found or not readable",
+        ),
+        (
+            "RUN poetry install",
+            "cannot determine what poetry installs: pyproject.toml not found or not readable",
+        ),
+        ("RUN apt-get install cuda-toolkit-$V", "`cuda-toolkit-$V` cannot be resolved"),
+        ("ARG VERSION", "build argument VERSION has no default"),
+        ("ENV A=$B", "A depends on B, which is not set"),
+        ("ONBUILD RUN pip install torch", "ONBUILD applies to images built on this one"),
         (
             "SHELL [\"powershell\", \"-command\"]\nRUN pip install x",
-            "commands for a shell of Windows are not read",
+            "commands for a Windows shell are not analyzed",
         ),
     ];
     for (instruction, note) in cases {
@@ -152,7 +158,7 @@ fn a_base_image_that_depends_on_a_build_argument_is_noted() {
     assert_eq!(declared.base_image, None);
     assert_eq!(
         notes(&declared),
-        ["1 the build argument BASE has no default", "2 the base image `$BASE` depends on BASE",]
+        ["1 build argument BASE has no default", "2 base image `$BASE` depends on BASE, which is not set",]
     );
 }
 
@@ -226,7 +232,7 @@ fn a_stage_is_found_by_name_only_if_it_is_above() {
 }
 
 #[test]
-fn mistakes_are_shown_with_their_place() {
+fn errors_are_shown_with_their_position() {
     let cases = [
         ("", 1, "no FROM"),
         ("# only a comment\n", 1, "no FROM"),
@@ -235,9 +241,9 @@ fn mistakes_are_shown_with_their_place() {
         ("FROM a\nRUN\n", 2, "RUN without arguments"),
         ("FROM a\nENV b\n", 2, "ENV without a value"),
         ("FROM a\nENV b=1 c\n", 2, "`c` has no value"),
-        ("FROM a\nRUN <<EOF\nb\n", 2, "no line `EOF` ends the text that starts here"),
-        ("# escape=x\nFROM a\n", 1, "`x` cannot be the escape"),
-        ("FROM a\nSHELL b\n", 2, "SHELL takes a list in JSON"),
+        ("FROM a\nRUN <<EOF\nb\n", 2, "here-document is not closed by a line `EOF`"),
+        ("# escape=x\nFROM a\n", 1, "invalid escape character `x`"),
+        ("FROM a\nSHELL b\n", 2, "SHELL expects a JSON list"),
     ];
     for (text, line, message) in cases {
         let error = read(FileKind::Dockerfile, "Dockerfile", text).unwrap_err();
@@ -253,7 +259,7 @@ fn variables_cannot_make_more_of_a_file_than_it_holds() {
         text += &format!("ENV A{level}=$A{below}$A{below}\n");
     }
     let error = read(FileKind::Dockerfile, "Dockerfile", &text).unwrap_err();
-    assert_eq!(error.message, "variables become far more text than the file holds");
+    assert_eq!(error.message, "variables expand to far more text than the file holds");
 }
 
 fn decides(text: &str) -> Vec<String> {

@@ -72,10 +72,10 @@ peft (>=0.10,<1)
     assert_eq!(
         notes(&declared),
         [
-            "4 what `base.txt` asks for is not read here",
+            "4 cannot read `base.txt`",
             "5 `.` is installed from source",
-            "9 numpy is asked for only if python_version < '3.13'",
-            "19 git+https://github.com/huggingface/transformers.git is not read",
+            "9 numpy is required only if python_version < '3.13'",
+            "19 content of git+https://github.com/huggingface/transformers.git is unknown",
             "20 private @ git+https://${TOKEN}@example.org/private.git depends on TOKEN",
         ]
     );
@@ -113,15 +113,15 @@ fn markers_are_decided_for_the_machine_that_is_asked_about() {
 }
 
 #[test]
-fn mistakes_in_requirements_are_shown_with_their_place() {
+fn errors_in_requirements_are_shown_with_their_position() {
     let cases = [
         ("ok\ntorch=2.3\n", (2, 6), "`=2.3` is not a version or range of versions"),
         ("  torch>=\n", (1, 8), "`>=` is not a version or range of versions"),
         ("torch[cuda\n", (1, 6), "extras without a closing `]`"),
         ("torch; platform == 'x'\n", (1, 8), "not a marker"),
-        ("==2.0\n", (1, 1), "expected a package's name"),
-        ("é\n", (1, 1), "expected a package's name"),
-        ("torch @ \n", (1, 7), "expected an address after `@`"),
+        ("==2.0\n", (1, 1), "expected a package name"),
+        ("é\n", (1, 1), "expected a package name"),
+        ("torch @ \n", (1, 7), "expected a URL after `@`"),
     ];
     for (text, place, message) in cases {
         let error = read(FileKind::Requirements, "requirements.txt", text).unwrap_err();
@@ -238,7 +238,7 @@ priority = "explicit"
 }
 
 #[test]
-fn mistakes_in_a_project_are_shown_with_their_place() {
+fn errors_in_a_project_are_shown_with_their_position() {
     let cases = [
         ("[project]\nname = \n", (2, 8)),
         ("[project]\ndependencies = [\n  \"torch=2\",\n]\n", (3, 9)),
@@ -393,11 +393,11 @@ prefix: /opt/conda
         ]
     );
     assert_eq!(declared.environment["OMP_NUM_THREADS"], "8");
-    assert_eq!(notes(&declared), ["18 what `more.txt` asks for is not read here"]);
+    assert_eq!(notes(&declared), ["18 cannot read `more.txt`"]);
 }
 
 #[test]
-fn mistakes_in_a_conda_environment_are_shown_with_their_place() {
+fn errors_in_a_conda_environment_are_shown_with_their_position() {
     let cases = [
         ("dependencies:\n  - a\n - b\n", 3),
         ("dependencies:\n  - a\n  - ==2\n", 3),

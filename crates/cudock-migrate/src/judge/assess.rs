@@ -1,4 +1,4 @@
-//! What became of a choice, whatever text it stands in.
+//! Assesses a choice, independently of its text.
 
 use cudock_facts::Facts;
 use cudock_facts::finding::Severity;
@@ -7,21 +7,20 @@ use cudock_facts::tables::{Outdated, Size};
 use cudock_facts::version::Date;
 
 use super::codes;
-use super::old::{Gpu, Old, memory_of};
-use super::price::Place;
+use super::old::{MachineGpu, OldMachine, memory_of};
 use super::replacement::{self, Replacement};
 use super::service;
 use super::status::{self, Status};
-use crate::choice::{Choice, Service, What};
+use crate::choice::{Choice, ChoiceKind, Service};
 
-/// A finding without its place.
+/// A finding without its choice.
 #[derive(Clone, Debug)]
 pub(super) struct Assessment {
     pub(super) status: Status,
     pub(super) code: Option<&'static str>,
     pub(super) severity: Severity,
     pub(super) message: String,
-    pub(super) old: Option<Old>,
+    pub(super) old: Option<OldMachine>,
     pub(super) replacements: Vec<Replacement>,
     pub(super) notes: Vec<String>,
 }
@@ -37,55 +36,55 @@ impl Assessment {
     }
 }
 
-pub(super) fn assess(facts: &Facts, day: Date, place: &Place<'_>, choice: &Choice) -> Option<Assessment> {
-    match &choice.what {
-        What::Size { name } => Some(size(facts, day, place, name, choice)),
-        What::Accelerator { name, count } => accelerator(facts, day, place, name, *count),
-        What::ContainerGpu { sku, count, by_option } => {
-            Some(service::container_gpu(facts, day, place, sku.as_deref(), *count, *by_option))
+pub(super) fn assess(facts: &Facts, day: Date, region: Option<&str>, choice: &Choice) -> Option<Assessment> {
+    match &choice.kind {
+        ChoiceKind::Size { name } => Some(size(facts, day, region, name, choice)),
+        ChoiceKind::Accelerator { name, count } => accelerator(facts, day, region, name, *count),
+        ChoiceKind::ContainerGpu { sku, count, by_option } => {
+            Some(service::container_gpu(facts, day, region, sku.as_deref(), *count, *by_option))
         }
-        What::Interface { interface, name } => Some(service::interface(facts, day, *interface, name)),
-        What::LowPriorityNodes => Some(service::low_priority(facts, day)),
-        What::SkipDriver => Some(service::skip_driver(facts, day)),
-        What::ImageReference { reference } => Some(service::image(facts, reference)),
+        ChoiceKind::Interface { interface, name } => Some(service::interface(facts, day, *interface, name)),
+        ChoiceKind::LowPriorityNodes => Some(service::low_priority(facts, day)),
+        ChoiceKind::SkipDriver => Some(service::skip_driver(facts, day)),
+        ChoiceKind::ImageReference { reference } => Some(service::image(facts, reference)),
     }
 }
 
-fn size(facts: &Facts, day: Date, place: &Place<'_>, name: &str, choice: &Choice) -> Assessment {
+fn size(facts: &Facts, day: Date, region: Option<&str>, name: &str, choice: &Choice) -> Assessment {
     let row = match facts.sizes().find(name) {
         Found::One(row) => row,
-        Found::Several(_) | Found::Nothing(_) => return no_such_size(facts, day, place, name),
+        Found::Several(_) | Found::Nothing(_) => return no_such_size(facts, day, region, name),
     };
-    let mut assessment = of_row(facts, day, place, row, name);
+    let mut assessment = of_row(facts, day, region, row, name);
     if choice.service == Some(Service::Batch) && choice.low_priority {
-        assessment.notes.extend(service::behaviour(facts, "batch", "spot-needs-user-subscription"));
+        assessment.notes.extend(service::behavior(facts, "batch", "spot-needs-user-subscription"));
     }
     assessment
 }
 
-/// What became of a size of the tables.
-fn of_row(facts: &Facts, day: Date, place: &Place<'_>, row: &Size, name: &str) -> Assessment {
-    let status = status::of(row, day, place);
-    let (code, severity, message) = words(&status, name, place);
+/// Assesses a size of the tables.
+fn of_row(facts: &Facts, day: Date, region: Option<&str>, row: &Size, name: &str) -> Assessment {
+    let status = status::of(row, day, region);
+    let (code, severity, message) = describe(&status, name, region);
     let mut assessment = Assessment::new(status, code, severity, message);
-    let old = Old::of(facts, row, place);
+    let old = OldMachine::of(facts, row, region);
     if code.is_some() {
-        let instead = replacement_words(facts, row);
-        assessment.replacements = replacement::for_size(facts, day, place, (Some(row), &old), instead);
+        let instead = replacement_text(facts, row);
+        assessment.replacements = replacement::for_size(facts, day, region, (Some(row), &old), instead);
     }
     assessment.old = Some(old);
     assessment
 }
 
-fn words(status: &Status, name: &str, place: &Place<'_>) -> (Option<&'static str>, Severity, String) {
-    let here = place.region.map_or_else(String::new, |region| format!(" in {region}"));
+fn describe(status: &Status, name: &str, region: Option<&str>) -> (Option<&'static str>, Severity, String) {
+    let here = region.map_or_else(String::new, |region| format!(" in {region}"));
     match status {
         Status::Retired { on, later_in } => {
             let when = on.map_or_else(String::new, |on| format!(" on {on}"));
             let later: Vec<String> =
                 later_in.iter().map(|(region, end)| format!("{region} until {end}")).collect();
-            // Who has chosen a region does not ask about others.
-            let later = if later.is_empty() || place.region.is_some() {
+            // Other regions do not matter once a region is chosen.
+            let later = if later.is_empty() || region.is_some() {
                 String::new()
             } else {
                 format!("; still in {}", later.join(", "))
@@ -98,14 +97,14 @@ fn words(status: &Status, name: &str, place: &Place<'_>) -> (Option<&'static str
         Status::Undocumented => (
             Some(codes::UNDOCUMENTED),
             Severity::Warning,
-            format!("no page describes {name}; only its name or a price was seen"),
+            format!("{name} is not documented: only its name or a price is known"),
         ),
         _ => (None, Severity::Note, format!("{name} is on sale")),
     }
 }
 
-/// The tables' words for what replaces a size; of an offer of it at another price, those for the size itself.
-fn replacement_words<'f>(facts: &'f Facts, row: &'f Size) -> Option<&'f str> {
+/// The replacement of a size in the tables; for a variant of a size, the replacement of that size.
+fn replacement_text<'f>(facts: &'f Facts, row: &'f Size) -> Option<&'f str> {
     row.replacement.as_deref().or_else(|| {
         let sizes = facts.sizes().size.iter();
         let mut same =
@@ -116,28 +115,26 @@ fn replacement_words<'f>(facts: &'f Facts, row: &'f Size) -> Option<&'f str> {
     })
 }
 
-/// The row about a choice that tutorials make, by a word of its own.
-pub(super) fn outdated<'f>(facts: &'f Facts, word: &str) -> Option<&'f Outdated> {
-    let word = word.to_ascii_lowercase();
+/// The row about an outdated choice that contains a name.
+pub(super) fn outdated<'f>(facts: &'f Facts, name: &str) -> Option<&'f Outdated> {
+    let name = name.to_ascii_lowercase();
     facts.sizes().outdated.iter().find(|row| {
         let choice = row.choice.to_ascii_lowercase();
-        choice.split([' ', ',', '(', ')']).any(|part| part == word)
+        choice.split([' ', ',', '(', ')']).any(|part| part == name)
     })
 }
 
-fn no_such_size(facts: &Facts, day: Date, place: &Place<'_>, name: &str) -> Assessment {
+fn no_such_size(facts: &Facts, day: Date, region: Option<&str>, name: &str) -> Assessment {
     let whole = if name.to_ascii_lowercase().starts_with("standard_") {
         name.to_owned()
     } else {
         format!("Standard_{name}")
     };
     let row = outdated(facts, &whole);
-    // Of a name that tutorials have, the tables know what was meant.
+    // For wrong names in tutorials, the tables have the right one.
     let meant = row.and_then(|row| {
-        let words = row.status.split([' ', ',', '.']);
-        words
-            .filter(|word| !word.eq_ignore_ascii_case(&whole))
-            .find_map(|word| facts.sizes().find(word).one())
+        let mut names = row.status.split([' ', ',', '.']).filter(|name| !name.eq_ignore_ascii_case(&whole));
+        names.find_map(|name| facts.sizes().find(name).one())
     });
     let near: Vec<String> = match (meant, facts.sizes().find(&whole)) {
         (Some(size), _) => vec![size.name.clone()],
@@ -149,16 +146,11 @@ fn no_such_size(facts: &Facts, day: Date, place: &Place<'_>, name: &str) -> Asse
         names => format!("; did you mean {}?", names.join(" or ")),
     };
     let message = format!("no Azure size is called {name}{question}");
-    let mut assessment = Assessment::new(
-        Status::NoSuchSize { near: near.clone() },
-        Some(codes::NO_SUCH_SIZE),
-        Severity::Error,
-        message,
-    );
-    let Some(likely) = near.first().and_then(|name| facts.sizes().find(name).one()) else {
-        return assessment;
-    };
-    let meant = of_row(facts, day, place, likely, &likely.name);
+    let likely = near.first().and_then(|name| facts.sizes().find(name).one());
+    let status = Status::NoSuchSize { near };
+    let mut assessment = Assessment::new(status, Some(codes::NO_SUCH_SIZE), Severity::Error, message);
+    let Some(likely) = likely else { return assessment };
+    let meant = of_row(facts, day, region, likely, &likely.name);
     if meant.code.is_some() {
         assessment.notes.push(meant.message);
         assessment.replacements = meant.replacements;
@@ -167,8 +159,8 @@ fn no_such_size(facts: &Facts, day: Date, place: &Place<'_>, name: &str) -> Asse
     assessment
 }
 
-/// Sizes with GPUs of a name. Schedulers match the number exactly: eight GPUs do not stand in for four.
-fn accelerator(facts: &Facts, day: Date, place: &Place<'_>, name: &str, count: u32) -> Option<Assessment> {
+/// Assesses a GPU by name and count. Schedulers match the count exactly: eight GPUs do not satisfy a request for four.
+fn accelerator(facts: &Facts, day: Date, region: Option<&str>, name: &str, count: u32) -> Option<Assessment> {
     let gpus = gpus_named(facts, name);
     let ids: Vec<&str> = gpus.iter().map(String::as_str).collect();
     let wanted = f64::from(count.max(1));
@@ -182,9 +174,9 @@ fn accelerator(facts: &Facts, day: Date, place: &Place<'_>, name: &str, count: u
     let plural = format!("{count} x {name}");
     let same = on_sale().filter(exact).min_by(by_count);
     let Some(row) = same.or_else(|| all().filter(exact).max_by_key(|size| size.retired_on)) else {
-        return no_such_count(facts, place, &plural, on_sale().collect());
+        return no_such_count(facts, region, &plural, on_sale().collect());
     };
-    let mut assessment = of_row(facts, day, place, row, &row.name);
+    let mut assessment = of_row(facts, day, region, row, &row.name);
     assessment.message = match &assessment.status {
         Status::OnSale => format!("{plural} is on sale, as {}", row.name),
         Status::Retired { on, .. } => {
@@ -192,7 +184,7 @@ fn accelerator(facts: &Facts, day: Date, place: &Place<'_>, name: &str, count: u
             format!("no size on sale has {plural}; {} was retired{when}", row.name)
         }
         Status::Retiring { on } => format!("{plural} ends with {} on {on}", row.name),
-        _ => format!("no page describes a size with {plural}"),
+        _ => format!("no documented size has {plural}"),
     };
     let larger = on_sale().filter(|size| size.gpu_count.is_some_and(|has| has > wanted)).min_by(by_count);
     if let (Status::Retired { .. }, Some(larger)) = (&assessment.status, larger) {
@@ -204,10 +196,10 @@ fn accelerator(facts: &Facts, day: Date, place: &Place<'_>, name: &str, count: u
     Some(assessment)
 }
 
-/// A number of GPUs that no size ever had; none if the GPU itself is in no size.
+/// Assesses a number of GPUs that no size ever had; `None` if no size has the GPU.
 fn no_such_count(
     facts: &Facts,
-    place: &Place<'_>,
+    region: Option<&str>,
     plural: &str,
     mut others: Vec<&Size>,
 ) -> Option<Assessment> {
@@ -220,11 +212,11 @@ fn no_such_count(
     let near = others.iter().map(|size| size.name.clone()).collect();
     let mut assessment =
         Assessment::new(Status::NoSuchSize { near }, Some(codes::NO_SUCH_COUNT), Severity::Error, message);
-    assessment.old = Some(Old::of(facts, first, place));
+    assessment.old = Some(OldMachine::of(facts, first, region));
     Some(assessment)
 }
 
-/// The GPUs of the tables that a name stands for. Schedulers write memory with its unit: A100-80GB.
+/// The GPUs of the tables that a name matches. Schedulers write memory with its unit: A100-80GB.
 fn gpus_named(facts: &Facts, name: &str) -> Vec<String> {
     let lower = name.to_ascii_lowercase();
     let plain = lower.strip_suffix("gb").unwrap_or(&lower);
@@ -240,19 +232,19 @@ fn gpus_named(facts: &Facts, name: &str) -> Vec<String> {
     facts.gpus().find(base).rows().into_iter().map(|gpu| gpu.id.clone()).collect()
 }
 
-/// What GPUs of a service gave, by their name there.
-pub(super) fn gpus_of_service(facts: &Facts, sku: Option<&str>, count: Option<u32>) -> Old {
+/// The GPUs of a service, by their name there.
+pub(super) fn gpus_of_service(facts: &Facts, sku: Option<&str>, count: Option<u32>) -> OldMachine {
     let id = sku.and_then(|sku| facts.gpus().find(sku).one()).map(|gpu| gpu.id.clone());
     let count = count.unwrap_or(1);
     let gpu = id.map(|id| {
         let memory = memory_of(facts, &id);
-        Gpu::named(facts, id, f64::from(count), memory)
+        MachineGpu::named(facts, id, f64::from(count), memory)
     });
     let name = sku.map_or_else(|| format!("{count} x GPU"), |sku| format!("{count} x {sku}"));
-    Old { name, gpu, vcpu: None, ram_gib: None, price: None }
+    OldMachine { name, gpu, vcpu: None, ram_gib: None, price: None }
 }
 
-/// The words for what replaces sizes with a GPU.
+/// The replacement in the tables for sizes with a GPU.
 pub(super) fn replacement_of_gpu<'f>(facts: &'f Facts, gpu: &str) -> Option<&'f str> {
     let sizes = facts.sizes().size.iter();
     sizes.filter(|size| size.gpu.as_deref() == Some(gpu)).find_map(|size| size.replacement.as_deref())

@@ -1,4 +1,4 @@
-//! What must change beside the name.
+//! Determines what must change besides the name.
 
 use cudock_facts::Facts;
 use cudock_facts::tables::{Profile, Size, SizeDriver, Vendor};
@@ -6,17 +6,16 @@ use cudock_facts::version::{Capability, SmArch, Variant};
 use serde::Serialize;
 
 use super::codes;
-use super::old::{Gpu, Old};
-use super::price::Place;
+use super::old::{MachineGpu, OldMachine};
 
-/// Something that must change, or be looked at.
+/// Something that must change, or be reviewed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// The finding code, if there is one.
     pub code: Option<&'static str>,
     /// What changes, as a sentence.
     pub text: String,
-    /// The same in a few words, for a table; empty if it is not worth a place there.
+    /// A short form for a table; empty if it is not shown there.
     #[serde(skip)]
     pub brief: String,
 }
@@ -31,12 +30,12 @@ impl Change {
     }
 }
 
-/// What changes from one size to another. Of an old size that is not in the tables, only its GPUs are known.
+/// The changes from one size to another. For an old size that is not in the tables, only its GPUs are known.
 pub(super) fn to_size(
     facts: &Facts,
-    (size, old): (Option<&Size>, &Old),
+    (size, old): (Option<&Size>, &OldMachine),
     new: &Size,
-    gpu: &Gpu,
+    gpu: &MachineGpu,
 ) -> Vec<Change> {
     let mut changes = Vec::new();
     changes.extend(maker(facts, old.gpu.as_ref(), gpu));
@@ -55,25 +54,25 @@ pub(super) fn to_size(
     changes
 }
 
-/// What changes from a container instance to a profile of Container Apps.
+/// The changes from a container instance to a profile of Container Apps.
 pub(super) fn to_profile(
     facts: &Facts,
-    old: &Old,
+    old: &OldMachine,
     profile: &Profile,
-    gpu: &Gpu,
-    place: &Place<'_>,
+    gpu: &MachineGpu,
+    region: Option<&str>,
 ) -> Vec<Change> {
     let mut changes = Vec::new();
     changes.extend(machine_code(facts, old.gpu.as_ref(), gpu, &format!("--gpu {}", profile.gpu)));
     changes.extend(fewer_gpus(old.gpu.as_ref(), gpu));
-    if let Some(region) = place.region.filter(|region| !profile.regions.iter().any(|known| known == region)) {
+    if let Some(region) = region.filter(|region| !profile.regions.iter().any(|known| known == region)) {
         let text = format!("{region} does not offer it: {}", profile.regions.join(", "));
         changes.push(Change::without_code(text, format!("not in {region}")));
     }
     changes
 }
 
-fn maker(facts: &Facts, old: Option<&Gpu>, new: &Gpu) -> Option<Change> {
+fn maker(facts: &Facts, old: Option<&MachineGpu>, new: &MachineGpu) -> Option<Change> {
     let vendor = |id: &str| facts.gpus().find(id).one().map(|gpu| gpu.vendor);
     let (old, vendor_new) = (vendor(&old?.id)?, vendor(&new.id)?);
     let (text, brief) = match (old, vendor_new) {
@@ -88,8 +87,8 @@ fn maker(facts: &Facts, old: Option<&Gpu>, new: &Gpu) -> Option<Change> {
     Some(Change::new(codes::OTHER_MAKER, text, brief))
 }
 
-/// Whether code for the old GPU alone runs on the new one.
-fn machine_code(facts: &Facts, old: Option<&Gpu>, new: &Gpu, target: &str) -> Option<Change> {
+/// Whether code for the old GPU runs on the new one.
+fn machine_code(facts: &Facts, old: Option<&MachineGpu>, new: &MachineGpu, target: &str) -> Option<Change> {
     let (was, is) = (old?.capability?, new.capability?);
     if was == is {
         return None;
@@ -145,7 +144,7 @@ fn driver(old: Option<&Size>, new: &Size) -> Option<Change> {
     }
 }
 
-fn fewer_gpus(old: Option<&Gpu>, new: &Gpu) -> Option<Change> {
+fn fewer_gpus(old: Option<&MachineGpu>, new: &MachineGpu) -> Option<Change> {
     let old = old?;
     (new.devices() < old.devices()).then(|| {
         let text = format!("it has {} GPU instead of {}", new.devices(), old.devices());
@@ -153,14 +152,14 @@ fn fewer_gpus(old: Option<&Gpu>, new: &Gpu) -> Option<Change> {
     })
 }
 
-fn share(new: &Gpu) -> Option<Change> {
+fn share(new: &MachineGpu) -> Option<Change> {
     (new.count < 1.0).then(|| {
         let share = format!("1/{:.0} of a GPU", 1.0 / new.count);
         Change::without_code(format!("it has {share}, with that share of its speed"), share)
     })
 }
 
-fn machine(old: &Old, new: &Size) -> Option<Change> {
+fn machine(old: &OldMachine, new: &Size) -> Option<Change> {
     let mut less = Vec::new();
     if let (Some(was), Some(is)) = (old.vcpu, new.vcpu)
         && is < was

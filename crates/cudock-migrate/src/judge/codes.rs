@@ -3,11 +3,11 @@
 cudock_facts::codes! {
     /// Machine code for the old GPU does not run on the new one.
     NO_CODE_FOR_GPU = "CD0501";
-    /// The size has ended.
+    /// The size is retired.
     SIZE_RETIRED = "CD0801";
-    /// The new size takes the GRID driver.
+    /// The new size needs the GRID driver.
     VGPU_DRIVER = "CD0802";
-    /// The service has no GPUs any more.
+    /// The service no longer has GPUs.
     SERVICE_WITHOUT_GPU = "CD0803";
     /// The new size has fewer GPUs.
     FEWER_GPUS = "CD0806";
@@ -17,21 +17,21 @@ cudock_facts::codes! {
     SMALLER_MACHINE = "CD0808";
     /// The new size has another kind of processor.
     OTHER_PROCESSOR = "CD0809";
-    /// Of the size only a price is known.
+    /// Only a price of the size is known.
     UNDOCUMENTED = "CD0812";
-    /// The size will end.
+    /// The size retires in the future.
     SIZE_RETIRES = "CD0813";
-    /// The new GPU is not NVIDIA's, or the old one was not.
+    /// The new GPU is from another vendor.
     OTHER_MAKER = "CD0814";
     /// The quota of the new size starts at zero.
     QUOTA = "CD0820";
-    /// Low-priority nodes have ended.
+    /// Low-priority nodes are retired.
     NO_LOW_PRIORITY = "CD0821";
     /// No size has this name.
     NO_SUCH_SIZE = "CD0822";
-    /// A client library, command or option has ended or has another name.
+    /// A client library, command or option is retired or renamed.
     OLD_INTERFACE = "CD0823";
-    /// A machine image is not named in full.
+    /// A machine image reference is incomplete.
     IMAGE_CUT_OFF = "CD0824";
     /// No size has this number of GPUs.
     NO_SUCH_COUNT = "CD0828";

@@ -1,10 +1,10 @@
-//! Whether a size can stand in for another.
+//! Rates how well a size replaces another.
 
 use serde::Serialize;
 
-use super::old::Gpu;
+use super::old::MachineGpu;
 
-/// How well a size stands in for the old one, the best first.
+/// How well a size replaces the old one, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fit {
@@ -17,8 +17,8 @@ pub enum Fit {
 }
 
 impl Fit {
-    /// How GPUs stand in for others. Of what is not known nothing is asked.
-    pub(super) fn of(old: Option<&Gpu>, new: &Gpu) -> Self {
+    /// How well GPUs replace others. Unknown properties are not compared.
+    pub(super) fn of(old: Option<&MachineGpu>, new: &MachineGpu) -> Self {
         let Some(old) = old else { return Self::Whole };
         let (Some(needed), Some(given)) = (old.memory_gb, new.memory_gb) else {
             return if new.devices() >= old.devices() { Self::Whole } else { Self::FewerGpus };
@@ -37,8 +37,8 @@ impl Fit {
 mod tests {
     use super::*;
 
-    fn gpu(count: f64, memory: f64) -> Gpu {
-        Gpu { id: "X".to_owned(), count, memory_gb: Some(memory), capability: None }
+    fn gpu(count: f64, memory: f64) -> MachineGpu {
+        MachineGpu { id: "X".to_owned(), count, memory_gb: Some(memory), capability: None }
     }
 
     #[test]

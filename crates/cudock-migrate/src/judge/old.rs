@@ -1,18 +1,18 @@
-//! What an old choice gave.
+//! Describes the machine of an old choice.
 
 use cudock_facts::Facts;
 use cudock_facts::tables::Size;
 use cudock_facts::version::Capability;
 use serde::Serialize;
 
-use super::price::{Place, Priced, of_size};
+use super::price::{HourlyPrice, of_size};
 
 /// GPUs of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Gpu {
+pub struct MachineGpu {
     /// The GPU.
     pub id: String,
-    /// How many; below one is a share.
+    /// The count; below one is a share.
     pub count: f64,
     /// Memory of each, or of the share.
     pub memory_gb: Option<f64>,
@@ -20,34 +20,34 @@ pub struct Gpu {
     pub capability: Option<Capability>,
 }
 
-/// What was chosen.
+/// The machine that was chosen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Old {
+pub struct OldMachine {
     /// The size, or the GPU of a service.
     pub name: String,
     /// Its GPUs.
-    pub gpu: Option<Gpu>,
+    pub gpu: Option<MachineGpu>,
     /// Virtual processors.
     pub vcpu: Option<u32>,
     /// Main memory.
     pub ram_gib: Option<f64>,
-    /// What it costs, or is still priced at: a meter outlives its size.
-    pub price: Option<Priced>,
+    /// Its price; a meter outlives its size.
+    pub price: Option<HourlyPrice>,
 }
 
-impl Old {
-    pub(super) fn of(facts: &Facts, size: &Size, place: &Place<'_>) -> Self {
+impl OldMachine {
+    pub(super) fn of(facts: &Facts, size: &Size, region: Option<&str>) -> Self {
         Self {
             name: size.name.clone(),
-            gpu: Gpu::of(facts, size),
+            gpu: MachineGpu::of(facts, size),
             vcpu: size.vcpu,
             ram_gib: size.ram_gib,
-            price: of_size(facts, &size.name, place),
+            price: of_size(facts, &size.name, region),
         }
     }
 }
 
-impl Gpu {
+impl MachineGpu {
     pub(super) fn of(facts: &Facts, size: &Size) -> Option<Self> {
         let id = size.gpu.clone()?;
         let memory_gb = size.gpu_memory_gb.or_else(|| memory_of(facts, &id));
@@ -59,13 +59,13 @@ impl Gpu {
         Self { id, count, memory_gb, capability }
     }
 
-    /// How many GPUs a program sees: a share is one.
+    /// The number of GPUs that a program sees: a share is one.
     pub fn devices(&self) -> f64 {
         self.count.max(1.0)
     }
 }
 
-/// The memory a GPU has in Azure's whole sizes; of several the smallest.
+/// The memory of a GPU in sizes that have whole ones; the smallest of several.
 pub(super) fn memory_of(facts: &Facts, gpu: &str) -> Option<f64> {
     let whole = facts.sizes().size.iter().filter(|size| {
         size.gpu.as_deref() == Some(gpu)

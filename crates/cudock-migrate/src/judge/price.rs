@@ -1,73 +1,59 @@
-//! Prices where they are asked for.
+//! Looks up prices of sizes and profiles by region.
 
 use cudock_base::suggest;
 use cudock_facts::Facts;
-use cudock_facts::tables::{MeterKind, PriceRow, Profile, Usd};
+use cudock_facts::tables::{MeterKind, Profile, Usd};
 use cudock_facts::version::Date;
 use serde::Serialize;
 
-/// Where prices are asked for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'f> {
-    /// The region as the tables spell it; none if the text names none, or one of which nothing is known.
-    pub(super) region: Option<&'f str>,
+/// The region as the tables spell it: `West Europe` is `westeurope`. `None` if the tables do not have it.
+pub(super) fn known_region<'f>(facts: &'f Facts, name: Option<&str>) -> Option<&'f str> {
+    let wanted = suggest::normalize(name?);
+    let priced = facts.prices().regions();
+    let retiring =
+        facts.sizes().size.iter().flat_map(|size| size.retired_on_by_region.keys().map(String::as_str));
+    let profiled = facts.services().profile.iter().flat_map(|row| row.regions.iter().map(String::as_str));
+    priced.chain(retiring).chain(profiled).find(|known| suggest::normalize(known) == wanted)
 }
 
-impl<'f> Place<'f> {
-    /// A region by the name a text has for it: `West Europe` is `westeurope`.
-    pub(super) fn of(facts: &'f Facts, wanted: Option<&str>) -> Self {
-        let Some(wanted) = wanted.map(suggest::normalize) else { return Self { region: None } };
-        let priced = facts.prices().regions();
-        let ending =
-            facts.sizes().size.iter().flat_map(|size| size.retired_on_by_region.keys().map(String::as_str));
-        let profiled = facts.services().profile.iter().flat_map(|row| row.regions.iter().map(String::as_str));
-        let region = priced.chain(ending).chain(profiled).find(|known| suggest::normalize(known) == wanted);
-        Self { region }
-    }
-}
-
-/// A price an hour.
+/// A price per hour.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Priced {
+pub struct HourlyPrice {
     /// Pay as you go.
     pub usd: Usd,
-    /// Where.
+    /// The region.
     pub region: String,
-    /// When it was so.
+    /// The date of the price.
     pub date: Option<Date>,
-    /// As Spot, there.
+    /// The Spot price in the region.
     pub spot: Option<Usd>,
-    /// Whether a part of it is worked out from other prices.
+    /// Whether a part of it is derived from other prices.
     pub assumed: bool,
 }
 
-/// Old and new in one region.
+/// The old and the new price in one region.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Against {
-    /// Where both have a price.
+pub struct PriceComparison {
+    /// A region where both have a price.
     pub region: String,
-    /// The old one's.
+    /// The old price.
     pub old: Usd,
-    /// The new one's.
+    /// The new price.
     pub new: Usd,
-    /// How much more it costs, in percent; less is negative.
+    /// The change in percent.
     pub percent: i64,
 }
 
-/// The price of a size in the region that is meant, or where it is cheapest.
-pub(super) fn of_size(facts: &Facts, size: &str, place: &Place<'_>) -> Option<Priced> {
+/// The price of a size in the region, or where it is cheapest.
+pub(super) fn of_size(facts: &Facts, size: &str, region: Option<&str>) -> Option<HourlyPrice> {
     let known = facts.sizes().find(size).one();
     let rows = facts.prices().of_size(size).filter(|row| row.price.is_some());
-    // A price in a region that not everybody can order in is no price to compare with, unless it is the one meant.
+    // A region with restricted access is not used for comparison, unless it is the one requested.
     let row = rows.min_by_key(|row| {
         let open = known.is_none_or(|size| facts.is_open(size, row.region));
-        (Some(row.region) != place.region, !open, row.price, row.region)
+        (Some(row.region) != region, !open, row.price, row.region)
     })?;
-    priced(&row)
-}
-
-fn priced(row: &PriceRow<'_>) -> Option<Priced> {
-    Some(Priced {
+    Some(HourlyPrice {
         usd: row.price?,
         region: row.region.to_owned(),
         date: row.price_date,
@@ -76,9 +62,8 @@ fn priced(row: &PriceRow<'_>) -> Option<Priced> {
     })
 }
 
-/// Both prices in one region: the one that is meant, else one of the two prices', else the one where the new size is
-/// cheapest.
-pub(super) fn against(facts: &Facts, old: &str, new: &str, first: &[&str]) -> Option<Against> {
+/// Both prices in one region: the first of `first` that has both, or the one where the new size is cheapest.
+pub(super) fn compare(facts: &Facts, old: &str, new: &str, first: &[&str]) -> Option<PriceComparison> {
     let in_region = |size: &str, region: &str| {
         facts.prices().of_size(size).find(|row| row.region == region).and_then(|row| row.price)
     };
@@ -87,10 +72,10 @@ pub(super) fn against(facts: &Facts, old: &str, new: &str, first: &[&str]) -> Op
         let rows = facts.prices().of_size(new).filter(|row| in_region(old, row.region).is_some());
         both(rows.min_by_key(|row| (row.price.is_none(), row.price, row.region))?.region)
     })?;
-    Some(Against { region, old, new, percent: percent(old, new)? })
+    Some(PriceComparison { region, old, new, percent: percent(old, new)? })
 }
 
-/// By how much a price is above another, rounded to whole percent.
+/// The change between two prices, rounded to whole percent.
 fn percent(old: Usd, new: Usd) -> Option<i64> {
     let (old, new) = (i128::from(old.micros()), i128::from(new.micros()));
     let change = (new - old) * 100;
@@ -99,14 +84,14 @@ fn percent(old: Usd, new: Usd) -> Option<i64> {
 }
 
 /// The price of a GPU profile of Container Apps: processors, memory and GPU together.
-pub(super) fn of_profile(facts: &Facts, profile: &Profile, place: &Place<'_>) -> Option<Priced> {
+pub(super) fn of_profile(facts: &Facts, profile: &Profile, region: Option<&str>) -> Option<HourlyPrice> {
     let all = || profile.regions.iter().filter_map(|region| profile_in(facts, profile, region));
-    let here = place.region.filter(|region| profile.regions.iter().any(|known| known == region));
+    let here = region.filter(|region| profile.regions.iter().any(|known| known == region));
     here.and_then(|region| profile_in(facts, profile, region))
         .or_else(|| all().min_by(|a, b| (a.usd, &a.region).cmp(&(b.usd, &b.region))))
 }
 
-fn profile_in(facts: &Facts, profile: &Profile, region: &str) -> Option<Priced> {
+fn profile_in(facts: &Facts, profile: &Profile, region: &str) -> Option<HourlyPrice> {
     let dedicated = profile.plan == "dedicated";
     let (service, seconds, meters) = if dedicated {
         let meters = [MeterKind::ProfileVcpuHour, MeterKind::ProfileGibHour, MeterKind::ProfileGpuHour];
@@ -123,7 +108,13 @@ fn profile_in(facts: &Facts, profile: &Profile, region: &str) -> Option<Priced> 
         date = date.map_or(Some(price.as_of), |date: Date| Some(date.min(price.as_of)));
         assumed |= price.assumed;
     }
-    Some(Priced { usd: Usd::from_micros(nanos / 1000), region: region.to_owned(), date, spot: None, assumed })
+    Some(HourlyPrice {
+        usd: Usd::from_micros(nanos / 1000),
+        region: region.to_owned(),
+        date,
+        spot: None,
+        assumed,
+    })
 }
 
 #[cfg(test)]
@@ -141,10 +132,10 @@ mod tests {
     }
 
     #[test]
-    fn a_region_is_known_by_any_spelling() {
+    fn a_region_is_found_by_any_spelling() {
         let facts = Facts::embedded();
-        assert_eq!(Place::of(&facts, Some("West Europe")).region, Some("westeurope"));
-        assert_eq!(Place::of(&facts, Some("USGov Virginia")).region, Some("usgovvirginia"));
-        assert_eq!(Place::of(&facts, Some("nowhere")).region, None);
+        assert_eq!(known_region(&facts, Some("West Europe")), Some("westeurope"));
+        assert_eq!(known_region(&facts, Some("USGov Virginia")), Some("usgovvirginia"));
+        assert_eq!(known_region(&facts, Some("nowhere")), None);
     }
 }

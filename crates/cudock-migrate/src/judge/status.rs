@@ -1,4 +1,4 @@
-//! What a size is on a day.
+//! Determines the status of a size on a day.
 
 use std::collections::BTreeMap;
 
@@ -6,48 +6,46 @@ use cudock_facts::tables::{Lifecycle, Size};
 use cudock_facts::version::Date;
 use serde::Serialize;
 
-use super::price::Place;
-
-/// What became of a choice.
+/// The status of a choice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "is")]
 pub enum Status {
-    /// It has ended.
+    /// It is retired.
     Retired {
-        /// When, if known.
+        /// The date, if known.
         on: Option<Date>,
-        /// Where it goes on for a while.
+        /// Regions where it ends later.
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         later_in: BTreeMap<String, Date>,
     },
-    /// It will end.
+    /// It retires in the future.
     Retiring {
-        /// When.
+        /// The date.
         on: Date,
     },
     /// There is no such size.
     NoSuchSize {
-        /// Names that are near.
+        /// Similar names.
         near: Vec<String>,
     },
-    /// Only a price, an announcement or a preview is known of it.
+    /// Only a price, an announcement or a preview is known.
     Undocumented,
-    /// It can be had.
+    /// It is on sale.
     OnSale,
     /// The service, library or option has ended.
     Ended {
-        /// When, if known.
+        /// The date, if known.
         on: Option<Date>,
     },
-    /// It has another name now.
+    /// It was renamed.
     Outdated,
-    /// It was never right.
+    /// It was never valid.
     Wrong,
 }
 
-/// What a size is, in a region if one is meant.
-pub(super) fn of(size: &Size, day: Date, place: &Place<'_>) -> Status {
-    let here = place.region.and_then(|region| size.retired_on_by_region.get(region)).copied();
+/// The status of a size, in a region if one is given.
+pub(super) fn of(size: &Size, day: Date, region: Option<&str>) -> Status {
+    let here = region.and_then(|region| size.retired_on_by_region.get(region)).copied();
     let end = here.or(size.retired_on).or(size.retires_on);
     match (size.lifecycle, end) {
         (Lifecycle::Retired | Lifecycle::PreviewEnded, Some(end)) if day < end => {

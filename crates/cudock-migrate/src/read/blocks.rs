@@ -1,4 +1,4 @@
-//! Parts of a text that are written in a language of their own: fenced code in notes, documents inside of scripts.
+//! Splits a text by language: fenced code in notes, here-documents in scripts.
 
 use super::dialect::{self, Dialect};
 
@@ -21,14 +21,14 @@ pub(super) fn of(text: &str) -> Vec<Block> {
     }
 }
 
-/// What a line begins: a part that goes on until a line like `end`.
+/// The start of a block that continues until the line `end`.
 struct Opening<'t> {
     end: &'t str,
     inside: Inside,
 }
 
 enum Inside {
-    /// The part's own content tells.
+    /// Detected by content.
     ByContent,
     Known(Dialect),
 }
@@ -74,7 +74,7 @@ fn split<'t>(text: &'t str, outside: Dialect, opening: fn(&'t str) -> Option<Ope
     blocks
 }
 
-/// The line that begins fenced code: three backticks or tildes, then the name of a language.
+/// Recognizes a line that starts fenced code: three backticks or tildes, then the name of a language.
 fn fence(line: &str) -> Option<Opening<'_>> {
     let line = line.trim();
     let end = ["```", "~~~"].into_iter().find(|mark| line.starts_with(mark))?;
@@ -96,20 +96,20 @@ fn fence(line: &str) -> Option<Opening<'_>> {
     Some(Opening { end, inside })
 }
 
-/// The line of a script that begins a document: `cat > group.yaml <<EOF`.
+/// Recognizes a line that starts a here-document: `cat > group.yaml <<EOF`.
 fn here_document(line: &str) -> Option<Opening<'_>> {
     let (before, after) = line.split_once("<<")?;
     if after.starts_with('<') || before.trim_start().starts_with('#') {
         return None;
     }
     let after = after.trim_start_matches('-').trim_start();
-    let quote = after.chars().next().filter(|letter| matches!(letter, '\'' | '"'));
+    let quote = after.chars().next().filter(|ch| matches!(ch, '\'' | '"'));
     let after = after.trim_start_matches(['\'', '"', '\\']);
     let length = after.bytes().take_while(|byte| super::names::is_name_byte(*byte)).count();
     let (end, rest) = after.split_at_checked(length)?;
     let closed = quote.is_none_or(|quote| rest.starts_with(quote));
-    let word = !end.is_empty() && !end.starts_with(|letter: char| letter.is_ascii_digit());
-    (word && closed).then_some(Opening { end, inside: Inside::ByContent })
+    let is_name = !end.is_empty() && !end.starts_with(|ch: char| ch.is_ascii_digit());
+    (is_name && closed).then_some(Opening { end, inside: Inside::ByContent })
 }
 
 #[cfg(test)]

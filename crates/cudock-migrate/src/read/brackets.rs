@@ -1,11 +1,11 @@
-//! Trees of JSON, Terraform, Bicep and Python: brackets, and pairs with a colon or an equals sign.
+//! Reads JSON, Terraform, Bicep and Python: brackets, and pairs with a colon or an equals sign.
 
 use super::dialect::Dialect;
 use super::key::Key;
-use super::lexer::{Kind, Lexer, Token};
-use super::tree::{DEEPEST, Frame, Frames, Range, Tree, slice};
+use super::lexer::{Lexer, Token, TokenKind};
+use super::tree::{Frame, Frames, MAX_DEPTH, Range, Tree, slice};
 
-/// Reads a part of a text.
+/// Reads the bytes from `start` to `end`.
 pub(super) fn read(
     text: &str,
     start: usize,
@@ -15,15 +15,15 @@ pub(super) fn read(
 ) -> Tree {
     let mut tree = Tree::default();
     let mut frames = Frames::default();
-    let mut builder = Builder::new(text, start, &mut tree, &mut frames);
+    let mut parser = BracketParser::new(text, start, &mut tree, &mut frames);
     for token in Lexer::new(text, start, end, dialect, comments) {
-        builder.take(token);
+        parser.take(token);
     }
-    builder.finish();
+    parser.finish();
     tree
 }
 
-/// Reads one value in brackets that begins at `start`, below what is open already, and tells where it ends.
+/// Reads one value in brackets at `start`, inside the open frames, and returns its end.
 pub(super) fn read_value(
     text: &str,
     start: usize,
@@ -33,29 +33,29 @@ pub(super) fn read_value(
     comments: &mut Vec<Range>,
 ) -> usize {
     let depth = frames.depth();
-    let mut builder = Builder::new(text, start, tree, frames);
+    let mut parser = BracketParser::new(text, start, tree, frames);
     let mut last = start;
     for token in Lexer::new(text, start, end, Dialect::Yaml, comments) {
-        builder.take(token);
+        parser.take(token);
         last = token.end;
-        if builder.frames.depth() <= depth && builder.frames.too_deep == 0 {
+        if parser.frames.depth() <= depth && parser.frames.too_deep == 0 {
             break;
         }
     }
-    builder.finish();
+    parser.finish();
     frames.truncate(depth);
     last
 }
 
-struct Builder<'t, 'b> {
+struct BracketParser<'t, 'b> {
     text: &'t str,
     tree: &'b mut Tree,
     frames: &'b mut Frames,
-    /// Where the statement began, and its first two tokens.
+    /// The start of the statement, and its first two tokens.
     statement: usize,
     first: Option<Token>,
     second: Option<Token>,
-    /// The tokens before this one, the nearest last.
+    /// The previous tokens, the nearest last.
     before: [Option<Token>; 3],
     /// A key that waits for its value.
     key: Option<Range>,
@@ -63,7 +63,7 @@ struct Builder<'t, 'b> {
     annotated: Option<Range>,
 }
 
-impl<'t, 'b> Builder<'t, 'b> {
+impl<'t, 'b> BracketParser<'t, 'b> {
     fn new(text: &'t str, start: usize, tree: &'b mut Tree, frames: &'b mut Frames) -> Self {
         let (first, second, key, annotated) = (None, None, None, None);
         Self { text, tree, frames, statement: start, first, second, before: [None; 3], key, annotated }
@@ -71,19 +71,19 @@ impl<'t, 'b> Builder<'t, 'b> {
 
     fn take(&mut self, token: Token) {
         match token.kind {
-            Kind::Mark(b':' | b'=') => self.separator(token),
-            Kind::Word | Kind::Text => self.value(token),
-            Kind::Mark(bracket @ (b'{' | b'[' | b'(')) => self.open(token, bracket),
-            Kind::Mark(b'}' | b']' | b')') => self.close(token),
-            Kind::Mark(b',' | b';') => self.new_statement(token.end),
-            Kind::Newline => {
-                // Inside of parentheses a line's end means nothing.
+            TokenKind::Mark(b':' | b'=') => self.separator(token),
+            TokenKind::Word | TokenKind::Text => self.value(token),
+            TokenKind::Mark(bracket @ (b'{' | b'[' | b'(')) => self.open(token, bracket),
+            TokenKind::Mark(b'}' | b']' | b')') => self.close(token),
+            TokenKind::Mark(b',' | b';') => self.new_statement(token.end),
+            TokenKind::Newline => {
+                // A newline inside parentheses does not end a statement.
                 if self.frames.open.last().is_none_or(|frame| frame.bracket != b'(') {
                     self.new_statement(token.end);
                 }
                 return;
             }
-            Kind::Mark(_) => self.key = None,
+            TokenKind::Mark(_) => self.key = None,
         }
         self.before.rotate_left(1);
         if let Some(last) = self.before.last_mut() {
@@ -97,13 +97,13 @@ impl<'t, 'b> Builder<'t, 'b> {
 
     fn separator(&mut self, token: Token) {
         let previous = self.previous();
-        let named = previous.filter(|token| matches!(token.kind, Kind::Word | Kind::Text));
+        let named = previous.filter(|token| matches!(token.kind, TokenKind::Word | TokenKind::Text));
         self.key = named.map(|name| self.name_of(name, token));
     }
 
-    /// The name that a value goes by: not always the word before the mark.
+    /// The name that a value goes role: not always the word before the mark.
     fn name_of(&self, before: Token, mark: Token) -> Range {
-        if mark.kind == Kind::Mark(b'=') {
+        if mark.kind == TokenKind::Mark(b'=') {
             let declares =
                 self.first.is_some_and(|token| slice(self.text, (token.start, token.end)) == "param");
             match (declares, self.second, self.annotated) {
@@ -124,8 +124,8 @@ impl<'t, 'b> Builder<'t, 'b> {
         let range = (token.start, token.end);
         self.annotated = None;
         if let Some(name) = self.key.take() {
-            self.tree.pair(self.text, self.frames, name, range, token.kind == Kind::Text);
-            self.annotated = (token.kind == Kind::Word).then_some(name);
+            self.tree.pair(self.text, self.frames, name, range, token.kind == TokenKind::Text);
+            self.annotated = (token.kind == TokenKind::Word).then_some(name);
         } else if Key::of(slice(self.text, self.frames.last_key())) == Key::Accelerators {
             // A list of GPUs has no keys.
             let name = self.frames.last_key();
@@ -137,7 +137,7 @@ impl<'t, 'b> Builder<'t, 'b> {
     }
 
     fn open(&mut self, token: Token, bracket: u8) {
-        let before = self.previous().filter(|before| before.kind == Kind::Word && bracket == b'(');
+        let before = self.previous().filter(|before| before.kind == TokenKind::Word && bracket == b'(');
         let key = match (self.key.take(), before) {
             (Some(key), _) => key,
             (None, Some(callee)) => (callee.start, callee.end),
@@ -147,7 +147,7 @@ impl<'t, 'b> Builder<'t, 'b> {
                 None => self.frames.last_key(),
             },
         };
-        if self.frames.open.len() >= DEEPEST {
+        if self.frames.open.len() >= MAX_DEPTH {
             self.frames.too_deep += 1;
         } else {
             let head = (self.statement, token.start);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn comparisons_are_no_pairs() {
+    fn comparisons_are_not_pairs() {
         assert!(pairs("if size == \"Standard_NC6\":\n", Dialect::Python).is_empty());
     }
 

@@ -1,23 +1,25 @@
-//! GPUs of container instances: `gpu` with a count and a SKU, in groups, templates and programs.
+//! Reads GPUs of container instances: `gpu` with a count and a SKU, in groups, templates and programs.
 
 use std::collections::HashSet;
 
+use super::collector::ChoiceCollector;
 use super::context::Contexts;
-use super::draft::{Draft, Found};
 use super::key::Key;
 use super::names::folded;
 use super::tree::{Tree, slice};
-use crate::choice::{Service, What};
+use crate::choice::{Choice, ChoiceKind, Service};
 
-/// Takes the GPU requests of a tree.
-pub(super) fn read(text: &str, tree: &Tree, draft: &mut Draft<'_>) {
+/// Collects the GPU requests of a tree.
+pub(super) fn read(text: &str, tree: &Tree, collector: &mut ChoiceCollector<'_>) {
     let contexts = Contexts::of(text, tree);
     let mut seen = HashSet::new();
     let mut requested = HashSet::new();
     // Requests before limits: a container that names both makes one choice.
     for limits in [false, true] {
         for pair in tree.pairs.iter().filter(|pair| matches!(pair.key, Key::Count | Key::Sku)) {
-            let Some(request) = Request::around(text, tree, &contexts, pair.scope) else { continue };
+            let Some(request) = ContainerGpuRequest::around(text, tree, &contexts, pair.scope) else {
+                continue;
+            };
             if request.limits != limits || !seen.insert(pair.scope) {
                 continue;
             }
@@ -25,22 +27,22 @@ pub(super) fn read(text: &str, tree: &Tree, draft: &mut Draft<'_>) {
                 continue;
             }
             requested.insert(request.container);
-            if let Some(found) = request.found(text, tree, &contexts, pair.scope) {
-                draft.add(found);
+            if let Some(choice) = request.choice(text, tree, &contexts, pair.scope) {
+                collector.add(choice);
             }
         }
     }
 }
 
-/// A map or call that asks for GPUs.
-struct Request {
+/// A map or call that requests GPUs.
+struct ContainerGpuRequest {
     limits: bool,
-    /// What it is a part of: the same for a container's request and its limit.
+    /// The scope it belongs to: the same for a container's request and its limit.
     container: Option<usize>,
-    by: String,
+    role: String,
 }
 
-impl Request {
+impl ContainerGpuRequest {
     fn around(text: &str, tree: &Tree, contexts: &Contexts<'_>, scope: Option<usize>) -> Option<Self> {
         let here = tree.scope(scope)?;
         let key = slice(text, here.key);
@@ -48,7 +50,7 @@ impl Request {
         if !matches!(name.as_str(), "gpu" | "gpulimit" | "gpuresource") {
             return None;
         }
-        // A map in braces stands in a scope of the same key.
+        // A map in braces is in a scope of the same key.
         let outer = tree
             .around(here.parent)
             .find(|outer| tree.scope(*outer).is_none_or(|outer| folded(slice(text, outer.key)) != name));
@@ -57,30 +59,36 @@ impl Request {
         let limits = around.contains("limit") || name == "gpulimit";
         let asked_for = limits || around.contains("request") || name == "gpuresource";
         let known = asked_for || contexts.get(scope).service == Some(Service::Aci);
-        let by = match name.as_str() {
+        let role = match name.as_str() {
             "gpu" if limits => "resources.limits.gpu".to_owned(),
             "gpu" if asked_for => "resources.requests.gpu".to_owned(),
             _ => key.to_owned(),
         };
         let container = tree.scope(outer).and_then(|outer| outer.parent);
-        known.then_some(Self { limits, container: if asked_for { container } else { scope }, by })
+        known.then_some(Self { limits, container: if asked_for { container } else { scope }, role })
     }
 
-    fn found(&self, text: &str, tree: &Tree, contexts: &Contexts<'_>, scope: Option<usize>) -> Option<Found> {
+    fn choice(
+        &self,
+        text: &str,
+        tree: &Tree,
+        contexts: &Contexts<'_>,
+        scope: Option<usize>,
+    ) -> Option<Choice> {
         let sku = tree.first(scope, Key::Sku);
         let count = tree.first(scope, Key::Count);
         let at = sku.or(count)?.value;
         let number = count.and_then(|pair| slice(text, pair.value).parse::<f64>().ok());
-        let what = What::ContainerGpu {
+        let kind = ChoiceKind::ContainerGpu {
             sku: sku.map(|pair| slice(text, pair.value).to_owned()),
             count: number.filter(|count| (1.0..1e3).contains(count)).map(whole),
             by_option: false,
         };
-        Some(Found {
-            by: self.by.clone(),
+        Some(Choice {
+            role: self.role.clone(),
             service: Some(Service::Aci),
             region: contexts.get(scope).region.map(str::to_owned),
-            ..Found::new(at.0, at.1, what)
+            ..Choice::at(at.0, at.1, kind)
         })
     }
 }

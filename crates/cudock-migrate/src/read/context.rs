@@ -1,10 +1,10 @@
-//! Which service a choice is for, by what stands around it.
+//! Determines the service, region and priority of a choice from its context.
 
 use super::key::{Key, is_low_priority};
 use super::tree::{Tree, slice};
 use crate::choice::Service;
 
-/// What stands in heads, types and schemas, and the service it belongs to; the first that fits counts.
+/// Text in heads, types and schemas, and the service it identifies; the first match counts.
 const MARKS: &[(&str, Service)] = &[
     ("microsoft.batch", Service::Batch),
     ("microsoft.machinelearning", Service::Ml),
@@ -33,7 +33,7 @@ const MARKS: &[(&str, Service)] = &[
     ("gpuresource", Service::Aci),
 ];
 
-/// Imports and packages of programs, and the service they are for.
+/// Imports and packages of programs, and their service.
 const IMPORTS: &[(&str, Service)] = &[
     ("azureml", Service::Ml),
     ("azure.ai.ml", Service::Ml),
@@ -44,31 +44,31 @@ const IMPORTS: &[(&str, Service)] = &[
     ("azure.mgmt.containerinstance", Service::Aci),
 ];
 
-/// Heads are looked at so far: names of resources stand at their beginning.
-const HEAD: usize = 300;
+/// The part of a head that is searched: names of resources are at its start.
+const MAX_HEAD: usize = 300;
 
-/// What holds for everything in a scope, unless it says otherwise itself.
+/// The defaults for everything in a scope.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Around<'t> {
+pub(super) struct ScopeContext<'t> {
     pub(super) service: Option<Service>,
-    /// A region that stands there as it is.
+    /// A literal region.
     pub(super) region: Option<&'t str>,
-    /// Where a `SkyPilot` task runs.
+    /// The cloud of a `SkyPilot` task.
     pub(super) cloud: Option<&'t str>,
     pub(super) low_priority: bool,
 }
 
-/// What holds in each scope of a tree, found out once.
+/// The context of each scope of a tree.
 pub(super) struct Contexts<'t> {
-    root: Around<'t>,
-    scopes: Vec<Around<'t>>,
+    root: ScopeContext<'t>,
+    scopes: Vec<ScopeContext<'t>>,
 }
 
 impl<'t> Contexts<'t> {
     pub(super) fn of(text: &'t str, tree: &Tree) -> Self {
-        let root = own(text, tree, None, Around::default());
+        let root = own(text, tree, None, ScopeContext::default());
         let mut contexts = Self { root, scopes: Vec::with_capacity(tree.scopes.len()) };
-        // A scope comes after the one it stands in.
+        // A scope comes after its parent.
         for (id, scope) in tree.scopes.iter().enumerate() {
             let around = own(text, tree, Some(id), contexts.get(scope.parent));
             contexts.scopes.push(around);
@@ -76,16 +76,16 @@ impl<'t> Contexts<'t> {
         contexts
     }
 
-    pub(super) fn get(&self, scope: Option<usize>) -> Around<'t> {
+    pub(super) fn get(&self, scope: Option<usize>) -> ScopeContext<'t> {
         scope.and_then(|id| self.scopes.get(id)).copied().unwrap_or(self.root)
     }
 }
 
-fn own<'t>(text: &'t str, tree: &Tree, scope: Option<usize>, outer: Around<'t>) -> Around<'t> {
+fn own<'t>(text: &'t str, tree: &Tree, scope: Option<usize>, outer: ScopeContext<'t>) -> ScopeContext<'t> {
     let literal =
         |key: Key| tree.first(scope, key).filter(|pair| pair.literal).map(|pair| slice(text, pair.value));
     let tier = tree.first(scope, Key::Tier).map(|pair| slice(text, pair.value));
-    Around {
+    ScopeContext {
         service: service(text, tree, scope).or(outer.service),
         region: literal(Key::Location).filter(|region| is_region(region)).or(outer.region),
         cloud: literal(Key::Cloud).or(outer.cloud),
@@ -100,36 +100,24 @@ fn service(text: &str, tree: &Tree, scope: Option<usize>) -> Option<Service> {
     let kind = tree.first(scope, Key::Type).map(|pair| slice(text, pair.value));
     let head = tree.scope(scope).map(|scope| (slice(text, scope.head), slice(text, scope.key)));
     let (head, key) = head.unwrap_or_default();
-    [kind, Some(key), Some(head)].into_iter().flatten().find_map(of_words)
+    [kind, Some(key), Some(head)].into_iter().flatten().find_map(service_in)
 }
 
-fn of_words(words: &str) -> Option<Service> {
-    let mut end = words.len().min(HEAD);
-    while !words.is_char_boundary(end) {
-        end -= 1;
-    }
-    let words = words.get(..end).unwrap_or_default().to_ascii_lowercase();
-    MARKS.iter().find(|(mark, _)| words.contains(mark)).map(|(_, service)| *service)
+fn service_in(text: &str) -> Option<Service> {
+    let head = text.get(..text.floor_char_boundary(MAX_HEAD)).unwrap_or_default().to_ascii_lowercase();
+    MARKS.iter().find(|(mark, _)| head.contains(mark)).map(|(_, service)| *service)
 }
 
-/// The service a program is for, if its imports name one alone.
+/// The service of a program, if its imports name only one.
 pub(super) fn hint_of(text: &str) -> Option<Service> {
-    let mut hint = None;
-    for (name, service) in IMPORTS {
-        if text.contains(name) {
-            match hint {
-                None => hint = Some(*service),
-                Some(other) if other == *service => {}
-                Some(_) => return None,
-            }
-        }
-    }
-    hint
+    let mut services = IMPORTS.iter().filter(|(name, _)| text.contains(name)).map(|(_, service)| *service);
+    let first = services.next()?;
+    services.all(|service| service == first).then_some(first)
 }
 
-/// Whether a word may be a region: `westeurope`, `West Europe`, not an expression.
-pub(super) fn is_region(word: &str) -> bool {
-    (3..=30).contains(&word.len())
-        && word.starts_with(|letter: char| letter.is_ascii_alphabetic())
-        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b' ' || byte == b'-')
+/// Whether a value may be a region: `westeurope`, `West Europe`, not an expression.
+pub(super) fn is_region(value: &str) -> bool {
+    (3..=30).contains(&value.len())
+        && value.starts_with(|ch: char| ch.is_ascii_alphabetic())
+        && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b' ' || byte == b'-')
 }

@@ -1,9 +1,9 @@
-//! Which language a text is written in, by its content: endings of names lie, and snippets have none.
+//! Detects the language of a text by its content: file extensions are unreliable, and snippets have none.
 
 /// A language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// Text for people.
+    /// Markdown outside of code.
     Prose,
     /// Shell, PowerShell and batch files.
     Shell,
@@ -11,20 +11,20 @@ pub(super) enum Dialect {
     Yaml,
     /// JSON, with or without comments.
     Json,
-    /// Terraform and its kin.
+    /// Terraform.
     Terraform,
     /// Bicep.
     Bicep,
     /// Python.
     Python,
-    /// None of these: only what nearly all languages share is read.
+    /// Any other language, of which only common syntax is read.
     Plain,
 }
 
-/// So much of a text is looked at: later lines do not tell more.
-const LOOKED_AT: usize = 128 << 10;
+/// The part of a text that is examined.
+const EXAMINED: usize = 128 << 10;
 
-/// Whether a text is made of prose and fenced code.
+/// Whether a text consists of prose and fenced code.
 pub(super) fn is_markdown(text: &str) -> bool {
     let (mut fences, mut code) = (0, 0);
     for line in beginning(text).lines() {
@@ -57,27 +57,23 @@ pub(super) fn of(text: &str) -> Dialect {
         {
             continue;
         }
-        scores.look_at(trimmed, lines == 0);
+        scores.add_line(trimmed, lines == 0);
         lines += 1;
     }
     scores.best()
 }
 
 fn beginning(text: &str) -> &str {
-    let mut end = LOOKED_AT.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or(text)
+    text.get(..text.floor_char_boundary(EXAMINED)).unwrap_or(text)
 }
 
 fn is_json(head: &str) -> bool {
-    let mut letters = head.chars();
-    match letters.next() {
+    let mut chars = head.chars();
+    match chars.next() {
         Some('{') => !head.starts_with("{{") && !head.starts_with("{%"),
         Some('[') => {
-            let next = letters.find(|letter| !letter.is_whitespace());
-            next.is_some_and(|letter| matches!(letter, '{' | '"' | '[' | ']') || letter.is_ascii_digit())
+            let next = chars.find(|ch| !ch.is_whitespace());
+            next.is_some_and(|ch| matches!(ch, '{' | '"' | '[' | ']') || ch.is_ascii_digit())
         }
         _ => false,
     }
@@ -93,20 +89,17 @@ struct Scores {
 }
 
 impl Scores {
-    fn look_at(&mut self, line: &str, first: bool) {
-        let mut words = line.split_whitespace();
-        let word = words.next().unwrap_or_default();
-        let rest = line.get(word.len()..).unwrap_or_default().trim_start();
+    fn add_line(&mut self, line: &str, first: bool) {
+        let keyword = line.split_whitespace().next().unwrap_or_default();
+        let rest = line.get(keyword.len()..).unwrap_or_default().trim_start();
         if first && (line.starts_with("---") || line.starts_with("%YAML")) {
             self.yaml += 8;
         }
         if line.starts_with("#!") {
-            match () {
-                () if line.contains("python") => self.python += 20,
-                () => self.shell += 20,
-            }
+            let score = if line.contains("python") { &mut self.python } else { &mut self.shell };
+            *score += 20;
         }
-        match word {
+        match keyword {
             "resource" | "data" | "module" | "variable" | "provider" | "output" if rest.starts_with('"') => {
                 self.terraform += 6;
             }
@@ -188,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn languages_are_told_by_content() {
+    fn languages_are_detected_by_content() {
         let table = [
             ("#!/usr/bin/env bash\nset -e\naz vm create --size Standard_NC6\n", Dialect::Shell),
             ("az vm create --size Standard_NC6", Dialect::Shell),

@@ -1,4 +1,4 @@
-//! Keys that mean something here, whatever language they stand in.
+//! Recognizes keys that matter here, in any language.
 
 use super::names::folded;
 
@@ -9,23 +9,23 @@ pub(super) enum Key {
     Size,
     /// A region.
     Location,
-    /// How many of something.
+    /// A number of something.
     Count,
-    /// Which kind of something.
+    /// A SKU.
     Sku,
-    /// What a resource is: its type, or the schema it follows.
+    /// The type or schema of a resource.
     Type,
-    /// Where a `SkyPilot` task runs.
+    /// The cloud of a `SkyPilot` task.
     Cloud,
     /// The GPUs of a `SkyPilot` task.
     Accelerators,
     /// Low-priority nodes of a Batch pool.
     LowPriorityNodes,
-    /// A number of low-priority nodes under a name of the text's own.
+    /// A number of low-priority nodes under a user-defined name.
     LowPriorityCount,
     /// Dedicated nodes of a Batch pool.
     DedicatedNodes,
-    /// What a parameter is if nobody says otherwise.
+    /// The default of a parameter.
     Default,
     /// Dedicated or not.
     Tier,
@@ -34,12 +34,12 @@ pub(super) enum Key {
 }
 
 impl Key {
-    pub(super) fn of(word: &str) -> Self {
-        // Longer words are no keys of ours, and folding them would cost.
-        if word.len() > 40 {
+    pub(super) fn of(name: &str) -> Self {
+        // Longer names are not in this list, and folding them would cost time.
+        if name.len() > 40 {
             return Self::Other;
         }
-        match folded(word).as_str() {
+        match folded(name).as_str() {
             "size" | "vmsize" | "nodevmsize" | "virtualmachinesize" | "instancetype" | "vmsku"
             | "poolvmsize" | "vmtype" | "agentvmsize" => Self::Size,
             "location" | "region" | "azurelocation" | "azureregion" => Self::Location,
@@ -58,7 +58,7 @@ impl Key {
     }
 }
 
-/// Whether a value of [`Key::Tier`] stands for machines that may be taken away.
+/// Whether a value of [`Key::Tier`] means machines that may be evicted.
 pub(super) fn is_low_priority(value: &str) -> bool {
     matches!(folded(value).as_str(), "lowpriority" | "low" | "spot" | "true")
 }

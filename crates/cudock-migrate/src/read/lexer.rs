@@ -1,41 +1,40 @@
-//! Words, quoted texts and marks, which nearly all languages are made of.
+//! Splits text into words, quoted strings and punctuation, which nearly all languages share.
 
 use super::dialect::Dialect;
 use super::names::is_name_byte;
 
-/// A piece of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// A name, a number, or names with dots between them.
     Word,
-    /// What stands between quotes, without them.
+    /// A quoted string, without the quotes.
     Text,
-    /// A mark of one byte.
+    /// One byte of punctuation.
     Mark(u8),
     /// The end of a line.
     Newline,
 }
 
-/// What a language has for quotes and comments.
+/// The quotes and comments of a language.
 #[derive(Clone, Copy, Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "a language has each or has it not")]
-struct Habits {
+#[allow(clippy::struct_excessive_bools, reason = "independent features of a language")]
+struct LexicalRules {
     hash: bool,
     slashes: bool,
     single: bool,
     triple: bool,
-    /// Marks that a word may hold.
+    /// Punctuation allowed in a word.
     within: &'static [u8],
 }
 
-impl Habits {
+impl LexicalRules {
     fn of(dialect: Dialect) -> Self {
         let none = Self { hash: false, slashes: false, single: false, triple: false, within: b"." };
         match dialect {
@@ -49,12 +48,12 @@ impl Habits {
     }
 }
 
-/// Takes a part of a text apart.
+/// Iterates over the tokens of a block, and collects its comments.
 pub(super) struct Lexer<'t, 'c> {
     bytes: &'t [u8],
     at: usize,
     end: usize,
-    habits: Habits,
+    rules: LexicalRules,
     comments: &'c mut Vec<(usize, usize)>,
 }
 
@@ -66,7 +65,7 @@ impl<'t, 'c> Lexer<'t, 'c> {
         dialect: Dialect,
         comments: &'c mut Vec<(usize, usize)>,
     ) -> Self {
-        Self { bytes: text.as_bytes(), at: start, end, habits: Habits::of(dialect), comments }
+        Self { bytes: text.as_bytes(), at: start, end, rules: LexicalRules::of(dialect), comments }
     }
 
     fn byte(&self, offset: usize) -> Option<u8> {
@@ -74,7 +73,7 @@ impl<'t, 'c> Lexer<'t, 'c> {
         (at < self.end).then(|| self.bytes.get(at).copied())?
     }
 
-    /// The rest of the line is a comment.
+    /// Skips a comment to the end of the line.
     fn comment(&mut self, start: usize) {
         let rest = self.bytes.get(start..self.end).unwrap_or_default();
         self.at = start + rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
@@ -91,7 +90,7 @@ impl<'t, 'c> Lexer<'t, 'c> {
     }
 
     fn is_word(&self, byte: u8) -> bool {
-        is_name_byte(byte) || byte >= 0x80 || self.habits.within.contains(&byte)
+        is_name_byte(byte) || byte >= 0x80 || self.rules.within.contains(&byte)
     }
 
     fn word(&mut self) -> Token {
@@ -99,12 +98,12 @@ impl<'t, 'c> Lexer<'t, 'c> {
         while self.byte(0).is_some_and(|byte| self.is_word(byte)) {
             self.at += 1;
         }
-        Token { kind: Kind::Word, start, end: self.at }
+        Token { kind: TokenKind::Word, start, end: self.at }
     }
 
-    /// A text between quotes. One that is not closed ends with its line.
+    /// Reads a quoted string. One that is not closed ends with its line.
     fn quoted(&mut self, quote: u8) -> Token {
-        let triple = self.habits.triple && self.byte(1) == Some(quote) && self.byte(2) == Some(quote);
+        let triple = self.rules.triple && self.byte(1) == Some(quote) && self.byte(2) == Some(quote);
         let width = if triple { 3 } else { 1 };
         self.at += width;
         let start = self.at;
@@ -114,7 +113,7 @@ impl<'t, 'c> Lexer<'t, 'c> {
             if closes {
                 let end = self.at;
                 self.at += width;
-                return Token { kind: Kind::Text, start, end };
+                return Token { kind: TokenKind::Text, start, end };
             }
             if byte == b'\n' && !triple {
                 break;
@@ -126,7 +125,7 @@ impl<'t, 'c> Lexer<'t, 'c> {
         if end > start && self.bytes.get(end - 1) == Some(&b'\r') {
             end -= 1;
         }
-        Token { kind: Kind::Text, start, end }
+        Token { kind: TokenKind::Text, start, end }
     }
 }
 
@@ -140,26 +139,26 @@ impl Iterator for Lexer<'_, '_> {
             match byte {
                 b'\n' => {
                     self.at += 1;
-                    return Some(Token { kind: Kind::Newline, start, end: self.at });
+                    return Some(Token { kind: TokenKind::Newline, start, end: self.at });
                 }
                 b' ' | b'\t' | b'\r' => self.at += 1,
-                b'#' if self.habits.hash => self.comment(start),
-                b'/' if self.habits.slashes && self.byte(1) == Some(b'/') => self.comment(start),
-                b'/' if self.habits.slashes && self.byte(1) == Some(b'*') => self.block_comment(start),
+                b'#' if self.rules.hash => self.comment(start),
+                b'/' if self.rules.slashes && self.byte(1) == Some(b'/') => self.comment(start),
+                b'/' if self.rules.slashes && self.byte(1) == Some(b'*') => self.block_comment(start),
                 b'"' => return Some(self.quoted(byte)),
-                b'\'' if self.habits.single => return Some(self.quoted(byte)),
+                b'\'' if self.rules.single => return Some(self.quoted(byte)),
                 _ if self.is_word(byte) => {
                     let word = self.word();
                     let quote = matches!(self.byte(0), Some(b'"' | b'\''));
-                    // r"…" and f'…' of Python are texts.
-                    if quote && word.end - word.start <= 2 && self.habits.triple {
+                    // r"…" and f'…' are strings in Python.
+                    if quote && word.end - word.start <= 2 && self.rules.triple {
                         continue;
                     }
                     return Some(word);
                 }
                 _ => {
                     self.at += 1;
-                    return Some(Token { kind: Kind::Mark(byte), start, end: self.at });
+                    return Some(Token { kind: TokenKind::Mark(byte), start, end: self.at });
                 }
             }
         }
@@ -170,7 +169,7 @@ impl Iterator for Lexer<'_, '_> {
 mod tests {
     use super::*;
 
-    fn tokens(text: &str, dialect: Dialect) -> Vec<(Kind, &str)> {
+    fn tokens(text: &str, dialect: Dialect) -> Vec<(TokenKind, &str)> {
         let mut comments = Vec::new();
         let lexer = Lexer::new(text, 0, text.len(), dialect, &mut comments);
         lexer.map(|token| (token.kind, &text[token.start..token.end])).collect()
@@ -180,20 +179,28 @@ mod tests {
     fn quotes_and_comments_are_those_of_the_language() {
         assert_eq!(
             tokens("size = \"a # b\" # it's\n", Dialect::Terraform),
-            [(Kind::Word, "size"), (Kind::Mark(b'='), "="), (Kind::Text, "a # b"), (Kind::Newline, "\n"),]
+            [
+                (TokenKind::Word, "size"),
+                (TokenKind::Mark(b'='), "="),
+                (TokenKind::Text, "a # b"),
+                (TokenKind::Newline, "\n"),
+            ]
         );
         assert_eq!(
             tokens("f'x' + '''y\nz'''", Dialect::Python),
-            [(Kind::Text, "x"), (Kind::Mark(b'+'), "+"), (Kind::Text, "y\nz")]
+            [(TokenKind::Text, "x"), (TokenKind::Mark(b'+'), "+"), (TokenKind::Text, "y\nz")]
         );
-        assert_eq!(tokens("a /* b\n */ c // d", Dialect::Bicep), [(Kind::Word, "a"), (Kind::Word, "c")]);
+        assert_eq!(
+            tokens("a /* b\n */ c // d", Dialect::Bicep),
+            [(TokenKind::Word, "a"), (TokenKind::Word, "c")]
+        );
     }
 
     #[test]
     fn a_quote_that_is_not_closed_ends_with_its_line() {
         assert_eq!(
             tokens("\"a\\\"b\r\nc", Dialect::Json),
-            [(Kind::Text, "a\\\"b"), (Kind::Newline, "\n"), (Kind::Word, "c")]
+            [(TokenKind::Text, "a\\\"b"), (TokenKind::Newline, "\n"), (TokenKind::Word, "c")]
         );
     }
 }

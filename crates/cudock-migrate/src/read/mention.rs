@@ -1,11 +1,11 @@
-//! Sizes that stand anywhere else: in lists, notebooks, allowed values, texts of programs and prose.
+//! Finds sizes anywhere else: in lists, notebooks, allowed values, strings of programs and prose.
 
-use super::draft::{Draft, Found};
+use super::collector::ChoiceCollector;
 use super::names::{is_gpu_size, is_name_byte};
-use crate::choice::{Service, What};
+use crate::choice::{Choice, ChoiceKind, Service};
 
-/// Takes every word that looks like a GPU size and was not taken yet, outside of comments.
-pub(super) fn read(text: &str, hint: Option<Service>, draft: &mut Draft<'_>) {
+/// Collects every word that looks like a GPU size and was not collected yet, outside of comments.
+pub(super) fn read(text: &str, hint: Option<Service>, collector: &mut ChoiceCollector<'_>) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(start) =
@@ -15,9 +15,9 @@ pub(super) fn read(text: &str, hint: Option<Service>, draft: &mut Draft<'_>) {
         let end = start + rest.iter().take_while(|byte| is_name_byte(**byte)).count();
         at = end;
         let word = text.get(start..end).unwrap_or_default();
-        if is_gpu_size(word) && !draft.has(start) && !draft.in_comment(start) {
-            let what = What::Size { name: word.to_owned() };
-            draft.add(Found { service: hint, ..Found::new(start, end, what) });
+        if is_gpu_size(word) && !collector.starts_at(start) && !collector.in_comment(start) {
+            let kind = ChoiceKind::Size { name: word.to_owned() };
+            collector.add(Choice { service: hint, ..Choice::at(start, end, kind) });
         }
     }
 }

@@ -1,36 +1,31 @@
-//! Names of client libraries that have ended, or have other names now.
+//! Finds names of client libraries that are retired or renamed.
 
-use super::draft::{Draft, Found};
+use super::collector::ChoiceCollector;
 use super::names::is_name_byte;
-use crate::choice::{Interface, Service, What};
+use crate::choice::{Choice, ChoiceKind, Interface, Service};
 
-/// A name that gives a library away.
-struct Sign {
+/// A name that identifies a library.
+struct SdkMarker {
     word: &'static str,
     interface: Interface,
     service: Service,
-    /// The name may go on: `models.PoolAddParameter`.
+    /// Whether the name may continue: `models.PoolAddParameter`.
     begins: bool,
-    /// Without this elsewhere in the text, the name could be anybody's.
+    /// Text that must be elsewhere in the file, since the name alone is ambiguous.
     only_with: Option<&'static str>,
 }
 
-const fn machine_learning(word: &'static str) -> Sign {
-    Sign {
-        word,
-        interface: Interface::MachineLearningV1,
-        service: Service::Ml,
-        begins: false,
-        only_with: None,
-    }
+const fn machine_learning(word: &'static str) -> SdkMarker {
+    let (interface, service) = (Interface::MachineLearningV1, Service::Ml);
+    SdkMarker { word, interface, service, begins: false, only_with: None }
 }
 
-const fn batch(word: &'static str, begins: bool, only_with: Option<&'static str>) -> Sign {
-    Sign { word, interface: Interface::BatchBefore15, service: Service::Batch, begins, only_with }
+const fn batch(word: &'static str, begins: bool, only_with: Option<&'static str>) -> SdkMarker {
+    SdkMarker { word, interface: Interface::BatchBefore15, service: Service::Batch, begins, only_with }
 }
 
-/// Of each group the first name that is found is told.
-const SIGNS: &[&[Sign]] = &[
+/// The first name of each group is reported.
+const SDK_MARKERS: &[&[SdkMarker]] = &[
     &[
         machine_learning("azureml.core"),
         machine_learning("azureml.train"),
@@ -43,23 +38,25 @@ const SIGNS: &[&[Sign]] = &[
     &[batch("models.Pool", true, Some("azure.batch"))],
 ];
 
-/// Finds the first of each.
-pub(super) fn read(text: &str, draft: &mut Draft<'_>) {
-    for group in SIGNS {
-        let first =
-            group.iter().filter_map(|sign| Some((sign.find(text, draft)?, sign))).min_by_key(|(at, _)| *at);
-        let Some((start, sign)) = first else { continue };
-        let rest = text.get(start + sign.word.len()..).unwrap_or_default();
-        let more = if sign.begins { rest.bytes().take_while(|byte| is_name_byte(*byte)).count() } else { 0 };
-        let end = start + sign.word.len() + more;
-        let name = text.get(start..end).unwrap_or(sign.word).to_owned();
-        let what = What::Interface { interface: sign.interface, name };
-        draft.add(Found { service: Some(sign.service), ..Found::new(start, end, what) });
+pub(super) fn read(text: &str, collector: &mut ChoiceCollector<'_>) {
+    for group in SDK_MARKERS {
+        let first = group
+            .iter()
+            .filter_map(|marker| Some((marker.find(text, collector)?, marker)))
+            .min_by_key(|(at, _)| *at);
+        let Some((start, marker)) = first else { continue };
+        let rest = text.get(start + marker.word.len()..).unwrap_or_default();
+        let more =
+            if marker.begins { rest.bytes().take_while(|byte| is_name_byte(*byte)).count() } else { 0 };
+        let end = start + marker.word.len() + more;
+        let name = text.get(start..end).unwrap_or(marker.word).to_owned();
+        let kind = ChoiceKind::Interface { interface: marker.interface, name };
+        collector.add(Choice { service: Some(marker.service), ..Choice::at(start, end, kind) });
     }
 }
 
-impl Sign {
-    fn find(&self, text: &str, draft: &Draft<'_>) -> Option<usize> {
+impl SdkMarker {
+    fn find(&self, text: &str, collector: &ChoiceCollector<'_>) -> Option<usize> {
         if self.only_with.is_some_and(|other| !text.contains(other)) {
             return None;
         }
@@ -70,7 +67,7 @@ impl Sign {
             // `batchmodels.Pool` is `models.Pool` under another name.
             let begins = self.begins || before.is_none_or(|byte| !is_name_byte(*byte) && *byte != b'-');
             let ends = self.begins || after.is_none_or(|byte| !is_name_byte(*byte) && *byte != b'-');
-            begins && ends && !draft.in_comment(*start)
+            begins && ends && !collector.in_comment(*start)
         })
     }
 }

@@ -1,23 +1,16 @@
-//! Words of a command line with the values of their variables, each with the bytes to change.
+//! Splits command lines into arguments with variables resolved, each with the bytes to change.
 
 use cudock_base::shell::{self, Snippet};
 
 use super::variables::Variables;
 
-/// A word. Each part is what one pair of quotes, one variable or one run of plain characters gives.
+/// An argument. Each part comes from one quoted string, one variable or one run of plain characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Word {
-    parts: Vec<Part>,
+pub(super) struct ShellArg {
+    parts: Vec<Located>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Part {
-    text: String,
-    start: usize,
-    end: usize,
-}
-
-/// A value with the bytes that would have to be changed.
+/// A value with the bytes to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Located {
     pub(super) text: String,
@@ -25,17 +18,16 @@ pub(super) struct Located {
     pub(super) end: usize,
 }
 
-impl Word {
+impl ShellArg {
     pub(super) fn text(&self) -> String {
         self.parts.iter().map(|part| part.text.as_str()).collect()
     }
 
-    /// The whole word.
     pub(super) fn located(&self) -> Option<Located> {
         self.after(0)
     }
 
-    /// What follows the first bytes of a word: the value in `--size=VALUE`.
+    /// The part after the first bytes: the value in `--size=VALUE`.
     pub(super) fn after(&self, mut bytes: usize) -> Option<Located> {
         let mut parts = self.parts.iter();
         let mut located: Option<Located> = None;
@@ -52,7 +44,7 @@ impl Word {
                 }
                 Some(located) => {
                     located.text.push_str(text);
-                    // A variable's value stands elsewhere; only quotes or a line's end lie between neighbours.
+                    // A variable's value is elsewhere; only quotes or a line end may be between adjacent parts.
                     let gap = part.start.checked_sub(located.end);
                     located.end = if gap.is_some_and(|gap| gap <= 4) { part.end } else { located.end };
                 }
@@ -62,31 +54,31 @@ impl Word {
     }
 }
 
-/// Splits a command, from a byte of its first word to its end. `quote` is the quote the command stands in, if it does.
-pub(super) fn words(
+/// Splits a command, from a byte of its first argument to its end. `quote` is the quote around the command, if any.
+pub(super) fn split_args(
     text: &str,
     at: usize,
     quote: Option<u8>,
     variables: &Variables<'_>,
-) -> (Vec<Word>, usize) {
+) -> (Vec<ShellArg>, usize) {
     let mut snippet = Snippet::new(text, at, quote);
-    let words = snippet.by_ref().map(|word| Word::resolve(text, &word, variables)).collect();
-    (words, snippet.position())
+    let args = snippet.by_ref().map(|word| ShellArg::resolve(text, &word, variables)).collect();
+    (args, snippet.position())
 }
 
-/// Reads a single word: the value of an assignment.
-pub(super) fn word(text: &str, at: usize, variables: &Variables<'_>) -> (Word, usize) {
+/// Reads a single argument: the value of an assignment.
+pub(super) fn first_arg(text: &str, at: usize, variables: &Variables<'_>) -> (ShellArg, usize) {
     let mut snippet = Snippet::new(text, at, None);
-    let word = Word::resolve(text, &snippet.word(), variables);
-    (word, snippet.position())
+    let arg = ShellArg::resolve(text, &snippet.word(), variables);
+    (arg, snippet.position())
 }
 
-impl Word {
+impl ShellArg {
     fn resolve(text: &str, word: &shell::Word<'_>, variables: &Variables<'_>) -> Self {
         let parts = word.parts.iter().filter_map(|part| {
             let variable = match part {
                 shell::Part::Variable { span } | shell::Part::Substitution { span } => Some(span),
-                // Text around a variable makes a value that is written nowhere: it stays as it is.
+                // Text around a variable makes a value that is not in the file: it is kept as written.
                 shell::Part::Quoted { quote: b'"', parts, .. } => match parts.as_slice() {
                     [shell::Part::Variable { span } | shell::Part::Substitution { span }] => Some(span),
                     _ => None,
@@ -97,28 +89,27 @@ impl Word {
                 return variable_value(text.get(span.clone())?, span.start, variables);
             }
             let span = part.span();
-            Some(Part { text: text.get(span.clone())?.to_owned(), start: span.start, end: span.end })
+            Some(Located { text: text.get(span.clone())?.to_owned(), start: span.start, end: span.end })
         });
         Self { parts: parts.collect() }
     }
 }
 
-/// The value of a variable, or the default it is written with; nothing if neither is known.
-fn variable_value(written: &str, at: usize, variables: &Variables<'_>) -> Option<Part> {
+/// The value of a variable, or its default.
+fn variable_value(written: &str, at: usize, variables: &Variables<'_>) -> Option<Located> {
     let name = written.strip_prefix('$')?;
     let name = match name.strip_prefix("{{").and_then(|name| name.strip_suffix("}}")) {
         Some(name) => name.trim(),
-        // Azure Pipelines writes variables as `$(name)`; what is more than a name is a command.
+        // Azure Pipelines writes variables as `$(name)`; anything more than a name is a command.
         None => name.strip_prefix(['{', '(']).map_or(name, |name| name.trim_end_matches(['}', ')'])),
     };
     let (name, default) = name.split_once(":-").map_or((name, None), |(name, default)| (name, Some(default)));
     let name = name.rsplit(['.', ':']).next().unwrap_or(name);
-    let located = variables.get(name, at).or_else(|| {
+    variables.get(name, at).or_else(|| {
         let default = default?;
         let start = at + written.find(":-")? + ":-".len();
         Some(Located { text: default.to_owned(), start, end: start + default.len() })
-    })?;
-    Some(Part { text: located.text, start: located.start, end: located.end })
+    })
 }
 
 #[cfg(test)]
@@ -126,18 +117,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_knows_where_it_stands() {
+    fn an_argument_has_the_bytes_of_its_value() {
         let text = "x --size=\"Standard_NC6\"";
-        let word = words(text, 0, None, &Variables::default()).0.pop().unwrap();
+        let word = split_args(text, 0, None, &Variables::default()).0.pop().unwrap();
         let value = word.after("--size=".len()).unwrap();
         assert_eq!((&text[value.start..value.end], value.text.as_str()), ("Standard_NC6", "Standard_NC6"));
     }
 
     #[test]
-    fn a_default_stands_where_it_is_written() {
+    fn a_default_has_its_own_bytes() {
         let text = "x ${SIZE:-Standard_NC6}";
-        let value = words(text, 0, None, &Variables::default()).0.pop().unwrap().located().unwrap();
+        let value = split_args(text, 0, None, &Variables::default()).0.pop().unwrap().located().unwrap();
         assert_eq!(&text[value.start..value.end], "Standard_NC6");
-        assert_eq!(words("x $SIZE", 0, None, &Variables::default()).0.pop().unwrap().located(), None);
+        assert_eq!(split_args("x $SIZE", 0, None, &Variables::default()).0.pop().unwrap().located(), None);
     }
 }

@@ -1,43 +1,43 @@
-//! Sizes, GPUs and low-priority nodes in maps and calls.
+//! Reads sizes, GPUs and low-priority nodes in maps and calls.
 
 use std::collections::HashMap;
 
+use super::collector::ChoiceCollector;
 use super::context::{Contexts, is_region};
-use super::draft::{Draft, Found};
 use super::key::Key;
 use super::names::{folded, is_bare_gpu_size, is_gpu_size};
 use super::tree::{Pair, Range, Tree, slice};
-use crate::choice::{Service, What};
+use crate::choice::{Choice, ChoiceKind, Service};
 
-/// Takes the choices of a tree.
-pub(super) fn read(text: &str, tree: &Tree, hint: Option<Service>, draft: &mut Draft<'_>) {
+/// Collects the choices of a tree.
+pub(super) fn read(text: &str, tree: &Tree, hint: Option<Service>, collector: &mut ChoiceCollector<'_>) {
     let contexts = Contexts::of(text, tree);
     let named = named_sizes(text, tree);
     let counts = named_counts(text, tree);
-    // Where a name stands for a size, its use tells more than its definition.
+    // The use of a variable has more context than its definition.
     for pair in tree.pairs.iter().filter(|pair| pair.key == Key::Size) {
         if let Some(at) = named.get(reference(slice(text, pair.value))) {
-            draft.add(size(text, tree, &contexts, pair, *at, hint));
+            collector.add(size(text, tree, &contexts, pair, *at, hint));
         }
     }
     for pair in &tree.pairs {
         let value = slice(text, pair.value);
         match pair.key {
-            Key::Location if pair.literal && is_region(value) => draft.region(value),
-            Key::LowPriorityNodes => low_priority_nodes(text, &contexts, pair, &counts, draft),
-            Key::Accelerators => accelerator(text, &contexts, pair, draft),
+            Key::Location if pair.literal && is_region(value) => collector.set_region(value),
+            Key::LowPriorityNodes => low_priority_nodes(text, &contexts, pair, &counts, collector),
+            Key::Accelerators => accelerator(text, &contexts, pair, collector),
             Key::Type | Key::Cloud | Key::Location => {}
             key => {
                 let expected = key == Key::Size && is_bare_gpu_size(value);
                 if pair.literal && (expected || is_gpu_size(value)) {
-                    draft.add(size(text, tree, &contexts, pair, pair.value, hint));
+                    collector.add(size(text, tree, &contexts, pair, pair.value, hint));
                 }
             }
         }
     }
 }
 
-/// Names that stand for a size: variables, parameters and their defaults.
+/// Variables and parameters whose value is a size.
 fn named_sizes<'t>(text: &'t str, tree: &Tree) -> HashMap<&'t str, Range> {
     let mut named = HashMap::new();
     for pair in tree.pairs.iter().filter(|pair| pair.literal && is_gpu_size(slice(text, pair.value))) {
@@ -55,7 +55,7 @@ fn named_sizes<'t>(text: &'t str, tree: &Tree) -> HashMap<&'t str, Range> {
     named
 }
 
-/// Numbers of low-priority nodes by their names.
+/// Numbers of low-priority nodes by variable name.
 fn named_counts<'t>(text: &'t str, tree: &Tree) -> HashMap<&'t str, &'t str> {
     let counts = tree.pairs.iter().filter(|pair| pair.key == Key::LowPriorityCount);
     counts.map(|pair| (slice(text, pair.name), slice(text, pair.value))).collect()
@@ -68,7 +68,7 @@ fn reference(value: &str) -> &str {
     value.rsplit('.').next().unwrap_or(value)
 }
 
-/// The size that stands at `at`, for what the pair around it or its use makes of it.
+/// The size at `at`, with the context of the pair that contains or uses it.
 fn size(
     text: &str,
     tree: &Tree,
@@ -76,26 +76,24 @@ fn size(
     pair: &Pair,
     at: Range,
     hint: Option<Service>,
-) -> Found {
+) -> Choice {
     let around = contexts.get(pair.scope);
-    Found {
-        by: role(text, tree, pair),
+    Choice {
+        role: role(text, tree, pair),
         service: around.service.or(hint),
         region: around.region.map(str::to_owned),
         low_priority: around.low_priority,
-        ..Found::new(at.0, at.1, What::Size { name: slice(text, at).to_owned() })
+        ..Choice::at(at.0, at.1, ChoiceKind::Size { name: slice(text, at).to_owned() })
     }
 }
 
-/// What a pair is for: its key, with what it is an argument of.
+/// The role of a pair: its key, with the call or resource it belongs to.
 fn role(text: &str, tree: &Tree, pair: &Pair) -> String {
     let key = slice(text, pair.name);
     let around = tree.scope(pair.scope).map(|scope| (slice(text, scope.key), slice(text, scope.head)));
     match around {
-        Some((name, _))
-            if name.contains('.') || name.starts_with(|letter: char| letter.is_ascii_uppercase()) =>
-        {
-            // A call: its last two names tell enough.
+        Some((name, _)) if name.contains('.') || name.starts_with(|ch: char| ch.is_ascii_uppercase()) => {
+            // A call, of which the last two names are enough.
             let mut parts: Vec<&str> = name.rsplit('.').take(2).collect();
             parts.reverse();
             format!("{}({key})", parts.join("."))
@@ -108,30 +106,30 @@ fn role(text: &str, tree: &Tree, pair: &Pair) -> String {
     }
 }
 
-/// A number above zero, or a name that the text gives one: schemas and clients have the key, too, and choose nothing.
+/// Collects a number above zero, or a variable with one: schemas and clients also have the key, but choose nothing.
 fn low_priority_nodes(
     text: &str,
     contexts: &Contexts<'_>,
     pair: &Pair,
     counts: &HashMap<&str, &str>,
-    draft: &mut Draft<'_>,
+    collector: &mut ChoiceCollector<'_>,
 ) {
     let value = slice(text, pair.value);
     let value = counts.get(reference(value)).copied().unwrap_or(value);
     if value.parse::<u32>().unwrap_or(0) == 0 {
         return;
     }
-    draft.add(Found {
-        by: slice(text, pair.name).to_owned(),
+    collector.add(Choice {
+        role: slice(text, pair.name).to_owned(),
         service: Some(Service::Batch),
         region: contexts.get(pair.scope).region.map(str::to_owned),
         low_priority: true,
-        ..Found::new(pair.value.0, pair.value.1, What::LowPriorityNodes)
+        ..Choice::at(pair.value.0, pair.value.1, ChoiceKind::LowPriorityNodes)
     });
 }
 
-/// `accelerators: K80:4` of `SkyPilot`, alone, in a list, or as a key of a map.
-fn accelerator(text: &str, contexts: &Contexts<'_>, pair: &Pair, draft: &mut Draft<'_>) {
+/// Collects `accelerators: K80:4` of `SkyPilot`, alone, in a list, or as a key of a map.
+fn accelerator(text: &str, contexts: &Contexts<'_>, pair: &Pair, collector: &mut ChoiceCollector<'_>) {
     let around = contexts.get(pair.scope);
     let (cloud, infra_region) = around.cloud.map_or((None, None), |cloud| match cloud.split_once('/') {
         Some((cloud, region)) => (Some(cloud), Some(region)),
@@ -148,22 +146,22 @@ fn accelerator(text: &str, contexts: &Contexts<'_>, pair: &Pair, draft: &mut Dra
         let (gpu, count) = value.split_once(':').unwrap_or((value, "1"));
         (pair.value, gpu, count)
     };
-    let looks_like_one = gpu.starts_with(|letter: char| letter.is_ascii_alphabetic())
+    let looks_like_one = gpu.starts_with(|ch: char| ch.is_ascii_alphabetic())
         && gpu.bytes().any(|byte| byte.is_ascii_digit())
         && gpu.len() <= 24;
     if !looks_like_one {
         return;
     }
     let region = around.region.or(infra_region);
-    draft.add(Found {
-        by: "accelerators".to_owned(),
+    collector.add(Choice {
+        role: "accelerators".to_owned(),
         service: Some(Service::Vm),
         region: region.map(str::to_owned),
         low_priority: around.low_priority,
-        ..Found::new(
+        ..Choice::at(
             at.0,
             at.1,
-            What::Accelerator { name: gpu.to_owned(), count: count.trim().parse().unwrap_or(1) },
+            ChoiceKind::Accelerator { name: gpu.to_owned(), count: count.trim().parse().unwrap_or(1) },
         )
     });
 }

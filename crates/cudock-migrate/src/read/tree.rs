@@ -1,4 +1,4 @@
-//! Scopes and the pairs inside of them: the shape that maps, blocks and calls share in all languages.
+//! Scopes and the pairs in them: the structure that maps, blocks and calls share in all languages.
 //!
 //! Only pairs that may matter are kept, and only the scopes around those, so a tree is small whatever the text is.
 
@@ -7,19 +7,19 @@ use std::collections::HashMap;
 use super::key::Key;
 use super::names::{is_bare_gpu_size, is_gpu_size};
 
-/// Deeper brackets count as part of what they stand in.
-pub(super) const DEEPEST: usize = 128;
+/// Deeper brackets count as part of their parent.
+pub(super) const MAX_DEPTH: usize = 128;
 
 /// A range of bytes.
 pub(super) type Range = (usize, usize);
 
-/// What stands in brackets, or below a key.
+/// The contents of brackets, or of a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope {
     pub(super) parent: Option<usize>,
-    /// The key it is the value of, or what is called.
+    /// The key it is the value of, or the callee.
     pub(super) key: Range,
-    /// Everything of the statement before the bracket.
+    /// The statement up to the bracket.
     pub(super) head: Range,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Pair {
     pub(super) name: Range,
     pub(super) key: Key,
     pub(super) value: Range,
-    /// The value stands there as it is; otherwise it is a name or a number.
+    /// Whether the value is a literal; otherwise it is a name or a number.
     pub(super) literal: bool,
 }
 
@@ -64,7 +64,7 @@ impl Tree {
         self.pairs.get(*self.first.get(&(scope, key))?)
     }
 
-    /// A scope and those around it, from the inside, and at last the text itself.
+    /// A scope and its ancestors, up to the text itself (`None`).
     pub(super) fn around(&self, scope: Option<usize>) -> impl Iterator<Item = Option<usize>> {
         let mut next = Some(scope);
         std::iter::from_fn(move || {
@@ -79,16 +79,15 @@ impl Tree {
     }
 }
 
-/// The text of a range.
 pub(super) fn slice(text: &str, range: Range) -> &str {
     text.get(range.0..range.1).unwrap_or_default()
 }
 
-/// The scopes that are open. They enter the tree when something in them is kept.
+/// The open scopes. They are added to the tree when a pair in them is kept.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     pub(super) open: Vec<Frame>,
-    /// Brackets beyond [`DEEPEST`].
+    /// Brackets beyond [`MAX_DEPTH`].
     pub(super) too_deep: usize,
 }
 
@@ -97,7 +96,7 @@ pub(super) struct Frame {
     pub(super) key: Range,
     pub(super) head: Range,
     pub(super) id: Option<usize>,
-    /// Where the statement around it began.
+    /// The start of the statement around it.
     pub(super) statement: usize,
     pub(super) bracket: u8,
 }
@@ -119,7 +118,7 @@ impl Frames {
         self.open.last().map_or((0, 0), |frame| frame.key)
     }
 
-    /// The innermost scope, which is in the tree from now on.
+    /// Adds the open scopes to the tree, and returns the innermost.
     fn keep(&mut self, tree: &mut Tree) -> Option<usize> {
         let mut parent = None;
         for frame in &mut self.open {

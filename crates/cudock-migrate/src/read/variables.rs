@@ -1,4 +1,4 @@
-//! Variables that a text sets itself.
+//! Resolves variables that a text sets.
 
 use std::collections::HashMap;
 
@@ -8,20 +8,20 @@ use super::names::is_name_byte;
 use super::shell::{self, Located};
 use super::tree::{Tree, slice};
 
-/// So many variables are followed from one to the next.
-const LONGEST_CHAIN: usize = 8;
+/// The limit for variables that refer to each other.
+const MAX_CHAIN: usize = 8;
 
-/// Longer values are no names of sizes or regions.
-const LONGEST_VALUE: usize = 100;
+/// Longer values are not sizes or regions.
+const MAX_VALUE: usize = 100;
 
-/// Values by name, each with the byte it is set at.
+/// Values by name, each with its bytes.
 #[derive(Debug, Default)]
 pub(super) struct Variables<'t> {
     values: HashMap<&'t str, Vec<Located>>,
 }
 
 impl<'t> Variables<'t> {
-    /// Takes the assignments of a part of a text.
+    /// Collects the assignments of a block.
     pub(super) fn gather(&mut self, text: &'t str, block: &Block) {
         if matches!(block.dialect, Dialect::Json | Dialect::Python | Dialect::Terraform | Dialect::Bicep) {
             return;
@@ -34,7 +34,7 @@ impl<'t> Variables<'t> {
         }
     }
 
-    /// Takes pairs for variables: pipelines set them in maps.
+    /// Collects pairs as variables: pipelines set them in maps.
     pub(super) fn gather_pairs(&mut self, text: &'t str, tree: &Tree) {
         for pair in tree.pairs.iter().filter(|pair| pair.literal) {
             let value = slice(text, pair.value).to_owned();
@@ -43,7 +43,7 @@ impl<'t> Variables<'t> {
         }
     }
 
-    /// Assignments at the beginning of a line: `A=1 B=2`, `export A=1; B=2`, `$a = 'x'`, `A := x`.
+    /// Collects assignments at the start of a line: `A=1 B=2`, `export A=1; B=2`, `$a = 'x'`, `A := x`.
     fn line(&mut self, text: &'t str, start: usize, end: usize, none: &Variables<'t>) {
         let mut at = start;
         loop {
@@ -64,8 +64,8 @@ impl<'t> Variables<'t> {
                 }
             }
             let Some((name, value_at)) = assignment(text, at, end) else { return };
-            let (word, after) = shell::word(text, value_at, none);
-            if let Some(located) = word.located().filter(|located| located.text.len() <= LONGEST_VALUE) {
+            let (arg, after) = shell::first_arg(text, value_at, none);
+            if let Some(located) = arg.located().filter(|located| located.text.len() <= MAX_VALUE) {
                 self.values.entry(name).or_default().push(located);
             } else if let Some(value) = raw_variable(text, value_at, end) {
                 self.values.entry(name).or_default().push(value);
@@ -78,17 +78,17 @@ impl<'t> Variables<'t> {
         }
     }
 
-    /// Puts all that was gathered in the order of the text, for [`Self::get`] to search.
+    /// Sorts the values for [`Self::get`].
     pub(super) fn sort(&mut self) {
         for values in self.values.values_mut() {
             values.sort_by_key(|located| located.start);
         }
     }
 
-    /// The value a variable has at a byte: what was set last before it, or else first.
+    /// The value of a variable at a byte: the last one set before it, or else the first.
     pub(super) fn get(&self, name: &str, before: usize) -> Option<Located> {
         let mut name = name.to_owned();
-        for _ in 0..LONGEST_CHAIN {
+        for _ in 0..MAX_CHAIN {
             let values = self.values.get(name.as_str())?;
             let earlier = values.partition_point(|located| located.start < before);
             let value = values.get(earlier.saturating_sub(1))?;
@@ -106,14 +106,14 @@ fn blanks(text: &str, at: usize, end: usize) -> usize {
     rest.len() - rest.trim_start_matches([' ', '\t']).len()
 }
 
-/// The name of an assignment that begins at a byte, and where its value begins.
+/// The name of an assignment at a byte, and the start of its value.
 fn assignment(text: &str, at: usize, end: usize) -> Option<(&str, usize)> {
     let rest = text.get(at..end)?;
     let dollar = usize::from(rest.starts_with('$'));
     let name = rest.get(dollar..)?;
     let length = name.bytes().take_while(|byte| is_name_byte(*byte)).count();
     let name = name.get(..length)?;
-    if name.is_empty() || name.starts_with(|letter: char| letter.is_ascii_digit()) {
+    if name.is_empty() || name.starts_with(|ch: char| ch.is_ascii_digit()) {
         return None;
     }
     let after = rest.get(dollar + length..)?;
@@ -123,7 +123,7 @@ fn assignment(text: &str, at: usize, end: usize) -> Option<(&str, usize)> {
     if value.starts_with('=') {
         return None;
     }
-    // Blanks around the mark are for PowerShell and make.
+    // PowerShell and make allow spaces around the sign.
     let apart = after.len() - trimmed.len();
     let skipped = if apart > 0 || mark != "=" || dollar > 0 {
         value.len() - value.trim_start_matches([' ', '\t']).len()
@@ -133,7 +133,7 @@ fn assignment(text: &str, at: usize, end: usize) -> Option<(&str, usize)> {
     Some((name, at + dollar + length + apart + mark.len() + skipped))
 }
 
-/// A value that is another variable, as it is written.
+/// A value that is another variable, as written.
 fn raw_variable(text: &str, at: usize, end: usize) -> Option<Located> {
     let rest = text.get(at..end)?;
     let quote = usize::from(rest.starts_with('"'));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_value_before_the_use_counts() {
+    fn the_last_value_before_the_use_wins() {
         let text = "S=a\nuse\nS=b\nuse\n";
         let mut variables = Variables::default();
         variables.gather(text, &Block { start: 0, end: text.len(), dialect: Dialect::Shell });

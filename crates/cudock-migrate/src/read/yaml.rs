@@ -1,15 +1,15 @@
-//! YAML by its lines and indents.
+//! Reads YAML line by line.
 //!
-//! A parser for YAML refuses a file at its first fault, and many files here are templates that become YAML later. This
-//! reader takes each line for what it looks like; what makes no sense is skipped.
+//! A YAML parser rejects a file at its first error, and many files here are templates that only become YAML later. This
+//! reader interprets each line by its look, and skips what it does not understand.
 
 use super::brackets;
 use super::names::is_name_byte;
 use super::tree::{Frames, Range, Tree};
 
-/// Reads a part of a text.
+/// Reads the bytes from `start` to `end`.
 pub(super) fn read(text: &str, start: usize, end: usize, comments: &mut Vec<Range>) -> Tree {
-    let mut reader = Reader {
+    let mut reader = YamlReader {
         text,
         end,
         tree: Tree::default(),
@@ -24,18 +24,18 @@ pub(super) fn read(text: &str, start: usize, end: usize, comments: &mut Vec<Rang
     reader.tree
 }
 
-/// A map that is open.
+/// An open map.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     /// The column of its keys.
     indent: usize,
-    /// How many frames were open when it began, with its own.
+    /// The number of open frames, with its own.
     depth: usize,
     /// Its last key.
     last: Range,
 }
 
-struct Reader<'t, 'c> {
+struct YamlReader<'t, 'c> {
     text: &'t str,
     end: usize,
     tree: Tree,
@@ -44,11 +44,11 @@ struct Reader<'t, 'c> {
     comments: &'c mut Vec<Range>,
 }
 
-/// More levels than any file has; deeper ones are taken for the last.
-const DEEPEST: usize = 128;
+/// The limit for nested levels; deeper ones count as the last.
+const MAX_DEPTH: usize = 128;
 
-impl<'t> Reader<'t, '_> {
-    /// Reads the line at a byte, with all that belongs to it, and tells where the next one begins.
+impl<'t> YamlReader<'t, '_> {
+    /// Reads the line at a byte with its value, and returns the start of the next line.
     fn line(&mut self, start: usize) -> usize {
         let rest = self.text.get(start..self.end).unwrap_or_default();
         let line = rest.split_inclusive('\n').next().unwrap_or_default();
@@ -77,14 +77,14 @@ impl<'t> Reader<'t, '_> {
         self.content(content, start + column, column).unwrap_or(next)
     }
 
-    /// A member of a list, whose keys will stand at `inside`.
+    /// Enters a member of a list, with its keys at column `inside`.
     fn member(&mut self, dash: usize, inside: usize) {
         self.leave(dash + 1);
         let Some(parent) = self.levels.last().copied() else { return };
         self.enter(parent.last, inside);
     }
 
-    /// Leaves the maps whose keys stand at a column or further right.
+    /// Leaves the maps whose keys are at a column or further right.
     fn leave(&mut self, column: usize) {
         while self.levels.len() > 1 && self.levels.last().is_some_and(|level| level.indent >= column) {
             self.levels.pop();
@@ -94,13 +94,13 @@ impl<'t> Reader<'t, '_> {
     }
 
     fn enter(&mut self, key: Range, indent: usize) {
-        if self.levels.len() < DEEPEST {
+        if self.levels.len() < MAX_DEPTH {
             self.frames.push(key, key);
             self.levels.push(Level { indent, depth: self.frames.depth(), last: (key.0, key.0) });
         }
     }
 
-    /// A key with or without a value, or a value alone. Tells where to go on, if not with the next line.
+    /// Reads a key with or without a value, or a value alone. Returns where to continue, if not at the next line.
     fn content(&mut self, content: &'t str, at: usize, column: usize) -> Option<usize> {
         let Some((name, value)) = pair(content) else {
             let level = self.levels.last().copied()?;
@@ -118,11 +118,11 @@ impl<'t> Reader<'t, '_> {
         self.value(content.get(value..)?, at + value, name, column)
     }
 
-    /// The value of a key in the rest of its line.
+    /// Reads the value of a key in the rest of its line.
     fn value(&mut self, rest: &'t str, at: usize, name: Range, column: usize) -> Option<usize> {
         let blanks = rest.len() - rest.trim_start().len();
         let (mut rest, mut at) = (rest.trim(), at + blanks);
-        // Anchors and tags stand before the value.
+        // Anchors and tags come before the value.
         while rest.starts_with(['&', '!']) {
             let after = rest.find([' ', '\t']).unwrap_or(rest.len());
             let tail = rest.get(after..).unwrap_or_default();
@@ -172,7 +172,7 @@ impl<'t> Reader<'t, '_> {
         self.tree.pair(self.text, &mut self.frames, name, value, true);
     }
 
-    /// The line after the text block of a key: its lines stand further right.
+    /// The line after the block scalar of a key, whose lines are indented further.
     fn after_block(&self, at: usize, column: usize) -> usize {
         let mut next = self.after_line(at);
         while next < self.end {
@@ -193,7 +193,7 @@ impl<'t> Reader<'t, '_> {
     }
 }
 
-/// The bytes of a key, and where its value may begin.
+/// The bytes of a key, and the offset of its value.
 fn pair(content: &str) -> Option<(Range, usize)> {
     let first = content.bytes().next()?;
     if let b'"' | b'\'' = first {
@@ -257,13 +257,13 @@ mod tests {
     }
 
     #[test]
-    fn text_blocks_are_no_keys() {
+    fn block_scalars_are_not_keys() {
         let text = "run: |\n  size: Standard_NC6\n\n  location: x\nsize: Standard_NC12\n";
         assert_eq!(pairs(text), ["/size=Standard_NC12"]);
     }
 
     #[test]
-    fn lists_may_stand_as_far_left_as_their_key() {
+    fn lists_may_be_indented_like_their_key() {
         let text = "jobs:\n- size: Standard_NC6\n- size: Standard_NC12\n  location: eastus\n";
         assert_eq!(
             pairs(text),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_begin_anew() {
+    fn documents_are_independent() {
         assert_eq!(pairs("a:\n  size: NC6\n---\nsize: NC12\n"), ["a/size=NC6", "/size=NC12"]);
     }
 }

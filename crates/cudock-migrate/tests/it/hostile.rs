@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use cudock_facts::Facts;
-use cudock_migrate::{MOST_CHOICES, decode, judge, read};
+use cudock_migrate::{MAX_CHOICES, decode, judge, read};
 use proptest::prelude::*;
 
 /// Decoding the tables takes longer than a case.
@@ -11,7 +11,7 @@ static FACTS: LazyLock<Facts> = LazyLock::new(Facts::embedded);
 
 fn check(text: &str) {
     let reading = read(text);
-    assert!(reading.choices.len() <= MOST_CHOICES);
+    assert!(reading.choices.len() <= MAX_CHOICES);
     let mut last = 0;
     for choice in &reading.choices {
         let span = choice.span;
@@ -155,8 +155,8 @@ fn long_lines_and_deep_nests_are_read_in_one_pass() {
         "a <<EOF\n".repeat(mib / 8),
     ] {
         let reading = read(&text);
-        assert!(reading.choices.len() <= MOST_CHOICES);
+        assert!(reading.choices.len() <= MAX_CHOICES);
     }
-    let reading = read(&"Standard_NC6 ".repeat(MOST_CHOICES + 7));
-    assert_eq!((reading.choices.len(), reading.left_out), (MOST_CHOICES, 7));
+    let reading = read(&"Standard_NC6 ".repeat(MAX_CHOICES + 7));
+    assert_eq!((reading.choices.len(), reading.left_out), (MAX_CHOICES, 7));
 }

@@ -1,7 +1,7 @@
 //! Choices in one line each, so that a test is a table.
 
 use cudock_facts::Facts;
-use cudock_migrate::{Choice, ChoiceFinding, What, judge, read};
+use cudock_migrate::{Choice, ChoiceFinding, ChoiceKind, judge, read};
 
 /// `LINE:COLUMN WORDS | ROLE | SERVICE | REGION`, and ` low` for low priority.
 pub(crate) fn shown(text: &str) -> Vec<String> {
@@ -16,14 +16,14 @@ fn line(text: &str, choice: &Choice) -> String {
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     assert_eq!((span.line, span.column), (line, column));
-    if let What::Size { name } = &choice.what {
+    if let ChoiceKind::Size { name } = &choice.kind {
         assert_eq!(&text[span.start..span.end], name, "a size stands where it is said to stand");
     }
     let service = choice.service.map_or("-", cudock_migrate::Service::id);
     let region = choice.region.as_deref().unwrap_or("-");
     let low = if choice.low_priority { " low" } else { "" };
-    let by = if choice.by.is_empty() { "-" } else { &choice.by };
-    format!("{line}:{column} {} | {by} | {service} | {region}{low}", choice.words())
+    let by = if choice.role.is_empty() { "-" } else { &choice.role };
+    format!("{line}:{column} {} | {by} | {service} | {region}{low}", choice.describe())
 }
 
 /// What the tables say to a text on the day the tests were written.

@@ -1,20 +1,20 @@
-//! What is read: files, standard input, and command lines.
+//! Reads files, standard input, and command lines.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use cudock_migrate::{LARGEST, MigrateError, decode};
+use cudock_migrate::{MAX_FILE_SIZE, MigrateError, decode};
 
 use crate::failure::Failure;
 
-/// A text with a name for it.
-pub(super) struct Input {
+/// A text and its name.
+pub(super) struct MigrateInput {
     pub(super) name: String,
     pub(super) text: String,
 }
 
-impl Input {
+impl MigrateInput {
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let name = path.display().to_string();
         if name == "-" {
@@ -34,25 +34,20 @@ impl Input {
         Self::of(name, file)
     }
 
-    /// Reads no more than would be refused.
+    /// Reads at most one byte more than the limit.
     fn of(name: String, from: impl Read) -> Result<Self, Failure> {
         let mut bytes = Vec::new();
-        from.take(LARGEST + 1)
+        from.take(MAX_FILE_SIZE + 1)
             .read_to_end(&mut bytes)
             .map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
-        let text = decode(&bytes).map_err(|error| refused(&name, &error))?.into_owned();
+        let failed = |error: MigrateError| {
+            let hint = match error {
+                MigrateError::TooLarge { .. } => "pass the script or template alone",
+                MigrateError::Binary { .. } => "pass scripts, templates, programs or notes",
+            };
+            Failure::input(format!("cannot read {name}: {error}")).hint(hint)
+        };
+        let text = decode(&bytes).map_err(failed)?.into_owned();
         Ok(Self { name, text })
-    }
-}
-
-fn refused(name: &str, error: &MigrateError) -> Failure {
-    match error {
-        MigrateError::TooLarge { .. } => Failure::input(format!(
-            "{name} is larger than {} MiB, which is the most that is read",
-            LARGEST >> 20
-        ))
-        .hint("pass the script or template alone"),
-        MigrateError::Binary { .. } => Failure::input(format!("cannot read {name}: {error}"))
-            .hint("pass scripts, templates, programs or notes"),
     }
 }

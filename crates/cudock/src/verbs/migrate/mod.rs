@@ -11,7 +11,7 @@ use cudock_facts::Facts;
 use cudock_migrate::{ChoiceFinding, judge, read};
 use serde::Serialize;
 
-use self::input::Input;
+use self::input::MigrateInput;
 use crate::failure::{Failure, Outcome};
 use crate::findings;
 use crate::output::{self, FindingFormat, TableUsed};
@@ -51,22 +51,23 @@ struct FileReport {
     #[serde(skip)]
     text: String,
     findings: Vec<ChoiceFinding>,
-    /// How many more choices the file has.
+    /// The number of choices beyond the limit.
     left_out: usize,
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct MigrateReport<'a> {
     schema: u8,
     files: &'a [FileReport],
-    /// How many choices no longer work.
+    /// The number of choices that no longer work.
     over: usize,
     tables: &'a [TableUsed],
 }
 
 pub(super) fn run(facts: &Facts, args: &MigrateArgs, format: FindingFormat) -> Result<Outcome, Failure> {
     let region = args.region.as_deref().map(|region| known_region(facts, region)).transpose()?;
-    let inputs = args.files.iter().map(|path| Input::read(path)).collect::<Result<Vec<Input>, Failure>>()?;
+    let inputs =
+        args.files.iter().map(|path| MigrateInput::read(path)).collect::<Result<Vec<_>, Failure>>()?;
     let day = output::today();
     let files: Vec<FileReport> = inputs
         .into_iter()
@@ -83,7 +84,9 @@ pub(super) fn run(facts: &Facts, args: &MigrateArgs, format: FindingFormat) -> R
         &["azure_sizes", "azure_prices", "azure_services", "azure_meters", "gpus"],
     );
     match format {
-        FindingFormat::Json => output::json(&Report { schema: 1, files: &files, over, tables: &tables }),
+        FindingFormat::Json => {
+            output::json(&MigrateReport { schema: 1, files: &files, over, tables: &tables })
+        }
         FindingFormat::Sarif => findings::sarif::print(facts, &reported::findings(&files)),
         FindingFormat::Github => findings::github::print(&reported::findings(&files)),
         FindingFormat::Text => text::print(&files, args.verbose),

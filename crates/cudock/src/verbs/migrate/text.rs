@@ -4,7 +4,7 @@ use std::ops::Not;
 
 use cudock_base::format::count;
 use cudock_facts::finding::Severity;
-use cudock_migrate::{ChoiceFinding, Fit, Gpu, Old, Priced, Replacement};
+use cudock_migrate::{ChoiceFinding, Fit, HourlyPrice, MachineGpu, OldMachine, Replacement};
 
 use super::FileReport;
 use crate::findings::text::{self as findings, FindingText, severity_label};
@@ -64,9 +64,9 @@ fn print_heading(path: &str, finding: &ChoiceFinding) {
 
 fn print_body(finding: &ChoiceFinding, verbose: bool) {
     let choice = &finding.choice;
-    if verbose && !choice.by.is_empty() {
+    if verbose && !choice.role.is_empty() {
         let low_priority = if choice.low_priority { ", at low priority" } else { "" };
-        line(output::wrapped("  chosen by ", &format!("{}{low_priority}", choice.by)));
+        line(output::wrapped("  chosen by ", &format!("{}{low_priority}", choice.role)));
     }
     print_replacements(&finding.cheapest_of_each_series(), verbose);
     let old = finding.old.as_ref().map(old_machine).filter(|old| !old.is_empty());
@@ -91,7 +91,7 @@ fn needs_other_code(one: &Replacement) -> bool {
     one.changes.iter().any(|change| change.code == Some(cudock_migrate::codes::NO_CODE_FOR_GPU))
 }
 
-fn old_machine(old: &Old) -> String {
+fn old_machine(old: &OldMachine) -> String {
     let parts = [
         old.gpu.as_ref().map(gpus),
         old.vcpu.map(|vcpu| format!("{vcpu} vCPU")),
@@ -101,7 +101,7 @@ fn old_machine(old: &Old) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn gpus(gpu: &Gpu) -> String {
+fn gpus(gpu: &MachineGpu) -> String {
     let count = if gpu.count < 1.0 { format!("1/{:.0}", 1.0 / gpu.count) } else { gpu.count.to_string() };
     let memory = gpu.memory_gb.map_or_else(String::new, |memory| format!(" {memory} GB"));
     format!("{count} x {}{memory}", gpu.id)
@@ -142,7 +142,7 @@ fn print_replacements(shown: &[&Replacement], verbose: bool) {
     line("");
 }
 
-fn price_source(price: &Priced) -> String {
+fn price_source(price: &HourlyPrice) -> String {
     let date = price.date.map_or_else(String::new, |date| format!(" ({date})"));
     let spot = price.spot.map_or_else(String::new, |spot| format!(", Spot ${spot}/h"));
     format!("price in {}{date}{spot}", price.region)

@@ -1,50 +1,53 @@
-//! What a stage has in its file system, as far as it was copied from the build context.
+//! Models a stage's file system, as far as it was copied from the build context.
 
 use std::cell::Cell;
 
-use crate::files::{Files, fits, join};
+use crate::files::{self, Files, join};
 use crate::sources::{is_cuda_source, is_harmless};
 
-/// The surroundings of a stage's commands.
-pub(super) struct Scene<'a> {
+/// The limit for files that one pattern copies.
+const MAX_MATCHES: usize = 256;
+/// The limit for file lookups in one Dockerfile.
+const MAX_LOOKUPS: usize = 1024;
+
+/// The files and directories that a stage's commands see.
+pub(super) struct StageFs<'a> {
     pub(super) files: &'a dyn Files,
-    /// Without a `/` at the start.
+    /// Without a leading `/`.
     pub(super) workdir: String,
-    /// The image the stage rests on.
+    /// The base image of the stage.
     pub(super) image: Option<String>,
-    /// Where packages were installed to, besides the system's own directories.
+    /// Directories that packages were installed to, besides those of the system.
     pub(super) prefixes: Vec<String>,
     /// CUDA sources that were copied.
     pub(super) cuda_sources: Vec<String>,
     /// How many requirements files were included by others.
     pub(super) included: Cell<usize>,
     copies: Vec<Copied>,
-    /// How often files were asked for.
-    asked: Cell<usize>,
+    lookups: Cell<usize>,
 }
 
-/// A file or directory of the context, or a text of the Dockerfile itself, and where it is in the container.
+/// A file or directory of the context, or text of the Dockerfile itself, and its path in the container.
 struct Copied {
-    source: Source,
+    source: CopySource,
     target: String,
 }
 
-enum Source {
+enum CopySource {
     File(String),
     Directory(String),
     Text(String),
 }
 
-/// What came of copying something.
+/// The result of a copy.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Copy {
-    /// Files whose contents could be anything.
+    /// Files whose contents are unknown.
     pub(super) opaque: Vec<String>,
-    /// Whether there was anything to copy.
-    pub(super) is_there: bool,
+    pub(super) exists: bool,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> StageFs<'a> {
     pub(super) fn new(files: &'a dyn Files) -> Self {
         Self {
             files,
@@ -54,29 +57,28 @@ impl<'a> Scene<'a> {
             cuda_sources: Vec::new(),
             included: Cell::new(0),
             copies: Vec::new(),
-            asked: Cell::new(0),
+            lookups: Cell::new(0),
         }
     }
 
-    /// Whether files may be asked for once more: a text names no more of them than people write.
-    fn may_ask(&self) -> bool {
-        self.asked.set(self.asked.get() + 1);
-        self.asked.get() <= MOST_QUESTIONS
+    fn may_look_up(&self) -> bool {
+        self.lookups.set(self.lookups.get() + 1);
+        self.lookups.get() <= MAX_LOOKUPS
     }
 
-    /// How many copies there are, to forget later ones by.
-    pub(super) fn mark(&self) -> usize {
+    /// The number of copies, for [`Self::truncate`].
+    pub(super) fn copies(&self) -> usize {
         self.copies.len()
     }
 
-    /// Forgets what was mounted for one command.
-    pub(super) fn forget(&mut self, mark: usize) {
-        self.copies.truncate(mark);
+    /// Drops the mounts of one command.
+    pub(super) fn truncate(&mut self, copies: usize) {
+        self.copies.truncate(copies);
     }
 
     /// Copies a source of the context, which may be a pattern.
     pub(super) fn copy(&mut self, source: &str, target: &str, into_directory: bool) -> Copy {
-        if !self.may_ask() {
+        if !self.may_look_up() {
             return Copy::default();
         }
         let source = join("", source);
@@ -90,7 +92,7 @@ impl<'a> Scene<'a> {
             let matches = |path: &str| {
                 let depth = source.matches('/').count() + 1;
                 let head = path.splitn(depth + 1, '/').take(depth).collect::<Vec<_>>().join("/");
-                fits(&source, &head)
+                files::matches(&source, &head)
             };
             below.filter(|path| matches(path)).collect()
         } else {
@@ -99,47 +101,48 @@ impl<'a> Scene<'a> {
         let is_itself = |path: &str| path == source;
         let name_of = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
         if is_pattern {
-            for path in listed.iter().take(MOST) {
+            for path in listed.iter().take(MAX_MATCHES) {
                 let copied =
-                    Copied { source: Source::File(path.clone()), target: join(&target, &name_of(path)) };
+                    Copied { source: CopySource::File(path.clone()), target: join(&target, &name_of(path)) };
                 self.copies.push(copied);
             }
         } else if listed.iter().any(|path| is_itself(path)) {
             let target = if into_directory { join(&target, &name_of(&source)) } else { target };
-            self.copies.push(Copied { source: Source::File(source.clone()), target });
+            self.copies.push(Copied { source: CopySource::File(source.clone()), target });
         } else if !listed.is_empty() {
-            self.copies.push(Copied { source: Source::Directory(source.clone()), target });
+            self.copies.push(Copied { source: CopySource::Directory(source.clone()), target });
         }
-        self.cuda_sources.extend(listed.iter().filter(|path| is_cuda_source(path)).take(MOST).cloned());
+        self.cuda_sources
+            .extend(listed.iter().filter(|path| is_cuda_source(path)).take(MAX_MATCHES).cloned());
         let is_own = |path: &String| {
             let name = name_of(path).to_ascii_lowercase();
             name.contains("dockerfile") || name.contains("containerfile") || name == ".dockerignore"
         };
         Copy {
-            // A Dockerfile alone means that the rest of the project is elsewhere.
-            is_there: listed.iter().any(|path| !is_own(path)),
+            // If only a Dockerfile matches, the rest of the project is elsewhere.
+            exists: listed.iter().any(|path| !is_own(path)),
             opaque: listed.into_iter().filter(|path| !is_harmless(path) && !is_cuda_source(path)).collect(),
         }
     }
 
-    /// A file that the Dockerfile itself writes.
+    /// Adds a file that the Dockerfile itself contains.
     pub(super) fn write(&mut self, target: &str, text: String) {
         let target = join(&self.workdir, target);
-        self.copies.push(Copied { source: Source::Text(text), target });
+        self.copies.push(Copied { source: CopySource::Text(text), target });
     }
 
-    /// The text of a file in the container, and its name in the context.
+    /// The path in the context, and the text, of a file in the container.
     pub(super) fn text(&self, directory: &str, path: &str) -> Option<(String, String)> {
-        if !self.may_ask() {
+        if !self.may_look_up() {
             return None;
         }
         let wanted = join(directory, path);
         self.copies.iter().rev().find_map(|copied| match &copied.source {
-            Source::Text(text) => (copied.target == wanted).then(|| (wanted.clone(), text.clone())),
-            Source::File(source) => {
+            CopySource::Text(text) => (copied.target == wanted).then(|| (wanted.clone(), text.clone())),
+            CopySource::File(source) => {
                 (copied.target == wanted).then(|| Some((source.clone(), self.files.text(source)?))).flatten()
             }
-            Source::Directory(source) => {
+            CopySource::Directory(source) => {
                 let rest = wanted.strip_prefix(copied.target.as_str())?;
                 let rest = if copied.target.is_empty() { rest } else { rest.strip_prefix('/')? };
                 let path = join(source, rest);
@@ -148,7 +151,7 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// Whether packages that were installed are below a path of the container, or above it.
+    /// Whether a path contains installed packages, or is inside a directory that does.
     pub(super) fn holds_packages(&self, path: &str) -> bool {
         let path = join("", path);
         let usual = ["site-packages", "dist-packages", "venv", ".local", "conda", "wheels"];
@@ -158,14 +161,9 @@ impl<'a> Scene<'a> {
                 || one.strip_prefix(other).is_some_and(|rest| other.is_empty() || rest.starts_with('/'))
         };
         let covers = |prefix: &str| within(prefix, &path) || within(&path, prefix);
-        usual.iter().any(|word| path.contains(word))
+        usual.iter().any(|part| path.contains(part))
             || own.iter().any(|prefix| within(prefix, &path))
             || path.starts_with("usr/local/lib/python")
             || self.prefixes.iter().any(|prefix| covers(prefix))
     }
 }
-
-/// More files than a pattern is taken for.
-const MOST: usize = 256;
-/// More files than a Dockerfile names.
-const MOST_QUESTIONS: usize = 1024;
