@@ -131,7 +131,6 @@ impl AsRef<[u8]> for ReservedBytes {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use super::*;
 

@@ -70,7 +70,6 @@ fn run_jobs(waiting: &Mutex<Receiver<Job>>) {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
 mod tests {
     use super::*;
 

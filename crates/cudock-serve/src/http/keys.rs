@@ -109,7 +109,6 @@ fn hash(secrets: &[RandomState; 2], key: &[u8]) -> [u64; 2] {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use hyper::header::HeaderValue;
 

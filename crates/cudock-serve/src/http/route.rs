@@ -127,7 +127,6 @@ fn percent_decode(text: &str) -> Result<String, ServeError> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use super::*;
 
