@@ -5,7 +5,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "test code"
+    reason = "a test fails by panicking"
 )]
 
 mod support;

@@ -167,8 +167,6 @@ fn invalid(text: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
-
     use std::io::{Seek, SeekFrom, Write};
 
     use super::*;

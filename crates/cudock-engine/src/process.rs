@@ -154,8 +154,6 @@ fn signal_name(signal: i32) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use std::os::unix::net::UnixStream;
     use std::process::{Command, Stdio};
 

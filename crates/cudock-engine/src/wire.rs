@@ -107,8 +107,6 @@ fn number(rest: &mut &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use proptest::prelude::*;
 
     use super::{

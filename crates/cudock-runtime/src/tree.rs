@@ -196,8 +196,6 @@ fn reopen(seen: &OwnedFd) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::Path;

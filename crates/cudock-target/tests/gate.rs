@@ -4,7 +4,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test may fail loudly"
+    reason = "a test fails by panicking"
 )]
 
 use std::collections::BTreeMap;

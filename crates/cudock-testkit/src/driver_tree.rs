@@ -37,6 +37,7 @@ const SONAMES: [(&str, &str); 16] = [
 ];
 
 /// A tree in a temporary directory.
+#[must_use]
 #[derive(Debug)]
 pub struct Tree {
     directory: tempfile::TempDir,

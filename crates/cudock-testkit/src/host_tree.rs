@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// A tree in a temporary directory.
+#[must_use]
 #[derive(Debug)]
 pub struct Tree {
     directory: tempfile::TempDir,

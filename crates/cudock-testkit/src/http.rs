@@ -39,7 +39,22 @@ impl Request {
     }
 }
 
+/// What a server does with a connection after a reply.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Then {
+    /// Announces that it closes the connection, and does.
+    #[default]
+    Close,
+    /// Serves further requests.
+    KeepAlive,
+    /// Closes the connection although it did not announce that.
+    HangUp,
+    /// Leaves the connection open and sends no more.
+    Stall,
+}
+
 /// A reply, and in what way it is bad.
+#[must_use]
 #[derive(Debug, Clone, Default)]
 pub struct Reply {
     /// The status code.
@@ -52,14 +67,10 @@ pub struct Reply {
     pub pieces: Vec<Vec<u8>>,
     /// How long the server waits before it replies.
     pub delay: Duration,
-    /// Serve further requests on the same connection.
-    pub keep_alive: bool,
-    /// Close the connection after this reply, although it is kept alive.
-    pub then_hang_up: bool,
     /// Close the connection after this many bytes of the body.
     pub cut_after: Option<usize>,
-    /// Stop sending after `cut_after`, and keep the connection open.
-    pub then_stall: bool,
+    /// What becomes of the connection.
+    pub then: Then,
     /// Send the body in chunks, without its length.
     pub chunked: bool,
 }
@@ -78,7 +89,7 @@ impl Reply {
 
     /// Serves further requests on the same connection.
     pub fn keep_alive(mut self) -> Self {
-        self.keep_alive = true;
+        self.then = Then::KeepAlive;
         self
     }
 
@@ -122,7 +133,7 @@ impl Reply {
             return Ok(());
         }
         let mut head = format!("HTTP/1.1 {} Test\r\n", self.status);
-        if !self.keep_alive {
+        if matches!(self.then, Then::Close | Then::Stall) {
             head.push_str("Connection: close\r\n");
         }
         for (name, value) in &self.headers {
@@ -250,10 +261,10 @@ fn serve(mut stream: TcpStream, handler: &Handler) {
         thread::sleep(reply.delay);
         // A client that has seen enough hangs up.
         let sent = reply.send(&mut stream);
-        if reply.then_stall {
+        if reply.then == Then::Stall {
             thread::sleep(Duration::from_secs(30));
         }
-        if sent.is_err() || !reply.keep_alive || reply.then_hang_up || reply.cut_after.is_some() {
+        if sent.is_err() || reply.then != Then::KeepAlive || reply.cut_after.is_some() {
             break;
         }
     }

@@ -8,6 +8,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::missing_panics_doc,
+    clippy::new_without_default,
     reason = "callers are tests, which fail by panicking"
 )]
 

@@ -45,6 +45,7 @@ pub fn record(key: &str, value: &[u8]) -> Vec<u8> {
 }
 
 /// A tar file builder.
+#[must_use]
 #[derive(Debug, Clone, Default)]
 pub struct Tar(
     /// The bytes so far, without an end marker.

@@ -1,11 +1,4 @@
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::float_cmp,
-    reason = "a test may fail loudly"
-)]
+#![allow(clippy::float_cmp, reason = "test code")]
 
 use std::path::Path;
 use std::time::Duration;

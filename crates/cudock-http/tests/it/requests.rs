@@ -10,7 +10,7 @@ use cudock_http::{Client, Conditional, HttpErrorKind, Method, NoProgress, Reques
 use serde::{Deserialize, Serialize};
 
 use crate::{QUICK, client, url};
-use cudock_testkit::http::{Reply, Server, noise, read_request, secret};
+use cudock_testkit::http::{Reply, Server, Then, noise, read_request, secret};
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Size {
@@ -202,7 +202,7 @@ fn a_request_is_repeated_until_the_server_is_back() {
 
 #[test]
 fn a_deadline_holds_against_a_server_that_drips() {
-    let server = Server::start(|_| Reply { then_stall: true, ..Reply::new(200, noise(1000)).cut_after(10) });
+    let server = Server::start(|_| Reply { then: Then::Stall, ..Reply::new(200, noise(1000)).cut_after(10) });
     let request = Request::get(url(&server, "/")).deadline(Duration::from_millis(200));
     let mut response = client().send(&request).unwrap();
     let error = response.bytes(1000).unwrap_err();

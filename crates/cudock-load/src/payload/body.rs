@@ -177,8 +177,6 @@ fn npy(drawn: &Drawn<'_>) -> Result<Vec<u8>, LoadError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
-
     use serde_json::Value;
 
     use super::super::InputShape;

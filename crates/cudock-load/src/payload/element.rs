@@ -106,8 +106,6 @@ fn write_float(value: f64, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use super::*;
 
     fn json(element: &Element) -> String {

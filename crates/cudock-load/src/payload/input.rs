@@ -98,8 +98,6 @@ impl Input {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use super::*;
 
     fn spec(shape: &[Option<usize>]) -> TensorSpec {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cudock_load::{HttpClient, Load, LoadError, LoadRequest, LoadSettings, record_expected};
-use cudock_testkit::http::Reply;
+use cudock_testkit::http::{Reply, Then};
 
 use crate::support::{reply, request, run, server, settings, target};
 
@@ -25,7 +25,7 @@ fn a_fixed_delay_is_what_the_histogram_shows() {
 #[test]
 fn chunks_and_pieces_are_put_together() {
     let address = server(|_| Reply {
-        keep_alive: true,
+        then: Then::KeepAlive,
         pieces: ["HTTP/1.1 200 OK\r\nTransfer-", "Encoding: chunked\r\n\r\n5\r\nhel", "lo\r\n0\r", "\n\r\n"]
             .map(|piece| piece.as_bytes().to_vec())
             .to_vec(),

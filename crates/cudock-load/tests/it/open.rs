@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use cudock_load::{Arrivals, Load, LoadSettings};
-use cudock_testkit::http::Reply;
+use cudock_testkit::http::{Reply, Then};
 
 use crate::support::{reply, request, run, server, settings};
 
@@ -74,7 +74,7 @@ fn connections_are_made_as_they_are_needed() {
 
 #[test]
 fn a_connection_closed_while_idle_loses_no_request() {
-    let address = server(|_| Reply { then_hang_up: true, ..reply(200, "{}") });
+    let address = server(|_| Reply { then: Then::HangUp, ..reply(200, "{}") });
     let report = run(&settings(address, open(50.0)), &[request(address)]);
     assert_eq!(report.requests, 40);
     // One that is sent before the end of its connection is seen may be lost.

@@ -49,8 +49,6 @@ fn find_error(name: &str) -> Option<(usize, String)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
-
     use super::*;
 
     #[test]

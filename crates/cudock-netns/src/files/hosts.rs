@@ -101,8 +101,6 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
-
     use super::*;
 
     fn added(text: &str) -> AddHost {

@@ -130,8 +130,6 @@ fn read(text: &str) -> HostResolvConf<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
-
     use proptest::prelude::*;
 
     use super::*;

@@ -157,8 +157,6 @@ fn number<N: std::str::FromStr>(text: &str) -> std::result::Result<N, String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
-
     use proptest::prelude::*;
 
     use super::*;

@@ -200,14 +200,6 @@ fn read_port(port: Span<'_>) -> ParseResult<u16> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "test code"
-    )]
-
     use proptest::prelude::*;
 
     use super::*;

@@ -85,8 +85,6 @@ fn read_address(hex: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
-
     use super::*;
 
     #[cfg(target_endian = "little")]

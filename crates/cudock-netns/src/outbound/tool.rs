@@ -79,8 +79,6 @@ fn read_version(tool: Tool, output: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
-
     use std::fs;
 
     use super::*;

@@ -11,7 +11,7 @@ use cudock_http::{HttpErrorKind, RetryPolicy};
 use cudock_prices::{PricesError, refresh};
 
 use crate::list::{Heard, QUICK, Question, Row, answer, names, price, request, run, service, well};
-use cudock_testkit::http::{Reply, Request, Server};
+use cudock_testkit::http::{Reply, Request, Server, Then};
 
 const T4: &str = "Standard_NC4as_T4_v3";
 
@@ -130,7 +130,7 @@ fn a_service_that_is_not_there_is_given_up() {
 #[test]
 fn a_service_that_says_nothing_is_given_up() {
     let mut silent = answer(&rows(), "null").cut_after(10);
-    silent.then_stall = true;
+    silent.then = Then::Stall;
     let (reason, kind, _) = failure(move |_| silent.clone());
     assert_eq!((reason.as_str(), kind), ("timed out waiting for a response", HttpErrorKind::Transient));
 }

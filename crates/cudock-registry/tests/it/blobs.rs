@@ -14,7 +14,7 @@ use cudock_testkit::process::{is_reentered, reenter};
 use cudock_testkit::test_name;
 use tempfile::tempdir;
 
-use crate::support::{self, QUICK, Registry, Reply, Server, client, mirrors, noise, options, refusal};
+use crate::support::{self, QUICK, Registry, Reply, Server, Then, client, mirrors, noise, options, refusal};
 
 const SIZE: usize = 400_000;
 
@@ -73,7 +73,7 @@ fn a_registry_that_falls_silent_is_asked_again() {
     let server = Server::start(numbered({
         let blob = blob.clone();
         move |n, request| match n {
-            0 => Reply { then_stall: true, ..Reply::blob(request, &blob).cut_after(150_000) },
+            0 => Reply { then: Then::Stall, ..Reply::blob(request, &blob).cut_after(150_000) },
             _ => Reply::blob(request, &blob),
         }
     }));
@@ -287,7 +287,7 @@ fn a_killed_run_leaves_a_part_that_the_next_run_goes_on_with() {
     let server = Server::start(numbered({
         let blob = blob.clone();
         move |n, request| match n {
-            0 => Reply { then_stall: true, ..Reply::blob(request, &blob).cut_after(200_000) },
+            0 => Reply { then: Then::Stall, ..Reply::blob(request, &blob).cut_after(200_000) },
             _ => Reply::blob(request, &blob),
         }
     }));

@@ -276,8 +276,6 @@ fn security(container: &Container) -> Result<Security, RuntimeError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
-
     use super::*;
 
     const TEXT: &str = "

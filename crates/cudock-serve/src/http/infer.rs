@@ -264,7 +264,6 @@ fn response_format(headers: &HeaderMap, body: BodyFormat) -> Result<BodyFormat, 
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use cudock_tensor::{DType, TensorSpec};
 

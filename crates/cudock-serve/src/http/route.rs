@@ -128,7 +128,6 @@ fn percent_decode(text: &str) -> Result<String, HttpRejection> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use super::*;
 

@@ -149,7 +149,6 @@ pub(crate) fn compare_versions(a: &str, b: &str) -> Ordering {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use super::*;
 

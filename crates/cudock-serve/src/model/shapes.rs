@@ -146,7 +146,6 @@ pub(crate) fn unpadded_shape(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use super::*;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use cudock_base::Environment;
 use cudock_http::{BlobStore, RetryPolicy};
 use cudock_registry::{Client, Credentials, Mirrors, Options, Reference};
-pub(crate) use cudock_testkit::http::{Reply, Request, Server, noise, read_request, secret};
+pub(crate) use cudock_testkit::http::{Reply, Request, Server, Then, noise, read_request, secret};
 
 /// A server as a registry.
 pub(crate) trait Registry {
