@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use crate::cancel::Cancel;
-use crate::channel::send_message;
+use crate::channel::{CancelRequest, send_message};
 
 /// Interval and number of checks for a process that must exit, before it is abandoned.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -49,9 +48,9 @@ impl EngineProcess {
     }
 
     /// Asks it to cancel a batch. A process that is exiting need not receive it.
-    pub(crate) fn cancel(&self, cancel: &Cancel) {
+    pub(crate) fn cancel(&self, request: &CancelRequest) {
         let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = send_message(&mut control, cancel);
+        let _ = send_message(&mut control, request);
     }
 
     /// Whether it has exited. An error other than "no such child" says nothing about it.
@@ -154,8 +153,6 @@ fn signal_name(signal: i32) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use std::os::unix::net::UnixStream;
     use std::process::{Command, Stdio};
 

@@ -29,8 +29,8 @@ pub use log::{Log, LogFormat};
 pub use model::{Model, RepositoryError};
 pub use service::{LoadError, ModelService};
 pub use settings::{
-    DeviceReading, ModelSettings, ModelSettingsFor, ModelSource, ReadDevices, ServeSettings, StartEngine,
-    TlsFiles,
+    DeviceReading, EngineKind, ModelSettings, ModelSettingsFor, ModelSource, ReadDevices, ServeSettings,
+    SettingsError, StartEngine, TlsFiles, locate_models,
 };
 
 /// A model in the list of models, loaded or not.

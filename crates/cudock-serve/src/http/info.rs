@@ -352,7 +352,7 @@ pub(crate) fn model_config(service: &ModelService, model: &ModelName) -> Result<
             })
             .collect()
     };
-    let wait = model.settings().max_wait.as_micros();
+    let wait = model.settings().batcher.max_wait.as_micros();
     Ok(response::json(
         StatusCode::OK,
         &json!({
