@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cudock_tensor::{DType, Signature};
 
-use crate::{Extent, LaneMemory, usage};
+use crate::{Extent, LaneMemory};
 
 /// What computes: the CPU, or a GPU through one of its libraries. What a GPU library does not support runs on the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -82,13 +82,6 @@ pub struct DeviceInfo {
     pub notes: Vec<String>,
     /// Name and version of the engine, for example "ONNX Runtime 1.31.1".
     pub engine: String,
-}
-
-/// Memory usage of the engine process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct ProcessUsage {
-    /// Resident bytes.
-    pub resident: u64,
 }
 
 /// An error of an engine.
@@ -180,11 +173,6 @@ pub trait Engine: Send {
     /// The id of its process, if it has one of its own.
     fn process(&self) -> Option<u32> {
         None
-    }
-
-    /// The current memory usage of its process.
-    fn usage(&self) -> ProcessUsage {
-        usage::of_process(self.process().unwrap_or_else(std::process::id))
     }
 
     /// Returns a check whether that process has exited; `None` if the engine has no process of its own.

@@ -18,14 +18,13 @@ mod independence;
 mod isolated;
 mod lane_memory;
 mod process;
-mod usage;
 mod warm_up;
 mod wire;
 
 pub use child::serve_child;
 pub use engine::{
-    CancelBatch, DeviceInfo, Engine, EngineError, EngineSettings, ExitCheck, Lane, OutputView, ProcessUsage,
-    Provider, SharedEngine, SharedLane,
+    CancelBatch, DeviceInfo, Engine, EngineError, EngineSettings, ExitCheck, Lane, OutputView, Provider,
+    SharedEngine, SharedLane,
 };
 pub use independence::{RowCheck, check_rows};
 pub use isolated::IsolatedEngine;

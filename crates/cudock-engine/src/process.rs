@@ -53,7 +53,7 @@ impl EngineProcess {
         let _ = send_message(&mut control, request);
     }
 
-    /// Whether it has exited. An error other than "no such child" says nothing about it.
+    /// Whether it has exited. An error other than "no such child" does not mean that it has.
     pub(crate) fn has_exited(&self) -> bool {
         let mut state = self.state();
         if state.exit_reason.is_some() {
@@ -70,7 +70,7 @@ impl EngineProcess {
         state.exit_reason.is_some()
     }
 
-    /// Kills it, unless it has exited, and returns how it exited: in its own way, or for the reason given here.
+    /// Kills it, unless it has exited, and returns how it exited: by itself, or for `reason`.
     pub(crate) fn stop(&self, reason: &str) -> String {
         let mut state = self.state();
         if let Some(exit_reason) = &state.exit_reason {

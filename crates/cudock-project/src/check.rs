@@ -53,10 +53,14 @@ fn kinds_of_work(manifest: &Manifest, text: &ManifestText) -> Result<(), Project
         ("workload.duration", "workload.items", "one run has no items: keep one of the two"),
         ("workload.replica_rate", "workload.bench", "both set the rate of one instance: keep one"),
     ];
-    for (one, other, why) in pairs {
+    for (one, other, reason) in pairs {
         if text.has(one) && text.has(other) {
             let last = text.last_of(&[one, other]).unwrap_or(other);
-            return Err(text.key_error(last, format!("`{}` and `{}`: {why}", bare(one), bare(other)), None));
+            return Err(text.key_error(
+                last,
+                format!("`{}` and `{}`: {reason}", bare(one), bare(other)),
+                None,
+            ));
         }
     }
     Ok(())

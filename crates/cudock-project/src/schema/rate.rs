@@ -133,7 +133,7 @@ impl FromStr for DayRate {
 
 /// The hour of `08:00`; 24:00 is the end of the day.
 fn hour(text: &str) -> Result<u8, QuantityError> {
-    let wrong = || QuantityError::unreadable(text, "full hour", "a full hour in UTC such as 08:00");
+    let wrong = || QuantityError::unreadable(text, "hour", "a full hour in UTC such as 08:00");
     let number = text.trim().strip_suffix(":00").ok_or_else(wrong)?;
     let digits = matches!(number.len(), 1 | 2) && number.bytes().all(|byte| byte.is_ascii_digit());
     number.parse().ok().filter(|hour| digits && *hour <= 24).ok_or_else(wrong)

@@ -134,16 +134,16 @@ fn a_rate_is_a_number_a_shape_or_a_number_for_each_hour() {
 }
 
 #[test]
-fn a_rate_that_is_none_says_why() {
+fn an_invalid_rate_is_rejected_with_a_reason() {
     let rate = |text: &str| read(&format!("[workload]\nrate = {text}\n")).unwrap_err();
-    assert_eq!(rate("[1, 2]"), "cudock.toml:2:8: a day has 24 hours, and these are 2 rates");
+    assert_eq!(rate("[1, 2]"), "cudock.toml:2:8: expected 24 rates, one per hour, found 2");
     assert_eq!(rate("-5"), "cudock.toml:2:8: `-5` is negative; rates must not be");
     assert!(rate("nan").starts_with("cudock.toml:2:8: invalid rate `NaN`: "), "{}", rate("nan"));
     assert!(rate("inf").starts_with("cudock.toml:2:8: invalid rate `inf`: "), "{}", rate("inf"));
     let overlap = rate(r#"{ day = 5, night = 0, from = "08:00", to = "08:00" }"#);
     assert!(overlap.contains("the same hour: day and night overlap"), "{overlap}");
     let odd = rate(r#"{ day = 5, from = "08:30", to = "20:00" }"#);
-    assert_eq!(odd, "cudock.toml:2:26: `08:30` is no full hour; write a full hour of UTC, as 08:00");
+    assert_eq!(odd, "cudock.toml:2:26: invalid hour `08:30`: expected a full hour in UTC such as 08:00");
 }
 
 #[test]

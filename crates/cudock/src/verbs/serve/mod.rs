@@ -35,7 +35,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<Outcome, Failure> {
             names.dedup();
             if let Some(address) = first {
                 anstream::eprintln!(
-                    "{} {}: {scheme}://{address}/ shows it, POST {scheme}://{address}/predict asks it",
+                    "{} {}: open {scheme}://{address}/, or POST to {scheme}://{address}/predict",
                     styled(BOLD, "ready"),
                     names.join(", "),
                 );
