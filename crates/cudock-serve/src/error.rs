@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use cudock_server::{HttpRejection, WorkerLost};
 use cudock_tensor::{RequestError, ResponseError};
 
 /// The reason why a request failed. Its message is sent to the client.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ServeError {
+    /// The request is rejected before it is looked at, or for lack of resources.
+    #[error(transparent)]
+    Rejected(#[from] HttpRejection),
     /// No model has that name.
     #[error("model `{name}` not found{}", suggestion.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
     ModelNotFound {
@@ -40,38 +44,9 @@ pub enum ServeError {
     /// The response cannot be written in the requested format.
     #[error(transparent)]
     ResponseError(#[from] ResponseError),
-    /// The request violates the protocol.
-    #[error("{0}")]
-    BadRequest(String),
-    /// The type of the body is not supported.
-    #[error("{0}")]
-    UnsupportedMediaType(String),
     /// None of the response types that the client accepts is supported.
     #[error("{0}")]
     NotAcceptable(String),
-    /// The body is too large.
-    #[error("the body is larger than {limit} bytes")]
-    BodyTooLarge {
-        /// The limit in bytes.
-        limit: usize,
-    },
-    /// The request needs more memory than the server may ever use for requests.
-    #[error("the request needs {needed} bytes of memory, more than the server may hold ({limit})")]
-    MemoryExceeded {
-        /// Bytes that it needs.
-        needed: usize,
-        /// The server's budget.
-        limit: usize,
-    },
-    /// The body did not arrive in time.
-    #[error("the body did not arrive in time")]
-    BodyTooSlow,
-    /// The queue or the memory budget is full.
-    #[error("too many requests are queued; retry in {} ms", retry_after.as_millis())]
-    Overloaded {
-        /// Time after which a retry may succeed.
-        retry_after: Duration,
-    },
     /// The request has too many rows.
     #[error("the request has {rows} rows, more than the limit of {max}")]
     TooManyRows {
@@ -83,9 +58,6 @@ pub enum ServeError {
     /// The client's deadline has passed, or will pass before the response.
     #[error("deadline exceeded")]
     DeadlineExceeded,
-    /// The API key is missing or wrong.
-    #[error("API key required: send `Authorization: Bearer KEY` or `X-API-Key: KEY`")]
-    Unauthorized,
     /// The engine failed.
     #[error("{0}")]
     Engine(String),
@@ -117,9 +89,15 @@ impl ServeError {
     /// Time after which a retry may succeed, if waiting helps.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Overloaded { retry_after } => Some(*retry_after),
+            Self::Rejected(rejection) => rejection.retry_after(),
             Self::NotReady { .. } | Self::Draining => Some(Duration::from_secs(1)),
             _ => None,
         }
+    }
+}
+
+impl From<WorkerLost> for ServeError {
+    fn from(error: WorkerLost) -> Self {
+        Self::Rejected(error.into())
     }
 }

@@ -9,9 +9,6 @@
 mod error;
 mod grpc;
 mod http;
-mod inflate;
-mod log;
-mod memory;
 mod metrics;
 mod model;
 mod page;
@@ -19,19 +16,19 @@ mod read_tracker;
 mod reply;
 mod service;
 mod settings;
-mod stall;
-mod sync;
-mod worker_pool;
 
 pub use error::ServeError;
-pub use http::{ApiKeys, KeysError, Server, ServerError, TlsError};
-pub use log::{Log, LogFormat};
+pub use http::{Server, ServerError};
 pub use model::{Model, RepositoryError};
 pub use service::{LoadError, ModelService};
 pub use settings::{
     DeviceReading, EngineKind, ModelSettings, ModelSettingsFor, ModelSource, ReadDevices, ServeSettings,
-    SettingsError, StartEngine, TlsFiles, locate_models,
+    SettingsError, StartEngine, locate_models,
 };
+
+/// Number of copies of a large request's tensors while it runs: the tensors, the engine's input and about as much
+/// output.
+const COPIES: usize = 3;
 
 /// A model in the list of models, loaded or not.
 #[derive(Clone, Debug, PartialEq, Eq)]

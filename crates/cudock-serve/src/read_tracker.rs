@@ -8,10 +8,10 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 
+use cudock_base::lock;
 use tokio::sync::Notify;
 
 use crate::model::Queue;
-use crate::sync::lock;
 
 thread_local! {
     static TRACKER: RefCell<Option<Arc<SubmittedQueues>>> = const { RefCell::new(None) };

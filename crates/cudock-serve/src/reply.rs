@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use cudock_base::lock;
 use cudock_batcher::Ticket;
 use cudock_tensor::InferenceResponse;
 use tokio::sync::Notify;
@@ -18,7 +19,6 @@ use tokio::sync::Notify;
 use crate::ServeError;
 use crate::model::Queue;
 use crate::read_tracker::ReadTracker;
-use crate::sync::lock;
 
 /// The result of a request.
 pub(crate) type InferenceResult = Result<InferenceResponse, ServeError>;

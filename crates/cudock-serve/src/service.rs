@@ -5,15 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
-use cudock_base::suggest;
+use cudock_base::{lock, suggest};
+use cudock_server::ServerResources;
 use cudock_tensor::RequestLimits;
-use tokio::sync::Notify;
 
-use crate::memory::Budget;
 use crate::model::{self, FileStamps, Model, ModelFile, RepositoryError};
 use crate::settings::{ModelSource, ServeSettings};
-use crate::sync::lock;
-use crate::worker_pool::WorkerPool;
 use crate::{ModelListing, ServeError};
 
 /// The models of a server.
@@ -23,10 +20,7 @@ pub struct ModelService {
     /// Models that could not be loaded, by name and version.
     failures: Mutex<BTreeMap<(String, String), LoadFailure>>,
     loading: AtomicBool,
-    draining: AtomicBool,
-    drained: Notify,
-    pub(crate) budget: Arc<Budget>,
-    pub(crate) workers: WorkerPool,
+    pub(crate) resources: ServerResources,
     started: Instant,
     /// Two reloads at once would load everything twice.
     reloading: Mutex<()>,
@@ -41,16 +35,12 @@ struct LoadFailure {
 impl ModelService {
     /// Creates a service without models.
     pub fn new(settings: ServeSettings) -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
-            budget: Arc::new(Budget::new(settings.memory)),
-            workers: WorkerPool::new((processors / 2).clamp(1, 8)),
+            resources: ServerResources::new(&settings.server, settings.limits.body),
             settings,
             models: RwLock::default(),
             failures: Mutex::default(),
             loading: AtomicBool::new(true),
-            draining: AtomicBool::new(false),
-            drained: Notify::new(),
             started: Instant::now(),
             reloading: Mutex::new(()),
         }
@@ -81,7 +71,7 @@ impl ModelService {
         let found = model::find_models(&self.settings.models)?;
         for error in &found.unreadable {
             let source = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-            self.settings.log.event("models_not_read", &[("error", &format!("{error}: {source}"))]);
+            self.settings.server.log.event("models_not_read", &[("error", &format!("{error}: {source}"))]);
         }
         Ok(found.models)
     }
@@ -92,13 +82,13 @@ impl ModelService {
         let settings = &self.settings;
         let loaded = (settings.model_settings)(found.settings_file().as_deref())
             .map_err(|reason| ServeError::NotReady { name: found.name.clone(), reason })
-            .and_then(|model| Model::load(found, &model, &settings.start_engine, &settings.log));
+            .and_then(|model| Model::load(found, &model, &settings.start_engine, &settings.server.log));
         match loaded {
             Ok(model) => {
                 let model = Arc::new(model);
                 let took = begun.elapsed().as_millis().to_string();
                 let device = model.device_name();
-                settings.log.event(
+                settings.server.log.event(
                     "model_ready",
                     &[
                         ("model", &found.name),
@@ -108,7 +98,7 @@ impl ModelService {
                     ],
                 );
                 if let Some(reason) = model.degraded() {
-                    settings.log.event("degraded", &[("model", &found.name), ("reason", &reason)]);
+                    settings.server.log.event("degraded", &[("model", &found.name), ("reason", &reason)]);
                 }
                 lock(&self.failures).remove(&key);
                 self.replace(&model);
@@ -119,7 +109,7 @@ impl ModelService {
                     ServeError::NotReady { reason, .. } => reason.clone(),
                     other => other.to_string(),
                 };
-                settings.log.event(
+                settings.server.log.event(
                     "model_not_loaded",
                     &[("model", &found.name), ("version", &found.version), ("error", &reason)],
                 );
@@ -222,6 +212,7 @@ impl ModelService {
         };
         for model in gone {
             self.settings
+                .server
                 .log
                 .event("model_retired", &[("model", model.name()), ("version", model.version())]);
             model.close();
@@ -337,7 +328,7 @@ impl ModelService {
         let models = self.loaded();
         !self.is_loading()
             && !self.is_draining()
-            && !self.budget.is_exhausted()
+            && !self.resources.budget.is_exhausted()
             && !models.is_empty()
             && models.iter().all(|model| model.is_ready())
     }
@@ -347,20 +338,7 @@ impl ModelService {
     }
 
     pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn drain(&self) {
-        self.draining.store(true, Ordering::Release);
-        self.drained.notify_waiters();
-    }
-
-    /// Waits until the server starts to drain.
-    pub(crate) async fn drained(&self) {
-        let drained = self.drained.notified();
-        if !self.is_draining() {
-            drained.await;
-        }
+        self.resources.drain.has_begun()
     }
 
     pub(crate) fn uptime(&self) -> std::time::Duration {

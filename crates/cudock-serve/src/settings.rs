@@ -13,12 +13,11 @@ use cudock_batcher::BatcherSettings;
 use cudock_engine::{Engine, EngineError, EngineSettings, Provider};
 use cudock_engine_onnx::OnnxSettings;
 use cudock_project::{ByteSize, DeviceChoice, ServeOptions, TimeSpan};
+use cudock_server::{ApiKeys, Log, LogFormat, ServerSettings};
 use cudock_tensor::RequestLimits;
 
 pub use self::error::SettingsError;
 pub use self::source::{ModelSource, locate_models};
-use crate::http::ApiKeys;
-use crate::log::{Log, LogFormat};
 
 /// Least memory budget of a server in bytes.
 const MIN_MEMORY: usize = 1 << 20;
@@ -58,25 +57,10 @@ pub struct DeviceReading {
 
 /// Settings of a server.
 pub struct ServeSettings {
-    /// Addresses to listen on; HTTP/1.1, HTTP/2 and gRPC share each of them.
-    pub listen: Vec<SocketAddr>,
-    /// Threads that read and write connections.
-    pub io_threads: usize,
+    /// Settings of the HTTP server.
+    pub server: ServerSettings,
     /// Limits of one request.
     pub limits: RequestLimits,
-    /// Memory budget: most bytes that requests and responses hold at once, from the first byte read to the last one
-    /// written.
-    pub memory: usize,
-    /// Most connections at once.
-    pub connections: usize,
-    /// Longest time a client may take for the head, for a chunk of the body, and to read its response.
-    pub client_timeout: Duration,
-    /// Longest time that running requests get when the server shuts down.
-    pub drain_timeout: Duration,
-    /// API keys.
-    pub keys: ApiKeys,
-    /// Certificate and key, for TLS.
-    pub tls: Option<TlsFiles>,
     /// Location of the models.
     pub models: ModelSource,
     /// Settings of each model.
@@ -87,21 +71,10 @@ pub struct ServeSettings {
     pub start_engine: StartEngine,
     /// Reads the GPUs.
     pub read_devices: ReadDevices,
-    /// The event log.
-    pub log: Log,
-}
-
-/// Certificate chain and private key, PEM.
-#[derive(Clone, Debug)]
-pub struct TlsFiles {
-    /// The chain.
-    pub certificate: PathBuf,
-    /// The key.
-    pub key: PathBuf,
 }
 
 impl ServeSettings {
-    /// Settings from options; without keys, TLS, log and GPU readings.
+    /// Settings from options; without API keys, TLS, log and GPU readings.
     pub fn new(
         options: &ServeOptions,
         models: ModelSource,
@@ -115,21 +88,23 @@ impl ServeSettings {
         let share = if on_gpu(options) { 2 } else { 4 };
         let listen = options.listen.clone().filter(|addresses| !addresses.is_empty());
         Self {
-            listen: listen.unwrap_or_else(|| vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8000))]),
-            io_threads: options.io_threads.unwrap_or((processors() / share).clamp(1, 8)),
+            server: ServerSettings {
+                listen: listen.unwrap_or_else(|| vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8000))]),
+                io_threads: options.io_threads.unwrap_or((processors() / share).clamp(1, 8)),
+                memory,
+                connections: options.connections.unwrap_or(10_000).max(1),
+                client_timeout: time_or(options.client_timeout, Duration::from_secs(30)),
+                drain_timeout: time_or(options.drain_timeout, Duration::from_secs(30)),
+                keys: ApiKeys::default(),
+                tls: None,
+                log: Log::new(LogFormat::Off, false, std::io::sink()),
+            },
             limits: RequestLimits { body, elements: body, ..RequestLimits::default() },
-            memory,
-            connections: options.connections.unwrap_or(10_000).max(1),
-            client_timeout: time_or(options.client_timeout, Duration::from_secs(30)),
-            drain_timeout: time_or(options.drain_timeout, Duration::from_secs(30)),
-            keys: ApiKeys::default(),
-            tls: None,
             models,
             model_settings,
             watch: options.watch.unwrap_or(false),
             start_engine,
             read_devices: Arc::new(Vec::new),
-            log: Log::new(LogFormat::Off, false, std::io::sink()),
         }
     }
 }

@@ -1,14 +1,9 @@
 //! Compression of messages.
 
-use std::io::Write;
-
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::{GzEncoder, ZlibEncoder};
+use cudock_server::{ContentEncoding, HttpRejection, InflateError};
 
 use super::status::{GrpcCode, GrpcStatus};
-use crate::ServeError;
-use crate::inflate::{CompressionFormat, InflateError, inflate};
 
 /// The compression of messages that are marked as compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,22 +55,18 @@ impl GrpcEncoding {
         self,
         compressed: &[u8],
         limit: usize,
-        reserve: impl FnMut(usize) -> Result<(), ServeError>,
+        reserve: impl FnMut(usize) -> Result<(), HttpRejection>,
     ) -> Result<Bytes, GrpcStatus> {
-        let format = match self {
-            Self::Identity => {
-                return Err(GrpcStatus::new(
-                    GrpcCode::Internal,
-                    "a message is marked as compressed, but grpc-encoding is not set",
-                ));
-            }
-            Self::Gzip => CompressionFormat::Gzip,
-            Self::Deflate => CompressionFormat::Zlib,
+        let Some(encoding) = self.content_encoding() else {
+            return Err(GrpcStatus::new(
+                GrpcCode::Internal,
+                "a message is marked as compressed, but grpc-encoding is not set",
+            ));
         };
-        match inflate(format, compressed, limit, reserve) {
+        match encoding.inflate(compressed, limit, reserve) {
             Ok(message) => Ok(message.into()),
             Err(InflateError::TooLong) => Err(too_long(limit)),
-            Err(InflateError::NoMemory(error)) => Err(error.into()),
+            Err(InflateError::NoMemory(rejection)) => Err(rejection.into()),
             Err(InflateError::Corrupt(error)) => {
                 Err(GrpcStatus::invalid(format!("a message is not {}: {error}", self.name())))
             }
@@ -84,19 +75,14 @@ impl GrpcEncoding {
 
     /// Compresses the parts of a message; `None` for identity.
     pub(crate) fn compress(self, parts: &[Bytes]) -> Option<Vec<u8>> {
-        let level = Compression::fast();
+        self.content_encoding()?.compress(parts.iter().map(|part| &part[..])).ok()
+    }
+
+    fn content_encoding(self) -> Option<ContentEncoding> {
         match self {
             Self::Identity => None,
-            Self::Gzip => {
-                let mut encoder = GzEncoder::new(Vec::new(), level);
-                parts.iter().try_for_each(|part| encoder.write_all(part)).ok()?;
-                encoder.finish().ok()
-            }
-            Self::Deflate => {
-                let mut encoder = ZlibEncoder::new(Vec::new(), level);
-                parts.iter().try_for_each(|part| encoder.write_all(part)).ok()?;
-                encoder.finish().ok()
-            }
+            Self::Gzip => Some(ContentEncoding::Gzip),
+            Self::Deflate => Some(ContentEncoding::Deflate),
         }
     }
 }
@@ -111,7 +97,7 @@ mod tests {
     use super::*;
 
     #[allow(clippy::unnecessary_wraps, reason = "what a budget answers")]
-    fn free(_: usize) -> Result<(), ServeError> {
+    fn free(_: usize) -> Result<(), HttpRejection> {
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cudock_server::HttpRejection;
 use prost::Message;
 
 use super::encoding::GrpcEncoding;
@@ -21,7 +22,7 @@ pub(crate) fn requested_service(request: HealthCheckRequest, has_key: bool) -> R
     if has_key || matches!(&*request.service, "" | super::INFERENCE | super::HEALTH) {
         Ok(request.service)
     } else {
-        Err(ServeError::Unauthorized.into())
+        Err(HttpRejection::Unauthorized.into())
     }
 }
 

@@ -1,12 +1,11 @@
 //! Encodes response messages.
 
 use bytes::Bytes;
+use cudock_server::{MAX_INLINE_PARSE, Reservation, SMALL_BODY, WorkerPool};
 
 use super::encoding::GrpcEncoding;
 use super::frames::frame;
 use super::status::GrpcStatus;
-use crate::memory::{Reservation, SMALL_BODY};
-use crate::worker_pool::{MAX_INLINE_PARSE, WorkerPool};
 
 /// Frames a message; a long one is compressed on a worker thread.
 pub(crate) async fn encode_message(
@@ -18,7 +17,7 @@ pub(crate) async fn encode_message(
     if encoding == GrpcEncoding::Identity || length <= MAX_INLINE_PARSE {
         return frame(parts, encoding);
     }
-    workers.run(move || Ok(frame(parts, encoding))).await?
+    workers.run(move || frame(parts, encoding)).await?
 }
 
 /// Keeps the reservation of a large response until its client has read it.

@@ -6,15 +6,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use cudock_server::{HttpRejection, MAX_INLINE_PARSE, Reservation, StallDetector, WorkerPool};
 use hyper::body::Body;
 
 use super::encoding::{GrpcEncoding, too_long};
 use super::frames::{Deframer, RawMessage};
 use super::status::{GrpcCode, GrpcStatus};
-use crate::ServeError;
-use crate::memory::Reservation;
-use crate::stall::StallDetector;
-use crate::worker_pool::{MAX_INLINE_PARSE, WorkerPool};
 
 /// Whether the next message must arrive in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +90,7 @@ where
                     return Poll::Pending;
                 }
                 ready!(self.stall.poll_stalled(context, self.received, draining));
-                return Poll::Ready(Err(ServeError::BodyTooSlow.into()));
+                return Poll::Ready(Err(HttpRejection::BodyTooSlow.into()));
             };
             match frame.transpose() {
                 Err(error) => {
@@ -139,7 +136,7 @@ pub(crate) async fn decode_message(
         if let Ok(bytes) = &outcome {
             held.shrink(bytes.len());
         }
-        Ok(outcome.map(|bytes| (bytes, held)))
+        outcome.map(|bytes| (bytes, held))
     };
     workers.run(unpacking).await?
 }
@@ -149,11 +146,11 @@ pub(crate) mod tests {
     use std::collections::VecDeque;
     use std::sync::{Arc, Mutex};
 
+    use cudock_server::Budget;
     use http_body_util::Full;
     use hyper::body::Frame;
 
     use super::*;
-    use crate::memory::Budget;
 
     const PATIENCE: Duration = Duration::from_millis(20);
 
@@ -238,7 +235,7 @@ pub(crate) mod tests {
             let client = Client::default();
             client.send(Sent::Data(b"\0\0\0\0\x02h"));
             let error = from(&client, turn).next(&mut free(), running).await.unwrap_err();
-            assert_eq!(error, ServeError::BodyTooSlow.into());
+            assert_eq!(error, HttpRejection::BodyTooSlow.into());
         }
     }
 
@@ -246,7 +243,7 @@ pub(crate) mod tests {
     async fn a_client_that_sends_no_required_message_times_out() {
         let error =
             from(&Client::default(), MessageTiming::Required).only(&mut free(), running).await.unwrap_err();
-        assert_eq!(error, ServeError::BodyTooSlow.into());
+        assert_eq!(error, HttpRejection::BodyTooSlow.into());
     }
 
     #[tokio::test]

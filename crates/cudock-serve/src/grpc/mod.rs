@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use cudock_server::{HttpRejection, Reservation};
 use hyper::body::Body;
 use hyper::{Request, Response};
 use prost::Message;
@@ -44,8 +45,6 @@ use self::messages::{
 };
 use self::status::{GrpcCode, GrpcStatus};
 use self::stream_body::StreamBody;
-use crate::ServeError;
-use crate::memory::Reservation;
 use crate::service::ModelService;
 
 const INFERENCE: &str = "inference.GRPCInferenceService";
@@ -62,9 +61,9 @@ where
 {
     let (head, body) = request.into_parts();
     let path = head.uri.path();
-    let has_key = service.settings.keys.is_authorized(&head.headers);
+    let has_key = service.settings.server.keys.is_authorized(&head.headers);
     let outcome = match Call::read(&head.headers, Instant::now()) {
-        _ if !has_key && !is_public(path) => Err(ServeError::Unauthorized.into()),
+        _ if !has_key && !is_public(path) => Err(HttpRejection::Unauthorized.into()),
         Ok(call) => route(service, path, call, body, has_key).await,
         Err(status) => Err(status),
     };
@@ -88,7 +87,7 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: std::fmt::Display,
 {
-    let patience = service.settings.client_timeout;
+    let patience = service.settings.server.client_timeout;
     let limit = service.limits().body;
     let (name, method) = path.strip_prefix('/').and_then(|path| path.rsplit_once('/')).unwrap_or_default();
     if (name, method) == (INFERENCE, "ModelStreamInfer") {
@@ -103,16 +102,21 @@ where
     }
     let is_infer = (name, method) == (INFERENCE, "ModelInfer");
     let limit = if is_infer { limit } else { limit.min(SMALL) };
-    let mut held = Reservation::new(&service.budget);
+    let mut held = Reservation::new(&service.resources.budget);
     let messages = MessageStream::new(body, limit, MessageTiming::Required, patience);
     let message = messages.only(&mut held, || service.is_draining()).await?;
-    let (message, held) = decode_message(&service.workers, message, call.encoding, limit, held).await?;
+    let (message, held) =
+        decode_message(&service.resources.workers, message, call.encoding, limit, held).await?;
     if is_infer {
         let mut info = RequestInfo::default();
         let (completed, held) =
             infer::run(&service, message, held, call.deadline, call.received, &mut info).await?;
-        let pieces =
-            encode_message(&service.workers, completed.response().message()?, call.response_encoding).await?;
+        let pieces = encode_message(
+            &service.resources.workers,
+            completed.response().message()?,
+            call.response_encoding,
+        )
+        .await?;
         return Ok(body::single(call.response_encoding, hold_until_sent(pieces, held)?));
     }
     drop(held);
@@ -128,7 +132,8 @@ where
         (INFERENCE, method) => inference(&service, method, message).await?,
         _ => return Err(unknown(path)),
     };
-    let pieces = encode_message(&service.workers, vec![response.into()], call.response_encoding).await?;
+    let pieces =
+        encode_message(&service.resources.workers, vec![response.into()], call.response_encoding).await?;
     Ok(body::single(call.response_encoding, pieces))
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
+use cudock_server::Reservation;
 use hyper::body::Body;
 use prost::Message;
 
@@ -12,7 +13,6 @@ use super::message_stream::{MessageStream, decode_message};
 use super::status::{GrpcCode, GrpcStatus};
 use super::stream_body::MessageSink;
 use crate::ServeError;
-use crate::memory::Reservation;
 use crate::service::ModelService;
 
 /// Both versions of the service; only their names differ.
@@ -39,14 +39,18 @@ where
 {
     let mut answering = async || -> Result<(), GrpcStatus> {
         loop {
-            let mut held = Reservation::new(&service.budget);
+            let mut held = Reservation::new(&service.resources.budget);
             let next = messages.next(&mut held, || service.is_draining());
             let Some(message) = until_drained(&service, next).await? else { return Ok(()) };
             let (message, _held) =
-                decode_message(&service.workers, message, call.encoding, super::SMALL, held).await?;
+                decode_message(&service.resources.workers, message, call.encoding, super::SMALL, held)
+                    .await?;
             let request = super::decode::<ServerReflectionRequest>(message)?;
             let response = response(request).encode_to_vec();
-            sink.put(encode_message(&service.workers, vec![response.into()], call.response_encoding).await?);
+            sink.put(
+                encode_message(&service.resources.workers, vec![response.into()], call.response_encoding)
+                    .await?,
+            );
         }
     };
     answering().await.err().unwrap_or(GrpcStatus::OK)
@@ -59,7 +63,7 @@ async fn until_drained<T>(
 ) -> Result<T, GrpcStatus> {
     tokio::select! {
         next = next => next,
-        () = service.drained() => Err(ServeError::Draining.into()),
+        () = service.resources.drain.begun() => Err(ServeError::Draining.into()),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cudock_base::percent;
+use cudock_server::{HttpRejection, WorkerLost};
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
 
@@ -73,6 +74,7 @@ impl GrpcStatus {
 impl From<ServeError> for GrpcStatus {
     fn from(error: ServeError) -> Self {
         let code = match &error {
+            ServeError::Rejected(rejection) => rejection_code(rejection),
             ServeError::ModelNotFound { .. }
             | ServeError::VersionNotFound { .. }
             | ServeError::NotFound(_) => GrpcCode::NotFound,
@@ -80,20 +82,38 @@ impl From<ServeError> for GrpcStatus {
             | ServeError::RequestError(_)
             | ServeError::ResponseError(_)
             | ServeError::NotAcceptable(_)
-            | ServeError::BadRequest(_)
             | ServeError::TooManyRows { .. } => GrpcCode::InvalidArgument,
-            ServeError::UnsupportedMediaType(_) | ServeError::MethodNotAllowed { .. } => {
-                GrpcCode::Unimplemented
-            }
-            ServeError::BodyTooLarge { .. }
-            | ServeError::MemoryExceeded { .. }
-            | ServeError::Overloaded { .. } => GrpcCode::ResourceExhausted,
-            ServeError::DeadlineExceeded | ServeError::BodyTooSlow => GrpcCode::DeadlineExceeded,
-            ServeError::Unauthorized => GrpcCode::Unauthenticated,
+            ServeError::MethodNotAllowed { .. } => GrpcCode::Unimplemented,
+            ServeError::DeadlineExceeded => GrpcCode::DeadlineExceeded,
             ServeError::NotReady { .. } | ServeError::Draining => GrpcCode::Unavailable,
             ServeError::Engine(_) | ServeError::Reload { .. } => GrpcCode::Internal,
         };
         Self { code, message: error.to_string(), pushback: error.retry_after() }
+    }
+}
+
+fn rejection_code(rejection: &HttpRejection) -> GrpcCode {
+    match rejection {
+        HttpRejection::BadRequest(_) => GrpcCode::InvalidArgument,
+        HttpRejection::Unauthorized => GrpcCode::Unauthenticated,
+        HttpRejection::BodyTooSlow => GrpcCode::DeadlineExceeded,
+        HttpRejection::BodyTooLarge { .. }
+        | HttpRejection::MemoryExceeded { .. }
+        | HttpRejection::Overloaded { .. } => GrpcCode::ResourceExhausted,
+        HttpRejection::UnsupportedMediaType(_) => GrpcCode::Unimplemented,
+        HttpRejection::WorkerLost(_) => GrpcCode::Internal,
+    }
+}
+
+impl From<HttpRejection> for GrpcStatus {
+    fn from(rejection: HttpRejection) -> Self {
+        ServeError::from(rejection).into()
+    }
+}
+
+impl From<WorkerLost> for GrpcStatus {
+    fn from(lost: WorkerLost) -> Self {
+        ServeError::from(lost).into()
     }
 }
 
@@ -112,9 +132,12 @@ mod tests {
         let failures = [
             (ServeError::Draining, GrpcCode::Unavailable),
             (ServeError::DeadlineExceeded, GrpcCode::DeadlineExceeded),
-            (ServeError::Unauthorized, GrpcCode::Unauthenticated),
+            (HttpRejection::Unauthorized.into(), GrpcCode::Unauthenticated),
             (ServeError::Engine("lost".into()), GrpcCode::Internal),
-            (ServeError::Overloaded { retry_after: Duration::from_millis(7) }, GrpcCode::ResourceExhausted),
+            (
+                HttpRejection::Overloaded { retry_after: Duration::from_millis(7) }.into(),
+                GrpcCode::ResourceExhausted,
+            ),
         ];
         for (error, code) in failures {
             let message = error.to_string();
@@ -125,7 +148,7 @@ mod tests {
 
     #[test]
     fn an_overload_status_contains_the_retry_delay() {
-        let status = GrpcStatus::from(ServeError::Overloaded { retry_after: Duration::from_millis(250) });
+        let status = GrpcStatus::from(HttpRejection::Overloaded { retry_after: Duration::from_millis(250) });
         assert_eq!(status.trailers()["grpc-retry-pushback-ms"], "250");
         assert!(
             !GrpcStatus::from(ServeError::DeadlineExceeded).trailers().contains_key("grpc-retry-pushback-ms")

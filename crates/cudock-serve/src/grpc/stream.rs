@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use cudock_server::Reservation;
 use hyper::body::Body;
 
 use super::call::Call;
@@ -15,7 +16,6 @@ use super::ordered::OrderedFutures;
 use super::status::GrpcStatus;
 use super::stream_body::MessageSink;
 use crate::ServeError;
-use crate::memory::Reservation;
 use crate::service::ModelService;
 
 /// Most concurrent requests of one stream: enough to fill batches; the rest waits at the client.
@@ -37,7 +37,7 @@ where
     B: Body<Data = Bytes>,
     B::Error: std::fmt::Display,
 {
-    let mut held = Reservation::new(&service.budget);
+    let mut held = Reservation::new(&service.resources.budget);
     let mut running = OrderedFutures::new();
     let mut draining: Option<Instant> = None;
     let mut end: Option<GrpcStatus> = None;
@@ -55,7 +55,7 @@ where
             message = messages.next(&mut held, || service.is_draining()), if reads => {
                 match message {
                     Ok(Some(message)) => {
-                        let held = std::mem::replace(&mut held, Reservation::new(&service.budget));
+                        let held = std::mem::replace(&mut held, Reservation::new(&service.resources.budget));
                         running.push(response(&service, call, message, held));
                     }
                     Ok(None) => end = Some(GrpcStatus::OK),
@@ -88,7 +88,7 @@ async fn response(
         Err(status) if call.errors_end_stream => return Err(status),
         Err(status) => (vec![error_in_stream(&info.model, &info.version, &info.id, &status.message)], None),
     };
-    let pieces = encode_message(&service.workers, parts, call.response_encoding).await?;
+    let pieces = encode_message(&service.resources.workers, parts, call.response_encoding).await?;
     match held {
         Some(held) => hold_until_sent(pieces, held),
         None => Ok(pieces),
@@ -104,7 +104,8 @@ async fn run(
 ) -> Result<(Vec<Bytes>, Reservation), GrpcStatus> {
     let received = Instant::now();
     let limit = service.limits().body;
-    let (message, held) = decode_message(&service.workers, message, call.encoding, limit, held).await?;
+    let (message, held) =
+        decode_message(&service.resources.workers, message, call.encoding, limit, held).await?;
     let (completed, held) = infer::run(service, message, held, call.deadline, received, info).await?;
     Ok((completed.response().stream_message()?, held))
 }

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use cudock_base::lock;
 use hyper::body::{Body, Frame};
 
 use super::status::GrpcStatus;
-use crate::sync::lock;
 
 /// The sink into which a task writes chunks of the body.
 #[derive(Clone, Default)]

@@ -4,6 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use cudock_server::{
+    ConnectionActivity, HttpRejection, MAX_INLINE_COPY, MAX_INLINE_PARSE, RequestBody, Reservation,
+    SMALL_BODY,
+};
 use cudock_tensor::{
     InferenceRequest, InferenceResponse, RequestError, RequestLimits, Signature, npy, oip, predict, raw,
 };
@@ -12,15 +16,11 @@ use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 
-use super::body::{self, RequestBody};
-use super::monitor::ConnectionActivity;
 use super::response::{HttpResponse, full};
 use super::route::ModelName;
-use crate::ServeError;
-use crate::memory::{COPIES, Reservation, SMALL_BODY};
 use crate::model::Model;
 use crate::service::ModelService;
-use crate::worker_pool::{MAX_INLINE_COPY, MAX_INLINE_PARSE};
+use crate::{COPIES, ServeError};
 
 /// The format of a body or response of `/predict`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(crate) async fn predict(
         Some(model) => service.model(&model.name, model.version.as_deref())?,
         None => service.only_model()?,
     };
-    let body = body::read(service, &head.headers, body, activity).await?;
+    let body = service.resources.read_body(&head.headers, body, activity).await?;
     model.reject_if_full()?;
     let text = if form == BodyFormat::Json || has_strings(model.signature()) { body.bytes.len() } else { 0 };
     let (mut request, reservation) =
@@ -96,7 +96,7 @@ pub(crate) async fn infer(
 ) -> Result<HttpResponse, ServeError> {
     let model = service.model(&model.name, model.version.as_deref())?;
     let json_length = json_length(&head.headers)?;
-    let body = body::read(service, &head.headers, body, activity).await?;
+    let body = service.resources.read_body(&head.headers, body, activity).await?;
     model.reject_if_full()?;
     let text = json_length.filter(|_| !has_strings(model.signature())).unwrap_or(body.bytes.len());
     let (mut request, reservation) = parse(service, &model, body, text, move |bytes, signature, limits| {
@@ -153,7 +153,7 @@ async fn parse(
         held.resize(tensors * COPIES)?;
         Ok((request, held))
     };
-    service.workers.run(parsing).await
+    service.resources.workers.run(parsing).await?
 }
 
 /// Whether a model has string inputs, which are processed one by one in every format.
@@ -194,24 +194,26 @@ async fn write<T: Send + 'static>(
         held.resize(bytes.len())?;
         Ok((held.attach(bytes), extra))
     };
-    if size <= inline { writing() } else { service.workers.run(writing).await }
+    if size <= inline { writing() } else { service.resources.workers.run(writing).await? }
 }
 
 fn json_length(headers: &HeaderMap) -> Result<Option<usize>, ServeError> {
     let Some(value) = headers.get(oip::HEADER_LENGTH) else { return Ok(None) };
     let length = value.to_str().ok().and_then(|text| text.trim().parse::<usize>().ok());
-    let invalid =
-        || ServeError::BadRequest(format!("header {} is not a number of bytes", oip::HEADER_LENGTH));
-    length.map(Some).ok_or_else(invalid)
+    let Some(length) = length else {
+        let message = format!("header {} is not a number of bytes", oip::HEADER_LENGTH);
+        return Err(HttpRejection::BadRequest(message).into());
+    };
+    Ok(Some(length))
 }
 
 /// Deadline and priority headers, for clients whose protocol has no fields for them.
 fn apply_headers(headers: &HeaderMap, request: &mut InferenceRequest) -> Result<(), ServeError> {
-    let number = |name: &str| -> Result<Option<f64>, ServeError> {
+    let number = |name: &str| -> Result<Option<f64>, HttpRejection> {
         let Some(value) = headers.get(name) else { return Ok(None) };
         let number = value.to_str().ok().and_then(|text| text.trim().parse::<f64>().ok());
         let number = number.filter(|number| number.is_finite() && *number >= 0.0 && *number < 1e9);
-        number.map(Some).ok_or_else(|| ServeError::BadRequest(format!("header {name} is not a number")))
+        number.map(Some).ok_or_else(|| HttpRejection::BadRequest(format!("header {name} is not a number")))
     };
     if let Some(milliseconds) = number("x-timeout-ms")? {
         request.timeout = Some(Duration::from_secs_f64(milliseconds / 1000.0));
@@ -228,7 +230,7 @@ fn apply_headers(headers: &HeaderMap, request: &mut InferenceRequest) -> Result<
     Ok(())
 }
 
-fn request_format(headers: &HeaderMap) -> Result<BodyFormat, ServeError> {
+fn request_format(headers: &HeaderMap) -> Result<BodyFormat, HttpRejection> {
     let Some(kind) = headers.get(header::CONTENT_TYPE) else { return Ok(BodyFormat::Json) };
     let kind = kind.to_str().unwrap_or("?");
     let essence = kind.split(';').next().unwrap_or_default().trim();
@@ -237,7 +239,7 @@ fn request_format(headers: &HeaderMap) -> Result<BodyFormat, ServeError> {
         "" | JSON | "text/json" | "text/plain" | "application/x-www-form-urlencoded" => Ok(BodyFormat::Json),
         OCTETS => Ok(BodyFormat::Raw),
         NPY | "application/npy" => Ok(BodyFormat::Npy),
-        other => Err(ServeError::UnsupportedMediaType(format!(
+        other => Err(HttpRejection::UnsupportedMediaType(format!(
             "unsupported content-type `{other}`; supported: {JSON}, {OCTETS}, {NPY}"
         ))),
     }

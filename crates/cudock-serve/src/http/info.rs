@@ -1,5 +1,6 @@
 //! Information about server and models, for probes, Prometheus, the page and the Open Inference Protocol.
 
+use cudock_server::HttpRejection;
 use cudock_tensor::TensorSpec;
 use hyper::StatusCode;
 use serde_json::{Value, json};
@@ -23,7 +24,7 @@ fn state(service: &ModelService) -> (ServerState, Option<String>) {
     if service.is_loading() {
         return (ServerState::Starting, Some("models are being loaded".to_owned()));
     }
-    if service.budget.is_exhausted() {
+    if service.resources.budget.is_exhausted() {
         return (ServerState::Degraded, Some("the memory budget is exhausted".to_owned()));
     }
     let models = service.loaded();
@@ -232,7 +233,7 @@ pub(crate) fn metrics(service: &ModelService) -> HttpResponse {
         each(
             "cudock_engine_restarts_total",
             "counter",
-            "Engines reindexd.",
+            "Engines restarted.",
             &total(|totals| totals.restarts),
         );
         let queued = |index: usize| models.get(index).map_or(0.0, |(_, _, (rows, _))| *rows as f64);
@@ -268,7 +269,7 @@ fn rejections<'model>(
     for (model, rejected) in models {
         page.sample(name, &[("model", model.name()), ("version", model.version())], rejected as f64);
     }
-    page.sample(name, &[("model", ""), ("version", "")], service.budget.rejected() as f64);
+    page.sample(name, &[("model", ""), ("version", "")], service.resources.budget.rejected() as f64);
 }
 
 #[allow(clippy::cast_precision_loss, reason = "Prometheus counts in floating point")]
@@ -290,7 +291,7 @@ fn devices(page: &mut Exposition, service: &ModelService) {
     each("cudock_gpu_memory_total_bytes", "Memory of the GPU.", &|reading| Some(reading.memory_total as f64));
     each("cudock_gpu_utilisation", "Share of time a kernel ran.", &|reading| reading.utilisation);
     page.family("cudock_held_bytes", "gauge", "Bytes of requests being read, queued or running.");
-    page.sample("cudock_held_bytes", &[], service.budget.held() as f64);
+    page.sample("cudock_held_bytes", &[], service.resources.budget.held() as f64);
 }
 
 /// `GET /v2`
@@ -413,8 +414,9 @@ pub(crate) fn repository_index(service: &ModelService, body: &[u8]) -> Result<Ht
     let wanted: IndexRequest = if body.trim_ascii().is_empty() {
         IndexRequest::default()
     } else {
-        serde_json::from_slice(body)
-            .map_err(|error| ServeError::BadRequest(format!("the body is not an index request: {error}")))?
+        serde_json::from_slice(body).map_err(|error| {
+            HttpRejection::BadRequest(format!("the body is not an index request: {error}"))
+        })?
     };
     let entries: Vec<Value> = service
         .models()

@@ -1,6 +1,7 @@
 //! Routes.
 
 use cudock_base::percent;
+use cudock_server::HttpRejection;
 use hyper::Method;
 
 use crate::ServeError;
@@ -114,16 +115,16 @@ fn not_found(path: &str) -> ServeError {
     ))
 }
 
-fn parse_model_name(name: &str, version: Option<&&str>) -> Result<ModelName, ServeError> {
+fn parse_model_name(name: &str, version: Option<&&str>) -> Result<ModelName, HttpRejection> {
     Ok(ModelName {
         name: percent_decode(name)?,
         version: version.map(|version| percent_decode(version)).transpose()?,
     })
 }
 
-fn percent_decode(text: &str) -> Result<String, ServeError> {
+fn percent_decode(text: &str) -> Result<String, HttpRejection> {
     percent::decode(text)
-        .ok_or_else(|| ServeError::BadRequest(format!("invalid percent-encoding in `{text}`")))
+        .ok_or_else(|| HttpRejection::BadRequest(format!("invalid percent-encoding in `{text}`")))
 }
 
 #[cfg(test)]
@@ -164,8 +165,8 @@ mod tests {
     #[test]
     fn unknown_paths_and_invalid_escapes_are_rejected() {
         assert!(matches!(Route::parse(&Method::GET, "/nothing"), Err(ServeError::NotFound(_))));
-        assert!(matches!(Route::parse(&Method::POST, "/predict/a%2"), Err(ServeError::BadRequest(_))));
-        assert!(matches!(Route::parse(&Method::POST, "/predict/%ff"), Err(ServeError::BadRequest(_))));
+        assert!(matches!(Route::parse(&Method::POST, "/predict/a%2"), Err(ServeError::Rejected(_))));
+        assert!(matches!(Route::parse(&Method::POST, "/predict/%ff"), Err(ServeError::Rejected(_))));
         assert!(matches!(Route::parse(&Method::POST, "/v2/models/m/infer/x"), Err(ServeError::NotFound(_))));
     }
 }

@@ -14,7 +14,7 @@ use cudock_batcher::Time;
 pub(crate) use histogram::{Histogram, Percentiles};
 pub(crate) use prometheus::Exposition;
 
-use crate::sync::lock;
+use cudock_base::lock;
 
 /// Length of the window of recent percentiles, in seconds.
 const WINDOW: usize = 10;

@@ -6,12 +6,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cudock_engine::{Engine, EngineError, ExitCheck, Lane, RowCheck, check_rows};
+use cudock_server::Log;
 use cudock_tensor::Signature;
 
 use super::health::ModelHealth;
 use super::lane::LaneContext;
 use super::queue::Queue;
-use crate::log::Log;
 use crate::settings::{ModelSettings, StartEngine};
 
 /// What all engines of a model share.

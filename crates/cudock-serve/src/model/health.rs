@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use cudock_engine::DeviceInfo;
 
-use crate::sync::lock;
+use cudock_base::lock;
 
 /// The health of a model.
 #[derive(Default)]

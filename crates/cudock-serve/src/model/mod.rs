@@ -12,8 +12,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use cudock_base::{FileStamp, lock};
 use cudock_batcher::Time;
 use cudock_engine::Provider;
+use cudock_server::Log;
 use cudock_tensor::{InferenceRequest, InferenceResponse, Signature, Tensor};
 
 use self::engine_manager::EngineManager;
@@ -23,11 +25,9 @@ use self::queue::{PendingRequest, Submission, SubmitError};
 pub use self::repository::RepositoryError;
 pub(crate) use self::repository::{ModelFile, compare_versions, find_models};
 use self::shapes::RowShapes;
-use crate::log::Log;
 use crate::metrics::{ModelMetrics, ModelTotals, RecentStages};
 use crate::read_tracker::ReadTracker;
 use crate::settings::{ModelSettings, StartEngine};
-use crate::sync::lock;
 use crate::{ServeError, Statistics};
 
 /// A served model: one version of one name. A reload creates a new one.
@@ -59,23 +59,6 @@ impl FileStamps {
     /// Whether all files are unchanged.
     pub(crate) fn hold(&self) -> bool {
         self.0.iter().all(|(file, stamp)| FileStamp::of(file) == *stamp)
-    }
-}
-
-/// Identifies the current content of a file without reading it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileStamp {
-    size: u64,
-    modified: Option<std::time::SystemTime>,
-    inode: u64,
-}
-
-impl FileStamp {
-    /// Reads the stamp of a file.
-    pub(crate) fn of(file: &Path) -> Option<Self> {
-        use std::os::unix::fs::MetadataExt;
-        let data = std::fs::metadata(file).ok()?;
-        Some(Self { size: data.len(), modified: data.modified().ok(), inode: data.ino() })
     }
 }
 

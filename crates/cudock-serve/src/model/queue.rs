@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use cudock_base::lock;
 use cudock_batcher::{AdmissionError, Arrival, Batcher, BatcherSettings, LaneAction, Ticket, Time};
+use cudock_server::HttpRejection;
 use cudock_tensor::{InferenceResponse, Tensor};
 
 use crate::ServeError;
 use crate::metrics::ModelMetrics;
 use crate::reply::{self, InferenceResult, ReplyBatch, ReplyReceiver, ReplySender};
-use crate::sync::lock;
 
 /// Time for which one rejection applies to other requests, too, in nanoseconds.
 const REJECTION_VALIDITY: u64 = 1_000_000;
@@ -162,7 +163,7 @@ impl Queue {
                 let milliseconds = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
                 self.rejected_at.store(self.now().0, Ordering::Relaxed);
                 self.retry_after_ms.store(milliseconds.max(1), Ordering::Relaxed);
-                ServeError::Overloaded { retry_after }
+                HttpRejection::Overloaded { retry_after }.into()
             }
             AdmissionError::DeadlineUnreachable => {
                 self.metrics.expired(1);
@@ -185,7 +186,7 @@ impl Queue {
             }
             milliseconds => {
                 self.metrics.rejected();
-                Err(ServeError::Overloaded { retry_after: Duration::from_millis(milliseconds) })
+                Err(HttpRejection::Overloaded { retry_after: Duration::from_millis(milliseconds) }.into())
             }
         }
     }

@@ -11,16 +11,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use cudock_server::{MAX_INLINE_COPY, Reservation};
 use cudock_tensor::{InferenceRequest, InferenceResponse, RequestedOutput};
 
 use self::request::InferRequest;
 pub(crate) use self::response::{InferResponse, error_in_stream};
 use super::deadline::Deadline;
 use super::status::GrpcStatus;
-use crate::memory::{COPIES, Reservation};
+use crate::COPIES;
 use crate::model::Model;
 use crate::service::ModelService;
-use crate::worker_pool::MAX_INLINE_COPY;
 
 /// A finished request.
 pub(crate) struct CompletedInference {
@@ -76,9 +76,9 @@ pub(crate) async fn run(
         let (shared, mut parsed) = (Arc::clone(service), RequestInfo::default());
         let preparing = move || {
             let prepared = prepare(&shared, message, held, deadline, received, &mut parsed);
-            Ok((prepared, parsed))
+            (prepared, parsed)
         };
-        let (prepared, parsed) = service.workers.run(preparing).await?;
+        let (prepared, parsed) = service.resources.workers.run(preparing).await?;
         *info = parsed;
         prepared
     };

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cudock_serve::{
-    ApiKeys, KeysError, LoadError, Log, LogFormat, ModelService, ModelSettings, ServeSettings, Server,
-    ServerError, TlsFiles, locate_models,
+    LoadError, ModelService, ModelSettings, ServeSettings, Server, ServerError, locate_models,
 };
+use cudock_server::{ApiKeys, KeysError, Log, LogFormat, ServerError as HttpServerError, TlsFiles};
 
 use self::args::LogChoice;
 pub(crate) use self::args::ServeArgs;
@@ -22,7 +22,7 @@ use crate::output::{BOLD, DIM, styled};
 
 pub(super) fn run(args: &ServeArgs) -> Result<Outcome, Failure> {
     let settings = settings(args)?;
-    let scheme = if settings.tls.is_some() { "https" } else { "http" };
+    let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     let service = Arc::new(ModelService::new(settings));
     let server = Server::bind(service).map_err(|error| failure(&error))?;
     for address in server.addresses() {
@@ -56,19 +56,19 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, Failure> {
     flags.device = Some(device);
     let engine = runtime::provide(Path::new(""), device.is_gpu(), args.offline)?;
     let model_settings = ModelSettings::for_models(flags.clone(), file.clone(), engine)?;
+    let start_engine = engine::starter()?;
+    let mut settings = ServeSettings::new(&flags.or(file), models, model_settings, start_engine);
     let tls = args.tls_cert.clone().zip(args.tls_key.clone());
-    let log = match args.log {
+    settings.server.tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });
+    settings.server.keys = keys(args.api_keys.as_deref())?;
+    let format = match args.log {
         LogChoice::Text => LogFormat::Text,
         LogChoice::Json => LogFormat::Json,
         LogChoice::Off => LogFormat::Off,
     };
-    Ok(ServeSettings {
-        keys: keys(args.api_keys.as_deref())?,
-        tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
-        read_devices: devices::reader(device.is_gpu()),
-        log: Log::new(log, args.log_requests, std::io::stderr()),
-        ..ServeSettings::new(&flags.or(file), models, model_settings, engine::starter()?)
-    })
+    settings.server.log = Log::new(format, args.log_requests, std::io::stderr());
+    settings.read_devices = devices::reader(device.is_gpu());
+    Ok(settings)
 }
 
 fn keys(file: Option<&Path>) -> Result<ApiKeys, Failure> {
@@ -87,12 +87,14 @@ fn keys(file: Option<&Path>) -> Result<ApiKeys, Failure> {
 fn failure(error: &ServerError) -> Failure {
     let text = chain(error);
     match error {
-        ServerError::Listen { .. } => {
+        ServerError::Http(HttpServerError::Listen { .. }) => {
             Failure::outside(text).hint("another program may use the port; `--port 0` takes a free one")
         }
         ServerError::Load(LoadError::Repository(_)) => Failure::input(text)
             .hint("name a model file, a directory with a cudock.toml, or a directory of models"),
-        ServerError::Load(LoadError::None(_)) | ServerError::Tls(_) => Failure::input(text),
-        ServerError::System(_) => Failure::outside(text),
+        ServerError::Load(LoadError::None(_)) | ServerError::Http(HttpServerError::Tls(_)) => {
+            Failure::input(text)
+        }
+        ServerError::Http(HttpServerError::System(_)) => Failure::outside(text),
     }
 }

@@ -5,10 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use cudock_base::{FileStamp, lock};
 use hyper::header::{self, HeaderMap};
-
-use crate::model::FileStamp;
-use crate::sync::lock;
 
 /// An error of the key file.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +65,7 @@ impl ApiKeys {
     }
 
     /// Whether a request with these headers is authorized.
-    pub(crate) fn is_authorized(&self, headers: &HeaderMap) -> bool {
+    pub fn is_authorized(&self, headers: &HeaderMap) -> bool {
         let Some(store) = &self.store else { return true };
         let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
             let value = value.as_bytes();
@@ -109,7 +107,6 @@ fn hash(secrets: &[RandomState; 2], key: &[u8]) -> [u64; 2] {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use hyper::header::HeaderValue;
 

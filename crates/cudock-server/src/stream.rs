@@ -10,8 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-use super::monitor::ConnectionActivity;
 use crate::memory::{Budget, Reservation};
+use crate::monitor::ConnectionActivity;
 
 /// Size of an incomplete head that is not worth counting.
 const SMALL_HEAD: usize = 8 << 10;

@@ -18,7 +18,7 @@ const LAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Watches one body as it arrives. It costs nothing while there are bytes to read.
 #[derive(Debug)]
-pub(crate) struct StallDetector {
+pub struct StallDetector {
     window: Duration,
     started: Option<Instant>,
     at_start: usize,
@@ -28,19 +28,19 @@ pub(crate) struct StallDetector {
 
 impl StallDetector {
     /// Creates a detector with windows of this length.
-    pub(crate) fn new(window: Duration) -> Self {
+    pub fn new(window: Duration) -> Self {
         Self { window, started: None, at_start: 0, at_tick: 0, tick: None }
     }
 
     /// Starts over: the client owes nothing at the moment.
-    pub(crate) fn pause(&mut self) {
+    pub fn pause(&mut self) {
         self.started = None;
         self.tick = None;
     }
 
     /// Call this when nothing can be read, with the number of bytes received so far. It is ready once the client is too
     /// slow.
-    pub(crate) fn poll_stalled(
+    pub fn poll_stalled(
         &mut self,
         context: &mut Context<'_>,
         received: usize,

@@ -7,30 +7,33 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use cudock_base::lock;
 use rustix::process::{Pid, setpriority_process};
 use rustix::thread::gettid;
 use tokio::sync::oneshot;
 
-use crate::ServeError;
-use crate::sync::lock;
-
-/// Largest JSON or compressed data that is processed on the I/O thread, in bytes.
-pub(crate) const MAX_INLINE_PARSE: usize = 64 << 10;
+/// Largest text or compressed data that is processed on the I/O thread, in bytes.
+pub const MAX_INLINE_PARSE: usize = 64 << 10;
 /// Largest copy that is made on the I/O thread, in bytes.
-pub(crate) const MAX_INLINE_COPY: usize = 1 << 20;
+pub const MAX_INLINE_COPY: usize = 1 << 20;
 /// Nice value of the worker threads.
 const NICE: i32 = 10;
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// The thread of a job ended before the job did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the request could not be read: its thread ended")]
+pub struct WorkerLost;
+
 /// A pool of worker threads.
-pub(crate) struct WorkerPool {
+pub struct WorkerPool {
     jobs: Mutex<Sender<Job>>,
 }
 
 impl WorkerPool {
     /// Starts `threads` threads; they end when the pool is dropped.
-    pub(crate) fn new(threads: usize) -> Self {
+    pub fn new(threads: usize) -> Self {
         let (jobs, waiting) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
         for number in 0..threads.max(1) {
@@ -42,19 +45,18 @@ impl WorkerPool {
     }
 
     /// Runs a job on a worker thread. A job whose caller is gone before it starts does not run.
-    pub(crate) async fn run<T: Send + 'static>(
+    pub async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, ServeError> + Send + 'static,
-    ) -> Result<T, ServeError> {
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, WorkerLost> {
         let (reply, outcome) = oneshot::channel();
         let job: Job = Box::new(move || {
             if !reply.is_closed() {
                 let _ = reply.send(work());
             }
         });
-        let gone = || ServeError::Engine("the request could not be read: its thread ended".to_owned());
-        lock(&self.jobs).send(job).map_err(|_| gone())?;
-        outcome.await.unwrap_or_else(|_| Err(gone()))
+        lock(&self.jobs).send(job).map_err(|_| WorkerLost)?;
+        outcome.await.map_err(|_| WorkerLost)
     }
 }
 
@@ -70,7 +72,6 @@ fn run_jobs(waiting: &Mutex<Receiver<Job>>) {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
 mod tests {
     use super::*;
 
@@ -78,18 +79,17 @@ mod tests {
     async fn jobs_run_on_another_thread_and_a_panic_fails_only_its_own_job() {
         let workers = WorkerPool::new(1);
         let here = thread::current().id();
-        let there = workers.run(move || Ok(thread::current().id())).await.unwrap();
+        let there = workers.run(move || thread::current().id()).await.unwrap();
         assert_ne!(here, there);
-        let failed: Result<(), _> = workers.run(|| panic!("on purpose")).await;
-        assert!(failed.is_err());
-        assert_eq!(workers.run(move || Ok(thread::current().id())).await.unwrap(), there);
+        assert_eq!(workers.run(|| panic!("on purpose")).await, Err::<(), _>(WorkerLost));
+        assert_eq!(workers.run(move || thread::current().id()).await, Ok(there));
     }
 
     #[tokio::test]
     async fn a_job_whose_caller_is_gone_does_not_run() {
         let workers = WorkerPool::new(1);
         let (release, wait) = std::sync::mpsc::channel::<()>();
-        let first = workers.run(move || Ok(wait.recv().is_ok()));
+        let first = workers.run(move || wait.recv().is_ok());
         let mut first = Box::pin(first);
         assert!(
             std::future::poll_fn(|cx| std::task::Poll::Ready(first.as_mut().poll(cx))).await.is_pending()
@@ -97,7 +97,6 @@ mod tests {
         let (started, has_started) = std::sync::mpsc::channel();
         let mut second = Box::pin(workers.run(move || {
             started.send(()).unwrap();
-            Ok(())
         }));
         assert!(
             std::future::poll_fn(|cx| std::task::Poll::Ready(second.as_mut().poll(cx))).await.is_pending()
@@ -105,7 +104,7 @@ mod tests {
         drop(second);
         release.send(()).unwrap();
         assert!(first.await.unwrap());
-        workers.run(|| Ok(())).await.unwrap();
+        workers.run(|| ()).await.unwrap();
         assert!(has_started.try_recv().is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::sync::lock;
+use cudock_base::lock;
 
 /// The format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

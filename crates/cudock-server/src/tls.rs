@@ -2,14 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use cudock_base::{FileStamp, lock};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-use crate::model::FileStamp;
 use crate::settings::TlsFiles;
-use crate::sync::lock;
 
 /// An error of certificate or key.
 #[derive(Debug, thiserror::Error)]

@@ -9,58 +9,56 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::ServeError;
+use crate::rejection::HttpRejection;
 
 /// Smallest reservation once a request has arrived in several chunks.
 const STEP: usize = 64 << 10;
 /// Largest request that `/ready` promises to accept.
 const SMALL: usize = 64 << 10;
 /// Bodies up to this size are reserved once, including everything made from them.
-pub(crate) const SMALL_BODY: usize = 64 << 10;
-/// Number of copies of a large request's tensors while it runs: the tensors, the engine's input and about as much
-/// output.
-pub(crate) const COPIES: usize = 3;
+pub const SMALL_BODY: usize = 64 << 10;
 
 /// The limit, and the number of reserved bytes.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub struct Budget {
     limit: usize,
     held: AtomicUsize,
     rejected: AtomicU64,
 }
 
 impl Budget {
-    pub(crate) fn new(limit: usize) -> Self {
+    /// Creates a budget of `limit` bytes.
+    pub fn new(limit: usize) -> Self {
         Self { limit, held: AtomicUsize::new(0), rejected: AtomicU64::new(0) }
     }
 
     /// Reserved bytes.
-    pub(crate) fn held(&self) -> usize {
+    pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
     /// Number of requests that were rejected because the budget was exhausted.
-    pub(crate) fn rejected(&self) -> u64 {
+    pub fn rejected(&self) -> u64 {
         self.rejected.load(Ordering::Relaxed)
     }
 
     /// Whether even a small request would be rejected now.
-    pub(crate) fn is_exhausted(&self) -> bool {
+    pub fn is_exhausted(&self) -> bool {
         self.held().saturating_add(SMALL.min(self.limit / 2)) > self.limit
     }
 
     /// Reserves `more` bytes for a request that will then hold `total`.
-    fn take(&self, more: usize, total: usize) -> Result<(), ServeError> {
+    fn take(&self, more: usize, total: usize) -> Result<(), HttpRejection> {
         if total > self.limit - self.limit / 8 {
             self.rejected.fetch_add(1, Ordering::Relaxed);
-            return Err(ServeError::MemoryExceeded { needed: total, limit: self.limit });
+            return Err(HttpRejection::MemoryExceeded { needed: total, limit: self.limit });
         }
         let headroom = total.saturating_mul(8).min(self.limit / 8);
         let before = self.held.fetch_add(more, Ordering::Relaxed);
         if before.saturating_add(more).saturating_add(if total > SMALL { headroom } else { 0 }) > self.limit {
             self.held.fetch_sub(more, Ordering::Relaxed);
             self.rejected.fetch_add(1, Ordering::Relaxed);
-            return Err(ServeError::Overloaded { retry_after: Duration::from_millis(200) });
+            return Err(HttpRejection::Overloaded { retry_after: Duration::from_millis(200) });
         }
         Ok(())
     }
@@ -68,20 +66,20 @@ impl Budget {
 
 /// The reservation of a request or response; released when dropped.
 #[derive(Debug)]
-pub(crate) struct Reservation {
+pub struct Reservation {
     budget: Arc<Budget>,
     bytes: usize,
 }
 
 impl Reservation {
     /// An empty reservation.
-    pub(crate) fn new(budget: &Arc<Budget>) -> Self {
+    pub fn new(budget: &Arc<Budget>) -> Self {
         Self { budget: Arc::clone(budget), bytes: 0 }
     }
 
     /// Grows to at least `bytes`. It grows by an eighth each time, so that a long body needs a few dozen steps and not
     /// a thousand.
-    pub(crate) fn cover(&mut self, bytes: usize) -> Result<(), ServeError> {
+    pub fn cover(&mut self, bytes: usize) -> Result<(), HttpRejection> {
         if bytes <= self.bytes {
             return Ok(());
         }
@@ -90,7 +88,7 @@ impl Reservation {
     }
 
     /// Grows or shrinks to exactly `bytes`.
-    pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), ServeError> {
+    pub fn resize(&mut self, bytes: usize) -> Result<(), HttpRejection> {
         if bytes > self.bytes {
             self.budget.take(bytes - self.bytes, bytes)?;
             self.bytes = bytes;
@@ -101,14 +99,14 @@ impl Reservation {
     }
 
     /// Releases everything beyond `bytes`.
-    pub(crate) fn shrink(&mut self, bytes: usize) {
+    pub fn shrink(&mut self, bytes: usize) {
         let spare = self.bytes.saturating_sub(bytes);
         self.budget.held.fetch_sub(spare, Ordering::Relaxed);
         self.bytes -= spare;
     }
 
     /// Ties the reservation to `bytes`: it is released when the last of them was written or dropped.
-    pub(crate) fn attach(self, bytes: Bytes) -> Bytes {
+    pub fn attach(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(ReservedBytes { bytes, _reservation: self })
     }
 }
@@ -131,7 +129,6 @@ impl AsRef<[u8]> for ReservedBytes {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use super::*;
 
@@ -165,7 +162,7 @@ mod tests {
             let mut one = Reservation::new(&budget);
             match one.cover(4 * MIB) {
                 Ok(()) => large.push(one),
-                Err(error) => break assert!(matches!(error, ServeError::Overloaded { .. })),
+                Err(error) => break assert!(matches!(error, HttpRejection::Overloaded { .. })),
             }
         }
         assert_eq!(budget.held(), 56 * MIB);
@@ -193,10 +190,10 @@ mod tests {
     fn a_request_that_can_never_fit_is_a_different_error() {
         let budget = Arc::new(Budget::new(8 * MIB));
         let mut body = Reservation::new(&budget);
-        assert!(matches!(body.cover(8 * MIB), Err(ServeError::MemoryExceeded { .. })));
+        assert!(matches!(body.cover(8 * MIB), Err(HttpRejection::MemoryExceeded { .. })));
         body.cover(6 * MIB).unwrap();
         let mut other = Reservation::new(&budget);
-        assert!(matches!(other.cover(2 * MIB), Err(ServeError::Overloaded { .. })));
+        assert!(matches!(other.cover(2 * MIB), Err(HttpRejection::Overloaded { .. })));
         assert_eq!(budget.held(), 6 * MIB);
     }
 

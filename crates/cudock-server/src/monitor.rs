@@ -11,17 +11,16 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use cudock_base::lock;
 use hyper::Version;
 use tokio::sync::Notify;
-
-use crate::sync::lock;
 
 /// Shortest idle time after which a connection may be evicted.
 const MIN_IDLE: Duration = Duration::from_millis(100);
 
 /// The activity of one connection.
 #[derive(Debug)]
-pub(crate) struct ConnectionActivity {
+pub struct ConnectionActivity {
     start: Instant,
     /// Requests being read or processed, and open streams that wait for the server.
     busy: AtomicU32,

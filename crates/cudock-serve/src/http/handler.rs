@@ -1,0 +1,153 @@
+//! Requests over HTTP and gRPC.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use cudock_server::{ConnectionActivity, Handler, HttpRejection, MonitoredBody};
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Request, Response, StatusCode};
+
+use super::response::{self, HttpResponse, ResponseBody};
+use super::route::Route;
+use super::{infer, info};
+use crate::read_tracker::ReadTracker;
+use crate::reply::ReplyQueue;
+use crate::service::ModelService;
+use crate::{ServeError, grpc, page};
+
+/// Serves models.
+pub(crate) struct InferenceHandler(pub(crate) Arc<ModelService>);
+
+impl Handler for InferenceHandler {
+    type Body = ResponseBody;
+
+    async fn handle(
+        &self,
+        request: Request<Incoming>,
+        activity: &Arc<ConnectionActivity>,
+    ) -> Response<ResponseBody> {
+        let (service, received) = (&self.0, Instant::now());
+        if is_grpc(request.headers()) {
+            let response = grpc::handle(Arc::clone(service), request).await;
+            return response.map(|body| {
+                if body.is_stream() {
+                    ResponseBody::Stream(MonitoredBody::new(body, activity))
+                } else {
+                    ResponseBody::Grpc(body)
+                }
+            });
+        }
+        let (head, body) = request.into_parts();
+        let outcome = dispatch(service, &head, body, received, activity).await;
+        let response = outcome.unwrap_or_else(|error| response::error(&error));
+        match head.headers.get(header::ACCEPT_ENCODING) {
+            Some(accepted) => response::compressed(service, response, accepted).await,
+            None => response,
+        }
+    }
+
+    fn reject(&self, rejection: HttpRejection) -> Response<ResponseBody> {
+        response::error(&rejection.into())
+    }
+
+    fn start_io_thread(&self) {
+        tokio::spawn(ReplyQueue::install());
+        tokio::spawn(ReadTracker::install());
+    }
+
+    async fn reload(&self) {
+        // Errors are in the log and in `/health`.
+        let _ = self.0.reload(None).await;
+    }
+
+    async fn refresh(&self) {
+        if self.0.settings.watch {
+            let service = Arc::clone(&self.0);
+            let _ = tokio::task::spawn_blocking(move || service.sync_with_directory()).await;
+        }
+    }
+
+    fn close(&self) {
+        self.0.close();
+    }
+}
+
+async fn dispatch(
+    service: &Arc<ModelService>,
+    head: &Parts,
+    body: Incoming,
+    received: Instant,
+    activity: &ConnectionActivity,
+) -> Result<HttpResponse, ServeError> {
+    let route = Route::parse(&head.method, head.uri.path())?;
+    if !route.is_public() && !service.settings.server.keys.is_authorized(&head.headers) {
+        return Err(HttpRejection::Unauthorized.into());
+    }
+    match route {
+        Route::Predict(model) => {
+            infer::predict(service, model.as_ref(), head, body, received, activity).await
+        }
+        Route::Infer(model) => infer::infer(service, &model, head, body, received, activity).await,
+        Route::Health => Ok(info::health(service)),
+        Route::Ready => Ok(info::probe("ready", service.is_ready())),
+        Route::Live => Ok(info::probe("live", true)),
+        Route::Metrics => Ok(info::metrics(service)),
+        Route::Status => info::status(service),
+        Route::Page => page_asset(head.uri.path()),
+        Route::ServerMetadata => Ok(info::server_metadata()),
+        Route::ModelMetadata(model) => info::model_metadata(service, &model),
+        Route::ModelReady(model) => info::model_ready(service, &model),
+        Route::ModelConfig(model) => info::model_config(service, &model),
+        Route::ModelStatistics(model) => info::model_statistics(service, model.as_ref()),
+        Route::RepositoryIndex => {
+            let body = service.resources.read_body(&head.headers, body, activity).await?;
+            info::repository_index(service, &body.bytes)
+        }
+        Route::Load(name) => {
+            let body = service.resources.read_body(&head.headers, body, activity).await?;
+            check_load_parameters(&body.bytes)?;
+            service.reload(Some(&name)).await?;
+            Ok(response::json(StatusCode::OK, &serde_json::json!({})))
+        }
+    }
+}
+
+/// Triton accepts a configuration or files with a load request. Here models are loaded from their directory, and a
+/// client that expects something else must get an error.
+fn check_load_parameters(body: &[u8]) -> Result<(), HttpRejection> {
+    #[derive(Default, serde::Deserialize)]
+    #[serde(default)]
+    struct LoadRequest {
+        parameters: serde_json::Map<String, serde_json::Value>,
+    }
+    if body.trim_ascii().is_empty() {
+        return Ok(());
+    }
+    let request: LoadRequest = serde_json::from_slice(body)
+        .map_err(|error| HttpRejection::BadRequest(format!("the body is not a load request: {error}")))?;
+    match request.parameters.keys().next() {
+        None => Ok(()),
+        Some(name) => Err(HttpRejection::BadRequest(format!(
+            "unsupported load parameter `{name}`: models are loaded from their directory; settings of one \
+             model go into the cudock.toml next to it"
+        ))),
+    }
+}
+
+fn page_asset(path: &str) -> Result<HttpResponse, ServeError> {
+    let (kind, bytes) =
+        page::asset(path).ok_or_else(|| ServeError::NotFound(format!("not found: {path}")))?;
+    let mut response = response::full(StatusCode::OK, kind, bytes);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(page::SECURITY_POLICY));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    Ok(response)
+}
+
+fn is_grpc(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    kind.is_some_and(|kind| kind.starts_with(b"application/grpc"))
+}

@@ -1,0 +1,196 @@
+//! Compression of bodies; decompressed bytes count against the memory budget as they grow.
+
+use std::io::{self, Read, Write};
+
+use flate2::Compression;
+use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use flate2::write::{GzEncoder, ZlibEncoder};
+
+use crate::rejection::HttpRejection;
+
+/// Bytes that are decompressed at a time.
+const CHUNK: usize = 64 << 10;
+/// Largest window of a zstd frame, as a power of two: what level 19 uses.
+const ZSTD_WINDOW: u32 = 23;
+
+/// A content encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentEncoding {
+    /// gzip.
+    Gzip,
+    /// zlib, which HTTP calls deflate.
+    Deflate,
+    /// Zstandard.
+    Zstd,
+}
+
+/// An error of decompression.
+#[derive(Debug)]
+pub enum InflateError {
+    /// The data is not valid.
+    Corrupt(io::Error),
+    /// The result is longer than the limit.
+    TooLong,
+    /// The memory budget is exhausted.
+    NoMemory(HttpRejection),
+}
+
+impl ContentEncoding {
+    /// Parses the name of an encoding in a header.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "gzip" | "x-gzip" => Some(Self::Gzip),
+            "deflate" => Some(Self::Deflate),
+            "zstd" => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    /// Its name in headers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Deflate => "deflate",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// The cheapest encoding that an `Accept-Encoding` header allows.
+    pub(crate) fn preferred(accepted: &str) -> Option<Self> {
+        let allowed = |wanted: Self| {
+            accepted.split(',').any(|item| {
+                let mut parts = item.split(';').map(str::trim);
+                let named = parts.next().and_then(Self::from_name) == Some(wanted);
+                let excluded =
+                    parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)));
+                named && !excluded
+            })
+        };
+        [Self::Zstd, Self::Gzip, Self::Deflate].into_iter().find(|&encoding| allowed(encoding))
+    }
+
+    /// Compresses the parts of a body, fast rather than well.
+    pub fn compress<'part>(self, parts: impl IntoIterator<Item = &'part [u8]>) -> io::Result<Vec<u8>> {
+        let mut parts = parts.into_iter();
+        match self {
+            Self::Gzip => {
+                let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+                parts.try_for_each(|part| encoder.write_all(part))?;
+                encoder.finish()
+            }
+            Self::Deflate => {
+                let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+                parts.try_for_each(|part| encoder.write_all(part))?;
+                encoder.finish()
+            }
+            Self::Zstd => {
+                let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1)?;
+                parts.try_for_each(|part| encoder.write_all(part))?;
+                encoder.finish()
+            }
+        }
+    }
+
+    /// Decompresses up to `limit` bytes. `reserve` is called before the result grows, with the number of bytes that will
+    /// then be in use.
+    pub fn inflate(
+        self,
+        compressed: &[u8],
+        limit: usize,
+        mut reserve: impl FnMut(usize) -> Result<(), HttpRejection>,
+    ) -> Result<Vec<u8>, InflateError> {
+        let mut decoder: Box<dyn Read + '_> = match self {
+            Self::Gzip => Box::new(MultiGzDecoder::new(compressed)),
+            Self::Deflate => Box::new(ZlibDecoder::new(compressed)),
+            Self::Zstd => {
+                let mut decoder =
+                    zstd::stream::read::Decoder::new(compressed).map_err(InflateError::Corrupt)?;
+                decoder.window_log_max(ZSTD_WINDOW).map_err(InflateError::Corrupt)?;
+                Box::new(decoder)
+            }
+        };
+        let window = if self == Self::Zstd && compressed.len() > CHUNK { 1 << ZSTD_WINDOW } else { 0 };
+        let mut out = Vec::new();
+        loop {
+            // One byte more than the limit distinguishes a body that is too large from one that just fits.
+            let chunk = CHUNK.min(limit + 1 - out.len());
+            reserve(compressed.len() + window + out.len() + chunk).map_err(InflateError::NoMemory)?;
+            let read =
+                decoder.by_ref().take(chunk as u64).read_to_end(&mut out).map_err(InflateError::Corrupt)?;
+            if out.len() > limit {
+                return Err(InflateError::TooLong);
+            }
+            if read < chunk {
+                return Ok(out);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const ALL: [ContentEncoding; 3] =
+        [ContentEncoding::Gzip, ContentEncoding::Deflate, ContentEncoding::Zstd];
+
+    #[test]
+    fn an_encoding_with_weight_zero_is_not_used() {
+        assert_eq!(ContentEncoding::preferred("gzip;q=0, deflate"), Some(ContentEncoding::Deflate));
+        assert_eq!(ContentEncoding::preferred("br, gzip;q=0.5"), Some(ContentEncoding::Gzip));
+        assert_eq!(ContentEncoding::preferred("identity"), None);
+    }
+
+    #[test]
+    fn a_decompression_bomb_is_rejected() {
+        let zeros = vec![0; 4 << 20];
+        for encoding in ALL {
+            let bomb = encoding.compress([&zeros[..]]).unwrap();
+            assert!(bomb.len() < 1 << 16);
+            for limit in [1 << 20, (4 << 20) - 1] {
+                assert!(matches!(encoding.inflate(&bomb, limit, |_| Ok(())), Err(InflateError::TooLong)));
+            }
+            assert_eq!(encoding.inflate(&bomb, 4 << 20, |_| Ok(())).unwrap(), zeros);
+        }
+    }
+
+    #[test]
+    fn memory_is_reserved_before_it_is_allocated() {
+        for encoding in ALL {
+            let bomb = encoding.compress([&vec![0; 8 << 20][..]]).unwrap();
+            let mut most = 0;
+            let outcome = encoding.inflate(&bomb, 64 << 20, |bytes| {
+                most = bytes;
+                if bytes > 1 << 20 {
+                    return Err(HttpRejection::Overloaded { retry_after: Duration::ZERO });
+                }
+                Ok(())
+            });
+            assert!(matches!(outcome, Err(InflateError::NoMemory(_))), "{encoding:?}");
+            assert!(most <= (1 << 20) + CHUNK, "{encoding:?}: {most}");
+        }
+    }
+
+    #[test]
+    fn invalid_and_truncated_data_is_rejected() {
+        for encoding in ALL {
+            let whole = encoding.compress([&[7; 1000][..]]).unwrap();
+            for data in [&b"not compressed"[..], &whole[..whole.len() - 4]] {
+                let outcome = encoding.inflate(data, 1 << 20, |_| Ok(()));
+                assert!(matches!(outcome, Err(InflateError::Corrupt(_))), "{encoding:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_zstd_frame_with_a_huge_window_is_rejected() {
+        let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+        encoder.window_log(27).unwrap();
+        encoder.write_all(&[1; 1000]).unwrap();
+        let frame = encoder.finish().unwrap();
+        let outcome = ContentEncoding::Zstd.inflate(&frame, 1 << 20, |_| Ok(()));
+        assert!(matches!(outcome, Err(InflateError::Corrupt(_))));
+    }
+}

@@ -1,0 +1,147 @@
+//! One connection: HTTP/1.1 or HTTP/2, with or without TLS.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use hyper::body::{Body, Incoming};
+use hyper::header::{self, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Request, Response, Version};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+
+use crate::body::CONNECTION_BUFFERS;
+use crate::handler::Handler;
+use crate::monitor::{ConnectionActivity, WakeReason};
+use crate::rejection::HttpRejection;
+use crate::server::ServerShared;
+
+/// HTTP/2 flow control windows of a stream and of a connection.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 2 << 20;
+/// During shutdown, the interval at which connections are checked, and how long one may be idle.
+const SHUTDOWN_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+const SHUTDOWN_IDLE: Duration = Duration::from_secs(1);
+/// The client's request id, which is returned in the response.
+const REQUEST_ID: &str = "x-request-id";
+
+/// Serves a connection until its client disconnects, it is idle for too long, or the server shuts down.
+pub(crate) async fn serve<H: Handler>(
+    shared: Arc<ServerShared<H>>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    activity: Arc<ConnectionActivity>,
+    mut ending: watch::Receiver<bool>,
+) {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().keep_alive(true).max_buf_size(CONNECTION_BUFFERS);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(shared.settings.client_timeout)
+        .max_concurrent_streams(1024)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
+    let watched = Arc::clone(&activity);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (shared, activity) = (Arc::clone(&shared), Arc::clone(&watched));
+        // Recorded now and not when the response is first polled, because the socket is read again before that.
+        activity.head_read(request.version(), !request.body().is_end_stream());
+        let busy = Arc::clone(&activity).begin();
+        async move {
+            let response = respond(&shared, request, &activity).await;
+            drop(busy);
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let (mut notified, mut is_ending) = (false, false);
+    loop {
+        tokio::select! {
+            // A client that disconnected or broke the protocol is not worth logging.
+            _ = connection.as_mut() => return,
+            woken = activity.woken() => match woken {
+                // A request arrived meanwhile: another connection will be evicted.
+                WakeReason::Evicted if activity.is_busy() => {}
+                WakeReason::Evicted => {
+                    // HTTP/2 sends GOAWAY if it can do so at once.
+                    connection.as_mut().graceful_shutdown();
+                    poll_fn(|context| Poll::Ready(connection.as_mut().poll(context).is_ready())).await;
+                    return;
+                }
+                // The first time, it may shut down gracefully; the second time it is dropped.
+                WakeReason::Stalled if notified => return,
+                WakeReason::Stalled => {
+                    notified = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            },
+            _ = ending.changed(), if !is_ending => {
+                is_ending = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            // A client that has not sent a complete head by now, or does not read its response, is dropped.
+            () = tokio::time::sleep(SHUTDOWN_CHECK_INTERVAL), if is_ending => {
+                if activity.idle_time() >= SHUTDOWN_IDLE {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Responds to a request, and logs it if requests are logged.
+async fn respond<H: Handler>(
+    shared: &ServerShared<H>,
+    request: Request<Incoming>,
+    activity: &Arc<ConnectionActivity>,
+) -> Response<H::Body> {
+    let log = &shared.settings.log;
+    if !log.logs_requests() {
+        return handle(shared, request, activity).await;
+    }
+    let received = Instant::now();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let response = handle(shared, request, activity).await;
+    let (status, micros) =
+        (response.status().as_u16().to_string(), received.elapsed().as_micros().to_string());
+    let fields = [("method", method.as_str()), ("path", &path), ("status", &status), ("micros", &micros)];
+    log.event("request", &fields);
+    response
+}
+
+async fn handle<H: Handler>(
+    shared: &ServerShared<H>,
+    request: Request<Incoming>,
+    activity: &Arc<ConnectionActivity>,
+) -> Response<H::Body> {
+    let (version, id) = (request.version(), request.headers().get(REQUEST_ID).cloned());
+    let mut response = match check_host(&request) {
+        Ok(()) => shared.handler.handle(request, activity).await,
+        Err(rejection) => shared.handler.reject(rejection),
+    };
+    if let Some(id) = id {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    if shared.drain.has_begun() && version == Version::HTTP_11 {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// An HTTP/1.1 request names its host once; a missing or second one allows attacks on proxies that disagree (RFC 9112,
+/// 3.2).
+fn check_host(request: &Request<Incoming>) -> Result<(), HttpRejection> {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let problem = match (hosts.next(), hosts.next()) {
+        (None, _) if request.version() == Version::HTTP_11 => "the request has no Host header",
+        (_, Some(_)) => "the request has more than one Host header",
+        _ => return Ok(()),
+    };
+    Err(HttpRejection::BadRequest(problem.to_owned()))
+}

@@ -1,0 +1,45 @@
+//! What a server does with requests.
+
+use std::error::Error;
+use std::future::{Future, ready};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::body::{Body, Incoming};
+use hyper::{Request, Response};
+
+use crate::monitor::ConnectionActivity;
+use crate::rejection::HttpRejection;
+
+/// What a server does with requests. All I/O threads share one handler.
+pub trait Handler: Send + Sync + 'static {
+    /// The body of a response. One that lasts as long as its client likes must be a
+    /// [`MonitoredBody`](crate::MonitoredBody), or its connection counts as idle.
+    type Body: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static;
+
+    /// Processes a request. The future is dropped if the client disconnects.
+    fn handle(
+        &self,
+        request: Request<Incoming>,
+        activity: &Arc<ConnectionActivity>,
+    ) -> impl Future<Output = Response<Self::Body>> + Send;
+
+    /// The response to a request that is rejected before it reaches [`Handler::handle`].
+    fn reject(&self, rejection: HttpRejection) -> Response<Self::Body>;
+
+    /// Prepares an I/O thread; called on that thread, within its runtime.
+    fn start_io_thread(&self) {}
+
+    /// Reloads everything, because the process has received SIGHUP.
+    fn reload(&self) -> impl Future<Output = ()> + Send {
+        ready(())
+    }
+
+    /// Looks for changes; called every second.
+    fn refresh(&self) -> impl Future<Output = ()> + Send {
+        ready(())
+    }
+
+    /// Releases resources after the last connection has ended. Not called if connections outlast the drain timeout.
+    fn close(&self) {}
+}
