@@ -7,6 +7,7 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use cudock_tensor::Signature;
@@ -29,8 +30,15 @@ const DESCRIPTORS: usize = 64;
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum LoadReply {
     Ready { signature: Signature, device: DeviceInfo },
-    Library { reason: String },
+    Library { library: PathBuf, reason: String },
     Load { reason: String },
+}
+
+/// A request on the control stream to cancel a batch, by the number that both sides count.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct CancelRequest {
+    pub(crate) lane: usize,
+    pub(crate) batch: u64,
 }
 
 /// Sends a message on the control stream.
@@ -167,8 +175,6 @@ fn invalid(text: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
-
     use std::io::{Seek, SeekFrom, Write};
 
     use super::*;

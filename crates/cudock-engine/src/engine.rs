@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use cudock_tensor::{DType, Signature};
 
-/// An execution provider. Operators that a provider does not support run on the CPU.
+use crate::{Extent, LaneMemory};
+
+/// What computes: the CPU, or a GPU through one of its libraries. What a GPU library does not support runs on the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "each name is its own explanation")]
@@ -22,15 +24,12 @@ impl Provider {
     }
 }
 
-/// Settings for loading a model.
+/// Settings for loading a model. `Kind` holds what only one kind of engine needs.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own, to be measured alone")]
-pub struct EngineSettings {
+pub struct EngineSettings<Kind> {
     /// The model file.
     pub model: PathBuf,
-    /// libonnxruntime.so; its provider libraries are in the same directory.
-    pub library: PathBuf,
-    /// Directories of the CUDA libraries that the provider needs, for the engine process.
+    /// Directories of shared libraries that the engine process needs, such as those of CUDA.
     pub library_path: Vec<PathBuf>,
     /// Providers to try, in order. One that cannot be used is skipped and the reason stored in [`DeviceInfo`].
     pub providers: Vec<Provider>,
@@ -40,49 +39,31 @@ pub struct EngineSettings {
     pub threads: usize,
     /// Lanes: most batches in the engine at once, each with its own buffers.
     pub lanes: usize,
-    /// Sessions shared by the lanes; with more than one, copies of one batch overlap with the computation of another.
-    pub sessions: usize,
     /// Most bytes of device memory.
     pub gpu_memory: Option<u64>,
-    /// Whether convolutions use the channels-last layout.
-    pub nhwc: bool,
-    /// Row counts for which the kernel launches are captured as CUDA graphs and replayed; others run as usual. A
-    /// capture stops every other lane for a moment, so [`crate::warm_up`] does it before there are requests. If it
-    /// fails, the engine dies and should be restarted without.
-    pub graphs: Vec<usize>,
-    /// Whether the memory shared with the engine is pinned, so that the device reads it directly.
-    pub pinned: bool,
-    /// Whether inputs and outputs have fixed buffers in device memory, to and from which each lane copies while another
-    /// lane's batch is computed. Otherwise the engine copies before and after the computation, and nothing is captured
-    /// (`graphs`).
-    pub io_binding: bool,
-    /// Whether convolutions try every algorithm once per shape and keep the fastest. Pays off for few batch sizes.
-    pub exhaustive: bool,
-    /// Directory in which TensorRT caches the engines it builds, which takes minutes.
-    pub engine_cache: Option<PathBuf>,
+    /// Settings of this kind of engine.
+    pub kind: Kind,
 }
 
-impl EngineSettings {
-    /// Settings for the CPU: one lane, one session, the engine's choice of threads. What a GPU needs beyond its
-    /// provider (I/O binding, pinned memory) is enabled.
-    pub fn new(model: impl Into<PathBuf>, library: impl Into<PathBuf>) -> Self {
+impl<Kind> EngineSettings<Kind> {
+    /// Settings for the CPU: one lane, the engine's choice of threads.
+    pub fn new(model: impl Into<PathBuf>, kind: Kind) -> Self {
         Self {
             model: model.into(),
-            library: library.into(),
             library_path: Vec::new(),
             providers: vec![Provider::Cpu],
             gpu: 0,
             threads: 0,
             lanes: 1,
-            sessions: 1,
             gpu_memory: None,
-            nhwc: false,
-            graphs: Vec::new(),
-            pinned: true,
-            io_binding: true,
-            exhaustive: false,
-            engine_cache: None,
+            kind,
         }
+    }
+
+    /// The same settings for another kind of engine.
+    pub fn with_kind<Other>(self, kind: Other) -> EngineSettings<Other> {
+        let Self { model, library_path, providers, gpu, threads, lanes, gpu_memory, kind: _ } = self;
+        EngineSettings { model, library_path, providers, gpu, threads, lanes, gpu_memory, kind }
     }
 }
 
@@ -99,15 +80,8 @@ pub struct DeviceInfo {
     pub skipped_providers: Vec<(Provider, String)>,
     /// Other requested features that are not used, with the reason.
     pub notes: Vec<String>,
-    /// Version of the engine, for example "ONNX Runtime 1.31.1".
+    /// Name and version of the engine, for example "ONNX Runtime 1.31.1".
     pub engine: String,
-}
-
-/// Memory usage of the engine process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct ProcessUsage {
-    /// Resident bytes.
-    pub resident: u64,
 }
 
 /// An error of an engine.
@@ -147,14 +121,6 @@ impl EngineError {
     /// Whether the engine must be restarted.
     pub fn is_fatal(&self) -> bool {
         matches!(self, Self::Died(_) | Self::TimedOut(_))
-    }
-
-    /// A hint, if there is one.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Library { .. } => Some("fetch it with `cudock runtime install onnxruntime`"),
-            _ => None,
-        }
     }
 }
 
@@ -204,17 +170,39 @@ pub trait Engine: Send {
     /// Its lanes; returned only once.
     fn take_lanes(&mut self) -> Vec<Box<dyn Lane>>;
 
-    /// Its current memory usage.
-    fn usage(&self) -> ProcessUsage;
-
     /// The id of its process, if it has one of its own.
-    fn process(&self) -> Option<u32>;
+    fn process(&self) -> Option<u32> {
+        None
+    }
 
     /// Returns a check whether that process has exited; `None` if the engine has no process of its own.
     fn exit_check(&self) -> Option<ExitCheck> {
         None
     }
 }
+
+/// An engine that [`crate::serve_child`] can run: its lanes use memory that the server has allocated.
+pub trait SharedEngine: Engine {
+    /// Creates the lane with that number over existing memory.
+    fn open_lane(&self, number: usize, memory: LaneMemory) -> Result<Box<dyn SharedLane>, EngineError>;
+}
+
+/// A lane in the engine process. The server writes the inputs and reads the outputs.
+pub trait SharedLane: Send {
+    /// Accepts an input of the next batch that the server has written to its memory.
+    fn accept(&mut self, index: usize, shape: &[usize], bytes: usize) -> Result<(), EngineError>;
+
+    /// Runs the batch; returns the extents of the outputs.
+    fn run_batch(&mut self) -> Result<&[Extent], EngineError>;
+
+    /// Returns a function that cancels batches from another thread; an engine that cannot cancel runs them to their end.
+    fn canceler(&self) -> CancelBatch {
+        Box::new(|_| ())
+    }
+}
+
+/// Cancels a batch of a lane. Batches are numbered from one; one that has finished is ignored.
+pub type CancelBatch = Box<dyn Fn(u64) + Send>;
 
 /// Checks whether an engine process has exited. Needs no file descriptor and no `/proc`, so that a server short of
 /// either never takes a healthy engine for a dead one.

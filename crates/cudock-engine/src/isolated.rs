@@ -2,25 +2,24 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cudock_map::SharedMemory;
-use cudock_tensor::{DType, Signature, elements};
+use cudock_tensor::Signature;
+use serde::Serialize;
 
-use crate::cancel::Cancel;
-use crate::channel::{LoadReply, PacketSocket, receive_message, send_descriptors, send_message};
-use crate::onnx::allocate_tensors;
+use crate::channel::{
+    CancelRequest, LoadReply, PacketSocket, receive_message, send_descriptors, send_message,
+};
 use crate::process::EngineProcess;
-use crate::run_plan::Extent;
-use crate::runner::views;
 use crate::wire::{BatchReply, PACKET, read_reply, write_request};
 use crate::{
-    DeviceInfo, Engine, EngineError, EngineSettings, ExitCheck, Lane, OutputView, ProcessUsage, usage,
+    DeviceInfo, Engine, EngineError, EngineSettings, ExitCheck, Extent, Lane, LaneMemory, OutputView,
 };
 
 /// The environment variable in which the engine process finds CUDA's libraries.
@@ -42,8 +41,8 @@ impl IsolatedEngine {
     ///
     /// The command's standard input becomes the control stream and its standard output is closed; it gets a process
     /// group of its own, so that Ctrl-C at the terminal reaches only the server.
-    pub fn start(
-        settings: &EngineSettings,
+    pub fn start<Kind: Serialize>(
+        settings: &EngineSettings<Kind>,
         mut command: Command,
         limit: Duration,
     ) -> Result<Self, EngineError> {
@@ -51,7 +50,7 @@ impl IsolatedEngine {
         let start_error = |error: io::Error| load_error(format!("cannot start the engine process: {error}"));
         let (mut control, theirs) = UnixStream::pair().map_err(start_error)?;
         command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).process_group(0);
-        if let Some(path) = library_path(settings) {
+        if let Some(path) = library_path(&settings.library_path) {
             command.env(LIBRARY_PATH, path);
         }
         let child = command.spawn().map_err(start_error)?;
@@ -62,8 +61,8 @@ impl IsolatedEngine {
         let (signature, device) = match reply {
             Ok(LoadReply::Ready { signature, device }) => (Arc::new(signature), device),
             Ok(LoadReply::Load { reason }) => return Err(load_error(reason)),
-            Ok(LoadReply::Library { reason }) => {
-                return Err(EngineError::Library { library: settings.library.clone(), reason });
+            Ok(LoadReply::Library { library, reason }) => {
+                return Err(EngineError::Library { library, reason });
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 process.stop("it took too long to load");
@@ -100,10 +99,6 @@ impl Engine for IsolatedEngine {
         std::mem::take(&mut self.lanes).into_iter().map(|lane| Box::new(lane) as Box<dyn Lane>).collect()
     }
 
-    fn usage(&self) -> ProcessUsage {
-        usage::of_process(self.process.id())
-    }
-
     fn process(&self) -> Option<u32> {
         Some(self.process.id())
     }
@@ -115,13 +110,13 @@ impl Engine for IsolatedEngine {
 }
 
 /// The library path of the engine process: the directories of the settings before those of this process.
-fn library_path(settings: &EngineSettings) -> Option<OsString> {
-    if settings.library_path.is_empty() {
+fn library_path(directories: &[PathBuf]) -> Option<OsString> {
+    if directories.is_empty() {
         return None;
     }
     let inherited = std::env::var_os(LIBRARY_PATH).unwrap_or_default();
     let inherited = std::env::split_paths(&inherited).filter(|directory| !directory.as_os_str().is_empty());
-    std::env::join_paths(settings.library_path.iter().cloned().chain(inherited)).ok()
+    std::env::join_paths(directories.iter().cloned().chain(inherited)).ok()
 }
 
 /// Memory that a lane keeps for its next batch.
@@ -134,12 +129,8 @@ struct IsolatedLane {
     /// Whether the device accesses the lane's memory directly; such memory must not move.
     is_gpu: bool,
     process: Arc<EngineProcess>,
-    signature: Arc<Signature>,
     packets: PacketSocket,
-    inputs: Vec<SharedMemory>,
-    outputs: Vec<SharedMemory>,
-    batch: Vec<Extent>,
-    results: Vec<Extent>,
+    memory: LaneMemory,
     request: Vec<u8>,
     reply: Box<[u8]>,
 }
@@ -153,22 +144,16 @@ impl IsolatedLane {
         is_gpu: bool,
     ) -> io::Result<Self> {
         let (ours, theirs) = PacketSocket::pair()?;
-        let inputs = allocate_tensors(signature.inputs.len())?;
-        let outputs = allocate_tensors(signature.outputs.len())?;
-        let memories = inputs.iter().chain(&outputs).map(AsFd::as_fd);
-        let descriptors: Vec<BorrowedFd<'_>> = std::iter::once(theirs.as_fd()).chain(memories).collect();
+        let memory = LaneMemory::new(signature)?;
+        let descriptors: Vec<_> = std::iter::once(theirs.as_fd()).chain(memory.descriptors()).collect();
         send_descriptors(control, &descriptors)?;
         Ok(Self {
             number,
             batches: 0,
             is_gpu,
             process: Arc::clone(process),
-            signature: Arc::clone(signature),
             packets: ours,
-            batch: vec![Extent::default(); inputs.len()],
-            results: vec![Extent::default(); outputs.len()],
-            inputs,
-            outputs,
+            memory,
             request: Vec::new(),
             reply: vec![0; PACKET].into_boxed_slice(),
         })
@@ -182,7 +167,7 @@ impl IsolatedLane {
         if let Some(end) = self.process.exit_reason() {
             return Err(EngineError::Died(end));
         }
-        write_request(&mut self.request, &self.batch);
+        write_request(&mut self.request, &self.memory.batch);
         if self.packets.send(&self.request).is_err() {
             return Err(EngineError::Died(self.process.wait_for_exit()));
         }
@@ -191,7 +176,7 @@ impl IsolatedLane {
             Ok(0) => Err(EngineError::Died(self.process.wait_for_exit())),
             Ok(length) => {
                 let packet = self.reply.get(..length).unwrap_or_default();
-                read_reply(packet, &mut self.results)
+                read_reply(packet, &mut self.memory.results)
                     .map_err(|invalid| self.kill_untrusted(&invalid.to_string()))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -215,7 +200,7 @@ impl IsolatedLane {
                     waited += slice;
                     if !canceled && !is_wanted() {
                         canceled = true;
-                        self.process.cancel(&Cancel { lane: self.number, batch: self.batches });
+                        self.process.cancel(&CancelRequest { lane: self.number, batch: self.batches });
                     }
                 }
                 received => return received,
@@ -225,21 +210,17 @@ impl IsolatedLane {
 
     /// Checks that the outputs are complete and within the shared memory.
     fn check(&mut self) -> Result<(), EngineError> {
-        for (index, result) in self.results.iter().enumerate() {
-            let (Some(spec), Some(memory)) = (self.signature.outputs.get(index), self.outputs.get_mut(index))
-            else {
-                break;
-            };
-            let expected = spec.dtype.size().and_then(|size| elements(&result.shape)?.checked_mul(size));
-            let is_complete = spec.dtype == DType::String || expected == Some(result.bytes);
-            if let Err(reason) =
-                if is_complete { memory.follow(result.bytes).map(drop) } else { Err(size_mismatch(result)) }
-            {
-                let text = format!("output {:?}: {reason}", spec.name);
-                return Err(self.kill_untrusted(&text));
-            }
-        }
-        Ok(())
+        let LaneMemory { signature, outputs, results, .. } = &mut self.memory;
+        let invalid =
+            signature.outputs.iter().zip(outputs).zip(results).find_map(|((spec, memory), result)| {
+                let checked = if result.fits(spec.dtype) {
+                    memory.follow(result.bytes).map(drop)
+                } else {
+                    Err(size_mismatch(result))
+                };
+                checked.err().map(|reason| format!("output {:?}: {reason}", spec.name))
+            });
+        invalid.map_or(Ok(()), |reason| Err(self.kill_untrusted(&reason)))
     }
 
     /// Kills an engine whose reply is impossible: its memory is corrupt.
@@ -250,14 +231,8 @@ impl IsolatedLane {
 
 impl Lane for IsolatedLane {
     fn input(&mut self, index: usize, shape: &[usize], bytes: usize) -> Result<&mut [u8], EngineError> {
-        let none = || EngineError::Failed(format!("the model has no input {index}"));
-        let extent = self.batch.get_mut(index).ok_or_else(none)?;
-        extent.shape.clear();
-        extent.shape.extend_from_slice(shape);
-        extent.bytes = bytes;
-        let memory = self.inputs.get_mut(index).ok_or_else(none)?;
-        memory.grow(bytes).map_err(|source| EngineError::OutOfMemory(bytes, source))?;
-        memory.bytes_mut().get_mut(..bytes).ok_or_else(none)
+        self.memory.grow_input(index, shape, bytes)?;
+        Ok(self.memory.input_mut(index))
     }
 
     fn run_while(
@@ -271,15 +246,15 @@ impl Lane for IsolatedLane {
             BatchReply::Broken(text) => return Err(self.kill_untrusted(&text)),
         }
         self.check()?;
-        views(&self.signature, &self.results, &self.outputs)
+        self.memory.output_views()
     }
 
     fn trim(&mut self) {
         if self.is_gpu {
             return;
         }
-        let inputs = self.inputs.iter_mut().zip(&self.batch);
-        for (memory, extent) in inputs.chain(self.outputs.iter_mut().zip(&self.results)) {
+        let LaneMemory { inputs, outputs, batch, results, .. } = &mut self.memory;
+        for (memory, extent) in inputs.iter_mut().zip(batch).chain(outputs.iter_mut().zip(results)) {
             if extent.bytes > MAX_RETAINED {
                 // Memory that cannot be released is reused.
                 let _ = memory.discard(MAX_RETAINED);

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use crate::cancel::Cancel;
-use crate::channel::send_message;
+use crate::channel::{CancelRequest, send_message};
 
 /// Interval and number of checks for a process that must exit, before it is abandoned.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -49,12 +48,12 @@ impl EngineProcess {
     }
 
     /// Asks it to cancel a batch. A process that is exiting need not receive it.
-    pub(crate) fn cancel(&self, cancel: &Cancel) {
+    pub(crate) fn cancel(&self, request: &CancelRequest) {
         let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = send_message(&mut control, cancel);
+        let _ = send_message(&mut control, request);
     }
 
-    /// Whether it has exited. An error other than "no such child" says nothing about it.
+    /// Whether it has exited. An error other than "no such child" does not mean that it has.
     pub(crate) fn has_exited(&self) -> bool {
         let mut state = self.state();
         if state.exit_reason.is_some() {
@@ -71,7 +70,7 @@ impl EngineProcess {
         state.exit_reason.is_some()
     }
 
-    /// Kills it, unless it has exited, and returns how it exited: in its own way, or for the reason given here.
+    /// Kills it, unless it has exited, and returns how it exited: by itself, or for `reason`.
     pub(crate) fn stop(&self, reason: &str) -> String {
         let mut state = self.state();
         if let Some(exit_reason) = &state.exit_reason {
@@ -154,8 +153,6 @@ fn signal_name(signal: i32) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use std::os::unix::net::UnixStream;
     use std::process::{Command, Stdio};
 

@@ -3,7 +3,7 @@
 //! A request is one byte and the extents of the inputs; a reply is one byte and the extents of the outputs, or an error
 //! message. Each is one packet. The engine process runs third-party code, so its packets are parsed as untrusted input.
 
-use crate::run_plan::Extent;
+use crate::Extent;
 
 /// Largest packet in bytes: what a socket accepts by default.
 pub(crate) const PACKET: usize = 200 << 10;
@@ -88,7 +88,7 @@ pub(crate) fn read_reply(packet: &[u8], outputs: &mut [Extent]) -> Result<BatchR
     match *kind {
         DONE => read_extents(rest, outputs)
             .map(|()| BatchReply::Done)
-            .map_err(|InvalidPacket(buffer)| InvalidPacket(buffer + 1)),
+            .map_err(|InvalidPacket(position)| InvalidPacket(position + 1)),
         FAILED => Ok(BatchReply::Failed(String::from_utf8_lossy(rest).into_owned())),
         BROKEN => Ok(BatchReply::Broken(String::from_utf8_lossy(rest).into_owned())),
         _ => Err(InvalidPacket(0)),
@@ -107,14 +107,12 @@ fn number(rest: &mut &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use proptest::prelude::*;
 
     use super::{
         BatchReply, InvalidPacket, PACKET, put_extents, read_extents, read_reply, write_done, write_failure,
     };
-    use crate::run_plan::Extent;
+    use crate::Extent;
 
     fn extents() -> impl Strategy<Value = Vec<Extent>> {
         let extent = (any::<usize>(), proptest::collection::vec(any::<usize>(), 0..6));

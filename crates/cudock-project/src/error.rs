@@ -1,8 +1,8 @@
-//! What is wrong with a `cudock.toml`, and where.
+//! Errors of a `cudock.toml`, with their location.
 
 use std::path::{Path, PathBuf};
 
-use cudock_base::{ErrorKind, Report};
+use cudock_base::{ErrorKind, LineIndex, Report};
 
 /// A `cudock.toml` that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -12,10 +12,10 @@ pub enum ProjectError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// It says something that cannot be.
+    /// It is invalid.
     #[error(
         "{}:{line}:{column}: {problem}{}",
         path.display(),
@@ -30,7 +30,7 @@ pub enum ProjectError {
         column: usize,
         /// What is wrong.
         problem: String,
-        /// The known word that is nearest to the unknown one.
+        /// The known name that is nearest to the unknown one.
         suggestion: Option<String>,
     },
 }
@@ -52,24 +52,27 @@ impl Report for ProjectError {
 
 impl ProjectError {
     pub(crate) fn parse(path: &Path, text: &str, error: &toml::de::Error) -> Self {
-        let (line, column) = place(text, error.span().map_or(0, |span| span.start));
         let message = error.message();
         let suggestion = nearest(message);
-        // The list of all words is long; the nearest one is what helps.
+        // The list of all known keys is long; the nearest one is what helps.
         let problem = match message.split_once(", expected ") {
             Some((problem, _)) if suggestion.is_some() => problem.to_owned(),
             _ => message.trim_end().replace('\n', "; "),
         };
+        Self::at(path, text, error.span().map_or(0, |span| span.start), problem, suggestion)
+    }
+
+    /// An error at a byte of the text.
+    pub(crate) fn at(
+        path: &Path,
+        text: &str,
+        offset: usize,
+        problem: String,
+        suggestion: Option<String>,
+    ) -> Self {
+        let (line, column) = LineIndex::new(text).location(offset);
         Self::Parse { path: path.to_owned(), line, column, problem, suggestion }
     }
-}
-
-/// Line and column of an offset.
-pub(crate) fn place(text: &str, offset: usize) -> (usize, usize) {
-    let before = text.get(..offset).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    (line, column)
 }
 
 /// Of "unknown field `a`, expected one of `b`, `c`": the one of `b`, `c` that looks most like `a`.

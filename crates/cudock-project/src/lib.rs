@@ -1,11 +1,11 @@
-//! `cudock.toml`: the one file a project adds.
+//! Reads `cudock.toml`, the file in which a project describes itself.
 //!
-//! Every key has a default, so an empty file is a good one. A key nobody knows is an error that names the nearest one
-//! that is known, and every error says line and column: a setting that is silently ignored is worse than none.
+//! Every key has a default, so an empty file is valid. An unknown key is an error that names the nearest known one, and
+//! every error has line and column: a setting that is silently ignored is worse than none.
 
 mod check;
 mod error;
-mod places;
+mod manifest_text;
 mod quantity;
 mod schema;
 
@@ -14,64 +14,72 @@ use std::path::{Path, PathBuf};
 
 pub use check::PRECISIONS;
 pub use error::ProjectError;
-pub use places::Places;
-pub use quantity::{ByteRate, ByteSize, QuantityError, Span};
+pub use manifest_text::ManifestText;
+pub use quantity::{ByteRate, ByteSize, QuantityError, TimeSpan};
 pub use schema::{
     CapabilityRange, Data, DataAccess, DayRate, Deploy, DeployTarget, DeviceChoice, ManagementWanted,
-    Manifest, Needs, RequestRate, Serve, SpotChoice, SpotUse, Start, TryModel, Workload, WorkloadKind,
+    Manifest, Needs, RequestRate, ServeOptions, SpotChoice, SpotUse, Start, TryModel, Workload, WorkloadKind,
 };
 
 /// The name of the file.
 pub const FILE_NAME: &str = "cudock.toml";
 
-/// A project: the folder and what its file says.
+/// A project: its directory and its `cudock.toml`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Project {
-    /// The folder the file is in; paths in it start here.
-    pub folder: PathBuf,
-    /// What the file says.
+    /// The directory of the file; paths in the file are relative to it.
+    pub directory: PathBuf,
+    /// The content of the file.
     pub manifest: Manifest,
-    /// Where in the file it says so.
-    pub places: Places,
+    /// The text of the file, for errors.
+    pub text: ManifestText,
 }
 
 impl Project {
-    /// Reads the `cudock.toml` of a folder.
-    pub fn open(folder: &Path) -> Result<Self, ProjectError> {
-        Self::read(&folder.join(FILE_NAME))
+    /// Reads the `cudock.toml` in a directory.
+    pub fn open(directory: &Path) -> Result<Self, ProjectError> {
+        Self::read(&directory.join(FILE_NAME))
     }
 
-    /// Reads a file of any name; its folder is the project's.
+    /// Reads a file of any name.
     pub fn read(path: &Path) -> Result<Self, ProjectError> {
         let text = fs::read_to_string(path)
             .map_err(|source| ProjectError::Read { path: path.to_owned(), source })?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new(".")).to_owned();
-        Ok(Self { folder, manifest: parse(path, &text)?, places: Places::new(path, &text) })
+        let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new(".")).to_owned();
+        let (manifest, text) = parse_text(path, &text)?;
+        Ok(Self { directory, manifest, text })
     }
 
-    /// A project without a file, in a folder.
-    pub fn without_file(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), manifest: Manifest::default(), places: Places::default() }
+    /// A project without a file.
+    pub fn without_file(directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), manifest: Manifest::default(), text: ManifestText::default() }
     }
 
-    /// The file of the model to serve, if one is named.
+    /// The model to serve, if the file names one.
     pub fn model(&self) -> Option<PathBuf> {
-        self.manifest.workload.model.as_ref().map(|model| self.folder.join(model))
+        self.manifest.workload.model.as_ref().map(|model| self.directory.join(model))
     }
 
-    /// The name of the project: as the file says, or the folder's.
+    /// The name of the project: that in the file, or that of the directory.
     pub fn name(&self) -> String {
         self.manifest.name.clone().unwrap_or_else(|| {
-            let folder = self.folder.canonicalize().unwrap_or_else(|_| self.folder.clone());
-            folder.file_name().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned())
+            let directory = self.directory.canonicalize().unwrap_or_else(|_| self.directory.clone());
+            directory
+                .file_name()
+                .map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned())
         })
     }
 }
 
-/// Reads the text of a `cudock.toml`; `path` is for the errors.
+/// Parses the text of a `cudock.toml`; `path` is for errors.
 pub fn parse(path: &Path, text: &str) -> Result<Manifest, ProjectError> {
+    parse_text(path, text).map(|(manifest, _)| manifest)
+}
+
+fn parse_text(path: &Path, text: &str) -> Result<(Manifest, ManifestText), ProjectError> {
     let manifest = toml::from_str(text).map_err(|error| ProjectError::parse(path, text, &error))?;
-    check::check(&manifest, &Places::new(path, text))?;
-    Ok(manifest)
+    let text = ManifestText::new(path, text);
+    check::check(&manifest, &text)?;
+    Ok((manifest, text))
 }

@@ -1,4 +1,4 @@
-//! Times and sizes as people write them: `50ms`, `2h`, `4GiB`.
+//! Times, sizes and rates as people write them: `50ms`, `2h`, `4GiB`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,33 +6,33 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
 
-/// A text that is no time, size or rate.
+/// A text that is not a time, size or rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// It cannot be read.
-    #[error("`{text}` is no {what}; write {example}")]
+    /// It cannot be parsed.
+    #[error("invalid {what} `{text}`: expected {example}")]
     Unreadable {
-        /// What was written.
+        /// The text.
         text: String,
-        /// What was to be written.
+        /// What was expected.
         what: &'static str,
         /// How that is written.
         example: &'static str,
     },
-    /// It is a number alone.
+    /// It is a number without a unit.
     #[error("`{text}` has no unit; write {suggestion}")]
     NoUnit {
-        /// What was written.
+        /// The text.
         text: String,
         /// The same with units.
         suggestion: String,
     },
-    /// It is less than nothing.
-    #[error("`{text}` is negative, and negative {what} make no sense")]
+    /// It is less than zero.
+    #[error("`{text}` is negative; {what} must not be")]
     Negative {
-        /// What was written.
+        /// The text.
         text: String,
-        /// What was to be written, several of it.
+        /// What was expected, in the plural.
         what: &'static str,
     },
 }
@@ -42,7 +42,7 @@ impl QuantityError {
         Self::Unreadable { text: text.to_owned(), what, example }
     }
 
-    /// Of a number alone, with units that may be meant.
+    /// The error of a number without a unit, if it is one, with units that may be meant.
     fn no_unit(text: &str, units: &[&str]) -> Option<Self> {
         let number = text.trim();
         let digits = |byte: u8| byte.is_ascii_digit() || byte == b'.';
@@ -60,13 +60,13 @@ impl QuantityError {
 
 /// A length of time, as `50ms`, `1.5s`, `10m`, `2h`, `7d`, or of several units, as `5h30m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Span(pub Duration);
+pub struct TimeSpan(pub Duration);
 
 /// A number of bytes, as `512B`, `64KiB`, `1.5GiB`, `2GB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ByteSize(pub u64);
 
-/// Bytes a second, as `200MB/s`, `1.5GiB/s`.
+/// Bytes per second, as `200MB/s`, `1.5GiB/s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ByteRate(pub u64);
 
@@ -86,7 +86,7 @@ const SIZES: &[(&str, f64)] = &[
     ("TB", 1e12),
 ];
 
-/// The number times the factor of its unit; `None` if it is not written so.
+/// The number times the factor of its unit.
 fn measured(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let text = text.trim();
     let end =
@@ -97,7 +97,7 @@ fn measured(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// Several numbers with their units, the largest unit first and each once: `5h30m`, `1d 12h`.
+/// A sum of numbers with units, the largest unit first and each once: `5h30m`, `1d 12h`.
 fn compound(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let mut rest = text.trim();
     let (mut sum, mut before) = (0.0, f64::INFINITY);
@@ -121,11 +121,11 @@ fn is_negative(text: &str, units: &[(&str, f64)]) -> bool {
     text.trim().strip_prefix(['-', '\u{2212}']).is_some_and(|rest| compound(rest, units).is_some())
 }
 
-impl FromStr for Span {
+impl FromStr for TimeSpan {
     type Err = QuantityError;
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
-        const EXAMPLE: &str = "a number and a unit, as 50ms, 1.5s, 2h or 5h30m";
+        const EXAMPLE: &str = "a number and a unit, such as 50ms, 1.5s, 2h or 5h30m";
         if is_negative(text, TIMES) {
             return Err(QuantityError::negative(text, "times"));
         }
@@ -143,7 +143,7 @@ impl FromStr for ByteSize {
     type Err = QuantityError;
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
-        const EXAMPLE: &str = "a number and a unit, as 512MiB or 4GiB";
+        const EXAMPLE: &str = "a number and a unit, such as 512MiB or 4GiB";
         if is_negative(text, SIZES) {
             return Err(QuantityError::negative(text, "sizes"));
         }
@@ -162,7 +162,7 @@ impl FromStr for ByteRate {
     type Err = QuantityError;
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
-        let wrong = || QuantityError::unreadable(text, "rate", "a size a second, as 200MB/s");
+        let wrong = || QuantityError::unreadable(text, "rate", "a size per second, such as 200MB/s");
         let bare = text.trim().strip_suffix("/s").unwrap_or(text);
         if let Some(error) = QuantityError::no_unit(bare, &["MB/s", "GB/s"]) {
             return Err(error);
@@ -176,7 +176,7 @@ impl FromStr for ByteRate {
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for TimeSpan {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{:?}", self.0)
     }
@@ -188,7 +188,7 @@ impl fmt::Display for ByteSize {
     }
 }
 
-impl<'de> Deserialize<'de> for Span {
+impl<'de> Deserialize<'de> for TimeSpan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Quantity(std::marker::PhantomData))
     }
@@ -206,7 +206,7 @@ impl<'de> Deserialize<'de> for ByteSize {
     }
 }
 
-/// Reads a quantity from a string; a number is told which unit it lacks, as on the command line.
+/// Parses a quantity from a string; a number gets the error about its unit, as on the command line.
 struct Quantity<T>(std::marker::PhantomData<T>);
 
 impl<T: FromStr<Err = QuantityError>> de::Visitor<'_> for Quantity<T> {
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_sizes_are_read_as_people_write_them() {
+    fn times_and_sizes_are_parsed_as_people_write_them() {
         for (text, seconds) in [
             ("50ms", 0.05),
             ("1.5s", 1.5),
@@ -249,7 +249,7 @@ mod tests {
             ("1d 12h", 129_600.0),
             ("1m1s500ms", 61.5),
         ] {
-            assert_eq!(text.parse(), Ok(Span(Duration::from_secs_f64(seconds))), "{text}");
+            assert_eq!(text.parse(), Ok(TimeSpan(Duration::from_secs_f64(seconds))), "{text}");
         }
         for (text, bytes) in
             [("512B", 512), ("64KiB", 65536), ("1.5GiB", 1_610_612_736), ("2GB", 2_000_000_000)]
@@ -259,47 +259,47 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_unit_or_no_number_is_refused_with_an_example() {
+    fn a_text_without_unit_or_number_is_rejected_with_an_example() {
         for text in ["50", "", "ms", "-1s", "1e400d", "5 parsecs", "1..5s", "30m5h", "5h5h", "5h30", "h5"] {
-            assert!(text.parse::<Span>().is_err(), "{text}");
+            assert!(text.parse::<TimeSpan>().is_err(), "{text}");
         }
         let wrong = "4 gigs".parse::<ByteSize>();
         assert_eq!(
             wrong.map_err(|error| error.to_string()),
-            Err("`4 gigs` is no size; write a number and a unit, as 512MiB or 4GiB".to_owned())
+            Err("invalid size `4 gigs`: expected a number and a unit, such as 512MiB or 4GiB".to_owned())
         );
     }
 
     #[test]
-    fn a_bare_number_is_refused_with_the_same_number_in_units() {
+    fn a_bare_number_is_rejected_with_the_same_number_in_units() {
         for number in ["40", "0", "1.5", " 16 ", "18446744073709551616"] {
             let bare = number.trim();
-            let told = |error: QuantityError| error.to_string();
-            let size = number.parse::<ByteSize>().map_err(told);
+            let message = |error: QuantityError| error.to_string();
+            let size = number.parse::<ByteSize>().map_err(message);
             assert_eq!(size, Err(format!("`{number}` has no unit; write {bare}GB or {bare}GiB")));
-            let time = number.parse::<Span>().map_err(told);
+            let time = number.parse::<TimeSpan>().map_err(message);
             assert_eq!(time, Err(format!("`{number}` has no unit; write {bare}s or {bare}m or {bare}h")));
-            let rate = number.parse::<ByteRate>().map_err(told);
+            let rate = number.parse::<ByteRate>().map_err(message);
             assert_eq!(rate, Err(format!("`{number}` has no unit; write {bare}MB/s or {bare}GB/s")));
         }
     }
 
     #[test]
-    fn what_is_negative_is_told_apart_from_what_cannot_be_read() {
+    fn a_negative_quantity_has_an_error_of_its_own() {
         for (text, what) in [("-1s", "times"), ("- 2h", "times"), ("\u{2212}5m", "times")] {
-            let error = text.parse::<Span>().unwrap_err().to_string();
-            assert_eq!(error, format!("`{text}` is negative, and negative {what} make no sense"));
+            let error = text.parse::<TimeSpan>().unwrap_err().to_string();
+            assert_eq!(error, format!("`{text}` is negative; {what} must not be"));
         }
         let error = "-4GiB".parse::<ByteSize>().unwrap_err().to_string();
-        assert_eq!(error, "`-4GiB` is negative, and negative sizes make no sense");
+        assert_eq!(error, "`-4GiB` is negative; sizes must not be");
         let error = "-4MB/s".parse::<ByteRate>().unwrap_err().to_string();
-        assert_eq!(error, "`-4MB/s` is negative, and negative rates make no sense");
-        let error = "-s".parse::<Span>().unwrap_err().to_string();
-        assert!(error.starts_with("`-s` is no time"), "{error}");
+        assert_eq!(error, "`-4MB/s` is negative; rates must not be");
+        let error = "-s".parse::<TimeSpan>().unwrap_err().to_string();
+        assert!(error.starts_with("invalid time `-s`"), "{error}");
     }
 
     #[test]
-    fn a_rate_of_bytes_names_its_second() {
+    fn a_byte_rate_is_per_second() {
         assert_eq!("200MB/s".parse(), Ok(ByteRate(200_000_000)));
         assert!("200MB".parse::<ByteRate>().is_err());
     }

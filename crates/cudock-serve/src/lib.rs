@@ -22,7 +22,8 @@ pub use http::{Server, ServerError};
 pub use model::{Model, RepositoryError};
 pub use service::{LoadError, ModelService};
 pub use settings::{
-    DeviceReading, ModelSettings, ModelSettingsFor, ModelSource, ReadDevices, ServeSettings, StartEngine,
+    DeviceReading, EngineKind, ModelSettings, ModelSettingsFor, ModelSource, ReadDevices, ServeSettings,
+    SettingsError, StartEngine, locate_models,
 };
 
 /// Number of copies of a large request's tensors while it runs: the tensors, the engine's input and about as much

@@ -1,12 +1,15 @@
-//! What tests of several crates share; never part of the program.
+//! Helpers that tests of several crates share; never part of the program.
 //!
 //! A test that needs something a machine may lack asks for it by name. Where it is missing, the test is skipped with a reason,
 //! or fails if `CUDOCK_TEST_REQUIRE` lists that name (`CUDOCK_TEST_REQUIRE=root,podman,onnxruntime`), as CI does for
 //! everything it installs.
 
+pub mod onnx;
+
 use std::env;
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// The variable that lists the prerequisites that must not be missing, separated by commas.
 pub const REQUIRE: &str = "CUDOCK_TEST_REQUIRE";
@@ -55,4 +58,24 @@ pub fn require_onnxruntime() -> Option<PathBuf> {
         missing("onnxruntime", "CUDOCK_ONNXRUNTIME does not name a library of ONNX Runtime");
     }
     library
+}
+
+/// Runs the tests of a binary without the standard harness, for tests that start their own binary as a helper. Takes
+/// the harness's arguments: parts of names, and `--list`.
+pub fn run_tests(tests: &[(&str, &dyn Fn())]) -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--list") {
+        for (name, _) in tests {
+            println!("{name}: test");
+        }
+        return ExitCode::SUCCESS;
+    }
+    let filters: Vec<_> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
+    let is_selected =
+        |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()));
+    for (name, test) in tests.iter().filter(|(name, _)| is_selected(name)) {
+        eprintln!("test {name}");
+        test();
+    }
+    ExitCode::SUCCESS
 }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use cudock_project::{ByteSize, DataAccess, Span};
+use cudock_project::{ByteSize, DataAccess, TimeSpan};
 use serde::Deserialize;
 
 const TABLE: &str = include_str!("../data/assumptions.toml");
@@ -30,7 +30,7 @@ pub(crate) struct Daytime {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Assumptions {
-    pub(crate) duration: Assumed<Span>,
+    pub(crate) duration: Assumed<TimeSpan>,
     pub(crate) rate: Assumed<f64>,
     pub(crate) daytime: Assumed<Daytime>,
     pub(crate) fill: Assumed<u8>,
@@ -43,11 +43,11 @@ pub(crate) struct Assumptions {
     pub(crate) data_rate: Assumed<Option<u64>>,
     pub(crate) spot: Assumed<bool>,
     pub(crate) evictions: Assumed<f64>,
-    pub(crate) checkpoint_every: Assumed<Option<Span>>,
+    pub(crate) checkpoint_every: Assumed<Option<TimeSpan>>,
     pub(crate) image_size: Assumed<ByteSize>,
     pub(crate) unpacked_factor: Assumed<u64>,
-    pub(crate) ready: Assumed<Span>,
-    pub(crate) jit: Assumed<Span>,
+    pub(crate) ready: Assumed<TimeSpan>,
+    pub(crate) jit: Assumed<TimeSpan>,
 }
 
 #[allow(clippy::expect_used, reason = "a test parses the embedded table")]

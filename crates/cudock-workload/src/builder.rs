@@ -71,7 +71,7 @@ impl<'a> Builder<'a> {
     pub(crate) fn describe(&self, origin: Origin) -> String {
         match origin {
             Origin::Flag(flag) => flag.to_owned(),
-            Origin::Key(key) => format!("given in {}", self.project.places.name(key)),
+            Origin::Key(key) => format!("given in {}", self.project.text.location(key)),
         }
     }
 
@@ -99,10 +99,10 @@ impl<'a> Builder<'a> {
                 UsageError::new(format!("{flag}: {problem}")).near(&near)
             }
             Origin::Key(key) => {
-                let (places, near) = (&self.project.places, near.map(str::to_owned));
+                let (text, near) = (&self.project.text, near.map(str::to_owned));
                 let error = match entry {
-                    Some(entry) => places.unknown_name(&format!("{key}.{entry}"), problem.to_string(), near),
-                    None => places.wrong_value(key, problem.to_string(), near),
+                    Some(entry) => text.key_error(&format!("{key}.{entry}"), problem.to_string(), near),
+                    None => text.value_error(key, problem.to_string(), near),
                 };
                 UsageError::new(error.to_string())
             }
@@ -114,7 +114,7 @@ impl<'a> Builder<'a> {
         match origin {
             Origin::Flag(flag) => UsageError::new(format!("{flag}: {problem}")),
             Origin::Key(key) => {
-                UsageError::new(self.project.places.wrong_key(key, problem.to_string()).to_string())
+                UsageError::new(self.project.text.key_error(key, problem.to_string(), None).to_string())
             }
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use cudock_facts::version::Date;
 use cudock_plan::Management;
-use cudock_project::{ByteSize, Span};
+use cudock_project::{ByteSize, TimeSpan};
 
 const WORK: &str = "What is to be done (over the keys of cudock.toml)";
 const NEEDS: &str = "What it needs";
@@ -21,7 +21,7 @@ const WISHES: &str = "What is wanted";
 pub struct WorkloadFlags {
     /// How long the job computes, with the GPU kept busy: 40m, 5h30m, 7d
     #[arg(long, value_name = "TIME", help_heading = WORK, allow_hyphen_values = true)]
-    pub duration: Option<Span>,
+    pub duration: Option<TimeSpan>,
 
     /// How many items there are that do not need each other
     #[arg(long, value_name = "N", help_heading = WORK)]
@@ -29,7 +29,7 @@ pub struct WorkloadFlags {
 
     /// How long one item takes
     #[arg(long, value_name = "TIME", help_heading = WORK, allow_hyphen_values = true)]
-    pub item_time: Option<Span>,
+    pub item_time: Option<TimeSpan>,
 
     /// How many trials a sweep has
     #[arg(long, value_name = "N", help_heading = WORK)]
@@ -41,7 +41,7 @@ pub struct WorkloadFlags {
 
     /// How long one trial takes
     #[arg(long, value_name = "TIME", help_heading = WORK, allow_hyphen_values = true)]
-    pub trial_time: Option<Span>,
+    pub trial_time: Option<TimeSpan>,
 
     /// Serving: requests a second: 5, 4/h, 5,0@08:00-20:00 (by day, by night, from, to; UTC), or 24 numbers
     #[arg(long, value_name = "RATE", help_heading = WORK, allow_hyphen_values = true)]
@@ -137,7 +137,7 @@ pub struct WorkloadFlags {
 
     /// Most time from the order to the end
     #[arg(long, value_name = "TIME", help_heading = WISHES, allow_hyphen_values = true)]
-    pub deadline: Option<Span>,
+    pub deadline: Option<TimeSpan>,
 
     /// Most dollars: for a job as a whole, for a month of serving
     #[arg(long, value_name = "USD", help_heading = WISHES, allow_hyphen_values = true)]
@@ -157,7 +157,7 @@ pub struct WorkloadFlags {
 
     /// Time between checkpoints, which is what an eviction can cost
     #[arg(long, value_name = "TIME", help_heading = WISHES, allow_hyphen_values = true)]
-    pub checkpoint_every: Option<Span>,
+    pub checkpoint_every: Option<TimeSpan>,
 
     /// Only these regions
     #[arg(long, value_name = "REGION,REGION", value_delimiter = ',', help_heading = WISHES)]

@@ -37,7 +37,7 @@ impl Inputs {
         let named = |flag: Option<&PathBuf>, flag_name, key: Option<&PathBuf>, key_name| {
             flag.map(|path| (path.clone(), Origin::Flag(flag_name)))
                 // A path in the file is relative to it.
-                .or_else(|| key.map(|path| (project.folder.join(path), Origin::Key(key_name))))
+                .or_else(|| key.map(|path| (project.directory.join(path), Origin::Key(key_name))))
         };
         let model = named(flags.model.as_ref(), "--model", workload.model.as_ref(), "workload.model");
         let report = named(flags.bench.as_ref(), "--bench", workload.bench.as_ref(), "workload.bench");

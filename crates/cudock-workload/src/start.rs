@@ -5,7 +5,7 @@ use std::time::Duration;
 use cudock_base::format::fixed_bytes;
 use cudock_model::Model;
 use cudock_plan::{Image, Start};
-use cudock_project::{ByteSize, Span};
+use cudock_project::{ByteSize, TimeSpan};
 
 use crate::assumptions::assumptions;
 use crate::builder::Builder;
@@ -24,9 +24,9 @@ impl Builder<'_> {
             }
             (None, None) => 0,
         };
-        let Span(ready) = file.ready.unwrap_or_else(|| self.default(&assumptions().ready));
+        let TimeSpan(ready) = file.ready.unwrap_or_else(|| self.default(&assumptions().ready));
         let jit = match (file.jit, inspection.compiles) {
-            (Some(Span(jit)), _) => jit,
+            (Some(TimeSpan(jit)), _) => jit,
             (None, true) => self.default(&assumptions().jit).0,
             (None, false) => Duration::ZERO,
         };

@@ -258,7 +258,7 @@ fn flags_that_cannot_be_are_named() {
         ),
         (
             WorkloadFlags { rate: Some("nan".to_owned()), ..WorkloadFlags::default() },
-            "--rate: `nan` is no rate",
+            "--rate: invalid rate `nan`",
         ),
     ];
     for (flags, expected) in cases {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cudock_base::UsageError;
 use cudock_plan::Work;
-use cudock_project::{Span, WorkloadKind};
+use cudock_project::{TimeSpan, WorkloadKind};
 
 use crate::assumptions::assumptions;
 use crate::builder::{Builder, Origin, flag_or_key};
@@ -69,17 +69,17 @@ impl Builder<'_> {
             return Some(WorkloadKind::Sweep);
         }
         let serves = work.rate.is_some() || work.replica_rate.is_some() || work.bench.is_some();
-        let specified = serves || self.project.places.has("workload.kind") || work.model.is_some();
+        let specified = serves || self.project.text.has("workload.kind") || work.model.is_some();
         specified.then_some(work.kind)
     }
 
     /// A time above zero.
-    fn time(&self, value: Option<(Span, Origin)>) -> Result<Option<Duration>, UsageError> {
+    fn time(&self, value: Option<(TimeSpan, Origin)>) -> Result<Option<Duration>, UsageError> {
         match value {
-            Some((Span(time), given)) if time.is_zero() => {
+            Some((TimeSpan(time), given)) if time.is_zero() => {
                 Err(self.invalid(given, "that is no time at all", None))
             }
-            other => Ok(other.map(|(Span(time), _)| time)),
+            other => Ok(other.map(|(TimeSpan(time), _)| time)),
         }
     }
 
@@ -109,7 +109,7 @@ impl Builder<'_> {
                 Err(self.incomplete(given, "the time of an item needs their number: `items`, --items"))
             }
             (None, ..) => {
-                let Span(duration) = self.default(&assumptions().duration);
+                let TimeSpan(duration) = self.default(&assumptions().duration);
                 Ok(Work::Job { duration })
             }
         }
@@ -163,7 +163,7 @@ impl Builder<'_> {
 
     pub(crate) fn deadline(&self) -> Option<(Duration, Origin)> {
         flag_or_key(self.flags.deadline, "--deadline", self.file().workload.deadline, "workload.deadline")
-            .map(|(Span(deadline), given)| (deadline, given))
+            .map(|(TimeSpan(deadline), given)| (deadline, given))
     }
 
     /// Refuses a deadline that is shorter than the work, unless another GPU may be faster.

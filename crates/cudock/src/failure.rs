@@ -62,11 +62,6 @@ impl Failure {
         Self { code, ..Self::input(message) }
     }
 
-    /// What went wrong, without the hints.
-    pub(crate) fn message(&self) -> &str {
-        &self.message
-    }
-
     /// Adds what to do next.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());

@@ -1,28 +1,28 @@
-//! `[data]`: what a workload reads.
+//! `[data]`: the data that a workload reads.
 
 use serde::Deserialize;
 
 use crate::{ByteRate, ByteSize};
 
-/// What a workload reads. Storage and network decide whether it keeps the GPU busy.
+/// The data that a workload reads. Storage and network decide whether the GPU stays busy.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Data {
-    /// How much lies there: `"500GB"`.
+    /// Its size: `"500GB"`.
     pub size: Option<ByteSize>,
-    /// Where: `"blob-hot"`, `"adls-gen2-hot"`, `"files-premium"`, `"local-nvme"` …
+    /// Its storage: `"blob-hot"`, `"adls-gen2-hot"`, `"files-premium"`, `"local-nvme"` …
     pub storage: Option<String>,
-    /// The region it lies in: `"westeurope"`; that of the machine if left out.
+    /// Its region: `"westeurope"`; that of the machine if absent.
     pub region: Option<String>,
     /// How it is read.
     pub access: Option<DataAccess>,
-    /// How often it is read from front to back: `3`.
+    /// Number of full passes: `3`.
     pub passes: Option<u32>,
-    /// What one GPU uses up a second when it never waits: `"200MB/s"`.
+    /// Rate at which one GPU that never waits consumes it: `"200MB/s"`.
     pub rate: Option<ByteRate>,
-    /// What is read at a time, which is what storage charges by: `"4MiB"`.
+    /// Size of one read, for which storage charges: `"4MiB"`.
     pub read_size: Option<ByteSize>,
-    /// What leaves Azure in the end (of a service: each month): `"10GB"`.
+    /// Data that leaves Azure in the end (for a service: per month): `"10GB"`.
     pub leaves: Option<ByteSize>,
 }
 
@@ -30,9 +30,9 @@ pub struct Data {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DataAccess {
-    /// From where it lies, while the GPU works.
+    /// From its storage, while the GPU works.
     Stream,
-    /// Copied to the machine's own disk first.
+    /// Copied to the machine's local disk first.
     Stage,
     /// Whichever is cheaper.
     Either,

@@ -1,37 +1,37 @@
-//! `[deploy]`: where it runs, and what its owner wants of the place.
+//! `[deploy]`: where the workload may run.
 
 use serde::Deserialize;
 
+use super::one_or_many;
 use super::spot::SpotChoice;
-use super::words;
-use crate::Span;
+use crate::TimeSpan;
 
-/// Where it runs. `cudock plan` compares all places; `target` is the one that was chosen.
+/// Where the workload may run. `cudock plan` compares everything that is allowed; `target` is the choice.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Deploy {
-    /// The place.
+    /// The chosen target.
     pub target: DeployTarget,
-    /// When it is deleted at the latest.
-    pub ttl: Option<Span>,
-    /// Regions allowed: `["westeurope", "swedencentral"]`; all if left out.
-    #[serde(deserialize_with = "words::one_or_more")]
+    /// Time after which it is deleted.
+    pub ttl: Option<TimeSpan>,
+    /// Allowed regions: `["westeurope", "swedencentral"]`; all if absent.
+    #[serde(deserialize_with = "one_or_many::names")]
     pub regions: Vec<String>,
-    /// Services allowed: `["vm", "batch", "ml", "container-apps"]`; all if left out.
-    #[serde(deserialize_with = "words::one_or_more")]
+    /// Allowed services: `["vm", "batch", "ml", "container-apps"]`; all if absent.
+    #[serde(deserialize_with = "one_or_many::names")]
     pub services: Vec<String>,
-    /// Sizes allowed: `["Standard_NC4as_T4_v3"]`; all if left out.
-    #[serde(deserialize_with = "words::one_or_more")]
+    /// Allowed sizes: `["Standard_NC4as_T4_v3"]`; all if absent.
+    #[serde(deserialize_with = "one_or_many::names")]
     pub sizes: Vec<String>,
-    /// Whether it may be evicted: `true`, `false`, `"only"`, or how it bears that.
+    /// Whether it may be evicted: `true`, `false`, `"only"`, or a table with the cost of an eviction.
     pub spot: Option<SpotChoice>,
-    /// Most US dollars: for the whole of a job, for a month of serving.
+    /// Most US dollars: for a whole job, or for a month of a service.
     pub budget: Option<f64>,
-    /// How much the service must do by itself.
+    /// How much the service must manage.
     pub management: Option<ManagementWanted>,
 }
 
-/// Places.
+/// Deployment targets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeployTarget {
@@ -50,14 +50,14 @@ pub enum DeployTarget {
     Vm,
 }
 
-/// How much a service must do by itself.
+/// How much a service must manage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ManagementWanted {
-    /// Machines of one's own will do.
+    /// Nothing: the user's own machines suffice.
     Own,
-    /// Machines are made, mended and removed by the service.
+    /// The machines: it creates, repairs and removes them.
     Managed,
-    /// There are no machines to see.
+    /// Everything: there are no visible machines.
     Serverless,
 }

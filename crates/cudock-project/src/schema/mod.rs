@@ -3,11 +3,11 @@
 mod data;
 mod deploy;
 mod needs;
+mod one_or_many;
 mod rate;
 mod serve;
 mod spot;
 mod start;
-mod words;
 mod workload;
 
 use serde::Deserialize;
@@ -16,7 +16,7 @@ pub use data::{Data, DataAccess};
 pub use deploy::{Deploy, DeployTarget, ManagementWanted};
 pub use needs::{CapabilityRange, Needs};
 pub use rate::{DayRate, RequestRate};
-pub use serve::{DeviceChoice, Serve, TryModel};
+pub use serve::{DeviceChoice, ServeOptions, TryModel};
 pub use spot::{SpotChoice, SpotUse};
 pub use start::Start;
 pub use workload::{Workload, WorkloadKind};
@@ -25,18 +25,18 @@ pub use workload::{Workload, WorkloadKind};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Manifest {
-    /// Name of the project; the folder's if left out.
+    /// Name of the project; that of the directory if absent.
     pub name: Option<String>,
     /// What runs.
     pub workload: Workload,
-    /// What it needs; found by inspection where left out.
+    /// What it needs; found by inspection where absent.
     pub needs: Needs,
-    /// What it reads.
+    /// The data it reads.
     pub data: Data,
-    /// What a start of it takes.
+    /// What a start costs.
     pub start: Start,
-    /// Where it runs.
+    /// Where it may run.
     pub deploy: Deploy,
     /// How a model is served.
-    pub serve: Serve,
+    pub serve: ServeOptions,
 }

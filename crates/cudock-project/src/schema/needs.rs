@@ -1,4 +1,4 @@
-//! `[needs]`: what a workload needs of GPUs and of the machine around them.
+//! `[needs]`: the GPUs and the machine that a workload needs.
 
 use std::fmt;
 
@@ -7,35 +7,35 @@ use cudock_facts::version::Capability;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::words;
+use super::one_or_many;
 use crate::ByteSize;
 
-/// What a workload needs; what is left out is found by inspection, or assumed.
+/// The GPUs and the machine that a workload needs. What is absent is found by inspection, or assumed.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Needs {
-    /// Memory of each GPU: `"16GiB"`. Estimated from the model if left out.
+    /// Memory of each GPU: `"16GiB"`. Estimated from the model if absent.
     pub gpu_memory: Option<ByteSize>,
-    /// Precision of its numbers: `"fp32"`, `"bf16"`, `"fp16"`, `"fp8"`, `"int8"`, `"int4"`.
+    /// Number format: `"fp32"`, `"bf16"`, `"fp16"`, `"fp8"`, `"int8"`, `"int4"`.
     pub precision: Option<String>,
     /// GPUs in one instance: `8`.
     pub gpus: Option<u32>,
     /// Instances that work together: `2`.
     pub nodes: Option<u32>,
-    /// Whether the GPUs of an instance must be joined by `NVLink`.
+    /// Whether the GPUs of an instance must be connected by `NVLink`.
     pub nvlink: Option<bool>,
-    /// Whether instances must be joined by `InfiniBand`.
+    /// Whether instances must be connected by `InfiniBand`.
     pub infiniband: Option<bool>,
     /// Compute capabilities it runs on: `"8.0"` is the least, `{ least = "7.0", greatest = "7.5" }` is a range.
     pub capability: Option<CapabilityRange>,
-    /// GPUs that will do: `"T4"`, or `["A100-80", "H100"]`; any if left out.
-    #[serde(deserialize_with = "words::one_or_more")]
+    /// Allowed GPUs: `"T4"`, or `["A100-80", "H100"]`; any if absent.
+    #[serde(deserialize_with = "one_or_many::names")]
     pub gpu: Vec<String>,
     /// Virtual processors of an instance: `8`.
     pub cpu: Option<u32>,
     /// Main memory of an instance: `"64GiB"`.
     pub memory: Option<ByteSize>,
-    /// The processor the program is made for.
+    /// Processor architecture of the program.
     pub architecture: Option<Arch>,
 }
 
@@ -44,7 +44,7 @@ pub struct Needs {
 pub struct CapabilityRange {
     /// The least.
     pub least: Option<Capability>,
-    /// The greatest: machine code alone runs on its own generation only.
+    /// The greatest: machine code without PTX runs on its own generation only.
     pub greatest: Option<Capability>,
 }
 
@@ -56,9 +56,9 @@ impl<'de> Deserialize<'de> for CapabilityRange {
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Ends {
-    least: Option<One>,
-    greatest: Option<One>,
+struct RangeEnds {
+    least: Option<RangeEnd>,
+    greatest: Option<RangeEnd>,
 }
 
 struct RangeVisitor;
@@ -76,41 +76,41 @@ impl<'de> Visitor<'de> for RangeVisitor {
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<CapabilityRange, E> {
-        self.visit_str(&written(number))
+        self.visit_str(&number_text(number))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CapabilityRange, A::Error> {
-        let ends = Ends::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        let ends = RangeEnds::deserialize(de::value::MapAccessDeserializer::new(map))?;
         Ok(CapabilityRange { least: ends.least.map(|end| end.0), greatest: ends.greatest.map(|end| end.0) })
     }
 }
 
-/// A capability, as text or as the number it looks like.
-struct One(Capability);
+/// A capability, as text or as a number.
+struct RangeEnd(Capability);
 
-impl<'de> Deserialize<'de> for One {
+impl<'de> Deserialize<'de> for RangeEnd {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneVisitor;
-        impl Visitor<'_> for OneVisitor {
-            type Value = One;
+        struct EndVisitor;
+        impl Visitor<'_> for EndVisitor {
+            type Value = RangeEnd;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a compute capability such as \"8.0\"")
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<One, E> {
-                text.parse().map(One).map_err(E::custom)
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<RangeEnd, E> {
+                text.parse().map(RangeEnd).map_err(E::custom)
             }
 
-            fn visit_f64<E: de::Error>(self, number: f64) -> Result<One, E> {
-                self.visit_str(&written(number))
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<RangeEnd, E> {
+                self.visit_str(&number_text(number))
             }
         }
-        deserializer.deserialize_any(OneVisitor)
+        deserializer.deserialize_any(EndVisitor)
     }
 }
 
-/// `8.0` in a file is a number, and stands for `"8.0"`.
-fn written(number: f64) -> String {
+/// The number `8.0` stands for `"8.0"`.
+fn number_text(number: f64) -> String {
     format!("{number:?}")
 }

@@ -1,4 +1,4 @@
-//! How many requests come, over the day.
+//! Request rates over the day.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +8,11 @@ use serde::{Deserialize, Deserializer};
 
 use crate::QuantityError;
 
-/// Requests a second, written as `5`, `0.2`, `"4/h"`, `"100/min"`.
+/// Requests per second, written as `5`, `0.2`, `"4/h"`, `"100/min"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct RequestRate(pub f64);
 
-/// Requests a second over a day of UTC.
+/// Requests per second over a day in UTC.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DayRate {
     /// The rate in each hour.
@@ -34,7 +34,7 @@ impl RequestRate {
     }
 }
 
-const EXAMPLE: &str = "requests a second, as 5 or 0.2, or a rate such as \"4/h\"";
+const EXAMPLE: &str = "requests per second such as 5 or 0.2, or a rate such as \"4/h\"";
 
 impl FromStr for RequestRate {
     type Err = QuantityError;
@@ -133,7 +133,7 @@ impl FromStr for DayRate {
 
 /// The hour of `08:00`; 24:00 is the end of the day.
 fn hour(text: &str) -> Result<u8, QuantityError> {
-    let wrong = || QuantityError::unreadable(text, "full hour", "a full hour of UTC, as 08:00");
+    let wrong = || QuantityError::unreadable(text, "hour", "a full hour in UTC such as 08:00");
     let number = text.trim().strip_suffix(":00").ok_or_else(wrong)?;
     let digits = matches!(number.len(), 1 | 2) && number.bytes().all(|byte| byte.is_ascii_digit());
     number.parse().ok().filter(|hour| digits && *hour <= 24).ok_or_else(wrong)
@@ -149,7 +149,7 @@ impl<'de> Deserialize<'de> for Hour {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Shape {
+struct DayAndNight {
     day: RequestRate,
     #[serde(default)]
     night: RequestRate,
@@ -164,7 +164,7 @@ impl<'de> Visitor<'de> for DayVisitor {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "requests a second, 24 of them, or { day = 5, night = 0, from = \"08:00\", to = \"20:00\" }",
+            "requests per second, 24 of them, or { day = 5, night = 0, from = \"08:00\", to = \"20:00\" }",
         )
     }
 
@@ -182,13 +182,13 @@ impl<'de> Visitor<'de> for DayVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<DayRate, A::Error> {
         let rates: Vec<RequestRate> = Vec::deserialize(de::value::SeqAccessDeserializer::new(list))?;
-        let wrong = || de::Error::custom(format!("a day has 24 hours, and these are {} rates", rates.len()));
+        let wrong = || de::Error::custom(format!("expected 24 rates, one per hour, found {}", rates.len()));
         DayRate::hourly(&rates).ok_or_else(wrong)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DayRate, A::Error> {
-        let Shape { day, night, from: Hour(from), to: Hour(to) } =
-            Shape::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        let DayAndNight { day, night, from: Hour(from), to: Hour(to) } =
+            DayAndNight::deserialize(de::value::MapAccessDeserializer::new(map))?;
         DayRate::shaped(day, night, from, to)
             .ok_or_else(|| de::Error::custom("`from` and `to` are the same hour: day and night overlap"))
     }

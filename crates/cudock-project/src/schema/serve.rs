@@ -1,112 +1,205 @@
-//! How a model is served.
+//! `[serve]` and the flags of `cudock serve`: one struct is read from both.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
-use crate::{ByteSize, Span};
+use crate::{ByteSize, TimeSpan};
 
-/// What runs the operators.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+/// The device that runs a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
+#[value(rename_all = "lower")]
 pub enum DeviceChoice {
-    /// A GPU if this machine has one.
+    /// A GPU if there is one
     #[default]
     Auto,
-    /// The CPU.
+    /// The CPU
     Cpu,
-    /// A GPU through CUDA.
+    /// A GPU through CUDA
     Cuda,
-    /// A GPU through TensorRT.
+    /// A GPU through TensorRT
     TensorRt,
 }
 
-/// How a model is served. A flag of the same name wins over a key.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Serve {
-    /// Where to listen, as `127.0.0.1:8000`.
-    pub listen: Option<Vec<String>>,
-    /// What runs the operators.
-    pub device: Option<DeviceChoice>,
-    /// Numbers of the GPUs.
-    pub gpus: Option<Vec<u32>>,
-    /// Most device memory.
-    pub gpu_memory: Option<ByteSize>,
-    /// Threads of a CPU engine.
-    pub threads: Option<usize>,
-    /// Batches with the engine at once.
-    pub lanes: Option<usize>,
-    /// Sessions of an engine.
-    pub sessions: Option<usize>,
-    /// Channels last.
-    pub nhwc: Option<bool>,
-    /// CUDA graphs for the preferred sizes.
-    pub graphs: Option<bool>,
-    /// Whether convolutions try every algorithm.
-    pub exhaustive: Option<bool>,
-    /// Whether rows may share a batch.
-    pub batch: Option<bool>,
-    /// Most rows of a batch.
-    pub max_batch: Option<usize>,
-    /// Longest a row waits for others while the device is free.
-    pub max_wait: Option<Span>,
-    /// Row counts that batches are made for.
-    pub preferred: Option<Vec<usize>>,
-    /// Whether batches are padded up to a preferred size.
-    pub pad_rows: Option<bool>,
-    /// Sizes that open dimensions are padded up to.
-    pub pad_sizes: Option<Vec<usize>>,
-    /// The time answers are to take at most.
-    pub latency_target: Option<Span>,
-    /// Most rows that wait.
-    pub queue_rows: Option<usize>,
-    /// Longest wait that is accepted.
-    pub queue_time: Option<Span>,
-    /// Longest an engine may take for one batch.
-    pub engine_timeout: Option<Span>,
-    /// Largest body.
-    pub max_body: Option<ByteSize>,
-    /// Most bytes of requests held at once.
-    pub memory: Option<ByteSize>,
-    /// How long a client may take to send or to read.
-    pub client_timeout: Option<Span>,
-    /// How long requests may take to end once the server is told to.
-    pub drain_timeout: Option<Span>,
-    /// Whether changed model files are loaded by themselves.
-    pub watch: Option<bool>,
-    /// For the page's form.
-    #[serde(rename = "try")]
-    pub try_model: TryModel,
-}
-
-impl Serve {
-    /// The settings of one model of several: its own, else those of the server.
+impl DeviceChoice {
+    /// Replaces `auto` with a device of this machine.
     #[must_use]
-    pub fn over(self, server: &Self) -> Self {
-        Self {
-            gpus: self.gpus.or_else(|| server.gpus.clone()),
-            gpu_memory: self.gpu_memory.or(server.gpu_memory),
-            threads: self.threads.or(server.threads),
-            lanes: self.lanes.or(server.lanes),
-            sessions: self.sessions.or(server.sessions),
-            nhwc: self.nhwc.or(server.nhwc),
-            graphs: self.graphs.or(server.graphs),
-            exhaustive: self.exhaustive.or(server.exhaustive),
-            batch: self.batch.or(server.batch),
-            max_batch: self.max_batch.or(server.max_batch),
-            max_wait: self.max_wait.or(server.max_wait),
-            preferred: self.preferred.or_else(|| server.preferred.clone()),
-            pad_rows: self.pad_rows.or(server.pad_rows),
-            pad_sizes: self.pad_sizes.or_else(|| server.pad_sizes.clone()),
-            latency_target: self.latency_target.or(server.latency_target),
-            queue_rows: self.queue_rows.or(server.queue_rows),
-            queue_time: self.queue_time.or(server.queue_time),
-            engine_timeout: self.engine_timeout.or(server.engine_timeout),
-            try_model: TryModel { range: self.try_model.range.or(server.try_model.range) },
-            ..server.clone()
+    pub fn resolve(self, has_gpu: impl FnOnce() -> bool) -> Self {
+        match self {
+            Self::Auto if has_gpu() => Self::Cuda,
+            Self::Auto => Self::Cpu,
+            chosen => chosen,
         }
     }
 
-    /// A key that is about the whole server and cannot be set for one model.
+    /// Whether it is a GPU for certain.
+    pub fn is_gpu(self) -> bool {
+        matches!(self, Self::Cuda | Self::TensorRt)
+    }
+}
+
+// Not a doc comment: clap would show it as the description of `cudock serve`.
+//
+// Every setting of a server or a model. Flags and `cudock.toml` are read into this struct and combined by `or`; what
+// neither sets is `None` and gets its default in `cudock-serve`. `serde(skip)` marks settings without a key,
+// `arg(skip)` those without a flag.
+#[derive(Clone, Debug, Default, PartialEq, Args, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[allow(missing_docs, reason = "the struct's documentation would be shown by clap")]
+pub struct ServeOptions {
+    /// Listen on this address; repeatable [default: 127.0.0.1:8000]
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "port")]
+    pub listen: Option<Vec<SocketAddr>>,
+
+    /// Run the model on this device [default: a GPU if there is one]
+    #[arg(long, value_enum)]
+    pub device: Option<DeviceChoice>,
+
+    /// Run an engine on each of the GPUs with these indices
+    #[arg(long, value_name = "N,N", value_delimiter = ',')]
+    pub gpus: Option<Vec<u32>>,
+
+    /// Limit the device memory of an engine, as 8GiB
+    #[arg(long, value_name = "SIZE")]
+    pub gpu_memory: Option<ByteSize>,
+
+    /// Set the number of threads of a CPU engine [default: one per processor that this process may use]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+
+    /// Set the number of batches in an engine at once: one is copied while another runs [default: 1 on CPU, 2 on a GPU]
+    #[arg(long, value_name = "N")]
+    pub lanes: Option<usize>,
+
+    /// Set the number of sessions of an engine, which run batches in parallel [default: 1]
+    #[arg(long, value_name = "N")]
+    pub sessions: Option<usize>,
+
+    /// Run convolutions with channels last
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub nhwc: Option<bool>,
+
+    /// Capture batches of the preferred sizes once and replay them (CUDA graphs)
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub graphs: Option<bool>,
+
+    /// Try every convolution algorithm once per batch size; slow to start, pays off with --preferred
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub exhaustive: Option<bool>,
+
+    /// Cache the engines that TensorRT builds in this directory
+    #[arg(long, value_name = "DIR")]
+    #[serde(skip)]
+    pub engine_cache: Option<PathBuf>,
+
+    /// Do not pin the memory the GPU reads from
+    #[arg(long, hide = true, num_args = 0, default_missing_value = "true")]
+    #[serde(skip)]
+    pub no_pinned: Option<bool>,
+
+    /// Do not bind tensors to the device beforehand
+    #[arg(long, hide = true, num_args = 0, default_missing_value = "true")]
+    #[serde(skip)]
+    pub no_io_binding: Option<bool>,
+
+    /// Whether requests may share a batch; decided by the model's shapes if absent.
+    #[arg(skip)]
+    pub batch: Option<bool>,
+
+    /// Limit the rows of a batch [default: 32 on CPU, 128 on a GPU]
+    #[arg(long, value_name = "ROWS")]
+    pub max_batch: Option<usize>,
+
+    /// Limit the time a row waits for others while the device is idle [default: 2ms]
+    #[arg(long, value_name = "TIME")]
+    pub max_wait: Option<TimeSpan>,
+
+    /// Prefer batches of these row counts
+    #[arg(long, value_name = "ROWS,ROWS", value_delimiter = ',')]
+    pub preferred: Option<Vec<usize>>,
+
+    /// Pad batches to the next preferred size
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub pad_rows: Option<bool>,
+
+    /// Pad dynamic dimensions of a row to these sizes, so that rows of many lengths share batches
+    #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',')]
+    pub pad_sizes: Option<Vec<usize>>,
+
+    /// Respond within this time; batches and queue are kept as small as that needs
+    #[arg(long, value_name = "TIME")]
+    pub latency_target: Option<TimeSpan>,
+
+    /// Limit the queued rows; further requests get 429 [default: 4096]
+    #[arg(long, value_name = "ROWS")]
+    pub queue_rows: Option<usize>,
+
+    /// Limit the queue time; requests that would wait longer get 429 [default: 1s]
+    #[arg(long, value_name = "TIME")]
+    pub queue_time: Option<TimeSpan>,
+
+    /// Replace an engine that takes longer than this for one batch [default: 60s]
+    #[arg(long, value_name = "TIME")]
+    pub engine_timeout: Option<TimeSpan>,
+
+    /// Limit the size of a request body [default: 64MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub max_body: Option<ByteSize>,
+
+    /// Limit the memory of requests and responses held at once; further requests get 429 [default: 1GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<ByteSize>,
+
+    /// Limit the number of connections; idle ones make room for new ones [default: 10000]
+    #[arg(long, value_name = "N")]
+    #[serde(skip)]
+    pub connections: Option<usize>,
+
+    /// Set the number of threads that read and write connections [default: by the number of processors]
+    #[arg(long, value_name = "N")]
+    #[serde(skip)]
+    pub io_threads: Option<usize>,
+
+    /// Close connections that are idle or stalled for this long [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    pub client_timeout: Option<TimeSpan>,
+
+    /// Give running requests this long to finish after SIGTERM [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    pub drain_timeout: Option<TimeSpan>,
+
+    /// Reload model files when they change (SIGHUP and the repository API do it at once)
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub watch: Option<bool>,
+
+    /// Settings of the form on the server's page.
+    #[arg(skip)]
+    #[serde(rename = "try")]
+    pub try_model: Option<TryModel>,
+}
+
+/// Combines every field, so that the compiler reports one that is missing here.
+macro_rules! combine {
+    ($options:ident, $fallback:ident, $($field:ident)*) => {
+        Self { $($field: $options.$field.or($fallback.$field)),* }
+    };
+}
+
+impl ServeOptions {
+    /// These options, and for each that is not set that of `fallback`.
+    #[must_use]
+    pub fn or(self, fallback: Self) -> Self {
+        combine!(self, fallback,
+            listen device gpus gpu_memory threads lanes sessions nhwc graphs exhaustive engine_cache no_pinned
+            no_io_binding batch max_batch max_wait preferred pad_rows pad_sizes latency_target queue_rows queue_time
+            engine_timeout max_body memory connections io_threads client_timeout drain_timeout watch try_model
+        )
+    }
+
+    /// A key that applies to the whole server and cannot be set for one model.
     pub fn server_key(&self) -> Option<&'static str> {
         let keys = [
             ("listen", self.listen.is_some()),
@@ -121,8 +214,8 @@ impl Serve {
     }
 }
 
-/// For the page's form.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+/// Settings of the form on the server's page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TryModel {
     /// Values of blank paper and of ink, for models that take a small image.

@@ -1,44 +1,37 @@
-//! `deploy.spot`: whether and how eviction is borne.
+//! `deploy.spot`: whether machines may be evicted.
 
 use std::fmt;
 
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::Span;
+use crate::TimeSpan;
 
-/// Whether machines that can be taken away will do, and what that costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// Whether evictable machines are allowed, and what an eviction costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct SpotChoice {
-    /// Whether they will do.
+    /// Whether they are allowed.
+    #[serde(rename = "allow")]
     pub allowed: SpotUse,
-    /// Evictions an hour of one instance: `0.05`.
+    /// Evictions per hour of one instance: `0.05`.
     pub evictions: Option<f64>,
-    /// The time between checkpoints: `"30m"`; work starts over if left out.
-    pub checkpoint_every: Option<Span>,
-    /// What writing one takes: `"20s"`.
-    pub checkpoint_takes: Option<Span>,
+    /// Time between checkpoints: `"30m"`; work starts over if absent.
+    pub checkpoint_every: Option<TimeSpan>,
+    /// Time to write one: `"20s"`.
+    pub checkpoint_takes: Option<TimeSpan>,
 }
 
-/// Whether machines that can be taken away will do.
+/// Whether evictable machines are allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpotUse {
-    /// They will, where they are cheaper.
+    /// Where they are cheaper.
     #[default]
     Yes,
-    /// They will not.
+    /// Never.
     No,
-    /// No others.
+    /// Only such machines.
     Only,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Table {
-    allow: SpotUse,
-    evictions: Option<f64>,
-    checkpoint_every: Option<Span>,
-    checkpoint_takes: Option<Span>,
 }
 
 impl<'de> Deserialize<'de> for SpotUse {
@@ -94,8 +87,7 @@ impl<'de> Visitor<'de> for ChoiceVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SpotChoice, A::Error> {
-        let table = Table::deserialize(de::value::MapAccessDeserializer::new(map))?;
-        let Table { allow: allowed, evictions, checkpoint_every, checkpoint_takes } = table;
-        Ok(SpotChoice { allowed, evictions, checkpoint_every, checkpoint_takes })
+        // The derived function, not the trait's: it reads a table only.
+        SpotChoice::deserialize(de::value::MapAccessDeserializer::new(map))
     }
 }

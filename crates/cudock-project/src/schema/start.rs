@@ -1,21 +1,21 @@
-//! `[start]`: what a start takes, apart from what the service takes to give a machine.
+//! `[start]`: what a start costs, apart from the service's time to provide a machine.
 
 use serde::Deserialize;
 
-use crate::{ByteSize, Span};
+use crate::{ByteSize, TimeSpan};
 
-/// What a start takes.
+/// What a start costs.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Start {
-    /// What is fetched of the image: `"4GB"`. Read from its manifest if left out and `workload.image` is given.
+    /// Compressed size of the image: `"4GB"`. Read from its manifest if absent and `workload.image` is set.
     pub image_size: Option<ByteSize>,
-    /// What the image takes on disk: `"10GB"`.
+    /// Unpacked size of the image: `"10GB"`.
     pub image_unpacked: Option<ByteSize>,
-    /// Weights that are fetched apart from the image: `"14GB"`.
+    /// Weights that are downloaded separately: `"14GB"`.
     pub weights: Option<ByteSize>,
-    /// From the program's start until it is ready, weights in GPU memory included: `"30s"`.
-    pub ready: Option<Span>,
-    /// What the driver compiles at first use: `"20s"`.
-    pub jit: Option<Span>,
+    /// Time from the program's start until it is ready, including loading the weights: `"30s"`.
+    pub ready: Option<TimeSpan>,
+    /// Time the driver compiles on first use: `"20s"`.
+    pub jit: Option<TimeSpan>,
 }

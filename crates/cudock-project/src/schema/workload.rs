@@ -1,4 +1,4 @@
-//! `[workload]`: what runs, how long and how often.
+//! `[workload]`: what runs, for how long and how often.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,68 +6,68 @@ use std::path::PathBuf;
 use cudock_facts::version::Date;
 use serde::Deserialize;
 
+use super::one_or_many;
 use super::rate::{DayRate, RequestRate};
-use super::words;
-use crate::Span;
+use crate::TimeSpan;
 
-/// What runs. A job says `duration`, or `items` and `item_time`; a sweep says `trials` and `trial_time`; a service says
-/// `rate`, and `replica_rate` or `bench`. Times are those on one instance of the kind `[needs]` asks for.
+/// What runs. A job has `duration`, or `items` and `item_time`; a sweep has `trials` and `trial_time`; a service has
+/// `rate`, and `replica_rate` or `bench`. Times are those on one instance that meets `[needs]`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Workload {
-    /// Its kind; follows from the other keys if left out.
+    /// Its kind; derived from the other keys if absent.
     pub kind: WorkloadKind,
-    /// The model: an ONNX or safetensors file, or a folder of them, from the folder of the project.
+    /// The model: an ONNX or safetensors file, or a directory of them, relative to the project's directory.
     pub model: Option<PathBuf>,
-    /// The image it is in, as `team/app:1.0`, `oci:FOLDER` or an archive.
+    /// Its image: `team/app:1.0`, `oci:DIRECTORY` or an archive.
     pub image: Option<String>,
-    /// How long the one run of a job computes: `"40m"`.
-    pub duration: Option<Span>,
-    /// How many items a job works through that do not need each other: `10000`.
+    /// Compute time of a job's only run: `"40m"`.
+    pub duration: Option<TimeSpan>,
+    /// Number of independent items of a job: `10000`.
     pub items: Option<u64>,
-    /// How long one item takes: `"2s"`.
-    pub item_time: Option<Span>,
-    /// How many trials a sweep makes: `27`.
+    /// Time of one item: `"2s"`.
+    pub item_time: Option<TimeSpan>,
+    /// Number of trials of a sweep: `27`.
     pub trials: Option<u32>,
-    /// How long one trial takes: `"20m"`.
-    pub trial_time: Option<Span>,
-    /// How many trials, or instances that share the items, at a time: `3`.
+    /// Time of one trial: `"20m"`.
+    pub trial_time: Option<TimeSpan>,
+    /// Number of trials, or of instances that share the items, at a time: `3`.
     pub at_once: Option<u32>,
-    /// Requests a second: `5`, `"4/h"`, `{ day = 5, night = 0, from = "08:00", to = "20:00" }`, or one number for each
-    /// hour of a day. Hours are those of UTC.
+    /// Requests per second: `5`, `"4/h"`, `{ day = 5, night = 0, from = "08:00", to = "20:00" }`, or one number for each
+    /// hour of a day. Hours are in UTC.
     pub rate: Option<DayRate>,
-    /// Requests a second that one instance answers when it is full: `40`.
+    /// Requests per second of one fully loaded instance: `40`.
     pub replica_rate: Option<RequestRate>,
-    /// A report of `cudock bench --format json` to take `replica_rate` from, from the folder of the project.
+    /// A report of `cudock bench --format json` to take `replica_rate` from, relative to the project's directory.
     pub bench: Option<PathBuf>,
-    /// How full instances are kept, in percent, so that answers stay quick: `70`.
+    /// Target load of an instance in percent, so that responses stay fast: `70`.
     pub fill: Option<u8>,
-    /// Whether a request may wait for an instance to start: `true` lets a service go down to none.
+    /// Whether a request may wait for an instance to start: `true` lets a service scale to zero.
     pub cold_starts: Option<bool>,
-    /// Rows the model works on at a time, for the estimate of GPU memory: `8`.
+    /// Rows of a batch, for the estimate of GPU memory: `8`.
     pub batch: Option<u32>,
-    /// Whether the model is trained, which takes memory for gradients and the optimizer's states too.
+    /// Whether the model is trained, which also needs memory for gradients and optimizer states.
     pub training: Option<bool>,
-    /// The GPU the times were measured on: `"A100-80"`. They are taken to hold on any if left out.
+    /// The GPU on which the times were measured: `"A100-80"`. They apply to every GPU if absent.
     pub measured_on: Option<String>,
-    /// How many times as fast other GPUs are, where that was measured: `{ T4 = 0.15, H100 = 2 }`.
+    /// Measured speed of other GPUs, relative to that one: `{ T4 = 0.15, H100 = 2 }`.
     pub speeds: BTreeMap<String, f64>,
-    /// The day it begins: `"2026-12-01"`; today if left out.
-    #[serde(deserialize_with = "words::day")]
+    /// The day it begins: `"2026-12-01"`; today if absent.
+    #[serde(deserialize_with = "one_or_many::day")]
     pub begins: Option<Date>,
-    /// The longest it may take from the order to the end: `"2h"`.
-    pub deadline: Option<Span>,
+    /// Longest time from the request to the end: `"2h"`.
+    pub deadline: Option<TimeSpan>,
 }
 
 /// Kinds of workloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkloadKind {
-    /// Answers requests.
+    /// A service.
     #[default]
     Serve,
-    /// Runs once.
+    /// A job.
     Job,
-    /// Runs many times to find the best settings.
+    /// A hyperparameter sweep.
     Sweep,
 }

@@ -1,4 +1,4 @@
-//! Any text is read or refused with its place.
+//! Any text is parsed, or rejected with a location.
 
 use std::path::Path;
 

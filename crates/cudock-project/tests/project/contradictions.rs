@@ -1,8 +1,8 @@
-//! What cannot all be so, and where that is said.
+//! Contradictions, and the location that is reported.
 
 use crate::read;
 
-/// Texts, and the errors they give.
+/// Texts and their errors.
 const CONTRADICTIONS: &[(&str, &str)] = &[
     (
         "[workload]\nduration = \"2h\"\nrate = 5\n",
@@ -19,22 +19,25 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
     ),
     (
         "[workload]\nrate = 1\nreplica_rate = 5\nbench = \"b.json\"\n",
-        "4:1: `replica_rate` and `bench`: both say what one instance answers: keep one",
+        "4:1: `replica_rate` and `bench`: both set the rate of one instance: keep one",
     ),
-    ("[workload]\nduration = \"-1s\"\n", "2:12: `-1s` is negative, and negative times make no sense"),
-    ("[workload]\nduration = \"0s\"\n", "2:12: `duration` is no time at all"),
-    ("[workload]\ntrials = 3\ntrial_time = \"0m\"\n", "3:14: `trial_time` is no time at all"),
-    ("[needs]\ngpus = 0\n", "2:8: `gpus` is at least 1; leave it out if it does not matter"),
-    ("[workload]\nitems = 0\n", "2:9: `items` is at least 1; leave it out if it does not matter"),
-    ("[needs]\ngpu_memory = \"0GB\"\n", "2:14: `gpu_memory` is nothing; leave it out if it does not matter"),
+    ("[workload]\nduration = \"-1s\"\n", "2:12: `-1s` is negative; times must not be"),
+    ("[workload]\nduration = \"0s\"\n", "2:12: `duration` must be longer than zero"),
+    ("[workload]\ntrials = 3\ntrial_time = \"0m\"\n", "3:14: `trial_time` must be longer than zero"),
+    ("[needs]\ngpus = 0\n", "2:8: `gpus` must be at least 1; omit it if it does not matter"),
+    ("[workload]\nitems = 0\n", "2:9: `items` must be at least 1; omit it if it does not matter"),
+    (
+        "[needs]\ngpu_memory = \"0GB\"\n",
+        "2:14: `gpu_memory` must be larger than zero; omit it if it does not matter",
+    ),
     (
         "[needs]\ncapability = { least = \"9.0\", greatest = \"8.0\" }\n",
         "2:14: no GPU has a compute capability of at least 9.0 and at most 8.0",
     ),
-    ("[needs]\nprecision = \"bf17\"\n", "2:13: no number format is called `bf17`; did you mean `bf16`?"),
+    ("[needs]\nprecision = \"bf17\"\n", "2:13: unknown number format `bf17`; did you mean `bf16`?"),
     (
         "[needs]\ngpus = 1\nnvlink = true\n",
-        "3:1: NVLink joins the GPUs of an instance, and `gpus = 1` leaves nothing to join",
+        "3:1: NVLink connects the GPUs of an instance, and `gpus = 1` leaves nothing to connect",
     ),
     ("[needs]\narchitecture = \"x86_46\"\n", "2:16: unknown variant `x86_46`; did you mean `x86_64`?"),
     (
@@ -45,17 +48,20 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
         "[deploy.spot]\nallow = false\nevictions = 0.1\n",
         "3:1: `evictions` is for Spot machines, and `allow = false` rules them out",
     ),
-    ("[deploy.spot]\nevictions = -1\n", "2:13: `-1` is no rate; write evictions an hour, as 0.05"),
-    ("[deploy.spot]\nevictions = nan\n", "2:13: `NaN` is no rate; write evictions an hour, as 0.05"),
+    ("[deploy.spot]\nevictions = -1\n", "2:13: invalid rate `-1`: expected evictions per hour such as 0.05"),
+    (
+        "[deploy.spot]\nevictions = nan\n",
+        "2:13: invalid rate `NaN`: expected evictions per hour such as 0.05",
+    ),
     ("[deploy.spot]\ncheckpoint_takes = \"1m\"\n", "2:1: `checkpoint_takes` needs `checkpoint_every`"),
-    ("[deploy]\nbudget = nan\n", "2:10: `NaN` is no budget; write US dollars, as 100 or 12.5"),
-    ("[deploy]\nbudget = inf\n", "2:10: `inf` is no budget; write US dollars, as 100 or 12.5"),
-    ("[deploy]\nbudget = -3\n", "2:10: `-3` is no budget; write US dollars, as 100 or 12.5"),
-    ("[workload]\nfill = 101\n", "2:8: `fill` is from 1 to 100 percent"),
-    ("[workload]\nreplica_rate = 0\n", "2:16: an instance that answers nothing is of no use"),
+    ("[deploy]\nbudget = nan\n", "2:10: invalid budget `NaN`: expected US dollars such as 100 or 12.5"),
+    ("[deploy]\nbudget = inf\n", "2:10: invalid budget `inf`: expected US dollars such as 100 or 12.5"),
+    ("[deploy]\nbudget = -3\n", "2:10: invalid budget `-3`: expected US dollars such as 100 or 12.5"),
+    ("[workload]\nfill = 101\n", "2:8: `fill` must be from 1 to 100 percent"),
+    ("[workload]\nreplica_rate = 0\n", "2:16: `replica_rate` must be larger than zero"),
     (
         "[workload]\nmeasured_on = \"T4\"\nspeeds = { H100 = -2 }\n",
-        "3:19: `-2` is no speed; write how many times as fast it is, as 0.5 or 2",
+        "3:19: invalid speed `-2`: expected a factor such as 0.5 or 2",
     ),
     (
         "[workload]\nspeeds = { H100 = 2 }\n",
@@ -67,14 +73,14 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
     ),
     (
         "[start]\nimage_size = \"8GB\"\nimage_unpacked = \"7GB\"\n",
-        "3:18: an image takes more space unpacked than `image_size`, not less",
+        "3:18: an unpacked image is not smaller than `image_size`",
     ),
     ("[workload]\nbegins = \"2026-02-30\"\n", "2:10: "),
     ("[deploy]\nregion = \"westeurope\"\n", "2:1: unknown field `region`; did you mean `regions`?"),
 ];
 
 #[test]
-fn each_contradiction_names_its_place() {
+fn each_contradiction_is_reported_with_its_location() {
     for (text, expected) in CONTRADICTIONS {
         let error = read(text).expect_err(text);
         assert!(error.starts_with(&format!("cudock.toml:{expected}")), "{text}{error}\nexpected: {expected}");
@@ -93,7 +99,7 @@ fn a_deadline_shorter_than_a_trial_is_one_unless_another_gpu_may_be_faster() {
 }
 
 #[test]
-fn what_is_merely_missing_is_no_contradiction() {
+fn a_missing_key_is_not_a_contradiction() {
     for text in ["[workload]\nitems = 5\n", "[workload]\nrate = 5\n", "[data]\nstorage = \"blob-hot\"\n"] {
         assert!(read(text).is_ok(), "{text}");
     }

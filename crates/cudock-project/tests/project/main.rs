@@ -1,4 +1,4 @@
-//! What a `cudock.toml` may say, and what it is told when it says something else.
+//! Valid and invalid texts of a `cudock.toml`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,7 +17,7 @@ use std::path::Path;
 
 use cudock_project::{Manifest, parse};
 
-/// What a text means, or the error in words.
+/// The content of a text, or the error message.
 fn read(text: &str) -> Result<Manifest, String> {
     parse(Path::new("cudock.toml"), text).map_err(|error| error.to_string())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cudock_project::{ByteSize, DeployTarget, DeviceChoice, Manifest, Span, WorkloadKind};
+use cudock_project::{ByteSize, DeployTarget, DeviceChoice, Manifest, TimeSpan, WorkloadKind};
 
 use crate::read;
 
@@ -39,14 +39,14 @@ fn every_key_of_the_design_is_read() {
     assert_eq!(manifest.workload.kind, WorkloadKind::Serve);
     assert_eq!(manifest.needs.gpu_memory, Some(ByteSize(4 << 30)));
     assert_eq!(manifest.deploy.target, DeployTarget::ContainerApps);
-    assert_eq!(manifest.deploy.ttl, Some(Span(Duration::from_secs(7200))));
+    assert_eq!(manifest.deploy.ttl, Some(TimeSpan(Duration::from_secs(7200))));
     assert_eq!(manifest.serve.device, Some(DeviceChoice::Cuda));
-    assert_eq!(manifest.serve.latency_target, Some(Span(Duration::from_millis(50))));
-    assert_eq!(manifest.serve.try_model.range, Some((0.0, 16.0)));
+    assert_eq!(manifest.serve.latency_target, Some(TimeSpan(Duration::from_millis(50))));
+    assert_eq!(manifest.serve.try_model.unwrap().range, Some((0.0, 16.0)));
 }
 
 #[test]
-fn an_unknown_key_names_the_place_and_the_nearest_known_one() {
+fn an_unknown_key_is_reported_with_its_location_and_the_nearest_known_one() {
     assert_eq!(
         read("name = \"a\"\n[serve]\nmax_bacth = 3\n"),
         Err("cudock.toml:3:1: unknown field `max_bacth`; did you mean `max_batch`?".to_owned())
@@ -58,7 +58,7 @@ fn an_unknown_key_names_the_place_and_the_nearest_known_one() {
 }
 
 #[test]
-fn a_wrong_value_names_the_place() {
+fn an_invalid_value_is_reported_with_its_location() {
     assert_eq!(
         read("[serve]\nmax_wait = \"2\"\n"),
         Err("cudock.toml:2:12: `2` has no unit; write 2s or 2m or 2h".to_owned())

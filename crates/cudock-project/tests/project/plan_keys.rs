@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use cudock_base::Arch;
 use cudock_project::{
-    ByteRate, ByteSize, DataAccess, DayRate, ManagementWanted, Project, RequestRate, Span, SpotUse,
+    ByteRate, ByteSize, DataAccess, DayRate, ManagementWanted, Project, RequestRate, SpotUse, TimeSpan,
 };
 
 use crate::read;
 
-fn minutes(count: u64) -> Span {
-    Span(Duration::from_secs(count * 60))
+fn minutes(count: u64) -> TimeSpan {
+    TimeSpan(Duration::from_secs(count * 60))
 }
 
 #[test]
@@ -134,16 +134,16 @@ fn a_rate_is_a_number_a_shape_or_a_number_for_each_hour() {
 }
 
 #[test]
-fn a_rate_that_is_none_says_why() {
+fn an_invalid_rate_is_rejected_with_a_reason() {
     let rate = |text: &str| read(&format!("[workload]\nrate = {text}\n")).unwrap_err();
-    assert_eq!(rate("[1, 2]"), "cudock.toml:2:8: a day has 24 hours, and these are 2 rates");
-    assert_eq!(rate("-5"), "cudock.toml:2:8: `-5` is negative, and negative rates make no sense");
-    assert!(rate("nan").starts_with("cudock.toml:2:8: `NaN` is no rate; "), "{}", rate("nan"));
-    assert!(rate("inf").starts_with("cudock.toml:2:8: `inf` is no rate; "), "{}", rate("inf"));
+    assert_eq!(rate("[1, 2]"), "cudock.toml:2:8: expected 24 rates, one per hour, found 2");
+    assert_eq!(rate("-5"), "cudock.toml:2:8: `-5` is negative; rates must not be");
+    assert!(rate("nan").starts_with("cudock.toml:2:8: invalid rate `NaN`: "), "{}", rate("nan"));
+    assert!(rate("inf").starts_with("cudock.toml:2:8: invalid rate `inf`: "), "{}", rate("inf"));
     let overlap = rate(r#"{ day = 5, night = 0, from = "08:00", to = "08:00" }"#);
     assert!(overlap.contains("the same hour: day and night overlap"), "{overlap}");
     let odd = rate(r#"{ day = 5, from = "08:30", to = "20:00" }"#);
-    assert_eq!(odd, "cudock.toml:2:26: `08:30` is no full hour; write a full hour of UTC, as 08:00");
+    assert_eq!(odd, "cudock.toml:2:26: invalid hour `08:30`: expected a full hour in UTC such as 08:00");
 }
 
 #[test]
@@ -158,8 +158,8 @@ fn a_rate_on_the_command_line_has_the_same_forms() {
 
 #[test]
 fn every_value_can_be_found_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("train.toml");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("train.toml");
     std::fs::write(
         &path,
         "[needs]\ngpu_memory = \"16GB\"\n[deploy]\nregions = [\n  \"westeurope\",\n  \"atlantis\",\n]\ngpu.x = 1\n",
@@ -172,10 +172,10 @@ fn every_value_can_be_found_again() {
     )
     .unwrap();
     let project = Project::read(&path).unwrap();
-    assert_eq!(project.folder, folder.path());
-    assert_eq!(project.places.name("needs.gpu_memory"), "train.toml:2");
-    assert!(project.places.has("deploy.regions.1") && !project.places.has("deploy.regions.2"));
-    let wrong = project.places.wrong_value(
+    assert_eq!(project.directory, directory.path());
+    assert_eq!(project.text.location("needs.gpu_memory"), "train.toml:2");
+    assert!(project.text.has("deploy.regions.1") && !project.text.has("deploy.regions.2"));
+    let wrong = project.text.value_error(
         "deploy.regions.1",
         "no region is called `atlantis`",
         Some("polandcentral".to_owned()),
@@ -192,7 +192,7 @@ fn every_value_can_be_found_again() {
 fn a_project_without_a_file_says_nothing() {
     let project = Project::without_file(Path::new("."));
     assert_eq!(project.manifest, cudock_project::Manifest::default());
-    assert!(!project.places.has("workload"));
+    assert!(!project.text.has("workload"));
 }
 
 #[test]

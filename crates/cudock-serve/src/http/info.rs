@@ -76,7 +76,7 @@ pub(crate) fn health(service: &ModelService) -> HttpResponse {
         .map(|device| device.name)
         .or_else(|| readings.first().map(|reading| reading.name.clone()));
     let status = if service.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let word = match state {
+    let state = match state {
         ServerState::Healthy => "healthy",
         ServerState::Degraded if service.is_ready() => "degraded",
         ServerState::Degraded => "unhealthy",
@@ -86,7 +86,7 @@ pub(crate) fn health(service: &ModelService) -> HttpResponse {
     response::json(
         status,
         &json!({
-            "status": word, "reason": reason, "device": device, "gpu_available": gpu_name.is_some(),
+            "status": state, "reason": reason, "device": device, "gpu_available": gpu_name.is_some(),
             "gpu_name": gpu_name, "gpu_memory": memory, "models": models,
             "version": env!("CARGO_PKG_VERSION"),
         }),
@@ -229,7 +229,7 @@ pub(crate) fn model_config(service: &ModelService, model: &ModelName) -> Result<
             })
             .collect()
     };
-    let wait = model.settings().max_wait.as_micros();
+    let wait = model.settings().batcher.max_wait.as_micros();
     Ok(response::json(
         StatusCode::OK,
         &json!({

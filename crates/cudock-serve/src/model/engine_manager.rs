@@ -46,7 +46,7 @@ impl EngineManager {
         gpu: u32,
         first: Option<&Signature>,
     ) -> Result<(WarmEngine, Signature), EngineError> {
-        let mut engine = (self.start)(&self.settings.engine(self.file.clone(), gpu))?;
+        let mut engine = (self.start)(&self.settings.engine_on(gpu, &self.file))?;
         let mut signature = engine.signature().clone();
         let mut lanes = engine.take_lanes();
         if let Some(first) = first {
@@ -54,8 +54,8 @@ impl EngineManager {
         } else {
             signature.batched = self.can_share_batches(&mut lanes, &signature)?;
         }
-        let mut sizes = self.settings.preferred.clone();
-        sizes.extend([1, self.settings.max_batch]);
+        let mut sizes = self.settings.batcher.preferred_rows.clone();
+        sizes.extend([1, self.settings.batcher.max_rows]);
         sizes.sort_unstable();
         sizes.dedup();
         let limit = self.settings.engine_timeout;
@@ -85,7 +85,8 @@ impl EngineManager {
         signature: &Signature,
     ) -> Result<bool, EngineError> {
         let wanted = self.settings.batch.unwrap_or(signature.batched);
-        let lane = lanes.first_mut().filter(|_| wanted && signature.batched && self.settings.max_batch > 1);
+        let lane =
+            lanes.first_mut().filter(|_| wanted && signature.batched && self.settings.batcher.max_rows > 1);
         let Some(lane) = lane else { return Ok(wanted) };
         let RowCheck::Dependent(reason) = check_rows(lane.as_mut(), signature, self.settings.engine_timeout)?
         else {

@@ -72,7 +72,7 @@ impl Model {
     ) -> Result<Self, ServeError> {
         let not_loaded = |reason: String| ServeError::NotReady { name: found.name.clone(), reason };
         let files = FileStamps::of(found);
-        let queue = Arc::new(Queue::new(settings.batcher(), ModelMetrics::default()));
+        let queue = Arc::new(Queue::new(settings.batcher.clone(), ModelMetrics::default()));
         let health = Arc::new(ModelHealth::default());
         let manager = Arc::new(EngineManager {
             name: found.name.clone(),
@@ -137,12 +137,12 @@ impl Model {
 
     /// Most rows of a batch; 0 if requests do not share batches.
     pub fn max_rows(&self) -> usize {
-        if self.signature.batched { self.settings.max_batch } else { 0 }
+        if self.signature.batched { self.settings.batcher.max_rows } else { 0 }
     }
 
     /// Preferred row counts of batches.
     pub fn preferred(&self) -> &[usize] {
-        &self.settings.preferred
+        &self.settings.batcher.preferred_rows
     }
 
     pub(crate) fn settings(&self) -> &ModelSettings {

@@ -17,7 +17,7 @@ use cudock_facts::Facts;
 use cudock_facts::finding::Severity;
 use cudock_facts::version::{Capability, Date};
 use cudock_plan::{Assumption, Verdicts};
-use cudock_project::{Places, Project};
+use cudock_project::{ManifestText, Project};
 
 use crate::Notify;
 use crate::flags::WorkloadFlags;
@@ -74,13 +74,13 @@ pub(crate) fn inspect(
 ) -> Result<Inspection, GatherError> {
     let named = flags.image.clone().or_else(|| {
         let name = project.manifest.workload.image.as_ref();
-        name.map(|name| relative_to(&project.folder, name))
+        name.map(|name| relative_to(&project.directory, name))
     });
     if let Some(name) = named {
         return inspect_named(facts, &name, flags.offline, today, notify);
     }
-    let has_file = project.places != Places::default();
-    let found = PROJECT_FILES.iter().map(|name| project.folder.join(name)).find(|path| path.is_file());
+    let has_file = project.text != ManifestText::default();
+    let found = PROJECT_FILES.iter().map(|name| project.directory.join(name)).find(|path| path.is_file());
     match found.filter(|_| has_file) {
         Some(path) => Ok(inspect_project_file(facts, &path, today)),
         None => Ok(Inspection::default()),

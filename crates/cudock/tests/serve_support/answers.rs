@@ -4,7 +4,7 @@ use crate::serve_support::client::Ask;
 use crate::serve_support::made::{Bare, Random, close, f32_bytes, f32_values};
 use crate::serve_support::on_threads;
 use crate::serve_support::server::Stage;
-use cudock_engine::onnx_file;
+use cudock_testkit::onnx;
 
 fn raw(body: &[u8]) -> Ask {
     Ask::post("/predict", body).with("content-type", "application/octet-stream")
@@ -17,9 +17,7 @@ fn rows(random: &mut Random, count: usize, width: usize) -> Vec<f32> {
 #[test]
 fn a_batch_served_is_bit_for_bit_the_bare_engines() {
     let Some(stage) = Stage::new() else { return };
-    for (name, model, row) in
-        [("mlp", onnx_file::mlp(), vec![512]), ("conv", onnx_file::conv(), vec![3, 32, 32])]
-    {
+    for (name, model, row) in [("mlp", onnx::mlp(), vec![512]), ("conv", onnx::conv(), vec![3, 32, 32])] {
         let file = stage.write(&format!("{name}.onnx"), &model);
         let mut bare = Bare::load(&file, &stage.library);
         let server = stage.serve(&format!("{name}.onnx"), &["--max-batch", "32"]);
@@ -41,7 +39,7 @@ fn a_batch_served_is_bit_for_bit_the_bare_engines() {
 #[test]
 fn rows_that_shared_a_batch_come_back_as_the_engine_gives_them() {
     let Some(stage) = Stage::new() else { return };
-    let file = stage.write("mlp.onnx", &onnx_file::mlp());
+    let file = stage.write("mlp.onnx", &onnx::mlp());
     let mut bare = Bare::load(&file, &stage.library);
     let mut random = Random::new(2);
     let requests: Vec<Vec<f32>> = (0..16).map(|number| rows(&mut random, 1 + number % 5, 512)).collect();
@@ -67,7 +65,7 @@ fn rows_that_shared_a_batch_come_back_as_the_engine_gives_them() {
 #[test]
 fn one_row_is_answered_as_one_row_and_many_as_many() {
     let Some(stage) = Stage::new() else { return };
-    stage.write("sums.onnx", &onnx_file::sums());
+    stage.write("sums.onnx", &onnx::sums());
     let server = stage.serve("sums.onnx", &[]);
     let one = server.ask(&Ask::predict(r#"{"a": [1, 2, 3, 4], "b": [10, 20, 30, 40]}"#)).ok().json();
     assert_eq!(one["prediction"]["sum"], serde_json::json!([11.0, 22.0, 33.0, 44.0]));
@@ -82,7 +80,7 @@ fn one_row_is_answered_as_one_row_and_many_as_many() {
 #[test]
 fn a_long_answer_is_compressed_for_a_client_that_takes_it() {
     let Some(stage) = Stage::new() else { return };
-    stage.write("tiny.onnx", &onnx_file::tiny());
+    stage.write("tiny.onnx", &onnx::tiny());
     let server = stage.serve("tiny.onnx", &[]);
     let input = raw(&f32_bytes(&rows(&mut Random::new(3), 32, 64)));
     let plain = server.ask(&input).ok();

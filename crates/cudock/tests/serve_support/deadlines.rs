@@ -4,7 +4,7 @@ use crate::serve_support::client::{Ask, Connection};
 use crate::serve_support::made::times;
 use crate::serve_support::server::{Stage, eventually};
 use crate::serve_support::{occupy, receive_all, send_all, until_queued};
-use cudock_engine::onnx_file;
+use cudock_testkit::onnx;
 
 #[test]
 fn a_request_whose_time_is_over_is_told_so_and_never_run() {
@@ -40,7 +40,7 @@ fn a_request_whose_time_is_over_is_told_so_and_never_run() {
 #[test]
 fn who_waits_with_priority_is_run_first() {
     let Some(stage) = Stage::new() else { return };
-    stage.write("spin.onnx", &onnx_file::spin());
+    stage.write("spin.onnx", &onnx::spin());
     let server = stage.serve("spin.onnx", &["--max-batch", "1", "--queue-time", "60s"]);
     let held = server.hold_engine();
     let mut first = occupy(&server, &Ask::predict("[[1]]"));

@@ -3,8 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use cudock_engine::onnx_file::OnnxModel;
 use cudock_tensor::DType;
+use cudock_testkit::onnx::OnnxModel;
 use serde_json::Value;
 
 use crate::serve_support::client::Ask;

@@ -7,7 +7,7 @@ use crate::serve_support::client::Ask;
 use crate::serve_support::made::{times, twice};
 use crate::serve_support::server::{Stage, eventually, signal};
 use crate::serve_support::{occupy, on_threads, receive_all, send_all, until_queued};
-use cudock_engine::onnx_file;
+use cudock_testkit::onnx;
 
 #[test]
 fn no_request_is_lost_when_the_engine_is_killed_under_load() {
@@ -67,7 +67,7 @@ fn no_request_is_lost_when_the_engine_is_killed_under_load() {
 #[test]
 fn a_request_that_hangs_the_engine_fails_alone() {
     let Some(stage) = Stage::new() else { return };
-    stage.write("spin.onnx", &onnx_file::spin());
+    stage.write("spin.onnx", &onnx::spin());
     let server = stage.serve("spin.onnx", &["--engine-timeout", "1s", "--queue-time", "60s"]);
     let engine = server.engine();
     let for_ever = "[[9000000000000000000]]";

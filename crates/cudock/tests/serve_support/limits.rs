@@ -8,8 +8,8 @@ use crate::serve_support::client::{Ask, Connection};
 use crate::serve_support::made::{f32_bytes, times};
 use crate::serve_support::server::{Server, Stage, eventually, most_resident, signal};
 use crate::serve_support::{occupy, on_threads};
-use cudock_engine::onnx_file;
 use cudock_tensor::DType;
+use cudock_testkit::onnx;
 
 const ROW: &str = "[[1, 2, 3, 4]]";
 const MIB: usize = 1 << 20;
@@ -272,7 +272,7 @@ fn others_are_served_while_large_and_compressed_bodies_are_read() {
 #[test]
 fn a_large_answer_that_is_read_slowly_is_not_cut() {
     let Some(stage) = Stage::new() else { return };
-    stage.write("same.onnx", &onnx_file::identity(DType::F32));
+    stage.write("same.onnx", &onnx::identity(DType::F32));
     let server = stage.serve("same.onnx", &["--client-timeout", "1s", "--queue-time", "60s"]);
     let numbers = 10 * MIB;
     let header = format!(

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cudock_engine::onnx_file::OnnxModel;
-use cudock_engine::{Engine, EngineSettings, Lane, OnnxEngine};
+use cudock_engine::{Engine, EngineSettings, Lane};
+use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
 use cudock_tensor::DType;
+use cudock_testkit::onnx::OnnxModel;
 
 /// Gives what it takes times a factor: `x` and `y` F32 [rows, 4].
 pub fn times(factor: f32) -> Vec<u8> {
@@ -93,7 +94,8 @@ pub struct Bare {
 
 impl Bare {
     pub fn load(model: &Path, library: &Path) -> Self {
-        let settings = EngineSettings { threads: 1, ..EngineSettings::new(model, library) };
+        let settings =
+            EngineSettings { threads: 1, ..EngineSettings::new(model, OnnxSettings::new(library)) };
         let mut engine = OnnxEngine::load(&settings).unwrap();
         let lane = engine.take_lanes().pop().unwrap();
         Self { _engine: engine, lane }

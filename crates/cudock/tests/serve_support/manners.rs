@@ -8,8 +8,8 @@ use crate::serve_support::client::{Ask, Connection};
 use crate::serve_support::made::{f32_bytes, times};
 use crate::serve_support::send_all;
 use crate::serve_support::server::{Server, Stage, eventually, resident};
-use cudock_engine::onnx_file;
 use cudock_tensor::DType;
+use cudock_testkit::onnx;
 
 const ROW: &str = "[[1, 2, 3, 4]]";
 
@@ -88,7 +88,7 @@ fn a_body_that_stops_coming_is_a_408() {
 #[test]
 fn a_client_that_does_not_read_its_answer_is_dropped_while_others_are_served() {
     let Some(stage) = Stage::new() else { return };
-    stage.write("same.onnx", &onnx_file::identity(DType::F32));
+    stage.write("same.onnx", &onnx::identity(DType::F32));
     let server = stage.serve("same.onnx", &["--client-timeout", "1s", "--queue-time", "60s"]);
     let numbers = 6 << 20;
     let header = format!(

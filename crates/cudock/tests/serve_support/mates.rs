@@ -4,7 +4,7 @@ use crate::serve_support::client::Ask;
 use crate::serve_support::made::{times, twice};
 use crate::serve_support::server::Stage;
 use crate::serve_support::{occupy, receive_all, send_all, until_queued};
-use cudock_engine::onnx_file;
+use cudock_testkit::onnx;
 
 #[test]
 fn a_malformed_request_is_refused_at_once_and_its_mates_are_answered() {
@@ -48,7 +48,7 @@ fn a_malformed_request_is_refused_at_once_and_its_mates_are_answered() {
 #[test]
 fn a_row_the_engine_fails_on_fails_alone() {
     let Some(stage) = Stage::new() else { return };
-    stage.write("gather.onnx", &onnx_file::gather());
+    stage.write("gather.onnx", &onnx::gather());
     let server = stage.serve("gather.onnx", &["--max-batch", "32"]);
     let table = server.ask(&Ask::predict("[0, 1, 2, 3, 4, 5, 6, 7]")).ok().json()["prediction"].clone();
     let engine = server.engine();

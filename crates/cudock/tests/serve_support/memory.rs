@@ -4,7 +4,7 @@ use crate::serve_support::client::Ask;
 use crate::serve_support::made::Random;
 use crate::serve_support::on_threads;
 use crate::serve_support::server::{Stage, resident};
-use cudock_engine::onnx_file;
+use cudock_testkit::onnx;
 
 const CONNECTIONS: usize = 8;
 /// Requests that are under way on one connection at once.
@@ -15,7 +15,7 @@ fn memory_is_flat_over_all_requests() {
     let Some(stage) = Stage::alone() else { return };
     let long = !cfg!(debug_assertions) || std::env::var_os("CUDOCK_LONG_TESTS").is_some();
     let requests: usize = if long { 200_000 } else { 20_000 };
-    stage.write("tiny.onnx", &onnx_file::tiny());
+    stage.write("tiny.onnx", &onnx::tiny());
     let server = stage.serve("tiny.onnx", &["--queue-time", "60s"]);
     let engine = server.engine();
     // Requests of one to eight rows, one in thirty of them wrong.

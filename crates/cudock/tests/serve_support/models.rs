@@ -9,7 +9,7 @@ use crate::serve_support::client::Ask;
 use crate::serve_support::made::times;
 use crate::serve_support::on_threads;
 use crate::serve_support::server::{Server, Stage, eventually};
-use cudock_engine::onnx_file;
+use cudock_testkit::onnx;
 
 /// What the model makes of one.
 #[track_caller]
@@ -146,7 +146,7 @@ fn a_watched_folder_is_followed() {
     let Some(stage) = Stage::new() else { return };
     stage.write("models/m/1/model.onnx", &times(1.0));
     let server = stage.serve("models", &["--watch"]);
-    stage.write("models/next/model.onnx", &onnx_file::tiny());
+    stage.write("models/next/model.onnx", &onnx::tiny());
     stage.write("new/model.onnx", &times(2.0));
     std::fs::rename(stage.path("new"), stage.path("models/m/2")).unwrap();
     eventually("a new version is served", || factor(&server, "/predict/m") == 2.0);

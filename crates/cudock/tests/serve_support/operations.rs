@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::serve_support::client::Ask;
 use crate::serve_support::made::times;
 use crate::serve_support::server::Stage;
-use cudock_engine::onnx_file;
+use cudock_testkit::onnx;
 
 const ROW: &str = "[[1, 2, 3, 4]]";
 
@@ -141,7 +141,7 @@ fn metrics_are_what_prometheus_reads_and_count_what_was_done() {
 #[test]
 fn status_tells_programs_what_the_page_shows() {
     let Some(stage) = Stage::new() else { return };
-    stage.write("tiny.onnx", &onnx_file::tiny());
+    stage.write("tiny.onnx", &onnx::tiny());
     let server = stage.serve("tiny.onnx", &["--max-batch", "8"]);
     let row = format!("[{}]", vec!["0.5"; 64].join(", "));
     server.ask(&Ask::predict(&format!("[{row}, {row}, {row}]"))).ok();

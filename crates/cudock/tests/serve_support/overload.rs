@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::serve_support::client::Ask;
 use crate::serve_support::server::{Server, Stage, resident};
 use crate::support::{code, json, shown};
-use cudock_engine::onnx_file;
+use cudock_testkit::onnx;
 
 const QUEUE_ROWS: u64 = 40;
 /// Turns of the model's loop: so many that a batch of it is long beside the work of asking for it.
@@ -55,7 +55,7 @@ fn watch(server: &Server, done: &AtomicBool) -> Seen {
 fn five_times_the_peak_keeps_goodput_waits_and_memory_within_bounds() {
     let Some(stage) = Stage::alone() else { return };
     let seconds = if std::env::var_os("CUDOCK_LONG_TESTS").is_some() { "20s" } else { "4s" };
-    stage.write("spin.onnx", &onnx_file::spin());
+    stage.write("spin.onnx", &onnx::spin());
     let rows = QUEUE_ROWS.to_string();
     let server =
         stage.serve("spin.onnx", &["--max-batch", "4", "--queue-rows", &rows, "--queue-time", "250ms"]);

@@ -10,8 +10,8 @@ use crate::serve_support::made::{Bare, Random, close, f32_bytes, f32_values};
 use crate::serve_support::on_threads;
 use crate::serve_support::server::Stage;
 use crate::serve_support::values::{self, Values};
-use cudock_engine::onnx_file;
 use cudock_tensor::DType;
+use cudock_testkit::onnx;
 
 const REQUESTS: usize = 10_000;
 const CONNECTIONS: usize = 16;
@@ -32,10 +32,10 @@ const FORMS: [Form; 4] = [Form::Predict, Form::Npy, Form::Protocol, Form::Binary
 fn ten_thousand_random_requests_are_each_answered_right() {
     let Some(stage) = Stage::new() else { return };
     for dtype in DType::ALL {
-        stage.write(&format!("models/same_{dtype}.onnx"), &onnx_file::identity(dtype));
+        stage.write(&format!("models/same_{dtype}.onnx"), &onnx::identity(dtype));
     }
-    let mlp = stage.write("models/mlp.onnx", &onnx_file::mlp());
-    stage.write("models/sums.onnx", &onnx_file::sums());
+    let mlp = stage.write("models/mlp.onnx", &onnx::mlp());
+    stage.write("models/sums.onnx", &onnx::sums());
     let pool = Pool::new(&mut Bare::load(&mlp, &stage.library));
     let server = stage.serve("models", &["--max-batch", "32", "--queue-time", "600s"]);
     on_threads(CONNECTIONS, |number| {

@@ -1,7 +1,7 @@
 //! Which rows share batches, and batches that nobody waits for.
 
-use cudock_engine::onnx_file::{self, Attribute, OnnxModel};
 use cudock_tensor::DType;
+use cudock_testkit::onnx::{self, Attribute, OnnxModel};
 use serde_json::{Value, json};
 
 use crate::serve_support::client::Ask;
@@ -53,16 +53,12 @@ fn batch_true_lets_rows_share_batches_all_the_same() {
 #[test]
 fn ordinary_models_are_not_taken_for_ones_whose_rows_depend() {
     let Some(stage) = Stage::new() else { return };
-    let models = [
-        ("mlp", onnx_file::mlp()),
-        ("conv", onnx_file::conv()),
-        ("gather", onnx_file::gather()),
-        ("sums", onnx_file::sums()),
-    ];
+    let models =
+        [("mlp", onnx::mlp()), ("conv", onnx::conv()), ("gather", onnx::gather()), ("sums", onnx::sums())];
     for (name, bytes) in &models {
         stage.write(&format!("models/{name}.onnx"), bytes);
     }
-    stage.write("models/text.onnx", &onnx_file::identity(DType::String));
+    stage.write("models/text.onnx", &onnx::identity(DType::String));
     let server = stage.serve("models", &[]);
     assert!(!server.said().contains("rows depend "), "{}", server.said());
 }
@@ -84,7 +80,7 @@ fn an_input_without_a_shape_takes_any_and_is_not_a_scalar() {
 #[test]
 fn a_batch_that_nobody_waits_for_is_stopped_and_the_engine_lives_on() {
     let Some(stage) = Stage::new() else { return };
-    stage.write("spin.onnx", &onnx_file::spin());
+    stage.write("spin.onnx", &onnx::spin());
     let server = stage.serve("spin.onnx", &["--queue-time", "60s"]);
     let engine = server.engine();
     let endless = Ask::predict("[[1000000000000]]").with("x-timeout-ms", 100);

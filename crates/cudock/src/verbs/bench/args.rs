@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use cudock_load::Arrivals;
 use cudock_load::payload::{Protocol, ShapeOfRow};
-use cudock_project::Span;
+use cudock_project::TimeSpan;
 
 /// Put load on a model server and tell how it bears it, or measure a model without a server
 ///
@@ -41,19 +41,19 @@ pub(crate) struct BenchArgs {
 
     /// Search for the highest rate at which 99 % of the answers take no longer
     #[arg(long, value_name = "TIME")]
-    pub(crate) target_p99: Option<Span>,
+    pub(crate) target_p99: Option<TimeSpan>,
 
     /// How long a run counts [default: 5s; 1s with --model]
     #[arg(long, value_name = "TIME")]
-    pub(crate) duration: Option<Span>,
+    pub(crate) duration: Option<TimeSpan>,
 
     /// Load before a run counts [default: 1s; 200ms with --model]
     #[arg(long, value_name = "TIME")]
-    pub(crate) warm_up: Option<Span>,
+    pub(crate) warm_up: Option<TimeSpan>,
 
     /// How long late answers are waited for after a run
     #[arg(long, value_name = "TIME", default_value = "5s")]
-    pub(crate) grace: Span,
+    pub(crate) grace: TimeSpan,
 
     /// How the model is asked
     #[arg(long, value_enum, default_value_t = ProtocolWord::Predict)]

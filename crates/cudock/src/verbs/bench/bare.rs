@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use cudock_engine::{DeviceInfo, Engine, EngineSettings, OnnxEngine, Provider};
+use cudock_engine::{DeviceInfo, Engine, EngineSettings, Provider};
+use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
 use cudock_load::engine_bench::{BatchRun, EngineBench, EngineBenchError, EngineReport, JsonCost};
 use serde::Serialize;
 
@@ -62,10 +63,9 @@ fn load(args: &BenchArgs, model: &Path) -> Result<OnnxEngine, Failure> {
     }
     let engine = &args.engine;
     let on_gpu = engine.device != EngineDevice::Cpu;
-    let runtime = runtime::provide(on_gpu, engine.offline)?;
+    let settings = runtime::provide(model, on_gpu, engine.offline)?;
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     let settings = EngineSettings {
-        library_path: runtime.library_path,
         providers: match engine.device {
             EngineDevice::Cpu => vec![Provider::Cpu],
             EngineDevice::Cuda => vec![Provider::Cuda],
@@ -74,12 +74,15 @@ fn load(args: &BenchArgs, model: &Path) -> Result<OnnxEngine, Failure> {
         gpu: engine.gpu,
         threads: engine.engine_threads.unwrap_or_else(processors),
         lanes: engine.lanes.unwrap_or(engine.sessions).max(engine.sessions).max(1),
-        sessions: engine.sessions.max(1),
-        nhwc: engine.nhwc,
-        graphs: if engine.graphs { engine.batch.clone() } else { Vec::new() },
-        pinned: on_gpu && !engine.no_pinned,
-        io_binding: !engine.no_io_binding,
-        ..EngineSettings::new(model, runtime.library)
+        kind: OnnxSettings {
+            sessions: engine.sessions.max(1),
+            nhwc: engine.nhwc,
+            graphs: if engine.graphs { engine.batch.clone() } else { Vec::new() },
+            pinned: on_gpu && !engine.no_pinned,
+            io_binding: !engine.no_io_binding,
+            ..settings.kind
+        },
+        ..settings
     };
     OnnxEngine::load(&settings).map_err(|error| Failure::outside(chain(&error)))
 }

@@ -55,7 +55,7 @@ pub(super) fn run(facts: &Facts, args: &PlanArgs, format: PlanFormat) -> Result<
         cudock_workload::resolve(facts, &project, &args.workload, today, &notify)?;
     let catalog = Catalog::of(facts);
     let plan = plan(&catalog, facts, &workload, &verdicts);
-    let title = if project.places.has("workload") { project.name() } else { "this workload".to_owned() };
+    let title = if project.text.has("workload") { project.name() } else { "this workload".to_owned() };
     let view = View { plan: &plan, title: &title, today };
     let outcome = report(&view, args, format)?;
     output::warn_if_stale(&output::tables_used(facts, &TABLES));

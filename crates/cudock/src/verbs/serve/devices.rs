@@ -1,4 +1,4 @@
-//! GPUs of this machine, and how full and busy they are.
+//! Memory and utilization of the GPUs of this machine.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -7,34 +7,35 @@ use std::time::Duration;
 use cudock_host::nvml::{GpuMonitor, GpuUsage};
 use cudock_serve::{DeviceReading, ReadDevices};
 
-const EVERY: Duration = Duration::from_secs(1);
+/// Interval between two readings.
+const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The newest reading of the GPUs; nothing on a machine that serves by CPU. A thread of its own asks the driver, since
-/// a broken one may not answer, and the server must.
+/// Returns the latest readings of the GPUs; none if models run on the CPU. A separate thread queries the driver, because
+/// a broken one may block and the server must not.
 pub(super) fn reader(on_gpu: bool) -> ReadDevices {
-    let newest: Arc<Mutex<Vec<DeviceReading>>> = Arc::default();
+    let latest: Arc<Mutex<Vec<DeviceReading>>> = Arc::default();
     if on_gpu {
-        let newest = Arc::clone(&newest);
-        let asking = move || {
-            let Some(gauges) = GpuMonitor::open() else { return };
+        let latest = Arc::clone(&latest);
+        let poll = move || {
+            let Some(monitor) = GpuMonitor::open() else { return };
             loop {
-                let readings = gauges.read().into_iter().map(reading).collect();
-                *newest.lock().unwrap_or_else(PoisonError::into_inner) = readings;
-                thread::sleep(EVERY);
+                let readings = monitor.read().into_iter().map(reading).collect();
+                *latest.lock().unwrap_or_else(PoisonError::into_inner) = readings;
+                thread::sleep(INTERVAL);
             }
         };
         // Without the thread there are no readings, as on a machine without NVML.
-        let _ = thread::Builder::new().name("gauges".to_owned()).spawn(asking);
+        let _ = thread::Builder::new().name("gpu monitor".to_owned()).spawn(poll);
     }
-    Arc::new(move || newest.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    Arc::new(move || latest.lock().unwrap_or_else(PoisonError::into_inner).clone())
 }
 
-fn reading(gauge: GpuUsage) -> DeviceReading {
+fn reading(usage: GpuUsage) -> DeviceReading {
     DeviceReading {
-        name: gauge.name,
-        gpu: gauge.index,
-        memory_used: gauge.memory_used,
-        memory_total: gauge.memory_total,
-        utilisation: gauge.utilization_percent.map(|percent| f64::from(percent) / 100.0),
+        name: usage.name,
+        gpu: usage.index,
+        memory_used: usage.memory_used,
+        memory_total: usage.memory_total,
+        utilisation: usage.utilization_percent.map(|percent| f64::from(percent) / 100.0),
     }
 }

@@ -1,8 +1,10 @@
-//! The engine's library: the one that is installed, or fetched on first need.
+//! Provides the engine's library: an installed one, or a download on first use.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
+use cudock_engine::EngineSettings;
+use cudock_engine_onnx::OnnxSettings;
 use cudock_facts::Facts;
 use cudock_pypi::Package;
 use cudock_pypi::runtime::{Installer, Machine, cuda_libraries, ensure};
@@ -11,20 +13,18 @@ use crate::failure::Failure;
 use crate::output::{DIM, YELLOW, styled};
 use crate::verbs::progress::Lines;
 
-/// A library, and where those it needs are.
-pub(crate) struct EngineLibrary {
-    pub(crate) library: PathBuf,
-    pub(crate) library_path: Vec<PathBuf>,
-}
-
-/// The library for the device asked for.
-pub(crate) fn provide(on_gpu: bool, offline: bool) -> Result<EngineLibrary, Failure> {
+/// Settings to run a model with the library for a GPU or the CPU.
+pub(crate) fn provide(
+    model: &Path,
+    on_gpu: bool,
+    offline: bool,
+) -> Result<EngineSettings<OnnxSettings>, Failure> {
     let facts = Facts::embedded();
     let package = if on_gpu { Package::OnnxruntimeGpu } else { Package::Onnxruntime };
     let environment = cudock_base::Environment::of_process();
     let cache = Installer::directory_in(&environment);
     let machine = Machine::this(environment.clone(), std::env::current_dir().ok(), cache);
-    // A server that finds its library needs no home and writes nothing.
+    // A server that finds its library needs no home directory and writes nothing.
     let installer = || {
         let mut installer = Installer::from_environment(&environment)?;
         installer.offline = offline;
@@ -35,13 +35,13 @@ pub(crate) fn provide(on_gpu: bool, offline: bool) -> Result<EngineLibrary, Fail
     if provided.fresh {
         anstream::eprintln!("{} {}", styled(DIM, "installed"), provided.found.library.display());
     }
-    let mut library_path = Vec::new();
+    let mut settings = EngineSettings::new(model, OnnxSettings::new(&provided.found.library));
     if on_gpu {
         let cuda = cuda_libraries(&machine, &provided.found, &facts);
         if let Some(hint) = cuda.hint(&provided.found) {
             anstream::eprintln!("{}: {hint}", styled(YELLOW, "warning"));
         }
-        library_path = cuda.folders;
+        settings.library_path = cuda.folders;
     }
-    Ok(EngineLibrary { library: provided.found.library, library_path })
+    Ok(settings)
 }

@@ -1,7 +1,7 @@
-//! Writing ONNX files, so that tests and measurements need no Python and no files of others.
+//! Writes ONNX files, so that tests and benchmarks need no Python and no third-party files.
 //!
 //! ```
-//! use cudock_engine::onnx_file::OnnxModel;
+//! use cudock_testkit::onnx::OnnxModel;
 //! use cudock_tensor::DType;
 //!
 //! let doubled = OnnxModel::new("doubled")
@@ -92,7 +92,7 @@ impl OnnxModel {
             dims: shape.iter().map(|&size| as_i64(size)).collect(),
             data_type: onnx_type(dtype),
             name: name.to_owned(),
-            external_data: vec![proto::Entry { key: "location".to_owned(), value: file.to_owned() }],
+            external_data: vec![proto::StringEntry { key: "location".to_owned(), value: file.to_owned() }],
             data_location: 1,
             ..proto::Tensor::default()
         });

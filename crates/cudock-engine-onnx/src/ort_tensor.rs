@@ -126,7 +126,7 @@ impl OrtTensor {
             data = rest;
             let mut room: *mut c_char = std::ptr::null_mut();
             // SAFETY: the value is a tensor of `count` strings, and `number` is below that. The room the engine gives
-            // is as long as asked for, and written before anything else is done with the value.
+            // is as long as requested, and written before anything else is done with the value.
             unsafe {
                 check((ort::api().GetResizedStringTensorElementBuffer)(
                     tensor.value.as_ptr(),
@@ -190,7 +190,7 @@ impl OrtTensor {
         // SAFETY: the value is a tensor of strings (the engine refuses others); the length goes into a local.
         check(unsafe { (ort::api().GetStringTensorDataLength)(self.value.as_ptr(), &raw mut length) })?;
         let (mut text, mut starts) = (vec![0_u8; length], vec![0_usize; count]);
-        // SAFETY: both have as many elements as they are said to have, which are those the tensor needs.
+        // SAFETY: the lengths are those of the vectors, which have the sizes that the tensor needs.
         check(unsafe {
             (ort::api().GetStringTensorContent)(
                 self.value.as_ptr(),
@@ -249,26 +249,27 @@ pub(crate) fn run(
     }
     let input_names: Vec<*const c_char> = names.inputs.iter().map(|name| name.as_ptr()).collect();
     let output_names: Vec<*const c_char> = names.outputs.iter().map(|name| name.as_ptr()).collect();
-    let given: Vec<*const OrtValue> = inputs.iter().map(|value| value.value.as_ptr().cast_const()).collect();
-    let mut taken: Vec<*mut OrtValue> = outputs
+    let input_values: Vec<*const OrtValue> =
+        inputs.iter().map(|value| value.value.as_ptr().cast_const()).collect();
+    let mut output_values: Vec<*mut OrtValue> = outputs
         .iter()
         .map(|value| value.as_ref().map_or(std::ptr::null_mut(), |value| value.value.as_ptr()))
         .collect();
-    // SAFETY: session, options, names and values are alive; the arrays are as long as said. `&mut Session` keeps other
+    // SAFETY: session, options, names and values are alive; the lengths are those of the arrays. `&mut Session` keeps other
     // runs of it away, and the values' memory is looked at by nobody else until this returns (`Runner` holds all).
     let status = unsafe {
         (ort::api().Run)(
             session.ptr().cast_mut(),
             options.ptr(),
             input_names.as_ptr(),
-            given.as_ptr(),
-            given.len(),
+            input_values.as_ptr(),
+            input_values.len(),
             output_names.as_ptr(),
-            taken.len(),
-            taken.as_mut_ptr(),
+            output_values.len(),
+            output_values.as_mut_ptr(),
         )
     };
-    let made = taken
+    let allocated = output_values
         .into_iter()
         .zip(outputs)
         .map(|(value, bound)| match bound {
@@ -277,7 +278,7 @@ pub(crate) fn run(
         })
         .collect();
     check(status)?;
-    Ok(made)
+    Ok(allocated)
 }
 
 /// The version of the engine's library, such as "1.31.1".

@@ -3,29 +3,28 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use cudock_engine::{DeviceInfo, Engine, EngineError, Lane, LaneMemory, Provider, SharedEngine, SharedLane};
 use cudock_map::SharedMemory;
 use cudock_tensor::Signature;
 use ort::environment::Environment;
 use ort::logging::LogLevel;
 
-use crate::cuda::{CudaGpu, CudaStream, PinnedMemory};
+use crate::cuda::{CudaError, CudaGpu, CudaStream, PinnedMemory};
 use crate::gpu::LaneGpu;
 use crate::graph_capture::block_capture;
 use crate::ort_tensor::{TensorNames, library_version};
 use crate::runner::{LoadedModel, Runner, SharedSession};
 use crate::signature::signature;
-use crate::{
-    DeviceInfo, Engine, EngineError, EngineSettings, Lane, ProcessUsage, Provider, providers, usage,
-};
+use crate::{Settings, providers};
 
 /// A model loaded into this process. A crash of the library crashes this process, and a run that hangs cannot be
-/// stopped: servers use [`crate::IsolatedEngine`].
+/// stopped: servers use [`cudock_engine::IsolatedEngine`].
 pub struct OnnxEngine {
     model: Arc<LoadedModel>,
     device: DeviceInfo,
     sessions: Vec<Arc<SharedSession>>,
     gpu: Option<Arc<CudaGpu>>,
-    settings: EngineSettings,
+    settings: Settings,
     remaining_lanes: usize,
 }
 
@@ -34,7 +33,7 @@ impl OnnxEngine {
     /// the CPU always works.
     ///
     /// A process can load only one ONNX Runtime library: a second path is an error.
-    pub fn load(settings: &EngineSettings) -> Result<Self, EngineError> {
+    pub fn load(settings: &Settings) -> Result<Self, EngineError> {
         let environment = environment(settings)?;
         let _held = block_capture();
         let load_error = |reason| EngineError::Load { model: settings.model.clone(), reason };
@@ -47,12 +46,13 @@ impl OnnxEngine {
             (signature, TensorNames::new(session.inputs(), session.outputs()).map_err(load_error)?)
         };
         let mut sessions = vec![opened.first];
-        for _ in 1..settings.sessions.max(1).min(settings.lanes.max(1)) {
+        for _ in 1..settings.kind.sessions.max(1).min(settings.lanes.max(1)) {
             let session = opened.config.open(&environment, settings).map_err(load_error)?;
             sessions.push(session);
         }
-        let graphs = if opened.config.graphs { settings.graphs.clone() } else { Vec::new() };
-        let version = library_version(&settings.library).unwrap_or_else(|| "(unknown version)".to_owned());
+        let graphs = if opened.config.graphs { settings.kind.graphs.clone() } else { Vec::new() };
+        let version =
+            library_version(&settings.kind.library).unwrap_or_else(|| "(unknown version)".to_owned());
         let device = DeviceInfo {
             provider: opened.config.provider,
             name: opened.config.gpu.as_ref().map_or_else(|| "cpu".to_owned(), |gpu| gpu.name.clone()),
@@ -62,7 +62,7 @@ impl OnnxEngine {
             engine: format!("ONNX Runtime {version}"),
         };
         Ok(Self {
-            model: Arc::new(LoadedModel { signature, names, graphs }),
+            model: Arc::new(LoadedModel { signature: Arc::new(signature), names, graphs }),
             device,
             sessions,
             gpu: opened.config.gpu,
@@ -71,25 +71,19 @@ impl OnnxEngine {
         })
     }
 
-    /// Creates the lane with that number, using the memory of its inputs and outputs.
-    pub(crate) fn lane(
-        &self,
-        number: usize,
-        inputs: Vec<SharedMemory>,
-        outputs: Vec<SharedMemory>,
-    ) -> Result<Runner, EngineError> {
+    fn lane(&self, number: usize, memory: LaneMemory) -> Result<Runner, EngineError> {
         let _held = block_capture();
-        let failed = |error: crate::cuda::CudaError| EngineError::Failed(error.to_string());
+        let failed = |error: CudaError| EngineError::Failed(error.to_string());
         let session = self
             .sessions
             .get(number % self.sessions.len().max(1))
             .ok_or_else(|| EngineError::Failed("the engine has no session".to_owned()))?;
         let gpu = match &self.gpu {
             Some(gpu) => {
-                let tensors = inputs.len() + outputs.len();
-                let mut lane =
-                    LaneGpu::new(gpu, self.settings.gpu, tensors, self.settings.pinned).map_err(failed)?;
-                for (tensor, memory) in inputs.iter().chain(&outputs).enumerate() {
+                let tensors = memory.inputs.len() + memory.outputs.len();
+                let pinned = self.settings.kind.pinned;
+                let mut lane = LaneGpu::new(gpu, self.settings.gpu, tensors, pinned).map_err(failed)?;
+                for (tensor, memory) in memory.inputs.iter().chain(&memory.outputs).enumerate() {
                     lane.pin(tensor, memory);
                 }
                 Some(lane)
@@ -97,7 +91,7 @@ impl OnnxEngine {
             None => None,
         };
         let number = u32::try_from(number).unwrap_or(u32::MAX);
-        Ok(Runner::new(number, Arc::clone(&self.model), Arc::clone(session), inputs, outputs, gpu))
+        Ok(Runner::new(number, Arc::clone(&self.model), Arc::clone(session), memory, gpu))
     }
 }
 
@@ -112,26 +106,18 @@ impl Engine for OnnxEngine {
 
     fn take_lanes(&mut self) -> Vec<Box<dyn Lane>> {
         let count = std::mem::take(&mut self.remaining_lanes);
-        let make = |number| {
-            let inputs = allocate_tensors(self.model.signature.inputs.len()).ok()?;
-            let outputs = allocate_tensors(self.model.signature.outputs.len()).ok()?;
-            Some(Box::new(self.lane(number, inputs, outputs).ok()?) as Box<dyn Lane>)
+        let open = |number| {
+            let memory = LaneMemory::new(&self.model.signature).ok()?;
+            Some(Box::new(self.lane(number, memory).ok()?) as Box<dyn Lane>)
         };
-        (0..count).map_while(make).collect()
-    }
-
-    fn usage(&self) -> ProcessUsage {
-        usage::of_process(std::process::id())
-    }
-
-    fn process(&self) -> Option<u32> {
-        None
+        (0..count).map_while(open).collect()
     }
 }
 
-/// Allocates memory for `tensors` tensors, which grows on demand.
-pub(crate) fn allocate_tensors(tensors: usize) -> std::io::Result<Vec<SharedMemory>> {
-    (0..tensors).map(|_| SharedMemory::new(0)).collect()
+impl SharedEngine for OnnxEngine {
+    fn open_lane(&self, number: usize, memory: LaneMemory) -> Result<Box<dyn SharedLane>, EngineError> {
+        Ok(Box::new(self.lane(number, memory)?))
+    }
 }
 
 /// How the model's sessions are opened.
@@ -142,13 +128,9 @@ struct SessionConfig {
 }
 
 impl SessionConfig {
-    fn open(
-        &self,
-        environment: &Environment,
-        settings: &EngineSettings,
-    ) -> Result<Arc<SharedSession>, String> {
+    fn open(&self, environment: &Environment, settings: &Settings) -> Result<Arc<SharedSession>, String> {
         let stream = match &self.gpu {
-            Some(gpu) if settings.io_binding => {
+            Some(gpu) if settings.kind.io_binding => {
                 Some(CudaStream::new(gpu).map_err(|error| error.to_string())?)
             }
             _ => None,
@@ -165,7 +147,7 @@ struct OpenedModel {
     notes: Vec<String>,
 }
 
-fn open_first_usable(environment: &Environment, settings: &EngineSettings) -> Result<OpenedModel, String> {
+fn open_first_usable(environment: &Environment, settings: &Settings) -> Result<OpenedModel, String> {
     let mut skipped_providers = Vec::new();
     for &provider in settings.providers.iter().filter(|provider| provider.is_gpu()) {
         match open_on_gpu(environment, settings, provider) {
@@ -181,18 +163,18 @@ fn open_first_usable(environment: &Environment, settings: &EngineSettings) -> Re
 /// Opens the first session on a GPU: with CUDA graphs if requested and supported by the model.
 fn open_on_gpu(
     environment: &Environment,
-    settings: &EngineSettings,
+    settings: &Settings,
     provider: Provider,
 ) -> Result<(Arc<SharedSession>, SessionConfig, Vec<String>), String> {
     let gpu = CudaGpu::open(settings.gpu).map_err(|error| error.to_string())?;
     let mut notes = Vec::new();
-    let mut config = SessionConfig { provider, graphs: !settings.graphs.is_empty(), gpu: Some(gpu) };
-    if settings.pinned
+    let mut config = SessionConfig { provider, graphs: !settings.kind.graphs.is_empty(), gpu: Some(gpu) };
+    if settings.kind.pinned
         && let Err(reason) = can_pin(config.gpu.as_ref())
     {
         notes.push(format!("memory is not pinned: {reason}"));
     }
-    if config.graphs && (!settings.io_binding || provider != Provider::Cuda) {
+    if config.graphs && (!settings.kind.io_binding || provider != Provider::Cuda) {
         config.graphs = false;
         notes.push("CUDA graphs need the CUDA provider and I/O binding".to_owned());
     }
@@ -215,22 +197,22 @@ fn can_pin(gpu: Option<&Arc<CudaGpu>>) -> Result<(), String> {
 
 /// The environment of this process, created with the library that is requested first. Public for measurements of `ort`
 /// sessions.
-pub fn environment(settings: &EngineSettings) -> Result<Environment, EngineError> {
+pub fn environment(settings: &Settings) -> Result<Environment, EngineError> {
     static FIRST: OnceLock<(PathBuf, Environment)> = OnceLock::new();
     static MAKING: Mutex<()> = Mutex::new(());
-    let library_error = |reason| EngineError::Library { library: settings.library.clone(), reason };
+    let library_error = |reason| EngineError::Library { library: settings.kind.library.clone(), reason };
     let _one_at_a_time = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((library, environment)) = FIRST.get() {
-        if *library != settings.library {
+        if *library != settings.kind.library {
             return Err(library_error(format!("this process already uses {}", library.display())));
         }
         return Ok(environment.clone());
     }
-    if !settings.library.is_file() {
+    if !settings.kind.library.is_file() {
         return Err(library_error("file not found".to_owned()));
     }
     preload(settings);
-    let environment = ort::init_from(&settings.library)
+    let environment = ort::init_from(&settings.kind.library)
         .map_err(|error| library_error(error.to_string()))?
         .with_name("cudock")
         .with_telemetry(false)
@@ -238,12 +220,12 @@ pub fn environment(settings: &EngineSettings) -> Result<Environment, EngineError
         .map_err(|error| library_error(error.to_string()))?;
     // The engine returns its errors, and the caller reports them; it need not log them, too.
     environment.set_log_level(LogLevel::Fatal);
-    Ok(FIRST.get_or_init(|| (settings.library.clone(), environment)).1.clone())
+    Ok(FIRST.get_or_init(|| (settings.kind.library.clone(), environment)).1.clone())
 }
 
 /// Preloads the libraries that the CUDA provider looks up by name, unless this process was started with their
 /// directories on its search path. A missing one shows when the provider is tried.
-fn preload(settings: &EngineSettings) {
+fn preload(settings: &Settings) {
     if !settings.providers.iter().any(|provider| provider.is_gpu()) {
         return;
     }

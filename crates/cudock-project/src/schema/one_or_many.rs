@@ -1,4 +1,4 @@
-//! Values that may be written in more than one way.
+//! Values with more than one notation.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use cudock_facts::version::Date;
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// One word, or a list of them.
-pub(super) fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    struct Words;
-    impl<'de> Visitor<'de> for Words {
+/// Deserializes a name or a list of names.
+pub(super) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    struct NamesVisitor;
+    impl<'de> Visitor<'de> for NamesVisitor {
         type Value = Vec<String>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -24,13 +24,13 @@ pub(super) fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
             Vec::deserialize(de::value::SeqAccessDeserializer::new(list))
         }
     }
-    deserializer.deserialize_any(Words)
+    deserializer.deserialize_any(NamesVisitor)
 }
 
-/// A day, as text or as TOML's own date.
+/// Deserializes a day from a string or a TOML date.
 pub(super) fn day<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Date>, D::Error> {
-    struct Day;
-    impl<'de> Visitor<'de> for Day {
+    struct DayVisitor;
+    impl<'de> Visitor<'de> for DayVisitor {
         type Value = Option<Date>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -45,9 +45,11 @@ pub(super) fn day<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<D
             let written = toml::value::Datetime::deserialize(de::value::MapAccessDeserializer::new(map))?;
             match (written.date, written.time) {
                 (Some(date), None) => self.visit_str(&date.to_string()),
-                _ => Err(de::Error::custom(format!("`{written}` is no day; write 2026-12-01"))),
+                _ => Err(de::Error::custom(format!(
+                    "invalid day `{written}`: expected a date such as 2026-12-01"
+                ))),
             }
         }
     }
-    deserializer.deserialize_any(Day)
+    deserializer.deserialize_any(DayVisitor)
 }

@@ -5,10 +5,8 @@
 
 use std::sync::RwLock;
 
+use cudock_engine::{EngineError, Extent};
 use cudock_tensor::Signature;
-
-use crate::EngineError;
-use crate::run_plan::Extent;
 
 static CAPTURE: RwLock<()> = RwLock::new(());
 
@@ -40,10 +38,10 @@ pub(crate) fn capture_failed(error: &EngineError) -> EngineError {
 
 #[cfg(test)]
 mod tests {
+    use cudock_engine::Extent;
     use cudock_tensor::{DType, Signature, TensorSpec};
 
     use super::is_capturable;
-    use crate::run_plan::Extent;
 
     #[test]
     fn only_batches_that_differ_in_rows_are_capturable() {

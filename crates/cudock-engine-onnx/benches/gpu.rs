@@ -1,6 +1,6 @@
 //! Measures the effect of each GPU option, in a process of its own and with the settings of a server.
 //!
-//!     CUDOCK_ONNXRUNTIME=…/libonnxruntime.so.1.31.1 cargo bench -p cudock-engine --bench gpu -- [MODEL.onnx]
+//!     CUDOCK_ONNXRUNTIME=…/libonnxruntime.so.1.31.1 cargo bench -p cudock-engine-onnx --bench gpu -- [MODEL.onnx]
 //!
 //! The default models are the small convolutional net and the three-layer net of the tests. Rows are random; each row
 //! of the table adds one option to the one above it. Two lanes take turns, as in a server: one is filled while the
@@ -18,8 +18,10 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use cudock_engine::{Engine, EngineSettings, IsolatedEngine, Lane, Provider, onnx_file, warm_up};
+use cudock_engine::{Engine, EngineSettings, IsolatedEngine, Lane, Provider, serve_child, warm_up};
+use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
 use cudock_tensor::{Signature, elements};
+use cudock_testkit::onnx;
 
 const LIMIT: Duration = Duration::from_secs(300);
 const ROWS: [usize; 5] = [1, 8, 32, 128, 256];
@@ -27,7 +29,7 @@ const ROWS: [usize; 5] = [1, 8, 32, 128, 256];
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     if arguments.first().map(String::as_str) == Some("engine") {
-        return cudock_engine::serve_child();
+        return serve_child(|settings| Ok(Box::new(OnnxEngine::load(&settings)?)));
     }
     let Some(library) = std::env::var_os("CUDOCK_ONNXRUNTIME").map(PathBuf::from) else {
         eprintln!("skipped: CUDOCK_ONNXRUNTIME does not name a library of ONNX Runtime");
@@ -36,7 +38,7 @@ fn main() -> ExitCode {
     let directory = tempfile::tempdir().unwrap();
     let mut models: Vec<PathBuf> = arguments.iter().map(PathBuf::from).collect();
     if models.is_empty() {
-        for (name, model) in [("conv.onnx", onnx_file::conv()), ("mlp.onnx", onnx_file::mlp())] {
+        for (name, model) in [("conv.onnx", onnx::conv()), ("mlp.onnx", onnx::mlp())] {
             models.push(directory.path().join(name));
             std::fs::write(models.last().unwrap(), model).unwrap();
         }
@@ -44,20 +46,18 @@ fn main() -> ExitCode {
     let seconds = std::env::var("SECONDS_EACH").ok().and_then(|text| text.parse().ok()).unwrap_or(2.0);
     for model in models {
         println!("{}: rows/s by rows of a batch {ROWS:?}", model.file_name().unwrap().to_string_lossy());
-        let plain = EngineSettings {
-            providers: vec![Provider::Cuda],
-            lanes: 2,
+        let plain = OnnxSettings {
             exhaustive: true,
             pinned: false,
             io_binding: false,
-            ..EngineSettings::new(model, &library)
+            ..OnnxSettings::new(&library)
         };
-        let pinned = EngineSettings { pinned: true, ..plain.clone() };
-        let bound = EngineSettings { io_binding: true, ..pinned.clone() };
-        let captured = EngineSettings { graphs: ROWS.to_vec(), ..bound.clone() };
-        let last = EngineSettings { nhwc: true, ..captured.clone() };
-        let sessions = EngineSettings { sessions: 2, ..last.clone() };
-        for (name, settings) in [
+        let pinned = OnnxSettings { pinned: true, ..plain.clone() };
+        let bound = OnnxSettings { io_binding: true, ..pinned.clone() };
+        let captured = OnnxSettings { graphs: ROWS.to_vec(), ..bound.clone() };
+        let last = OnnxSettings { nhwc: true, ..captured.clone() };
+        let sessions = OnnxSettings { sessions: 2, ..last.clone() };
+        for (name, kind) in [
             ("plain", plain),
             ("+ pinned", pinned),
             ("+ io binding", bound),
@@ -65,13 +65,18 @@ fn main() -> ExitCode {
             ("+ channels last", last),
             ("+ two sessions", sessions),
         ] {
+            let settings = EngineSettings {
+                providers: vec![Provider::Cuda],
+                lanes: 2,
+                ..EngineSettings::new(&model, kind)
+            };
             measure(name, &settings, Duration::from_secs_f64(seconds));
         }
     }
     ExitCode::SUCCESS
 }
 
-fn measure(name: &str, settings: &EngineSettings, time: Duration) {
+fn measure(name: &str, settings: &EngineSettings<OnnxSettings>, time: Duration) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.arg("engine");
     let mut engine = match IsolatedEngine::start(settings, command, LIMIT) {

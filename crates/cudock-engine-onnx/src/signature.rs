@@ -71,8 +71,6 @@ fn dtype(element: TensorElementType) -> Option<DType> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
-
     use std::collections::BTreeSet;
 
     use ort::value::{Outlet, Shape, SymbolicDimensions, TensorElementType, ValueType};

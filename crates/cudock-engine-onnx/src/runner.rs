@@ -1,21 +1,19 @@
 //! Runs batches in a lane's memory.
 
 use std::collections::HashMap;
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cudock_map::SharedMemory;
-use cudock_tensor::{DType, Signature, elements};
+use cudock_engine::{CancelBatch, EngineError, Extent, Lane, LaneMemory, OutputView, SharedLane};
+use cudock_tensor::{DType, Signature};
 use ort::session::Session;
 
 use crate::cancel::Canceler;
 use crate::cuda::CudaStream;
 use crate::gpu::LaneGpu;
 use crate::graph_capture::{block_capture, capture_failed, exclusive_capture, is_capturable};
-use crate::ort_tensor::{OrtTensor, TensorNames};
-use crate::run_plan::{Extent, RunPlan, RunPlanInputs, known_extent};
-use crate::{EngineError, Lane, OutputView, ort_tensor};
+use crate::ort_tensor::{self, OrtTensor, TensorNames};
+use crate::run_plan::{RunPlan, RunPlanInputs, known_extent};
 
 /// Most plans of a lane. Beyond that all are dropped: a model whose shapes vary that much gains little from them.
 const MAX_PLANS: usize = 512;
@@ -24,7 +22,7 @@ const MAX_GRAPHS: u32 = 64;
 
 /// Immutable data that all lanes of a model share.
 pub(crate) struct LoadedModel {
-    pub(crate) signature: Signature,
+    pub(crate) signature: Arc<Signature>,
     pub(crate) names: TensorNames,
     /// Row counts that are captured as CUDA graphs.
     pub(crate) graphs: Vec<usize>,
@@ -40,10 +38,7 @@ pub(crate) struct SharedSession {
 pub(crate) struct Runner {
     model: Arc<LoadedModel>,
     session: Arc<SharedSession>,
-    inputs: Vec<SharedMemory>,
-    outputs: Vec<SharedMemory>,
-    batch: Vec<Extent>,
-    results: Vec<Extent>,
+    memory: LaneMemory,
     /// Whether each output's shape is as declared; an output for which it once was not is not trusted again.
     has_known_shape: Vec<bool>,
     plans: HashMap<Vec<usize>, RunPlan>,
@@ -60,77 +55,26 @@ impl Runner {
         number: u32,
         model: Arc<LoadedModel>,
         session: Arc<SharedSession>,
-        inputs: Vec<SharedMemory>,
-        outputs: Vec<SharedMemory>,
+        memory: LaneMemory,
         gpu: Option<LaneGpu>,
     ) -> Self {
         Self {
-            batch: vec![Extent::default(); inputs.len()],
-            results: vec![Extent::default(); outputs.len()],
-            has_known_shape: vec![true; outputs.len()],
+            has_known_shape: vec![true; memory.outputs.len()],
             plans: HashMap::new(),
             first_graph_id: number.saturating_mul(MAX_GRAPHS) + 1,
             captured_graphs: 0,
             canceler: Canceler::default(),
             model,
             session,
-            inputs,
-            outputs,
+            memory,
             gpu,
         }
-    }
-
-    /// Accepts an input of the next batch that the other side has written to its memory.
-    pub(crate) fn accept(&mut self, index: usize, shape: &[usize], bytes: usize) -> Result<(), EngineError> {
-        self.set_extent(index, shape, bytes)?;
-        let memory = self.inputs.get_mut(index).ok_or_else(|| no_input(index))?;
-        let on_moved = memory.follow(bytes).map_err(|source| EngineError::OutOfMemory(bytes, source))?;
-        self.on_moved(on_moved, index);
-        Ok(())
-    }
-
-    /// Cancels batches of this lane.
-    pub(crate) fn canceler(&self) -> Canceler {
-        self.canceler.clone()
-    }
-
-    /// Runs the batch; the outputs are in [`Runner::results`].
-    pub(crate) fn run_batch(&mut self) -> Result<(), EngineError> {
-        self.canceler.next_batch();
-        let result = match self.attempt() {
-            Err(EngineError::Failed(text))
-                if is_about_output_shapes(&text) && self.has_known_shape.contains(&true) =>
-            {
-                self.has_known_shape.fill(false);
-                self.plans.clear();
-                self.attempt()
-            }
-            result => result,
-        };
-        match (result, &self.gpu) {
-            (Err(EngineError::Failed(text)), Some(gpu)) => {
-                Err(match gpu.finish().err().or_else(|| gpu.sticky_error()) {
-                    Some(broken) => EngineError::Died(format!("{text}; {broken}")),
-                    None => EngineError::Failed(text),
-                })
-            }
-            (result, _) => result,
-        }
-    }
-
-    /// Number of inputs.
-    pub(crate) fn input_count(&self) -> usize {
-        self.inputs.len()
-    }
-
-    /// Extents of the last batch's outputs.
-    pub(crate) fn results(&self) -> &[Extent] {
-        &self.results
     }
 
     fn attempt(&mut self) -> Result<(), EngineError> {
         self.normalize_bools();
         let key: Vec<usize> = self
+            .memory
             .batch
             .iter()
             .flat_map(|extent| std::iter::once(extent.shape.len()).chain(extent.shape.iter().copied()))
@@ -197,7 +141,9 @@ impl Runner {
 
     fn copy_in(&self, plan: &RunPlan) -> Result<(), EngineError> {
         let (Some(buffers), Some(gpu)) = (&plan.buffers, &self.gpu) else { return Ok(()) };
-        for ((buffer, memory), extent) in buffers.inputs.iter().zip(&self.inputs).zip(&self.batch) {
+        for ((buffer, memory), extent) in
+            buffers.inputs.iter().zip(&self.memory.inputs).zip(&self.memory.batch)
+        {
             if let Some(buffer) = buffer {
                 gpu.copy_in(&memory.mapping(), buffer, extent.bytes).map_err(failed)?;
             }
@@ -206,13 +152,15 @@ impl Runner {
     }
 
     fn copy_out(&mut self, plan: &RunPlan) -> Result<(), EngineError> {
-        for (result, extent) in self.results.iter_mut().zip(&plan.extents) {
+        for (result, extent) in self.memory.results.iter_mut().zip(&plan.extents) {
             if let Some(extent) = extent {
                 result.clone_from(extent);
             }
         }
         let (Some(buffers), Some(gpu)) = (&plan.buffers, &self.gpu) else { return Ok(()) };
-        for ((buffer, memory), result) in buffers.outputs.iter().zip(&self.outputs).zip(&self.results) {
+        for ((buffer, memory), result) in
+            buffers.outputs.iter().zip(&self.memory.outputs).zip(&self.memory.results)
+        {
             if let Some(buffer) = buffer {
                 gpu.copy_out(buffer, &memory.mapping(), result.bytes).map_err(failed)?;
             }
@@ -222,8 +170,7 @@ impl Runner {
 
     /// Copies an output that the engine allocated into the lane's memory.
     fn store_output(&mut self, index: usize, value: &OrtTensor) -> Result<(), EngineError> {
-        let dtype =
-            self.model.signature.outputs.get(index).map(|spec| spec.dtype).ok_or_else(|| no_output(index))?;
+        let dtype = self.model.signature.outputs.get(index).map_or(DType::F32, |spec| spec.dtype);
         let shape = value.shape().map_err(EngineError::Failed)?;
         let strings;
         let data = if dtype == DType::String {
@@ -232,18 +179,14 @@ impl Runner {
         } else {
             value.host_bytes(dtype).map_err(EngineError::Failed)?
         };
-        self.grow_output(index, data.len())?;
-        let room = self.outputs.get_mut(index).and_then(|memory| memory.bytes_mut().get_mut(..data.len()));
-        room.ok_or_else(|| no_output(index))?.copy_from_slice(data);
-        if let Some(result) = self.results.get_mut(index) {
-            *result = Extent { shape, bytes: data.len() };
-        }
+        let has_moved = self.memory.write_output(index, shape, data)?;
+        self.after_growth(has_moved, self.memory.inputs.len() + index);
         Ok(())
     }
 
     fn plan(&mut self) -> Result<RunPlan, EngineError> {
         let batched = self.model.signature.batched;
-        let rows = self.batch.first().and_then(|extent| extent.shape.first()).copied().unwrap_or(1);
+        let rows = self.memory.batch.first().and_then(|extent| extent.shape.first()).copied().unwrap_or(1);
         let extents: Vec<Option<Extent>> = self
             .model
             .signature
@@ -253,18 +196,21 @@ impl Runner {
             .map(|(spec, has_known_shape)| known_extent(spec, batched, rows).filter(|_| *has_known_shape))
             .collect();
         for (index, extent) in extents.iter().enumerate() {
-            self.grow_output(index, extent.as_ref().map_or(0, |extent| extent.bytes))?;
+            let has_moved =
+                self.memory.grow_output(index, extent.as_ref().map_or(0, |extent| extent.bytes))?;
+            self.after_growth(has_moved, self.memory.inputs.len() + index);
         }
-        let wanted =
-            batched && self.model.graphs.contains(&rows) && is_capturable(&self.model.signature, &self.batch);
+        let wanted = batched
+            && self.model.graphs.contains(&rows)
+            && is_capturable(&self.model.signature, &self.memory.batch);
         let graph_id =
             (wanted && self.captured_graphs < MAX_GRAPHS).then(|| self.first_graph_id + self.captured_graphs);
         let model = Arc::clone(&self.model);
         let parts = RunPlanInputs {
             signature: &model.signature,
-            inputs: &self.inputs,
-            outputs: &self.outputs,
-            batch: &self.batch,
+            inputs: &self.memory.inputs,
+            outputs: &self.memory.outputs,
+            batch: &self.memory.batch,
             extents,
             graph_id,
             uses_graphs: !model.graphs.is_empty(),
@@ -281,7 +227,7 @@ impl Runner {
     /// Any nonzero byte is true, but C++ requires 1.
     fn normalize_bools(&mut self) {
         for ((spec, extent), memory) in
-            self.model.signature.inputs.iter().zip(&self.batch).zip(&mut self.inputs)
+            self.model.signature.inputs.iter().zip(&self.memory.batch).zip(&mut self.memory.inputs)
         {
             if spec.dtype == DType::Bool
                 && let Some(bytes) = memory.bytes_mut().get_mut(..extent.bytes)
@@ -293,51 +239,60 @@ impl Runner {
         }
     }
 
-    fn set_extent(&mut self, index: usize, shape: &[usize], bytes: usize) -> Result<(), EngineError> {
-        let spec = self.model.signature.inputs.get(index).ok_or_else(|| no_input(index))?;
-        let expected = spec.dtype.size().and_then(|size| elements(shape)?.checked_mul(size));
-        if expected.is_some_and(|expected| expected != bytes)
-            || (expected.is_none() && spec.dtype != DType::String)
-        {
-            let text = format!("input {:?}: {} {shape:?} does not have {bytes} bytes", spec.name, spec.dtype);
-            return Err(EngineError::Failed(text));
-        }
-        let extent = self.batch.get_mut(index).ok_or_else(|| no_input(index))?;
-        extent.shape.clear();
-        extent.shape.extend_from_slice(shape);
-        extent.bytes = bytes;
-        Ok(())
-    }
-
-    fn grow_output(&mut self, index: usize, bytes: usize) -> Result<(), EngineError> {
-        let memory = self.outputs.get_mut(index).ok_or_else(|| no_output(index))?;
-        let on_moved = memory.grow(bytes).map_err(|source| EngineError::OutOfMemory(bytes, source))?;
-        self.on_moved(on_moved, self.inputs.len() + index);
-        Ok(())
-    }
-
     /// Drops everything that refers to a tensor's old address. Plans on the device do not contain it.
-    fn on_moved(&mut self, on_moved: bool, tensor: usize) {
-        if !on_moved {
+    fn after_growth(&mut self, has_moved: bool, tensor: usize) {
+        if !has_moved {
             return;
         }
         self.plans.retain(|_, plan| plan.buffers.is_some());
-        let memory =
-            self.inputs.get(tensor).or_else(|| self.outputs.get(tensor.checked_sub(self.inputs.len())?));
+        let memory = self.memory.inputs.iter().chain(&self.memory.outputs).nth(tensor);
         if let (Some(gpu), Some(memory)) = (&mut self.gpu, memory) {
             gpu.pin(tensor, memory);
         }
     }
 }
 
+impl SharedLane for Runner {
+    fn accept(&mut self, index: usize, shape: &[usize], bytes: usize) -> Result<(), EngineError> {
+        let has_moved = self.memory.follow_input(index, shape, bytes)?;
+        self.after_growth(has_moved, index);
+        Ok(())
+    }
+
+    fn run_batch(&mut self) -> Result<&[Extent], EngineError> {
+        self.canceler.next_batch();
+        let result = match self.attempt() {
+            Err(EngineError::Failed(text))
+                if is_about_output_shapes(&text) && self.has_known_shape.contains(&true) =>
+            {
+                self.has_known_shape.fill(false);
+                self.plans.clear();
+                self.attempt()
+            }
+            result => result,
+        };
+        match (result, &self.gpu) {
+            (Err(EngineError::Failed(text)), Some(gpu)) => {
+                Err(match gpu.finish().err().or_else(|| gpu.sticky_error()) {
+                    Some(broken) => EngineError::Died(format!("{text}; {broken}")),
+                    None => EngineError::Failed(text),
+                })
+            }
+            (result, _) => result.map(|()| self.memory.results.as_slice()),
+        }
+    }
+
+    fn canceler(&self) -> CancelBatch {
+        let canceler = self.canceler.clone();
+        Box::new(move |batch| canceler.cancel(batch))
+    }
+}
+
 impl Lane for Runner {
     fn input(&mut self, index: usize, shape: &[usize], bytes: usize) -> Result<&mut [u8], EngineError> {
-        self.set_extent(index, shape, bytes)?;
-        let memory = self.inputs.get_mut(index).ok_or_else(|| no_input(index))?;
-        let on_moved = memory.grow(bytes).map_err(|source| EngineError::OutOfMemory(bytes, source))?;
-        self.on_moved(on_moved, index);
-        let room = self.inputs.get_mut(index).and_then(|memory| memory.bytes_mut().get_mut(..bytes));
-        room.ok_or_else(|| no_input(index))
+        let has_moved = self.memory.grow_input(index, shape, bytes)?;
+        self.after_growth(has_moved, index);
+        Ok(self.memory.input_mut(index))
     }
 
     fn run_while(
@@ -346,29 +301,8 @@ impl Lane for Runner {
         _is_wanted: &dyn Fn() -> bool,
     ) -> Result<Vec<OutputView<'_>>, EngineError> {
         self.run_batch()?;
-        views(&self.model.signature, &self.results, &self.outputs)
+        self.memory.output_views()
     }
-}
-
-/// The outputs of a batch in a lane's memory.
-pub(crate) fn views<'lane>(
-    signature: &Signature,
-    results: &[Extent],
-    memories: &'lane [SharedMemory],
-) -> Result<Vec<OutputView<'lane>>, EngineError> {
-    signature
-        .outputs
-        .iter()
-        .zip(results)
-        .zip(memories)
-        .map(|((spec, result), memory)| {
-            let data = memory.bytes().get(..result.bytes).ok_or_else(|| {
-                let text = format!("output {:?} has {} bytes", spec.name, result.bytes);
-                EngineError::OutOfMemory(result.bytes, io::Error::new(io::ErrorKind::InvalidData, text))
-            })?;
-            Ok(OutputView { dtype: spec.dtype, shape: result.shape.clone(), data })
-        })
-        .collect()
 }
 
 /// Whether the engine failed because an output has another shape than declared. The engine has no error code for it,
@@ -379,12 +313,4 @@ fn is_about_output_shapes(text: &str) -> bool {
 
 fn failed(error: impl std::fmt::Display) -> EngineError {
     EngineError::Failed(error.to_string())
-}
-
-fn no_input(index: usize) -> EngineError {
-    EngineError::Failed(format!("the model has no input {index}"))
-}
-
-fn no_output(index: usize) -> EngineError {
-    EngineError::Failed(format!("the model has no output {index}"))
 }

@@ -20,13 +20,6 @@ struct CancelState {
     running: Option<Arc<RunOptions>>,
 }
 
-/// A cancel request on the control stream.
-#[derive(Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Cancel {
-    pub(crate) lane: usize,
-    pub(crate) batch: u64,
-}
-
 impl Canceler {
     /// Starts the next batch.
     pub(crate) fn next_batch(&self) {

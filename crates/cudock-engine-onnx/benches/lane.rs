@@ -1,6 +1,6 @@
 //! Measures the overhead of a lane compared with a bare loop of the engine: in this process, and in one of its own.
 //!
-//!     CUDOCK_ONNXRUNTIME=…/libonnxruntime.so.1.31.1 cargo bench -p cudock-engine
+//!     CUDOCK_ONNXRUNTIME=…/libonnxruntime.so.1.31.1 cargo bench -p cudock-engine-onnx
 //!
 //! The three take turns, in slices of a tenth of a second, so that a busy machine affects all of them. Rows per second
 //! are those of the median slice; the overhead is the difference of the time of a run.
@@ -12,11 +12,12 @@
     reason = "a measurement may fail loudly"
 )]
 
-use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use cudock_engine::{Engine, EngineSettings, IsolatedEngine, Lane, OnnxEngine, onnx_file};
+use cudock_engine::{Engine, EngineSettings, IsolatedEngine, Lane, serve_child};
+use cudock_engine_onnx::{OnnxEngine, OnnxSettings, environment};
+use cudock_testkit::onnx;
 use ort::session::Session;
 use ort::value::TensorRef;
 
@@ -26,7 +27,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some("engine") {
-        return cudock_engine::serve_child();
+        return serve_child(|settings| Ok(Box::new(OnnxEngine::load(&settings)?)));
     }
     let Some(library) = std::env::var_os("CUDOCK_ONNXRUNTIME") else {
         eprintln!("skipped: CUDOCK_ONNXRUNTIME does not name a library of ONNX Runtime");
@@ -36,16 +37,17 @@ fn main() -> ExitCode {
         "model  rows  bare rows/s  lane rows/s  ratio  own process rows/s  ratio  cost µs: lane  process"
     );
     let directory = tempfile::tempdir().unwrap();
-    for (name, model, width) in [("tiny", onnx_file::tiny(), 64), ("mlp", onnx_file::mlp(), 512)] {
+    for (name, model, width) in [("tiny", onnx::tiny(), 64), ("mlp", onnx::mlp(), 512)] {
         let file = directory.path().join(format!("{name}.onnx"));
         std::fs::write(&file, model).unwrap();
-        let settings = EngineSettings { threads: 1, ..EngineSettings::new(&file, Path::new(&library)) };
+        let settings =
+            EngineSettings { threads: 1, ..EngineSettings::new(&file, OnnxSettings::new(&library)) };
         measure(name, &settings, width);
     }
     ExitCode::SUCCESS
 }
 
-fn measure(name: &str, settings: &EngineSettings, width: usize) {
+fn measure(name: &str, settings: &EngineSettings<OnnxSettings>, width: usize) {
     let mut local = OnnxEngine::load(settings).unwrap();
     let mut local = local.take_lanes().remove(0);
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -77,8 +79,8 @@ fn measure(name: &str, settings: &EngineSettings, width: usize) {
     }
 }
 
-fn bare_session(settings: &EngineSettings) -> Session {
-    Session::builder(&cudock_engine::environment(settings).unwrap())
+fn bare_session(settings: &EngineSettings<OnnxSettings>) -> Session {
+    Session::builder(&environment(settings).unwrap())
         .unwrap()
         .with_intra_threads(settings.threads)
         .unwrap()

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::thread::ThreadId;
 
+use cudock_engine::Extent;
 use cudock_map::SharedMemory;
 use cudock_tensor::{DType, Signature, TensorSpec, elements};
 use ort::session::RunOptions;
@@ -10,13 +11,6 @@ use ort::session::RunOptions;
 use crate::cuda::DeviceMemory;
 use crate::gpu::LaneGpu;
 use crate::ort_tensor::OrtTensor;
-
-/// A tensor's shape and size in bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Extent {
-    pub(crate) shape: Vec<usize>,
-    pub(crate) bytes: usize,
-}
 
 /// Everything that a run with certain shapes needs.
 pub(crate) struct RunPlan {
@@ -182,9 +176,10 @@ pub(crate) fn known_extent(spec: &TensorSpec, batched: bool, rows: usize) -> Opt
 
 #[cfg(test)]
 mod tests {
+    use cudock_engine::Extent;
     use cudock_tensor::{DType, TensorSpec};
 
-    use super::{Extent, known_extent};
+    use super::known_extent;
 
     fn spec(dtype: DType, shape: &[Option<usize>]) -> TensorSpec {
         TensorSpec { name: "y".to_owned(), dtype, shape: shape.to_vec(), any_rank: false }

@@ -9,10 +9,11 @@
     reason = "a test may fail loudly"
 )]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use cudock_engine::{EngineError, EngineSettings, Lane};
+use cudock_engine_onnx::OnnxSettings;
 
 /// Far longer than any run takes on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
@@ -20,37 +21,19 @@ pub(crate) const LONG: Duration = Duration::from_secs(120);
 /// A tensor in tests: shape and bytes.
 pub(crate) type Plain = (Vec<usize>, Vec<u8>);
 
-/// The library to test with, if this machine has one.
-pub(crate) fn library() -> Option<PathBuf> {
-    let library = std::env::var_os("CUDOCK_ONNXRUNTIME").map(PathBuf::from);
-    if library.is_none() {
-        cudock_testkit::missing("onnxruntime", "CUDOCK_ONNXRUNTIME does not name a library of ONNX Runtime");
-    }
-    library
-}
-
 /// Settings for a model that is written to the directory.
-pub(crate) fn settings(library: &Path, directory: &Path, model: &[u8]) -> EngineSettings {
+pub(crate) fn settings(library: &Path, directory: &Path, model: &[u8]) -> EngineSettings<OnnxSettings> {
     let file = directory.join("model.onnx");
     std::fs::write(&file, model).unwrap();
-    EngineSettings { threads: 1, ..EngineSettings::new(file, library) }
+    EngineSettings { threads: 1, ..EngineSettings::new(file, OnnxSettings::new(library)) }
 }
 
 /// Runs one batch and copies the outputs.
 pub(crate) fn run(lane: &mut dyn Lane, inputs: &[Plain]) -> Result<Vec<Plain>, EngineError> {
-    run_within(lane, inputs, LONG)
-}
-
-/// Runs one batch with a limit.
-pub(crate) fn run_within(
-    lane: &mut dyn Lane,
-    inputs: &[Plain],
-    limit: Duration,
-) -> Result<Vec<Plain>, EngineError> {
     for (index, (shape, data)) in inputs.iter().enumerate() {
         lane.input(index, shape, data.len())?.copy_from_slice(data);
     }
-    let outputs = lane.run(limit)?;
+    let outputs = lane.run(LONG)?;
     Ok(outputs.into_iter().map(|output| (output.shape, output.data.to_vec())).collect())
 }
 

@@ -13,14 +13,16 @@ mod support;
 use std::path::Path;
 use std::sync::Mutex;
 
-use cudock_engine::{Engine, EngineError, EngineSettings, Lane, OnnxEngine, Provider, onnx_file, warm_up};
+use cudock_engine::{Engine, EngineError, EngineSettings, Lane, Provider, warm_up};
+use cudock_engine_onnx::{OnnxEngine, OnnxSettings};
 use cudock_tensor::DType;
-use support::{LONG, Plain, as_floats, floats, integers, library, noise, run, settings, strings};
+use cudock_testkit::{onnx, require_onnxruntime};
+use support::{LONG, Plain, as_floats, floats, integers, noise, run, settings, strings};
 
 struct Loaded {
     engine: OnnxEngine,
     lanes: Vec<Box<dyn Lane>>,
-    _folder: tempfile::TempDir,
+    _directory: tempfile::TempDir,
 }
 
 /// The inputs of a batch by row count and seed.
@@ -30,17 +32,17 @@ type Batch = fn(usize, usize) -> Vec<Plain>;
 /// time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-fn load(model: &[u8], change: impl FnOnce(&mut EngineSettings)) -> Option<Loaded> {
+fn load(model: &[u8], change: impl FnOnce(&mut EngineSettings<OnnxSettings>)) -> Option<Loaded> {
     let directory = tempfile::tempdir().unwrap();
-    let mut settings = settings(&library()?, directory.path(), model);
+    let mut settings = settings(&require_onnxruntime()?, directory.path(), model);
     change(&mut settings);
     let mut engine = OnnxEngine::load(&settings).unwrap();
     let lanes = engine.take_lanes();
-    Some(Loaded { engine, lanes, _folder: directory })
+    Some(Loaded { engine, lanes, _directory: directory })
 }
 
 /// Loads on the GPU, or not at all.
-fn load_on_gpu(model: &[u8], change: impl FnOnce(&mut EngineSettings)) -> Option<Loaded> {
+fn load_on_gpu(model: &[u8], change: impl FnOnce(&mut EngineSettings<OnnxSettings>)) -> Option<Loaded> {
     if !Path::new("/dev/nvidiactl").exists() {
         cudock_testkit::missing("gpu", "this machine has no GPU");
         return None;
@@ -65,10 +67,10 @@ fn switches() -> impl Iterator<Item = (bool, bool, bool, bool)> {
 
 fn switched(model: &[u8], (pinned, io_binding, captured, nhwc): (bool, bool, bool, bool)) -> Option<Loaded> {
     load_on_gpu(model, |settings| {
-        settings.pinned = pinned;
-        settings.io_binding = io_binding;
-        settings.nhwc = nhwc;
-        settings.graphs = if captured { vec![1, 4] } else { vec![] };
+        settings.kind.pinned = pinned;
+        settings.kind.io_binding = io_binding;
+        settings.kind.nhwc = nhwc;
+        settings.kind.graphs = if captured { vec![1, 4] } else { vec![] };
     })
 }
 
@@ -87,9 +89,9 @@ fn assert_close(ours: &[Plain], expected: &[Plain], what: &str) {
 fn results_match_the_cpu_with_all_options() {
     let _alone = ONE_AT_A_TIME.lock();
     let models: [(&str, Vec<u8>, Batch); 3] = [
-        ("mlp", onnx_file::mlp(), |seed, rows| vec![noise(seed, &[rows, 512])]),
-        ("conv", onnx_file::conv(), |seed, rows| vec![noise(seed, &[rows, 3, 32, 32])]),
-        ("sums", onnx_file::sums(), |seed, rows| vec![noise(seed, &[rows, 4]), noise(seed + 9, &[rows, 4])]),
+        ("mlp", onnx::mlp(), |seed, rows| vec![noise(seed, &[rows, 512])]),
+        ("conv", onnx::conv(), |seed, rows| vec![noise(seed, &[rows, 3, 32, 32])]),
+        ("sums", onnx::sums(), |seed, rows| vec![noise(seed, &[rows, 4]), noise(seed + 9, &[rows, 4])]),
     ];
     for (name, model, batch) in models {
         let Some(mut cpu) = load(&model, |_| {}) else { return };
@@ -111,7 +113,7 @@ fn every_type_goes_through_unchanged() {
     for dtype in DType::ALL {
         for io_binding in [false, true] {
             let Some(mut gpu) =
-                load_on_gpu(&onnx_file::identity(dtype), |settings| settings.io_binding = io_binding)
+                load_on_gpu(&onnx::identity(dtype), |settings| settings.kind.io_binding = io_binding)
             else {
                 return;
             };
@@ -131,7 +133,7 @@ fn every_type_goes_through_unchanged() {
 fn outputs_of_unknown_shape_are_complete() {
     let _alone = ONE_AT_A_TIME.lock();
     for switches in switches() {
-        let Some(mut gpu) = switched(&onnx_file::nonzero(), switches) else { return };
+        let Some(mut gpu) = switched(&onnx::nonzero(), switches) else { return };
         let lane = &mut *gpu.lanes[0];
         assert_eq!(run(lane, &[floats(&[3, 1], &[0.0, 2.0, 0.0])]).unwrap(), [integers(&[2, 1], &[1, 0])]);
         let large = run(lane, &[floats(&[3, 50_000], &vec![1.0; 150_000])]).unwrap();
@@ -142,11 +144,11 @@ fn outputs_of_unknown_shape_are_complete() {
 #[test]
 fn recorded_launches_are_used_and_survive_larger_batches() {
     let _alone = ONE_AT_A_TIME.lock();
-    let Some(mut gpu) = load_on_gpu(&onnx_file::mlp(), |settings| settings.graphs = vec![2, 8]) else {
+    let Some(mut gpu) = load_on_gpu(&onnx::mlp(), |settings| settings.kind.graphs = vec![2, 8]) else {
         return;
     };
     assert_eq!(gpu.engine.device().notes, Vec::<String>::new());
-    let Some(mut cpu) = load(&onnx_file::mlp(), |_| {}) else { return };
+    let Some(mut cpu) = load(&onnx::mlp(), |_| {}) else { return };
     let signature = gpu.engine.signature().clone();
     warm_up(&mut *gpu.lanes[0], &signature, &[2, 8], LONG).unwrap();
     for (seed, rows) in [8, 2, 8, 5000, 8, 2, 20_000, 2, 8].into_iter().enumerate() {
@@ -161,12 +163,12 @@ fn recorded_launches_are_used_and_survive_larger_batches() {
 fn lanes_run_at_once_and_do_not_mix_up() {
     let _alone = ONE_AT_A_TIME.lock();
     for (lanes, sessions) in [(3, 1), (4, 2)] {
-        let change = |settings: &mut EngineSettings| {
+        let change = |settings: &mut EngineSettings<OnnxSettings>| {
             settings.lanes = lanes;
-            settings.sessions = sessions;
-            settings.graphs = vec![1, 2, 3];
+            settings.kind.sessions = sessions;
+            settings.kind.graphs = vec![1, 2, 3];
         };
-        let Some(gpu) = load_on_gpu(&onnx_file::sums(), change) else { return };
+        let Some(gpu) = load_on_gpu(&onnx::sums(), change) else { return };
         let signature = gpu.engine.signature().clone();
         let mut ready = Vec::new();
         for mut lane in gpu.lanes {
@@ -193,7 +195,7 @@ fn lanes_run_at_once_and_do_not_mix_up() {
 #[test]
 fn a_failing_batch_does_not_affect_others() {
     let _alone = ONE_AT_A_TIME.lock();
-    let Some(mut gpu) = load_on_gpu(&onnx_file::tiny(), |_| {}) else { return };
+    let Some(mut gpu) = load_on_gpu(&onnx::tiny(), |_| {}) else { return };
     let lane = &mut *gpu.lanes[0];
     let before = run(lane, &[noise(0, &[1, 64])]).unwrap();
     assert!(matches!(run(lane, &[noise(0, &[1, 63])]), Err(EngineError::Failed(_))));
@@ -203,8 +205,8 @@ fn a_failing_batch_does_not_affect_others() {
 #[test]
 fn a_limit_on_device_memory_is_kept() {
     let _alone = ONE_AT_A_TIME.lock();
-    let change = |settings: &mut EngineSettings| settings.gpu_memory = Some(64 << 20);
-    let Some(mut gpu) = load_on_gpu(&onnx_file::conv(), change) else { return };
+    let change = |settings: &mut EngineSettings<OnnxSettings>| settings.gpu_memory = Some(64 << 20);
+    let Some(mut gpu) = load_on_gpu(&onnx::conv(), change) else { return };
     let lane = &mut *gpu.lanes[0];
     assert!(run(lane, &[noise(0, &[2, 3, 32, 32])]).is_ok());
     match run(lane, &[noise(0, &[8192, 3, 32, 32])]) {

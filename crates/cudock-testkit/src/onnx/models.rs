@@ -130,12 +130,12 @@ pub fn sums() -> Vec<u8> {
         .bytes()
 }
 
-/// Indices of the nonzero elements, so that the output's shape depends on the values: `x` `F32[3, any size]`, `places`
+/// Indices of the nonzero elements, so that the output's shape depends on the values: `x` `F32[3, any size]`, `positions`
 /// `I64[2, any size]`.
 pub fn nonzero() -> Vec<u8> {
     OnnxModel::new("nonzero")
         .input("x", DType::F32, &[Some(3), None])
-        .node("NonZero", &["x"], &["places"], &[])
-        .output("places", DType::I64, &[Some(2), None])
+        .node("NonZero", &["x"], &["positions"], &[])
+        .output("positions", DType::I64, &[Some(2), None])
         .bytes()
 }

@@ -1,4 +1,4 @@
-//! The part of the ONNX file format that a model of ours needs. Numbers are those of onnx.proto.
+//! The part of the ONNX file format that these models need. Tags are those of onnx.proto.
 
 use prost::Message;
 
@@ -77,13 +77,13 @@ pub(super) struct Tensor {
     #[prost(bytes = "vec", tag = "9")]
     pub(super) raw_data: Vec<u8>,
     #[prost(message, repeated, tag = "13")]
-    pub(super) external_data: Vec<Entry>,
+    pub(super) external_data: Vec<StringEntry>,
     #[prost(int32, tag = "14")]
     pub(super) data_location: i32,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Entry {
+pub(super) struct StringEntry {
     #[prost(string, tag = "1")]
     pub(super) key: String,
     #[prost(string, tag = "2")]

@@ -252,8 +252,8 @@ impl CudaStream {
     /// Enqueues a copy of the first `bytes` of host memory to the device.
     pub(crate) fn copy_in(&self, from: &Mapping, to: &DeviceMemory, bytes: usize) -> Result<(), CudaError> {
         let bytes = checked(bytes, from, to)?;
-        // SAFETY: both ranges are valid for `bytes`, as just checked. They live until the copy is over: whoever
-        // queues it waits for the stream before letting go of either.
+        // SAFETY: both ranges are valid for `bytes`, as just checked. They live until the copy is over: the
+        // caller waits for the stream before it releases either.
         let code = unsafe {
             (self.gpu.driver.to_device)(to.address, from.address().cast_const().cast(), bytes, self.stream)
         };

@@ -1,18 +1,19 @@
 //! Sessions on each provider.
 
+use cudock_engine::Provider;
 use ort::environment::Environment;
 use ort::ep::{ArenaExtendStrategy, CUDA, ExecutionProvider, TensorRT, cuda::ConvAlgorithmSearch};
 use ort::logging::LogLevel;
 use ort::session::Session;
 use ort::session::builder::GraphOptimizationLevel;
 
+use crate::Settings;
 use crate::cuda::CudaStream;
-use crate::{EngineSettings, Provider};
 
 /// Opens a session on one provider, with the CPU as fallback for unsupported operators.
 pub(crate) fn open(
     environment: &Environment,
-    settings: &EngineSettings,
+    settings: &Settings,
     provider: Provider,
     graphs: bool,
     stream: Option<&CudaStream>,
@@ -22,7 +23,7 @@ pub(crate) fn open(
 
 fn session(
     environment: &Environment,
-    settings: &EngineSettings,
+    settings: &Settings,
     provider: Provider,
     graphs: bool,
     stream: Option<&CudaStream>,
@@ -48,14 +49,17 @@ fn session(
     builder.commit_from_file(&settings.model)
 }
 
-fn cuda(settings: &EngineSettings, graphs: bool, stream: Option<&CudaStream>) -> ort::Result<CUDA> {
-    let search =
-        if settings.exhaustive { ConvAlgorithmSearch::Exhaustive } else { ConvAlgorithmSearch::Heuristic };
+fn cuda(settings: &Settings, graphs: bool, stream: Option<&CudaStream>) -> ort::Result<CUDA> {
+    let search = if settings.kind.exhaustive {
+        ConvAlgorithmSearch::Exhaustive
+    } else {
+        ConvAlgorithmSearch::Heuristic
+    };
     let mut provider = CUDA::default()
         .with_device_id(device(settings)?)
         .with_arena_extend_strategy(ArenaExtendStrategy::NextPowerOfTwo)
         .with_conv_algorithm_search(search)
-        .with_prefer_nhwc(settings.nhwc)
+        .with_prefer_nhwc(settings.kind.nhwc)
         .with_cuda_graph(graphs);
     if let Some(limit) = settings.gpu_memory {
         // A limit also keeps the arena from growing to twice what it needs.
@@ -69,9 +73,9 @@ fn cuda(settings: &EngineSettings, graphs: bool, stream: Option<&CudaStream>) ->
     })
 }
 
-fn tensorrt(settings: &EngineSettings, stream: Option<&CudaStream>) -> ort::Result<TensorRT> {
+fn tensorrt(settings: &Settings, stream: Option<&CudaStream>) -> ort::Result<TensorRT> {
     let mut provider = TensorRT::default().with_device_id(device(settings)?);
-    if let Some(directory) = &settings.engine_cache {
+    if let Some(directory) = &settings.kind.engine_cache {
         let directory = directory.display();
         provider = provider
             .with_engine_cache(true)
@@ -85,6 +89,6 @@ fn tensorrt(settings: &EngineSettings, stream: Option<&CudaStream>) -> ort::Resu
     })
 }
 
-fn device(settings: &EngineSettings) -> ort::Result<i32> {
+fn device(settings: &Settings) -> ort::Result<i32> {
     i32::try_from(settings.gpu).map_err(|_| ort::Error::new(format!("invalid GPU index {}", settings.gpu)))
 }

@@ -1,0 +1,24 @@
+//! ONNX Runtime as an engine.
+//!
+//! What it takes to run a batch of certain shapes (views of the lane's memory, device buffers, captured CUDA graphs) is
+//! created once and kept. The library is loaded at run time, so that the program is built and runs without it.
+//!
+//! `unsafe` is denied except in two modules: `ort_tensor` (ONNX Runtime) and `cuda` (the driver).
+
+mod cancel;
+mod cuda;
+mod engine;
+mod gpu;
+mod graph_capture;
+mod ort_tensor;
+mod providers;
+mod run_plan;
+mod runner;
+mod settings;
+mod signature;
+
+pub use engine::{OnnxEngine, environment};
+pub use settings::OnnxSettings;
+
+/// Settings of this engine.
+type Settings = cudock_engine::EngineSettings<OnnxSettings>;

@@ -1,0 +1,79 @@
+//! Errors of settings.
+
+use std::path::PathBuf;
+
+use cudock_base::{ErrorKind, Report};
+use cudock_project::ProjectError;
+
+/// Settings with which nothing can be served.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// A count is beyond any machine.
+    #[error("--{flag} {value} is too large")]
+    TooLarge {
+        /// The flag, without dashes.
+        flag: &'static str,
+        /// Its value.
+        value: usize,
+        /// The largest value.
+        max: usize,
+    },
+    /// A preferred size is larger than any batch.
+    #[error("preferred size {rows} exceeds the batch limit of {max_batch} rows")]
+    PreferredTooLarge {
+        /// The preferred size.
+        rows: usize,
+        /// Most rows of a batch.
+        max_batch: usize,
+    },
+    /// CUDA graphs are requested without sizes to capture.
+    #[error("CUDA graphs need preferred sizes, and none are set")]
+    GraphsWithoutSizes,
+    /// The model is not an ONNX model.
+    #[error("cannot serve {}: it is {name}, and serve runs ONNX models", path.display())]
+    ForeignFormat {
+        /// The model.
+        path: PathBuf,
+        /// What it is.
+        name: &'static str,
+        /// The command or call that exports it.
+        export: &'static str,
+    },
+    /// There is no such file or directory.
+    #[error("{} not found", .0.display())]
+    NotFound(PathBuf),
+    /// `cudock.toml` names a model that does not exist.
+    #[error("model {} not found", model.display())]
+    ModelNotFound {
+        /// The model.
+        model: PathBuf,
+        /// The `cudock.toml`.
+        project_file: PathBuf,
+    },
+    /// `cudock.toml` cannot be used.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+}
+
+impl Report for SettingsError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Input
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            Self::TooLarge { max, .. } => format!("the largest value is {max}"),
+            Self::PreferredTooLarge { rows, .. } => format!("pass --max-batch {rows}"),
+            Self::GraphsWithoutSizes => "pass --preferred, as --preferred 1,8,32".to_owned(),
+            Self::ForeignFormat { export, .. } => format!("export it first: {export}"),
+            Self::NotFound(_) => {
+                "name a model file, a directory with a cudock.toml, or a directory of models".to_owned()
+            }
+            Self::ModelNotFound { project_file, .. } => {
+                format!("correct `model` in {}", project_file.display())
+            }
+            Self::Project(_) => return Vec::new(),
+        };
+        vec![hint]
+    }
+}
