@@ -11,11 +11,11 @@ mod support;
 
 #[path = "plan/charts.rs"]
 mod charts;
-#[path = "plan/forms.rs"]
-mod forms;
-#[path = "plan/planned.rs"]
-mod planned;
-#[path = "plan/refusals.rs"]
-mod refusals;
+#[path = "plan/examples.rs"]
+mod examples;
+#[path = "plan/invalid_input.rs"]
+mod invalid_input;
+#[path = "plan/reports.rs"]
+mod reports;
 #[path = "plan/scenarios.rs"]
 mod scenarios;
