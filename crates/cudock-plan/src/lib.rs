@@ -78,7 +78,7 @@ mod workload;
 pub use availability::Proof;
 pub use catalog::Catalog;
 pub use chart::{Chart, Series};
-pub use curve::{PerMille, crossover, curve};
+pub use curve::{CostCurve, PerMille};
 pub use listing::Listed;
 pub use offer::{Offer, RegionId, SizeId, SourceId};
 pub use placement::{Cost, Part, PartKind, Placement, Rejection, Times};

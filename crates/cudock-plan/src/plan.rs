@@ -170,11 +170,6 @@ impl<'a> Plan<'a> {
         machine.gflops.unwrap_or(0).saturating_mul(gpus)
     }
 
-    /// The placements that no other beats in cost, time and management at once, cheapest first.
-    pub fn pareto(&self) -> Vec<&Ranked> {
-        rank::pareto(self.ranked())
-    }
-
     /// The rejections that are nearest to fitting, one per size, nearest first.
     pub fn nearest(&self) -> Vec<&Rejection> {
         const SHOWN: usize = 5;

@@ -1,4 +1,4 @@
-//! Exact fractions, for speeds and shares of time.
+//! Exact fractions for speeds and shares of time, and conversions to and from floats for means.
 
 use cudock_base::mul_div_ceil;
 
@@ -35,6 +35,22 @@ impl Ratio {
             (u128::from(self.num) * u128::from(other.den), u128::from(other.num) * u128::from(self.den));
         if mine > others { other } else { self }
     }
+}
+
+/// A count as a float, for means, which are estimates.
+#[allow(clippy::cast_precision_loss, reason = "a mean is an estimate")]
+pub(crate) fn float(count: u128) -> f64 {
+    count as f64
+}
+
+/// The next whole number; zero for negative ones.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast from float saturates, and negative values become zero"
+)]
+pub(crate) fn round_up(count: f64) -> u128 {
+    count.max(0.0).ceil() as u128
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::time::Duration;
 use cudock_base::format::precise_duration;
 use serde::Serialize;
 
-use crate::curve::{PerMille, crossover, curve};
+use crate::context::PlanContext;
+use crate::curve::{CostCurve, PerMille};
 use crate::format;
 use crate::offer::Offer;
 use crate::plan::Plan;
@@ -93,14 +94,14 @@ impl Scan {
 
     /// The costs of an offer of a plan.
     pub fn line(&self, plan: &Plan<'_>, name: String, offer: Offer) -> CostLine {
-        let costs = self.costs(plan, &offer, &self.at);
-        let points = self.at.iter().zip(costs).filter_map(|(at, cost)| Some((*at, cost?))).collect();
+        let curve = self.curve(plan);
+        let points = self.at.iter().filter_map(|at| Some((*at, curve.cost(&offer, *at)?))).collect();
         CostLine { name, offer, points }
     }
 
-    fn costs(&self, plan: &Plan<'_>, offer: &Offer, at: &[PerMille]) -> Vec<Option<Usd>> {
-        let context = &plan.context;
-        curve(context.catalog, context.facts, &self.workload, context.verdicts, offer, at)
+    fn curve<'a>(&'a self, plan: &'a Plan<'_>) -> CostCurve<'a> {
+        let PlanContext { catalog, facts, verdicts, .. } = plan.context;
+        CostCurve { catalog, facts, workload: &self.workload, verdicts }
     }
 
     /// Where the cheapest changes for good; see `Segments`.
@@ -130,32 +131,17 @@ impl Scan {
         above: &CostLine,
         (from, to): (PerMille, PerMille),
     ) -> Breakpoint {
-        let context = &plan.context;
-        let (catalog, facts, verdicts) = (context.catalog, context.facts, context.verdicts);
-        let scale = crossover(catalog, facts, &self.workload, verdicts, &below.offer, &above.offer, from, to);
-        let scale = scale.unwrap_or_else(|| self.end_of(plan, below, (from, to)));
-        let cost = self.costs(plan, &above.offer, &[scale]).first().copied().flatten();
+        let curve = self.curve(plan);
+        let scale = curve.crossover(&below.offer, &above.offer, from, to);
+        let scale = scale.unwrap_or_else(|| end_of(&curve, &below.offer, (from, to)));
         Breakpoint {
             at: self.describe(scale),
             value: self.value(scale),
             below: below.name.clone(),
             above: above.name.clone(),
-            cost: cost.unwrap_or_default(),
+            cost: curve.cost(&above.offer, scale).unwrap_or_default(),
             scale,
         }
-    }
-
-    /// The first scale between two at which an offer cannot do the work any more; the second if it can everywhere.
-    fn end_of(&self, plan: &Plan<'_>, line: &CostLine, (mut from, mut to): (PerMille, PerMille)) -> PerMille {
-        while to.saturating_sub(from) > 1 {
-            let middle = from + (to - from) / 2;
-            if self.costs(plan, &line.offer, &[middle]).first().is_some_and(Option::is_some) {
-                from = middle;
-            } else {
-                to = middle;
-            }
-        }
-        to
     }
 
     /// Seconds, items, or peak requests per second.
@@ -202,6 +188,15 @@ impl Scan {
     pub const fn is_time(&self) -> bool {
         matches!(self.workload.work, Work::Job { .. } | Work::Sweep { .. })
     }
+}
+
+/// The first scale between two at which an offer cannot do the work any more; the second if it can everywhere.
+fn end_of(curve: &CostCurve<'_>, offer: &Offer, (mut from, mut to): (PerMille, PerMille)) -> PerMille {
+    while to.saturating_sub(from) > 1 {
+        let middle = from + (to - from) / 2;
+        if curve.cost(offer, middle).is_some() { from = middle } else { to = middle }
+    }
+    to
 }
 
 fn time(seconds: f64) -> String {

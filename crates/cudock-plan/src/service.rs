@@ -4,32 +4,32 @@ use serde::Serialize;
 
 use crate::workload::Management;
 
-/// A way to run a container on Azure.
+/// A way to run a container on Azure. Variants are in the order that breaks ties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServiceKind {
-    /// A virtual machine that the user manages.
-    Vm,
-    /// A node pool of a Kubernetes cluster.
-    Aks,
+    /// Container Apps, consumption plan.
+    ContainerApps,
+    /// Serverless compute of Machine Learning: jobs only.
+    MlServerless,
     /// A pool of Batch.
     Batch,
     /// A compute cluster of Machine Learning.
     MlCluster,
-    /// Serverless compute of Machine Learning: jobs only.
-    MlServerless,
     /// A managed online endpoint of Machine Learning: serving only.
     MlEndpoint,
-    /// Container Apps, consumption plan.
-    ContainerApps,
+    /// A node pool of a Kubernetes cluster.
+    Aks,
     /// Container Apps, dedicated workload profile.
     ContainerAppsDedicated,
+    /// A virtual machine that the user manages.
+    Vm,
     /// Container Instances: no GPU since 2025-07-14.
     Aci,
 }
 
 impl ServiceKind {
-    /// All kinds, in the order that breaks ties.
+    /// All kinds, in order.
     pub const ALL: [Self; 9] = [
         Self::ContainerApps,
         Self::MlServerless,
@@ -44,17 +44,7 @@ impl ServiceKind {
 
     /// Its index in [`Self::ALL`].
     pub(crate) const fn index(self) -> u8 {
-        match self {
-            Self::ContainerApps => 0,
-            Self::MlServerless => 1,
-            Self::Batch => 2,
-            Self::MlCluster => 3,
-            Self::MlEndpoint => 4,
-            Self::Aks => 5,
-            Self::ContainerAppsDedicated => 6,
-            Self::Vm => 7,
-            Self::Aci => 8,
-        }
+        self as u8
     }
 
     /// Whether it runs on whole virtual machine sizes.

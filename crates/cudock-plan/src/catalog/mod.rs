@@ -115,14 +115,6 @@ impl Catalog {
         (0..u16::try_from(self.regions.len()).unwrap_or(u16::MAX)).map(RegionId)
     }
 
-    /// The services that a size could run on, if they support it.
-    pub fn services_of(&self, size: SizeId) -> impl Iterator<Item = ServiceKind> + '_ {
-        let machine = self.machine(size);
-        ServiceKind::ALL
-            .into_iter()
-            .filter(move |service| machine.is_some_and(|machine| belongs(machine, *service)))
-    }
-
     pub(crate) fn machine(&self, size: SizeId) -> Option<&MachineType> {
         self.machines.get(size.index())
     }

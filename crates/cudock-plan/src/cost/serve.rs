@@ -5,6 +5,7 @@ use cudock_facts::tables::{Billing, Rounding};
 use super::billing::{BilledTime, Uptime};
 use super::start::Startup;
 use super::{MONTH, RunSetup, Unfit, Usage, spot};
+use crate::ratio::{float, round_up};
 use crate::service::ServiceKind;
 use crate::workload::{DayLoad, PerSecond};
 use cudock_base::mul_div_ceil;
@@ -169,9 +170,9 @@ impl MonthTotal {
         let rate = float(rate) / 1e6;
         let idle_probability = (-rate * (float(stays) / 1000.0)).exp();
         let hour = float(HOUR_OF_MONTH);
-        let up = whole((1.0 - idle_probability) * hour).min(HOUR_OF_MONTH);
+        let up = round_up((1.0 - idle_probability) * hour).min(HOUR_OF_MONTH);
         // A rate per second over milliseconds gives thousandths.
-        let starts = whole(rate * idle_probability * hour);
+        let starts = round_up(rate * idle_probability * hour);
         let starting = mul_div_ceil(starts, startup.total(), 1000).min(up);
         let billed = mul_div_ceil(starts, startup.billed, 1000).min(starting);
         let awake = up - starting;
@@ -182,20 +183,6 @@ impl MonthTotal {
         self.starts = self.starts.saturating_add(starts);
         self.scales_to_zero = true;
     }
-}
-
-#[allow(clippy::cast_precision_loss, reason = "a mean is an estimate")]
-fn float(count: u128) -> f64 {
-    count as f64
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a cast from float saturates, and negative values become zero"
-)]
-fn whole(count: f64) -> u128 {
-    count.max(0.0).ceil() as u128
 }
 
 #[cfg(test)]

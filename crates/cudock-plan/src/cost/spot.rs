@@ -4,6 +4,7 @@
 //! `(e^(ls) - 1) / l` on average and is evicted `e^(ls) - 1` times, each followed by a start of length `R`. Checkpoints
 //! divide the work into segments that start over separately.
 
+use crate::ratio::{float, round_up};
 use crate::workload::Spot;
 use cudock_base::mul_div_ceil;
 
@@ -69,20 +70,9 @@ fn per_milli(thousandths_an_hour: u64) -> f64 {
     float(u128::from(thousandths_an_hour)) / 1000.0 / 3_600_000.0
 }
 
-#[allow(clippy::cast_precision_loss, reason = "a mean is an estimate")]
-fn float(count: u128) -> f64 {
-    count as f64
-}
-
-/// Rounds up to a whole millisecond; negative rounding errors become zero.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a cast from float saturates, and the value is not negative"
-)]
+/// Rounds up to a whole millisecond, without turning rounding errors of floats into a millisecond.
 fn millis(time: f64) -> u128 {
-    // A millionth of a millisecond is a rounding error.
-    (time - 1e-6).max(0.0).ceil() as u128
+    round_up(time - 1e-6)
 }
 
 #[cfg(test)]

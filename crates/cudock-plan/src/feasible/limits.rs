@@ -3,16 +3,9 @@
 use cudock_base::format::binary_bytes;
 use cudock_facts::tables::StorageKind;
 
-use super::{FitRule, short, unless};
-use crate::codes;
+use super::{short, unless};
 use crate::context::Case;
 use crate::workload::{Access, Work};
-
-pub(super) const RULES: [FitRule; 3] = [
-    FitRule { code: codes::SERVICE_LIMIT, gap: limits, describe: describe_limits },
-    FitRule { code: codes::NO_PRICE, gap: known, describe: describe_known },
-    FitRule { code: codes::MACHINE_TOO_SMALL, gap: space, describe: describe_space },
-];
 
 /// A figure of the workload and the limit of the service.
 struct ServiceLimit {
@@ -51,11 +44,11 @@ fn all(case: &Case) -> impl Iterator<Item = ServiceLimit> {
     .flatten()
 }
 
-fn limits(case: &Case) -> Option<u64> {
+pub(super) fn limits(case: &Case) -> Option<u64> {
     all(case).filter_map(|limit| short(limit.most, limit.needed)).max()
 }
 
-fn describe_limits(case: &Case) -> String {
+pub(super) fn describe_limits(case: &Case) -> String {
     let over = all(case).find(|limit| limit.needed > limit.most);
     let name = case.terms.kind.name();
     match over {
@@ -68,11 +61,11 @@ fn describe_limits(case: &Case) -> String {
 }
 
 /// A service cannot be priced without its billing and start times, nor data without its storage.
-fn known(case: &Case) -> Option<u64> {
+pub(super) fn known(case: &Case) -> Option<u64> {
     unless(unknown(case).is_none())
 }
 
-fn describe_known(case: &Case) -> String {
+pub(super) fn describe_known(case: &Case) -> String {
     unknown(case).unwrap_or_else(|| "billing and storage are in the tables".to_owned())
 }
 
@@ -89,13 +82,13 @@ fn unknown(case: &Case) -> Option<String> {
 }
 
 /// Data that is copied to local disks or stored on them must fit.
-fn space(case: &Case) -> Option<u64> {
+pub(super) fn space(case: &Case) -> Option<u64> {
     let data = case.workload().data.as_ref()?;
     let local = case.context.store.is_some_and(|store| store.kind == StorageKind::Local);
     if data.access == Access::Stage || local { short(case.machine.local_disk, data.bytes) } else { None }
 }
 
-fn describe_space(case: &Case) -> String {
+pub(super) fn describe_space(case: &Case) -> String {
     let disk = binary_bytes(case.machine.local_disk);
     match &case.workload().data {
         Some(data) => format!("{disk} of local disk, {} of data", binary_bytes(data.bytes)),

@@ -4,7 +4,7 @@ use cudock_base::Arch;
 use cudock_base::format::{binary_bytes, bytes};
 use cudock_facts::tables::{Lifecycle, SizeDriver};
 
-use super::{FitRule, NO_MEASURE, short, unless};
+use super::{NO_MEASURE, short, unless};
 use crate::availability::{Proof, SeriesSupport};
 use crate::catalog::bare;
 use crate::codes;
@@ -12,40 +12,13 @@ use crate::context::Case;
 use crate::format::shortened;
 use crate::machine::MachineType;
 
-/// Whether it is allowed, available and documented.
-pub(super) const KNOWN: [FitRule; 4] = [
-    FitRule { code: codes::NOT_WANTED, gap: allowed, describe: describe_allowed },
-    FitRule { code: codes::NOT_WANTED, gap: model, describe: describe_model },
-    FitRule { code: codes::SIZE_RETIRED, gap: retired, describe: describe_retired },
-    FitRule { code: codes::UNDOCUMENTED_SIZE, gap: documented, describe: describe_documented },
-];
-/// What kind of machine it is.
-pub(super) const KIND: [FitRule; 4] = [
-    FitRule { code: codes::NOT_NVIDIA, gap: vendor, describe: describe_vendor },
-    FitRule { code: codes::SIZE_NOT_OFFERED, gap: offered, describe: describe_offered },
-    FitRule { code: codes::ARCHITECTURE, gap: architecture, describe: describe_architecture },
-    FitRule { code: codes::CAPABILITY, gap: capability, describe: describe_capability },
-];
-/// What it has.
-pub(super) const FIGURES: [FitRule; 4] = [
-    FitRule { code: codes::GPU_MEMORY, gap: memory, describe: describe_memory },
-    FitRule { code: codes::GPU_COUNT, gap: count, describe: describe_count },
-    FitRule { code: codes::INTERCONNECT, gap: links, describe: describe_links },
-    FitRule { code: codes::MACHINE_TOO_SMALL, gap: machine, describe: describe_machine },
-];
-/// Whether the image runs there.
-pub(super) const DRIVER: [FitRule; 2] = [
-    FitRule { code: codes::DRIVER, gap: driver, describe: describe_driver },
-    FitRule { code: codes::IMAGE_DOES_NOT_RUN, gap: verdict, describe: describe_verdict },
-];
-
-fn allowed(case: &Case) -> Option<u64> {
+pub(super) fn allowed(case: &Case) -> Option<u64> {
     let sizes = &case.workload().constraints.sizes;
     let name = bare(&case.machine.name);
     unless(sizes.is_empty() || sizes.iter().any(|allowed| bare(allowed).eq_ignore_ascii_case(name)))
 }
 
-fn describe_allowed(case: &Case) -> String {
+pub(super) fn describe_allowed(case: &Case) -> String {
     let sizes = &case.workload().constraints.sizes;
     if sizes.is_empty() {
         "any size is allowed".to_owned()
@@ -54,14 +27,14 @@ fn describe_allowed(case: &Case) -> String {
     }
 }
 
-fn model(case: &Case) -> Option<u64> {
+pub(super) fn model(case: &Case) -> Option<u64> {
     let models = &case.workload().gpu.models;
     // A size with an unknown GPU fails the rule about documentation.
     let Some(gpu) = &case.machine.gpu else { return None };
     unless(models.is_empty() || models.iter().any(|id| id.eq_ignore_ascii_case(gpu)))
 }
 
-fn describe_model(case: &Case) -> String {
+pub(super) fn describe_model(case: &Case) -> String {
     let models = &case.workload().gpu.models;
     let gpu = case.machine.gpu_name();
     if models.is_empty() {
@@ -71,7 +44,7 @@ fn describe_model(case: &Case) -> String {
     }
 }
 
-fn retired(case: &Case) -> Option<u64> {
+pub(super) fn retired(case: &Case) -> Option<u64> {
     let machine = case.machine;
     let gone = match machine.lifecycle {
         Lifecycle::PreviewEnded => true,
@@ -81,7 +54,7 @@ fn retired(case: &Case) -> Option<u64> {
     unless(!gone)
 }
 
-fn describe_retired(case: &Case) -> String {
+pub(super) fn describe_retired(case: &Case) -> String {
     let machine = case.machine;
     let instead = machine.replacement.as_ref().map(|other| format!("; use {other}")).unwrap_or_default();
     match (retired(case), machine.ends) {
@@ -98,11 +71,11 @@ fn describe_retired(case: &Case) -> String {
     }
 }
 
-fn documented(case: &Case) -> Option<u64> {
+pub(super) fn documented(case: &Case) -> Option<u64> {
     unless(missing(case.machine).is_none())
 }
 
-fn describe_documented(case: &Case) -> String {
+pub(super) fn describe_documented(case: &Case) -> String {
     missing(case.machine).unwrap_or("documented").to_owned()
 }
 
@@ -121,11 +94,11 @@ fn missing(machine: &MachineType) -> Option<&'static str> {
     (!known).then_some("its GPU, memory or vCPUs are not in the tables")
 }
 
-fn vendor(case: &Case) -> Option<u64> {
+pub(super) fn vendor(case: &Case) -> Option<u64> {
     unless(case.machine.nvidia != Some(false))
 }
 
-fn describe_vendor(case: &Case) -> String {
+pub(super) fn describe_vendor(case: &Case) -> String {
     let gpu = case.machine.gpu_name();
     match case.machine.nvidia {
         Some(false) => format!("{gpu} is not from NVIDIA and does not run CUDA"),
@@ -134,11 +107,11 @@ fn describe_vendor(case: &Case) -> String {
     }
 }
 
-fn offered(case: &Case) -> Option<u64> {
+pub(super) fn offered(case: &Case) -> Option<u64> {
     unless(not_offered(case).is_none())
 }
 
-fn describe_offered(case: &Case) -> String {
+pub(super) fn describe_offered(case: &Case) -> String {
     not_offered(case).unwrap_or_else(|| describe_support(case))
 }
 
@@ -177,12 +150,12 @@ fn not_offered(case: &Case) -> Option<String> {
     nowhere.then(|| "not offered in the allowed regions".to_owned())
 }
 
-fn architecture(case: &Case) -> Option<u64> {
+pub(super) fn architecture(case: &Case) -> Option<u64> {
     let needed = case.workload().machine.architecture.as_deref();
     unless(needed.is_none_or(|needed| Arch::to_kernel(needed) == Arch::to_kernel(&case.machine.architecture)))
 }
 
-fn describe_architecture(case: &Case) -> String {
+pub(super) fn describe_architecture(case: &Case) -> String {
     let has = &case.machine.architecture;
     match &case.workload().machine.architecture {
         Some(needed) => format!("architecture {has}, the image is for {needed}"),
@@ -190,7 +163,7 @@ fn describe_architecture(case: &Case) -> String {
     }
 }
 
-fn capability(case: &Case) -> Option<u64> {
+pub(super) fn capability(case: &Case) -> Option<u64> {
     let needs = &case.workload().gpu;
     if needs.least_capability.is_none() && needs.greatest_capability.is_none() {
         return None;
@@ -200,7 +173,7 @@ fn capability(case: &Case) -> Option<u64> {
     unless(low && needs.greatest_capability.is_none_or(|greatest| has <= greatest))
 }
 
-fn describe_capability(case: &Case) -> String {
+pub(super) fn describe_capability(case: &Case) -> String {
     let needs = &case.workload().gpu;
     let has = case.machine.capability.map_or_else(|| "unknown".to_owned(), |has| has.to_string());
     let needed = match (needs.least_capability, needs.greatest_capability) {
@@ -213,12 +186,12 @@ fn describe_capability(case: &Case) -> String {
     format!("compute capability {has}; {needed}")
 }
 
-fn memory(case: &Case) -> Option<u64> {
+pub(super) fn memory(case: &Case) -> Option<u64> {
     // A missing figure fails the rule about documentation.
     short(case.machine.gpu_memory?, case.workload().gpu.memory)
 }
 
-fn describe_memory(case: &Case) -> String {
+pub(super) fn describe_memory(case: &Case) -> String {
     let machine = case.machine;
     let each = machine.gpu_memory.map_or_else(|| "unknown memory".to_owned(), bytes);
     let of_each = if machine.gpus.is_some_and(|count| count > 1000) { "each of " } else { "" };
@@ -229,7 +202,7 @@ fn describe_memory(case: &Case) -> String {
     format!("{each} on {of_each}{}, {needed}", machine.describe_gpus())
 }
 
-fn count(case: &Case) -> Option<u64> {
+pub(super) fn count(case: &Case) -> Option<u64> {
     let needed = case.workload().gpu.per_instance;
     let has = case.machine.gpus?;
     match needed {
@@ -239,7 +212,7 @@ fn count(case: &Case) -> Option<u64> {
     }
 }
 
-fn describe_count(case: &Case) -> String {
+pub(super) fn describe_count(case: &Case) -> String {
     let needed = case.workload().gpu.per_instance;
     if needed == 0 {
         return "the workload needs 0 GPUs per instance; ask for 1 or more".to_owned();
@@ -247,13 +220,13 @@ fn describe_count(case: &Case) -> String {
     format!("{} per instance, {needed} needed", case.machine.describe_gpus())
 }
 
-fn links(case: &Case) -> Option<u64> {
+pub(super) fn links(case: &Case) -> Option<u64> {
     let (needs, machine) = (&case.workload().gpu, case.machine);
     let nvlink = !needs.nvlink || machine.nvlink.is_some();
     unless(nvlink && (!needs.infiniband || machine.infiniband == Some(true)))
 }
 
-fn describe_links(case: &Case) -> String {
+pub(super) fn describe_links(case: &Case) -> String {
     let (needs, machine) = (&case.workload().gpu, case.machine);
     let mut links = Vec::new();
     if needs.nvlink || machine.nvlink.is_some() {
@@ -275,25 +248,25 @@ fn describe_links(case: &Case) -> String {
     links.join(", ")
 }
 
-fn machine(case: &Case) -> Option<u64> {
+pub(super) fn machine(case: &Case) -> Option<u64> {
     let (needs, machine) = (&case.workload().machine, case.machine);
     let vcpu = machine.vcpu.and_then(|has| short(u64::from(has), u64::from(needs.vcpu)));
     let ram = machine.ram.and_then(|has| short(has, needs.memory));
     vcpu.max(ram)
 }
 
-fn describe_machine(case: &Case) -> String {
+pub(super) fn describe_machine(case: &Case) -> String {
     let (needs, machine) = (&case.workload().machine, case.machine);
     let vcpu = machine.vcpu.map_or_else(|| "?".to_owned(), |has| has.to_string());
     let ram = machine.ram.map_or_else(|| "?".to_owned(), binary_bytes);
     format!("{vcpu} vCPU and {ram} of memory, {} and {} needed", needs.vcpu, binary_bytes(needs.memory))
 }
 
-fn driver(case: &Case) -> Option<u64> {
+pub(super) fn driver(case: &Case) -> Option<u64> {
     unless(case.machine.driver.is_none_or(|driver| case.terms.provides(driver)))
 }
 
-fn describe_driver(case: &Case) -> String {
+pub(super) fn describe_driver(case: &Case) -> String {
     let Some(driver) = case.machine.driver else { return "the service provides the driver".to_owned() };
     let kind = match driver {
         SizeDriver::Cuda => "CUDA",
@@ -308,11 +281,11 @@ fn describe_driver(case: &Case) -> String {
     format!("requires a {kind} driver; {name} provides another, which does not install there")
 }
 
-fn verdict(case: &Case) -> Option<u64> {
+pub(super) fn verdict(case: &Case) -> Option<u64> {
     unless(case.verdict().is_none_or(|verdict| verdict.runs))
 }
 
-fn describe_verdict(case: &Case) -> String {
+pub(super) fn describe_verdict(case: &Case) -> String {
     match case.verdict() {
         None => "the image was not checked".to_owned(),
         Some(verdict) if verdict.runs && verdict.jit => {

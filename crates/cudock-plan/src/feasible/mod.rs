@@ -9,6 +9,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 
+use crate::codes;
 use crate::context::Case;
 
 /// The gap of a rule without figures.
@@ -25,37 +26,38 @@ pub(crate) struct FitRule {
     pub(crate) describe: fn(&Case) -> String,
 }
 
-/// Rules about a service, whatever the size.
-pub(crate) const SERVICE_RULES: [FitRule; 4] = service::RULES;
-/// Rules about a size on a service, in order of evaluation.
-pub(crate) const SIZE_RULES: [FitRule; 17] = rules();
-
-const fn rules() -> [FitRule; 17] {
-    let [wanted, model, retired, documented] = machine::KNOWN;
-    let [vendor, offered, architecture, capability] = machine::KIND;
-    let [memory, count, links, around] = machine::FIGURES;
-    let [driver, verdict] = machine::DRIVER;
-    let [limits, storage, space] = limits::RULES;
-    [
-        wanted,
-        model,
-        retired,
-        documented,
-        vendor,
-        offered,
-        architecture,
-        capability,
-        memory,
-        count,
-        links,
-        around,
-        driver,
-        verdict,
-        limits,
-        storage,
-        space,
-    ]
+const fn rule(code: &'static str, gap: fn(&Case) -> Option<u64>, describe: fn(&Case) -> String) -> FitRule {
+    FitRule { code, gap, describe }
 }
+
+/// Rules about a service, whatever the size.
+pub(crate) const SERVICE_RULES: [FitRule; 4] = [
+    rule(codes::SERVICE_WITHOUT_GPUS, service::has_gpus, service::describe_gpus),
+    rule(codes::OTHER_KIND_OF_WORK, service::fits_work, service::describe_work),
+    rule(codes::NOT_WANTED, service::allowed, service::describe_allowed),
+    rule(codes::SERVICE_LIMIT, service::possible, service::describe_possible),
+];
+
+/// Rules about a size on a service, in order of evaluation.
+pub(crate) const SIZE_RULES: [FitRule; 17] = [
+    rule(codes::NOT_WANTED, machine::allowed, machine::describe_allowed),
+    rule(codes::NOT_WANTED, machine::model, machine::describe_model),
+    rule(codes::SIZE_RETIRED, machine::retired, machine::describe_retired),
+    rule(codes::UNDOCUMENTED_SIZE, machine::documented, machine::describe_documented),
+    rule(codes::NOT_NVIDIA, machine::vendor, machine::describe_vendor),
+    rule(codes::SIZE_NOT_OFFERED, machine::offered, machine::describe_offered),
+    rule(codes::ARCHITECTURE, machine::architecture, machine::describe_architecture),
+    rule(codes::CAPABILITY, machine::capability, machine::describe_capability),
+    rule(codes::GPU_MEMORY, machine::memory, machine::describe_memory),
+    rule(codes::GPU_COUNT, machine::count, machine::describe_count),
+    rule(codes::INTERCONNECT, machine::links, machine::describe_links),
+    rule(codes::MACHINE_TOO_SMALL, machine::machine, machine::describe_machine),
+    rule(codes::DRIVER, machine::driver, machine::describe_driver),
+    rule(codes::IMAGE_DOES_NOT_RUN, machine::verdict, machine::describe_verdict),
+    rule(codes::SERVICE_LIMIT, limits::limits, limits::describe_limits),
+    rule(codes::NO_PRICE, limits::known, limits::describe_known),
+    rule(codes::MACHINE_TOO_SMALL, limits::space, limits::describe_space),
+];
 
 /// The index of the first rule that fails, and the distance of all that fail.
 pub(crate) fn judge(rules: &[FitRule], case: &Case) -> Option<(u8, u64)> {

@@ -2,23 +2,15 @@
 
 use cudock_facts::tables::ServiceGpu;
 
-use super::{FitRule, unless};
-use crate::codes;
+use super::unless;
 use crate::context::Case;
 use crate::workload::{Management, Work};
 
-pub(super) const RULES: [FitRule; 4] = [
-    FitRule { code: codes::SERVICE_WITHOUT_GPUS, gap: has_gpus, describe: describe_gpus },
-    FitRule { code: codes::OTHER_KIND_OF_WORK, gap: fits_work, describe: describe_work },
-    FitRule { code: codes::NOT_WANTED, gap: allowed, describe: describe_allowed },
-    FitRule { code: codes::SERVICE_LIMIT, gap: possible, describe: describe_possible },
-];
-
-fn has_gpus(case: &Case) -> Option<u64> {
+pub(super) fn has_gpus(case: &Case) -> Option<u64> {
     unless(case.terms.row.is_some_and(|row| row.gpu == ServiceGpu::Available))
 }
 
-fn describe_gpus(case: &Case) -> String {
+pub(super) fn describe_gpus(case: &Case) -> String {
     let name = case.terms.kind.name();
     let Some(row) = case.terms.row else { return format!("{name} is not in the tables") };
     if row.gpu == ServiceGpu::Available {
@@ -29,12 +21,12 @@ fn describe_gpus(case: &Case) -> String {
     format!("{name} has no GPUs{since}{instead}")
 }
 
-fn fits_work(case: &Case) -> Option<u64> {
+pub(super) fn fits_work(case: &Case) -> Option<u64> {
     let kind = case.terms.kind;
     unless(if case.context.serves() { kind.serves() } else { kind.runs_jobs() })
 }
 
-fn describe_work(case: &Case) -> String {
+pub(super) fn describe_work(case: &Case) -> String {
     let name = case.terms.kind.name();
     match (case.context.serves(), fits_work(case)) {
         (true, None) => format!("{name} serves requests"),
@@ -44,7 +36,7 @@ fn describe_work(case: &Case) -> String {
     }
 }
 
-fn allowed(case: &Case) -> Option<u64> {
+pub(super) fn allowed(case: &Case) -> Option<u64> {
     let constraints = &case.workload().constraints;
     let kind = case.terms.kind;
     let named = constraints.services.is_empty()
@@ -52,7 +44,7 @@ fn allowed(case: &Case) -> Option<u64> {
     unless(named && kind.management() >= constraints.management)
 }
 
-fn describe_allowed(case: &Case) -> String {
+pub(super) fn describe_allowed(case: &Case) -> String {
     let (constraints, kind) = (&case.workload().constraints, case.terms.kind);
     let level = |management| match management {
         Management::Own => "user-managed machines",
@@ -69,11 +61,11 @@ fn describe_allowed(case: &Case) -> String {
     format!("service {}; allowed: {}", kind.id(), constraints.services.join(", "))
 }
 
-fn possible(case: &Case) -> Option<u64> {
+pub(super) fn possible(case: &Case) -> Option<u64> {
     unless(impossible(case).is_none())
 }
 
-fn describe_possible(case: &Case) -> String {
+pub(super) fn describe_possible(case: &Case) -> String {
     impossible(case).unwrap_or("the workload is possible").to_owned()
 }
 

@@ -3,6 +3,8 @@ use std::time::Duration;
 use cudock_base::Usd;
 
 use super::*;
+use crate::catalog::belongs;
+use crate::curve::CostCurve;
 use crate::offer::{Offer, RegionId, SizeId};
 use crate::testing::{catalog, facts, job};
 use crate::workload::Spot;
@@ -32,9 +34,8 @@ fn every_size_on_every_service_is_ranked_or_has_a_reason() {
             if plan.rejected().iter().any(|one| one.service == Some(service) && one.size.is_none()) {
                 continue;
             }
-            for size in
-                catalog().sizes().filter(|size| catalog().services_of(*size).any(|one| one == service))
-            {
+            let machine = |size: &SizeId| catalog().machine(*size).unwrap();
+            for size in catalog().sizes().filter(|size| belongs(machine(size), service)) {
                 let name = catalog().size_name(size);
                 let ranked = plan.find(service, name, None, None).is_some();
                 let rejections = plan.rejected().iter();
@@ -223,15 +224,23 @@ fn no_figure_is_too_large_or_too_small() {
                 for entry in plan.ranked().iter().take(20) {
                     assert_eq!(plan.placement(entry).cost.total, entry.total, "{workload:?}");
                 }
-                let offer = catalog().offers().first().unwrap();
-                crate::curve(catalog(), facts(), &workload, &Verdicts::default(), offer, &counts);
+                let (offer, verdicts) = (catalog().offers().first().unwrap(), Verdicts::default());
+                let curve = CostCurve {
+                    catalog: catalog(),
+                    facts: facts(),
+                    workload: &workload,
+                    verdicts: &verdicts,
+                };
+                for scale in counts {
+                    let _ = curve.cost(offer, scale);
+                }
             });
         }
     }
 }
 
 #[test]
-fn rules_are_told_for_any_size() {
+fn rules_are_reported_for_any_size() {
     planned(&job(60), |plan| {
         let rules = plan.rules(ServiceKind::Vm, T4);
         assert_eq!(rules.len(), SERVICE_RULES.len() + SIZE_RULES.len());

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use cudock_base::Usd;
-use cudock_plan::{Offer, Plan, Proof, Ranked, Work, Workload, crossover, curve, plan};
+use cudock_plan::{Offer, Plan, Proof, Ranked, Work, Workload, plan};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use crate::support::arbitrary::{disturbed_workload, sensible_workload, workload};
-use crate::support::{fixed, fixed_plan, no_verdicts};
+use crate::support::{curve_of, fixed, fixed_plan, no_verdicts};
 
 const NOTHING_FITS: Usd = Usd::from_nanos(u128::MAX);
 
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn no_scale_brings_a_curve_down(
+    fn no_scale_makes_a_curve_panic(
         workload in any_workload(),
         a in any::<Index>(),
         b in any::<Index>(),
@@ -106,11 +106,12 @@ proptest! {
     ) {
         let (facts, catalog) = fixed();
         let (a, b) = (a.get(catalog.offers()), b.get(catalog.offers()));
-        let ends = [low, high];
-        for offer in [a, b] {
-            prop_assert_eq!(curve(catalog, facts, &workload, no_verdicts(), offer, &ends).len(), 2);
+        let curve = curve_of(catalog, facts, &workload);
+        // Neither offer may panic at either end, whether it can do the work or not.
+        for (offer, scale) in [(a, low), (a, high), (b, low), (b, high)] {
+            let _ = curve.cost(offer, scale);
         }
-        let found = crossover(catalog, facts, &workload, no_verdicts(), a, b, low, high);
+        let found = curve.crossover(a, b, low, high);
         prop_assert!(found.is_none_or(|found| low < found && found <= high), "{:?}", found);
     }
 }
@@ -163,13 +164,13 @@ proptest! {
     }
 
     #[test]
-    fn more_to_do_is_never_cheaper_in_the_same_place(
+    fn more_work_is_never_cheaper_on_the_same_offer(
         workload in sensible_workload(), index in any::<Index>(), low in 1_u64..20_000, more in 0_u64..20_000,
     ) {
         let (facts, catalog) = fixed();
         let offer = index.get(catalog.offers());
-        let costs = curve(catalog, facts, &workload, no_verdicts(), offer, &[low, low + more]);
-        if let [Some(less), Some(more)] = costs[..] {
+        let costs = [low, low + more].map(|scale| curve_of(catalog, facts, &workload).cost(offer, scale));
+        if let [Some(less), Some(more)] = costs {
             prop_assert!(less <= more, "{} {}", less, more);
         }
     }

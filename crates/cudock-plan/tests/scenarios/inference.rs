@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use cudock_base::Usd;
-use cudock_plan::{Offer, PartKind, Priority, ServiceKind, Workload, crossover, curve};
+use cudock_plan::{Offer, PartKind, Priority, ServiceKind, Workload};
 
 use crate::support::workloads::daytime_inference;
-use crate::support::{embedded, embedded_plan, first, fixed, fixed_plan, named, no_verdicts, of, parts, usd};
+use crate::support::{curve_of, embedded, embedded_plan, first, fixed, fixed_plan, named, of, parts, usd};
 
 const T4: &str = "Standard_NC4as_T4_v3";
 const SERVERLESS: &str = "Consumption-GPU-NC8as-T4";
@@ -62,13 +62,12 @@ fn serverless_wins_below_the_crossover_and_the_machine_above() {
     // From a thousandth of 0.05 a second up to 5 a second.
     let base = either(50);
     let (machine, serverless) = (offer(ServiceKind::Vm, T4), offer(ServiceKind::ContainerApps, SERVERLESS));
-    let crosses = |a, b| crossover(catalog, facts, &base, no_verdicts(), a, b, 1, 100_000);
+    let crosses = |a, b| curve_of(catalog, facts, &base).crossover(a, b, 1, 100_000);
     let found = crosses(&serverless, &machine).expect("they cross");
     assert_eq!(crosses(&machine, &serverless), Some(found), "whichever is asked about first");
 
     let costs = |scale: u64| {
-        let of =
-            |offer| curve(catalog, facts, &base, no_verdicts(), offer, &[scale])[0].expect("it can be done");
+        let of = |offer| curve_of(catalog, facts, &base).cost(offer, scale).expect("it can be done");
         (of(&serverless), of(&machine))
     };
     let (below, above) = (costs(found - 1), costs(found));
@@ -161,12 +160,10 @@ fn the_tables_of_today_cross_as_well() {
     let best =
         |service| plan.ranked().iter().find(|ranked| ranked.offer.service == service).expect("it fits").offer;
     let (machine, serverless) = (best(ServiceKind::Vm), best(ServiceKind::ContainerApps));
-    let found = crossover(catalog, facts, &workload, no_verdicts(), &serverless, &machine, 1, 100_000);
+    let found = curve_of(catalog, facts, &workload).crossover(&serverless, &machine, 1, 100_000);
     let found = found.expect("nobody keeps a machine for four requests an hour");
     let at = |scale| {
-        let cost = |offer| {
-            curve(catalog, facts, &workload, no_verdicts(), offer, &[scale])[0].expect("it can be done")
-        };
+        let cost = |offer| curve_of(catalog, facts, &workload).cost(offer, scale).expect("it can be done");
         cost(&serverless) <= cost(&machine)
     };
     assert!(at(found - 1) && !at(found));

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use cudock_base::Usd;
 use cudock_facts::Facts;
 use cudock_plan::{
-    Catalog, PartKind, Placement, Plan, Priority, Rejection, ServiceKind, Verdicts, Workload, plan,
+    Catalog, CostCurve, PartKind, Placement, Plan, Priority, Rejection, ServiceKind, Verdicts, Workload, plan,
 };
 
 /// Nothing is known about the image.
@@ -38,6 +38,11 @@ pub(crate) fn embedded() -> &'static (Facts, Catalog) {
         let catalog = Catalog::of(&facts);
         (facts, catalog)
     })
+}
+
+/// The cost of offers of a workload at other scales.
+pub(crate) fn curve_of<'a>(catalog: &'a Catalog, facts: &'a Facts, workload: &'a Workload) -> CostCurve<'a> {
+    CostCurve { catalog, facts, workload, verdicts: no_verdicts() }
 }
 
 /// A plan on the fixed catalog.

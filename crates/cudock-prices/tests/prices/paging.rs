@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use cudock_facts::Facts;
 use cudock_prices::{SkipReason, refresh};
 
-use crate::list::{Heard, PAGE, Question, Row, answer, asked, facts, price, request, run, service};
+use crate::list::{Heard, PAGE, Query, Row, answer, asked, facts, price, request, run, service};
 use crate::server::Server;
 
 const T4: &str = "Standard_NC4as_T4_v3";
@@ -39,7 +39,7 @@ fn the_question_names_region_service_and_kind_with_their_case() {
     let mut request = request(directory.path(), &server, &["West Europe"]);
     request.sizes = vec!["nc4as_t4_v3".to_owned()];
     run(&request).unwrap();
-    let question = Question::of(&server.requests()[0]);
+    let query = Query::of(&server.requests()[0]);
     for part in [
         "serviceName eq 'Virtual Machines'",
         "priceType eq 'Consumption'",
@@ -49,7 +49,7 @@ fn the_question_names_region_service_and_kind_with_their_case() {
         "contains(meterName, 'Low Priority') eq false",
         "(armSkuName eq 'Standard_NC4as_T4_v3')",
     ] {
-        assert!(question.filter.contains(part), "{part} is not in {}", question.filter);
+        assert!(query.filter.contains(part), "{part} is not in {}", query.filter);
     }
     assert_eq!(server.requests().len(), 1, "who asks for a size does not ask for meters");
     assert!(server.requests()[0].path.contains("api-version=2023-01-01-preview"));
@@ -61,16 +61,16 @@ fn a_list_that_moves_while_it_is_read_gives_each_price_once_and_the_newest() {
     // A price changes in mid-walk: its old row was on the first page, the new one comes on the second, and another row
     // slides over the border and comes twice.
     let server = Server::start(|request| {
-        let question = Question::of(request);
+        let query = Query::of(request);
         let host = request.header("host").unwrap();
         let twice = Row::new("westeurope", H200, "98.32");
         let old = Row::new("westeurope", T4, "0.658");
         let new = Row::new("westeurope", T4, "0.7").with("effectiveStartDate", "2026-11-01T00:00:00Z");
-        match (question.machines, question.skip) {
+        match (query.machines, query.skip) {
             (false, _) => answer(&[], "null"),
             (true, 0) => answer(
                 &[old, twice],
-                &format!("\"http://{host}/api/retail/prices?$filter={}&$skip=2\"", question.filter),
+                &format!("\"http://{host}/api/retail/prices?$filter={}&$skip=2\"", query.filter),
             ),
             (true, _) => answer(&[twice, new], "null"),
         }
