@@ -1,11 +1,4 @@
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::float_cmp,
-    reason = "a test may fail loudly"
-)]
+#![allow(clippy::float_cmp, reason = "the values are exact")]
 
 use std::path::Path;
 use std::time::Duration;
@@ -201,7 +194,7 @@ fn unknown_names_are_reported_with_position_and_suggestion() {
             "cudock.toml:4:1: the size of the data is missing",
         ),
         ("[workload]\nitems = 5\n", "cudock.toml:2:1: items also need `item_time`"),
-        ("[workload]\ntrial_time = \"5m\"\n", "cudock.toml:2:1: the time of a trial also needs `trials`"),
+        ("[workload]\ntrial_time = \"5m\"\n", "cudock.toml:2:1: `trial_time` also needs `trials`"),
         ("[workload]\nduration = \"1h\"\nmodel = \"gone.onnx\"\n", "cudock.toml:3:9: cannot read "),
         ("[workload]\nrate = 5\nbench = \"gone.json\"\n", "cudock.toml:3:9: "),
         ("[workload]\nrate = 0\n", "cudock.toml:2:8: no hour has any requests"),

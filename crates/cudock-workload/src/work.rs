@@ -92,26 +92,32 @@ impl WorkloadBuilder<'_> {
             return Ok(Work::Job { duration });
         }
         let items = flag_or_key(flags.items, "--items", file.items.filter(|_| of_file), "workload.items");
-        let each_given = flag_or_key(
-            flags.item_time,
-            "--item-time",
-            file.item_time.filter(|_| of_file),
-            "workload.item_time",
-        );
-        let each = self.time(each_given)?;
-        match (items, each, each_given) {
+        let each_of_file = file.item_time.filter(|_| of_file);
+        let each = flag_or_key(flags.item_time, "--item-time", each_of_file, "workload.item_time");
+        if let Some((items, each)) = self.pieces("item", items, each)? {
+            return Ok(Work::Items { items, each, at_once: self.at_once()? });
+        }
+        let Span(duration) = self.default(&assumptions().duration);
+        Ok(Work::Job { duration })
+    }
+
+    /// The number of items or trials and the time of each, which have to be given together.
+    fn pieces(
+        &self,
+        noun: &str,
+        count: Option<(u64, Origin)>,
+        each: Option<(Span, Origin)>,
+    ) -> Result<Option<(u64, Duration)>, UsageError> {
+        match (count, self.time(each)?, each) {
             (Some((0, given)), ..) => Err(self.invalid(given, "must be at least 1", None)),
-            (Some((items, _)), Some(each), _) => Ok(Work::Items { items, each, at_once: self.at_once()? }),
+            (Some((count, _)), Some(each), _) => Ok(Some((count, each))),
             (Some((_, given)), None, _) => {
-                Err(self.incomplete(given, "items also need `item_time` or --item-time"))
+                Err(self.incomplete(given, format!("{noun}s also need `{noun}_time` or --{noun}-time")))
             }
             (None, _, Some((_, given))) => {
-                Err(self.incomplete(given, "the time of an item also needs `items` or --items"))
+                Err(self.incomplete(given, format!("`{noun}_time` also needs `{noun}s` or --{noun}s")))
             }
-            (None, ..) => {
-                let Span(duration) = self.default(&assumptions().duration);
-                Ok(Work::Job { duration })
-            }
+            (None, ..) => Ok(None),
         }
     }
 
@@ -128,27 +134,14 @@ impl WorkloadBuilder<'_> {
         let (flags, file) = (self.flags, &self.file().workload);
         let trials =
             flag_or_key(flags.trials, "--trials", file.trials.filter(|_| of_file), "workload.trials");
-        let each_given = flag_or_key(
-            flags.trial_time,
-            "--trial-time",
-            file.trial_time.filter(|_| of_file),
-            "workload.trial_time",
-        );
-        let each = self.time(each_given)?;
-        let (trials, each) = match (trials, each, each_given) {
-            (Some((0, given)), ..) => return Err(self.invalid(given, "must be at least 1", None)),
-            (Some((trials, _)), Some(each), _) => (trials, each),
-            (Some((_, given)), None, _) => {
-                return Err(self.incomplete(given, "trials also need `trial_time` or --trial-time"));
-            }
-            (None, _, Some((_, given))) => {
-                return Err(self.incomplete(given, "the time of a trial also needs `trials` or --trials"));
-            }
-            (None, ..) => {
-                let problem = "a sweep needs `trials` and `trial_time` (--trials, --trial-time)";
-                return Err(self.incomplete(Origin::Key("workload.kind"), problem));
-            }
+        let each_of_file = file.trial_time.filter(|_| of_file);
+        let each = flag_or_key(flags.trial_time, "--trial-time", each_of_file, "workload.trial_time");
+        let trials = trials.map(|(count, given)| (u64::from(count), given));
+        let Some((trials, each)) = self.pieces("trial", trials, each)? else {
+            let problem = "a sweep needs `trials` and `trial_time` (--trials, --trial-time)";
+            return Err(self.incomplete(Origin::Key("workload.kind"), problem));
         };
+        let trials = u32::try_from(trials).unwrap_or(u32::MAX);
         if let Some(at_once) = self.at_once()? {
             return Ok(Work::Sweep { trials, at_once, each });
         }

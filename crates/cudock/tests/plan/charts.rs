@@ -44,7 +44,7 @@ fn a_crossover_is_where_the_costs_meet() {
 fn a_chart_in_the_terminal_has_axes_a_legend_and_the_crossovers() {
     let text = shown(&example("daytime-inference", &["--chart"]));
     for expected in
-        ["USD per month by requests per second", "A  ", "where the cheapest service changes", "requested: 5"]
+        ["USD per month by requests per second", "A  ", "Where the cheapest service changes", "requested: 5"]
     {
         assert!(text.contains(expected), "{expected} is not in: {text}");
     }

@@ -33,7 +33,7 @@ pub(super) fn print(chart: &Chart, file: Option<&Path>) {
         None => print_chart(chart),
         Some(file) => line(format!("chart written to {}", file.display())),
     }
-    line(format!("\n{}", styled(BOLD, "where the cheapest service changes")));
+    line(format!("\n{}", styled(BOLD, "Where the cheapest service changes")));
     for breakpoint in &chart.breakpoints {
         line(output::wrapped("  ", &breakpoint.describe()));
     }

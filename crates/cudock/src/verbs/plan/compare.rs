@@ -22,7 +22,7 @@ pub(super) fn text(plan: &Plan<'_>, names: &[String]) -> Result<Outcome, Failure
     }
     let scan = Scan::new(plan.workload());
     let breakpoints = plan.candidate_breakpoints(&scan, &candidates);
-    line(format!("\n{}", styled(BOLD, "where the cheaper one changes")));
+    line(format!("\n{}", styled(BOLD, "Where the cheaper one changes")));
     for breakpoint in &breakpoints {
         line(output::wrapped("  ", &breakpoint.describe()));
     }
