@@ -4,12 +4,14 @@
 //! the second use.
 
 mod arch;
+mod arithmetic;
 mod date;
 mod digest;
 mod environment;
 mod file_stamp;
 pub mod files;
 pub mod format;
+mod money;
 pub mod percent;
 mod report;
 mod secret;
@@ -23,11 +25,13 @@ mod timestamp;
 mod usage;
 
 pub use arch::Arch;
+pub use arithmetic::mul_div_ceil;
 pub use date::{Date, DateError};
 pub use digest::{Algorithm, Digest, DigestError, Hasher};
 pub use environment::{CUDOCK_CACHE, Environment};
 pub use file_stamp::FileStamp;
 pub use files::FileError;
+pub use money::{Usd, UsdError, usd_text};
 pub use report::{ErrorKind, Excerpt, Report, did_you_mean};
 pub use secret::Secret;
 pub use span::{LineIndex, Span};

@@ -1,4 +1,4 @@
-//! GPUs, drivers, toolkits and code targets.
+//! Looks up GPUs, drivers, toolkits and code targets.
 
 use cudock_base::{UsageError, suggest};
 use cudock_facts::Facts;
@@ -7,30 +7,22 @@ use cudock_facts::tables::{Branch, ForwardCompatClass, Gpu, KernelModule, Toolki
 use cudock_facts::version::{CudaRelease, CudaVersion, Date, DriverVersion, PtxArch, SmArch};
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, List, Sheet, View, joined, value, word};
+use crate::result::{LookupResult, Sheet, View, enum_name, joined, or_dash, value};
 
-/// All GPUs, or those that a name stands for.
-pub fn gpu(facts: &Facts, name: Option<&str>, today: Date) -> Result<Answer, UsageError> {
+/// All GPUs, or those with a name.
+pub fn gpu(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupResult, UsageError> {
     let gpus = facts.gpus();
     let Some(name) = name else {
-        let rows = gpus.gpu.iter().map(|gpu| {
+        let columns = ["gpu", "capability", "architecture", "memory", "class"];
+        return Ok(LookupResult::list(&["gpus"], &gpus.gpu, &columns, |gpu| {
             vec![
                 gpu.id.clone(),
-                gpu.capability.map_or_else(|| "-".to_owned(), |capability| capability.to_string()),
-                gpu.architecture.clone().unwrap_or_else(|| "-".to_owned()),
+                or_dash(gpu.capability),
+                or_dash(gpu.architecture.as_ref()),
                 memory(gpu),
-                word(&gpu.class),
+                enum_name(&gpu.class),
             ]
-        });
-        let view = List {
-            columns: vec!["gpu", "capability", "architecture", "memory", "class"],
-            rows: rows.collect(),
-        };
-        return Ok(Answer {
-            tables: vec!["gpus"],
-            rows: gpus.gpu.iter().map(value).collect(),
-            view: View::List(view),
-        });
+        }));
     };
     let found = match gpus.find(name) {
         Found::Nothing(near) => {
@@ -40,7 +32,7 @@ pub fn gpu(facts: &Facts, name: Option<&str>, today: Date) -> Result<Answer, Usa
         }
         found => found.rows(),
     };
-    Ok(Answer {
+    Ok(LookupResult {
         tables: vec!["gpus", "drivers", "azure_sizes"],
         rows: found.iter().map(value).collect(),
         view: View::Sheets(found.into_iter().map(|gpu| gpu_sheet(facts, gpu, today)).collect()),
@@ -78,7 +70,7 @@ fn gpu_sheet(facts: &Facts, gpu: &Gpu, today: Date) -> Sheet {
             gpu.capability.map(|capability| format!("{capability} (sm_{})", capability.number())),
         )
         .maybe("architecture", gpu.architecture.as_ref())
-        .field("class", word(&gpu.class))
+        .field("class", enum_name(&gpu.class))
         .field("memory", if gpu.memory_gb.is_empty() { String::new() } else { memory(gpu) })
         .maybe("MIG", gpu.mig_instances.map(|count| format!("up to {count} instances")))
         .maybe("compiled by", toolkits)
@@ -109,29 +101,22 @@ fn gpu_sheet(facts: &Facts, gpu: &Gpu, today: Date) -> Sheet {
 }
 
 /// All driver branches, or what one driver runs.
-pub fn driver(facts: &Facts, name: Option<&str>, today: Date) -> Result<Answer, UsageError> {
+pub fn driver(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupResult, UsageError> {
     let drivers = facts.drivers();
-    let tables = vec!["drivers", "forward_compat"];
+    let tables = ["drivers", "forward_compat"];
     let Some(name) = name else {
-        let text = |item: Option<String>| item.unwrap_or_else(|| "-".to_owned());
-        let rows = drivers.branch.iter().map(|branch| {
+        let columns = ["branch", "CUDA", "PTX", "kind", "latest", "ends", "oldest card"];
+        return Ok(LookupResult::list(&tables, &drivers.branch, &columns, |branch| {
             vec![
                 format!("R{}", branch.branch),
                 branch.cuda.to_string(),
                 branch.ptx_isa.to_string(),
-                text(branch.kind.map(|kind| word(&kind))),
-                text(branch.latest_linux.map(|latest| latest.to_string())),
-                text(branch.end_of_life.map(|end| end.to_string())),
+                or_dash(branch.kind.map(|kind| enum_name(&kind))),
+                or_dash(branch.latest_linux),
+                or_dash(branch.end_of_life),
                 branch.oldest_architecture.clone(),
             ]
-        });
-        let columns = vec!["branch", "CUDA", "PTX", "kind", "latest", "ends", "oldest card"];
-        let view = List { columns, rows: rows.collect() };
-        return Ok(Answer {
-            tables,
-            rows: drivers.branch.iter().map(value).collect(),
-            view: View::List(view),
-        });
+        }));
     };
     let named: DriverVersion = name.parse().map_err(|error| {
         UsageError::new(format!("{error}")).hint("`cudock facts driver` lists the branches")
@@ -143,7 +128,7 @@ pub fn driver(facts: &Facts, name: Option<&str>, today: Date) -> Result<Answer, 
             drivers.newest().map_or(0, |row| row.branch),
         );
         UsageError::new(format!("driver {version} is outside the table, which has R{oldest} to R{newest}"))
-            .hint("newer tables can be laid over with --facts DIR")
+            .hint("add newer tables with --facts DIR")
     })?;
     let compat: Vec<CudaVersion> =
         facts.forward_compat().packages_for(branch.branch).map(|package| package.cuda).collect();
@@ -166,14 +151,14 @@ pub fn driver(facts: &Facts, name: Option<&str>, today: Date) -> Result<Answer, 
         .field("runs", lines(&runs))
         .maybe("first releases", (!first.is_empty()).then(|| lines(&first)))
         .field("cuda-compat", joined(&compat))
-        .maybe("kind", branch.kind.map(|kind| word(&kind)))
+        .maybe("kind", branch.kind.map(|kind| enum_name(&kind)))
         .maybe("first release", branch.first_release)
         .maybe("latest", branch.latest_linux)
         .maybe("ends", ends(branch, today))
         .field("oldest card", branch.oldest_architecture.clone())
         .maybe("note", branch.note.as_ref())
         .sources(drivers.table.resolve(&branch.source));
-    Ok(Answer { tables, rows: vec![row], view: View::Sheets(vec![sheet]) })
+    Ok(LookupResult::sheet(&tables, row, sheet))
 }
 
 fn ends(branch: &Branch, today: Date) -> Option<String> {
@@ -196,29 +181,23 @@ fn runs(facts: &Facts, driver: DriverVersion) -> Vec<Value> {
         Runs::UpTo(own, floor) => format!("CUDA {major}: up to {own}; later ones need {floor} (error 35)"),
         Runs::None(floor) => format!("CUDA {major}: none, it needs {floor} (error 35)"),
     };
-    facts.drivers().runs(driver).into_iter().map(|answer| Value::String(statement(answer))).collect()
+    facts.drivers().runs(driver).into_iter().map(|result| Value::String(statement(result))).collect()
 }
 
 /// All CUDA toolkits, or one of them or of their releases.
-pub fn toolkit(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+pub fn toolkit(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let toolkits = facts.toolkits();
     let Some(name) = name else {
-        let rows = toolkits.toolkit.iter().map(|toolkit| {
-            let number = |item: Option<u16>| item.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        let columns = ["CUDA", "PTX", "driver", "gcc", "targets"];
+        return Ok(LookupResult::list(&["toolkits"], &toolkits.toolkit, &columns, |toolkit| {
             vec![
                 toolkit.cuda.to_string(),
                 toolkit.ptx_isa.to_string(),
-                toolkit.driver_branch.map_or_else(|| "-".to_owned(), |branch| format!("R{branch}")),
-                number(toolkit.gcc_max.map(u16::from)),
+                or_dash(toolkit.driver_branch.map(|branch| format!("R{branch}"))),
+                or_dash(toolkit.gcc_max),
                 range(toolkit),
             ]
-        });
-        let view = List { columns: vec!["CUDA", "PTX", "driver", "gcc", "targets"], rows: rows.collect() };
-        return Ok(Answer {
-            tables: vec!["toolkits"],
-            rows: toolkits.toolkit.iter().map(value).collect(),
-            view: View::List(view),
-        });
+        }));
     };
     let release = name.parse::<CudaRelease>().ok();
     let version = release.map(CudaRelease::version).map_or_else(|| name.parse::<CudaVersion>(), Ok);
@@ -230,10 +209,10 @@ pub fn toolkit(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> 
             Some(release) => suggest::adjacent(&release, toolkits.release.iter().map(|row| row.cuda)),
             None => suggest::adjacent(&version, toolkits.toolkit.iter().map(|row| row.cuda)),
         };
-        let error = UsageError::new(format!("no CUDA {name} is known")).near(&near);
+        let error = UsageError::new(format!("CUDA {name} is not in the tables")).near(&near);
         match facts.drivers().branch_with(version) {
             Some(branch) if release.is_none() => error.hint(format!(
-                "drivers of branch R{} report it, and no toolkit of it was released",
+                "drivers of branch R{} report it, but no such toolkit was released",
                 branch.branch
             )),
             _ => error.hint("`cudock facts cuda` lists the toolkits"),
@@ -292,11 +271,7 @@ pub fn toolkit(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> 
         .sources(toolkits.table.resolve(&toolkit.source));
     let row =
         json!({ "toolkit": toolkit, "releases": releases, "minor_compat": minor, "components": components });
-    Ok(Answer {
-        tables: vec!["toolkits", "drivers", "components"],
-        rows: vec![row],
-        view: View::Sheets(vec![sheet]),
-    })
+    Ok(LookupResult::sheet(&["toolkits", "drivers", "components"], row, sheet))
 }
 
 fn range(toolkit: &Toolkit) -> String {
@@ -307,9 +282,9 @@ fn range(toolkit: &Toolkit) -> String {
 }
 
 /// The GPUs that code for a target runs on.
-pub fn arch(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+pub fn arch(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let name = name.ok_or_else(|| {
-        UsageError::new("which target?").hint("cudock facts arch sm_90a, cudock facts arch compute_80")
+        UsageError::new("no target given").hint("cudock facts arch sm_90a, cudock facts arch compute_80")
     })?;
     let cards = &facts.gpus().gpu;
     let (kind, runs): (&str, Vec<&Gpu>) = if let Ok(arch) = name.parse::<SmArch>() {
@@ -324,7 +299,7 @@ pub fn arch(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
         )
     } else {
         return Err(UsageError::new(format!(
-            "`{name}` is no target such as sm_90, sm_90a, sm_103f or compute_80"
+            "`{name}` is not a target such as sm_90, sm_90a, sm_103f or compute_80"
         )));
     };
     let compiled: Vec<CudaVersion> = match name.replace("compute_", "sm_").parse::<SmArch>() {
@@ -339,12 +314,12 @@ pub fn arch(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
     };
     let toolkits = match (compiled.first(), compiled.last()) {
         (Some(first), Some(last)) => format!("CUDA {first} to {last}, as far as the table goes"),
-        _ => "no toolkit of the table".to_owned(),
+        _ => "no toolkit in the table".to_owned(),
     };
     let ids: Vec<&str> = runs.iter().map(|gpu| gpu.id.as_str()).collect();
     let sheet = Sheet::new(format!("{name}, {kind}"))
-        .field("runs on", if ids.is_empty() { "no card of the table".to_owned() } else { joined(&ids) })
+        .field("runs on", if ids.is_empty() { "no GPU in the table".to_owned() } else { joined(&ids) })
         .field("compiled by", toolkits);
     let row = json!({ "target": name, "kind": kind, "runs_on": ids, "compiled_by": compiled });
-    Ok(Answer { tables: vec!["gpus", "toolkits"], rows: vec![row], view: View::Sheets(vec![sheet]) })
+    Ok(LookupResult::sheet(&["gpus", "toolkits"], row, sheet))
 }

@@ -4,10 +4,9 @@ use cudock_base::{UsageError, suggest};
 use cudock_facts::Facts;
 use cudock_facts::tables::{Frameworks, TorchBuild, TorchRelease};
 use pep440_rs::Version;
-use serde::Serialize;
 use serde_json::json;
 
-use crate::answer::{Answer, List, Sheet, View, joined, value};
+use crate::result::{LookupResult, Sheet, View, joined, or_dash, value};
 
 const TABLES: [&str; 1] = ["frameworks"];
 
@@ -15,29 +14,20 @@ fn version(text: &str, example: &str) -> Result<Version, UsageError> {
     text.parse().map_err(|_| UsageError::new(format!("`{text}` is not a version such as {example}")))
 }
 
-fn unknown<'a>(what: &str, asked: &Version, versions: impl Iterator<Item = &'a Version>) -> UsageError {
+fn unknown<'a>(what: &str, requested: &Version, versions: impl Iterator<Item = &'a Version>) -> UsageError {
     let mut versions: Vec<&Version> = versions.collect();
     versions.sort();
-    let near = suggest::adjacent(&asked, versions.iter().copied());
+    let near = suggest::adjacent(&requested, versions.iter().copied());
     let range = match (versions.first(), versions.last()) {
         (Some(first), Some(last)) => format!("the table has {first} to {last}"),
         _ => String::new(),
     };
-    UsageError::new(format!("no {what} {asked} is known")).near(&near).hint(range)
+    UsageError::new(format!("{what} {requested} is not in the tables")).near(&near).hint(range)
 }
 
-fn answer<T: Serialize>(rows: &[T], columns: Vec<&'static str>, cells: impl Fn(&T) -> Vec<String>) -> Answer {
-    let list = List { columns, rows: rows.iter().map(cells).collect() };
-    Answer { tables: TABLES.to_vec(), rows: rows.iter().map(value).collect(), view: View::List(list) }
-}
-
-fn one(row: serde_json::Value, sheet: Sheet) -> Answer {
-    Answer { tables: TABLES.to_vec(), rows: vec![row], view: View::Sheets(vec![sheet]) }
-}
-
-/// The row that was used, if it is not that of the version itself.
-fn read_from(row: &Version, asked: &Version) -> String {
-    if row == asked { String::new() } else { format!("{row}, because {asked} itself is not in the table") }
+/// The row that was used, if it is that of another version.
+fn read_from(row: &Version, requested: &Version) -> String {
+    if row == requested { String::new() } else { format!("{row}, because {requested} is not in the table") }
 }
 
 /// A list that may be unknown, or known to be empty.
@@ -50,41 +40,41 @@ fn known<T: ToString>(items: Option<&Vec<T>>) -> String {
 }
 
 /// PyTorch releases, or one release or build.
-pub fn torch(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+pub fn torch(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let frameworks = facts.frameworks();
     let Some(name) = name else {
-        return Ok(answer(
+        return Ok(LookupResult::list(
+            &TABLES,
             &frameworks.torch,
-            vec!["torch", "released", "CUDA", "driver", "torchvision", "python"],
+            &["torch", "released", "CUDA", "driver", "torchvision", "python"],
             |row| {
-                let vision = row.torchvision.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
                 vec![
                     row.version.to_string(),
                     row.released.to_string(),
                     row.cuda.to_string(),
                     row.min_driver.to_string(),
-                    vision,
+                    or_dash(row.torchvision.as_ref()),
                     joined(&row.python),
                 ]
             },
         ));
     };
-    let asked = version(name, "2.5.1")?;
+    let requested = version(name, "2.5.1")?;
     let release = frameworks
-        .torch(&asked)
-        .ok_or_else(|| unknown("torch", &asked, frameworks.torch.iter().map(|row| &row.version)))?;
-    let local: Vec<String> = asked.local().iter().map(ToString::to_string).collect();
+        .torch(&requested)
+        .ok_or_else(|| unknown("torch", &requested, frameworks.torch.iter().map(|row| &row.version)))?;
+    let local: Vec<String> = requested.local().iter().map(ToString::to_string).collect();
     let builds: Vec<&TorchBuild> = frameworks
-        .torch_builds(&asked)
+        .torch_builds(&requested)
         .filter(|build| local.is_empty() || local.contains(&build.tag))
         .collect();
     if builds.is_empty() {
-        let tags = joined(frameworks.torch_builds(&asked).map(|build| build.tag.as_str()));
+        let tags = joined(frameworks.torch_builds(&requested).map(|build| build.tag.as_str()));
         return Err(UsageError::new(format!("torch {} has no build +{}", release.version, local.join(".")))
             .hint(format!("it has {tags}")));
     }
     let sheet = torch_sheet(frameworks, release, &builds);
-    Ok(one(json!({ "release": release, "builds": builds }), sheet))
+    Ok(LookupResult::sheet(&TABLES, json!({ "release": release, "builds": builds }), sheet))
 }
 
 fn torch_sheet(frameworks: &Frameworks, release: &TorchRelease, builds: &[&TorchBuild]) -> Sheet {
@@ -125,54 +115,54 @@ fn torch_sheet(frameworks: &Frameworks, release: &TorchRelease, builds: &[&Torch
     sheet.sources(frameworks.table.resolve(&release.source))
 }
 
-/// torchvision releases and the PyTorch releases they belong to.
-pub fn torchvision(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+/// torchvision releases with their PyTorch releases.
+pub fn torchvision(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let frameworks = facts.frameworks();
     let pairs: Vec<&TorchRelease> = frameworks.torch.iter().filter(|row| row.torchvision.is_some()).collect();
     let Some(name) = name else {
-        return Ok(answer(&pairs, vec!["torchvision", "torch"], |row| {
+        return Ok(LookupResult::list(&TABLES, &pairs, &["torchvision", "torch"], |row| {
             vec![
                 row.torchvision.as_ref().map_or_else(String::new, ToString::to_string),
                 row.version.to_string(),
             ]
         }));
     };
-    let asked = version(name, "0.20.1")?;
-    let releases: Vec<&TorchRelease> = frameworks.torch_with_torchvision(&asked).collect();
+    let requested = version(name, "0.20.1")?;
+    let releases: Vec<&TorchRelease> = frameworks.torch_with_torchvision(&requested).collect();
     let first = releases.first().ok_or_else(|| {
-        unknown("torchvision", &asked, pairs.iter().filter_map(|row| row.torchvision.as_ref()))
+        unknown("torchvision", &requested, pairs.iter().filter_map(|row| row.torchvision.as_ref()))
     })?;
-    let sheet = Sheet::new(format!("torchvision {asked}"))
-        .field("goes with", joined(releases.iter().map(|row| format!("torch {}", row.version))))
+    let sheet = Sheet::new(format!("torchvision {requested}"))
+        .field("belongs to", joined(releases.iter().map(|row| format!("torch {}", row.version))))
         .field("CUDA", first.cuda.to_string())
         .sources(frameworks.table.resolve(&first.source));
-    Ok(one(json!({ "torchvision": asked, "torch": releases }), sheet))
+    Ok(LookupResult::sheet(&TABLES, json!({ "torchvision": requested, "torch": releases }), sheet))
 }
 
 /// TensorFlow releases.
-pub fn tensorflow(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+pub fn tensorflow(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let frameworks = facts.frameworks();
     let Some(name) = name else {
-        return Ok(answer(
+        return Ok(LookupResult::list(
+            &TABLES,
             &frameworks.tensorflow,
-            vec!["tensorflow", "released", "CUDA", "cuDNN", "code", "PTX"],
+            &["tensorflow", "released", "CUDA", "cuDNN", "code", "PTX"],
             |row| {
-                let text = |item: Option<String>| item.unwrap_or_else(|| "-".to_owned());
                 vec![
                     row.version.to_string(),
                     row.released.to_string(),
-                    text(row.cuda.map(|cuda| cuda.to_string())),
-                    text(row.cudnn_major.map(|major| major.to_string())),
+                    or_dash(row.cuda),
+                    or_dash(row.cudnn_major),
                     known(row.sass.as_ref()),
                     known(row.ptx.as_ref()),
                 ]
             },
         ));
     };
-    let asked = version(name, "2.17.0")?;
-    let row = frameworks
-        .tensorflow(&asked)
-        .ok_or_else(|| unknown("tensorflow", &asked, frameworks.tensorflow.iter().map(|row| &row.version)))?;
+    let requested = version(name, "2.17.0")?;
+    let row = frameworks.tensorflow(&requested).ok_or_else(|| {
+        unknown("tensorflow", &requested, frameworks.tensorflow.iter().map(|row| &row.version))
+    })?;
     let sheet = Sheet::new(format!("tensorflow {}", row.version))
         .field("released", row.released.to_string())
         .field("python", joined(&row.python))
@@ -193,16 +183,17 @@ pub fn tensorflow(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageErro
         )
         .maybe("note", row.note.as_ref())
         .sources(frameworks.table.resolve(&row.source));
-    Ok(one(value(row), sheet))
+    Ok(LookupResult::sheet(&TABLES, value(row), sheet))
 }
 
 /// Releases of onnxruntime-gpu.
-pub fn onnxruntime(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+pub fn onnxruntime(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let frameworks = facts.frameworks();
     let Some(name) = name else {
-        return Ok(answer(
+        return Ok(LookupResult::list(
+            &TABLES,
             &frameworks.onnxruntime_gpu,
-            vec!["onnxruntime-gpu", "released", "CUDA", "cuDNN", "code", "PTX"],
+            &["onnxruntime-gpu", "released", "CUDA", "cuDNN", "code", "PTX"],
             |row| {
                 vec![
                     row.version.to_string(),
@@ -215,12 +206,12 @@ pub fn onnxruntime(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageErr
             },
         ));
     };
-    let asked = version(name, "1.31.1")?;
-    let row = frameworks.onnxruntime_gpu(&asked).ok_or_else(|| {
-        unknown("onnxruntime-gpu", &asked, frameworks.onnxruntime_gpu.iter().map(|row| &row.version))
+    let requested = version(name, "1.31.1")?;
+    let row = frameworks.onnxruntime_gpu(&requested).ok_or_else(|| {
+        unknown("onnxruntime-gpu", &requested, frameworks.onnxruntime_gpu.iter().map(|row| &row.version))
     })?;
-    let sheet = Sheet::new(format!("onnxruntime-gpu {asked}"))
-        .field("read from", read_from(&row.version, &asked))
+    let sheet = Sheet::new(format!("onnxruntime-gpu {requested}"))
+        .field("read from", read_from(&row.version, &requested))
         .field("released", row.released.to_string())
         .field("python", joined(&row.python))
         .field("CUDA", row.cuda.map_or_else(|| format!("{}.x", row.cuda_major), |cuda| cuda.to_string()))
@@ -232,24 +223,24 @@ pub fn onnxruntime(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageErr
         .maybe("TensorRT", row.tensorrt.as_ref())
         .maybe("note", row.note.as_ref())
         .sources(frameworks.table.resolve(&row.source));
-    Ok(one(value(row), sheet))
+    Ok(LookupResult::sheet(&TABLES, value(row), sheet))
 }
 
 /// Releases of JAX's CUDA plugins.
-pub fn jax(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+pub fn jax(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let frameworks = facts.frameworks();
     if let Some(name) = name {
-        let asked = version(name, "0.11.0")?;
+        let requested = version(name, "0.11.0")?;
         let packages = ["jax-cuda12-plugin", "jax-cuda13-plugin"];
         let found: Vec<_> =
-            packages.iter().filter_map(|package| frameworks.jax_plugin(package, &asked)).collect();
+            packages.iter().filter_map(|package| frameworks.jax_plugin(package, &requested)).collect();
         if found.is_empty() {
             let known = frameworks.jax_plugin.iter().map(|row| &row.version);
-            return Err(unknown("JAX CUDA plugin", &asked, known));
+            return Err(unknown("JAX CUDA plugin", &requested, known));
         }
         let sheets = found.iter().map(|row| {
-            Sheet::new(format!("{} {asked}", row.package))
-                .field("read from", read_from(&row.version, &asked))
+            Sheet::new(format!("{} {requested}", row.package))
+                .field("read from", read_from(&row.version, &requested))
                 .field("released", row.released.to_string())
                 .field("python", joined(&row.python))
                 .field("driver", row.min_driver.to_string())
@@ -262,46 +253,50 @@ pub fn jax(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
                 .maybe("NCCL", row.nccl.as_ref())
                 .sources(frameworks.table.resolve(&row.source))
         });
-        return Ok(Answer {
+        return Ok(LookupResult {
             tables: TABLES.to_vec(),
             rows: found.iter().map(value).collect(),
             view: View::Sheets(sheets.collect()),
         });
     }
-    let rows: Vec<_> = frameworks.jax_plugin.iter().collect();
-    Ok(answer(&rows, vec!["plugin", "version", "released", "driver", "built with", "code", "PTX"], |row| {
-        vec![
-            row.package.clone(),
-            row.version.to_string(),
-            row.released.to_string(),
-            row.min_driver.to_string(),
-            row.built_with.map_or_else(|| "-".to_owned(), |cuda| cuda.to_string()),
-            known(row.sass.as_ref()),
-            known(row.ptx.as_ref()),
-        ]
-    }))
+    Ok(LookupResult::list(
+        &TABLES,
+        &frameworks.jax_plugin,
+        &["plugin", "version", "released", "driver", "built with", "code", "PTX"],
+        |row| {
+            vec![
+                row.package.clone(),
+                row.version.to_string(),
+                row.released.to_string(),
+                row.min_driver.to_string(),
+                or_dash(row.built_with),
+                known(row.sass.as_ref()),
+                known(row.ptx.as_ref()),
+            ]
+        },
+    ))
 }
 
 /// TensorRT releases.
-pub fn tensorrt(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+pub fn tensorrt(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let frameworks = facts.frameworks();
     if let Some(name) = name {
-        let asked = version(name, "10.13.2")?;
+        let requested = version(name, "10.13.2")?;
         // A build such as 10.13.2.6 belongs to the release before its last number.
-        let fits = |row: &&cudock_facts::tables::TensorRt| asked.release().starts_with(row.version.release());
+        let fits =
+            |row: &&cudock_facts::tables::TensorRt| requested.release().starts_with(row.version.release());
         let found = frameworks.tensorrt.iter().filter(fits).max_by_key(|row| row.version.release().len());
-        let unknown = || unknown("TensorRT", &asked, frameworks.tensorrt.iter().map(|row| &row.version));
+        let unknown = || unknown("TensorRT", &requested, frameworks.tensorrt.iter().map(|row| &row.version));
         let row = found.ok_or_else(unknown)?;
-        let sheet = Sheet::new(format!("TensorRT {asked}"))
-            .field("read from", read_from(&row.version, &asked))
+        let sheet = Sheet::new(format!("TensorRT {requested}"))
+            .field("read from", read_from(&row.version, &requested))
             .field("CUDA", joined(&row.cuda))
             .maybe("cuDNN", row.cudnn.as_ref())
             .maybe("note", row.note.as_ref())
             .sources(frameworks.table.resolve(&row.source));
-        return Ok(one(value(row), sheet));
+        return Ok(LookupResult::sheet(&TABLES, value(row), sheet));
     }
-    let rows: Vec<_> = frameworks.tensorrt.iter().collect();
-    Ok(answer(&rows, vec!["TensorRT", "CUDA", "cuDNN"], |row| {
-        vec![row.version.to_string(), joined(&row.cuda), row.cudnn.clone().unwrap_or_else(|| "-".to_owned())]
+    Ok(LookupResult::list(&TABLES, &frameworks.tensorrt, &["TensorRT", "CUDA", "cuDNN"], |row| {
+        vec![row.version.to_string(), joined(&row.cuda), or_dash(row.cudnn.as_ref())]
     }))
 }

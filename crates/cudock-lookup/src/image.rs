@@ -1,4 +1,6 @@
-//! Tags of nvidia/cuda.
+//! Looks up tags of nvidia/cuda.
+
+use std::collections::BTreeSet;
 
 use cudock_base::UsageError;
 use cudock_facts::Facts;
@@ -6,32 +8,28 @@ use cudock_facts::lookup::{ImageTag, TagVerdict};
 use cudock_facts::tables::{Requirement, TagStatus, Tags};
 use serde_json::json;
 
-use crate::answer::{Answer, List, Sheet, View, joined, value, word};
+use crate::result::{LookupResult, Sheet, enum_name, joined};
+
+const TABLES: [&str; 1] = ["images"];
 
 /// Tags of nvidia/cuda, or one of them.
-pub fn image(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+pub fn image(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let images = facts.images();
     let Some(name) = name else {
-        let rows = images.tag.iter().map(|tags| {
+        let columns = ["CUDA", "status", "flavours", "systems"];
+        return Ok(LookupResult::list(&TABLES, &images.tag, &columns, |tags| {
             let systems = tags.grid.iter().flat_map(|grid| grid.os.iter());
-            let mut flavours: Vec<&String> = tags.grid.iter().flat_map(|grid| grid.flavours.iter()).collect();
-            flavours.sort();
-            flavours.dedup();
-            vec![tags.cuda.to_string(), word(&tags.status), joined(flavours), joined(systems)]
-        });
-        let view = List { columns: vec!["CUDA", "status", "flavours", "systems"], rows: rows.collect() };
-        return Ok(Answer {
-            tables: vec!["images"],
-            rows: images.tag.iter().map(value).collect(),
-            view: View::List(view),
-        });
+            let flavours: BTreeSet<&String> =
+                tags.grid.iter().flat_map(|grid| grid.flavours.iter()).collect();
+            vec![tags.cuda.to_string(), enum_name(&tags.status), joined(flavours), joined(systems)]
+        }));
     };
     if name.ends_with(":latest") || matches!(name, "latest" | "nvidia/cuda") {
         return Err(UsageError::new("nvidia/cuda has no tag `latest`")
             .hint("`cudock facts image` lists the tags that exist"));
     }
     let tag = ImageTag::parse(name).ok_or_else(|| {
-        UsageError::new(format!("`{name}` is no tag such as 12.4.1-cudnn-runtime-ubuntu22.04")).hint(
+        UsageError::new(format!("`{name}` is not a tag such as 12.4.1-cudnn-runtime-ubuntu22.04")).hint(
             "a tag is CUDA's three-part version, a flavour and a system; `cudock facts image` lists them",
         )
     })?;
@@ -39,7 +37,7 @@ pub fn image(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
         TagVerdict::Exists(tags) => (tags, true),
         TagVerdict::NotSeen(tags) => (tags, false),
         TagVerdict::Missing { reason, near } => {
-            return Err(UsageError::new(format!("there is no image {tag}: {reason}")).near(&near));
+            return Err(UsageError::new(format!("image {tag} does not exist: {reason}")).near(&near));
         }
     };
     let requirement = images.requirement(tags.cuda);
@@ -47,9 +45,7 @@ pub fn image(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
     let status = match (seen, tags.status) {
         (false, _) => "not among the tags seen of this release, whose full list is not known".to_owned(),
         (true, TagStatus::Supported) => "supported".to_owned(),
-        (true, TagStatus::Unsupported) => {
-            "past its end: NVIDIA deletes such tags after six months".to_owned()
-        }
+        (true, TagStatus::Unsupported) => "end of life: NVIDIA deletes such tags after six months".to_owned(),
         (true, TagStatus::Seen) => "seen in use; the full list of its release is not known".to_owned(),
     };
     let has_cudnn = tag.flavour.contains("cudnn");
@@ -68,7 +64,7 @@ pub fn image(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
         "cudnn": has_cudnn.then_some(&tags.cudnn), "nccl": has_nccl.then_some(&tags.nccl), "requires": requirement,
         "library_path": path.map(|row| &row.value), "others": siblings(tags, &tag),
     });
-    Ok(Answer { tables: vec!["images"], rows: vec![row], view: View::Sheets(vec![sheet]) })
+    Ok(LookupResult::sheet(&TABLES, row, sheet))
 }
 
 fn siblings(tags: &Tags, tag: &ImageTag) -> Vec<String> {
@@ -85,19 +81,19 @@ fn holds(flavour: &str) -> &'static str {
     }
 }
 
-/// What the container toolkit demands of the host before it starts the image, where it checks at all.
+/// What the start gate of the container toolkit requires of the host.
 fn needs(row: &Requirement) -> String {
-    let mut ways = vec![format!("a driver with CUDA {} or newer", row.minimum)];
+    let mut alternatives = vec![format!("a driver with CUDA {} or newer", row.minimum)];
     let branches = |branches: &[u16]| joined(branches.iter().map(|branch| format!("R{branch}")));
     if !row.with_geforce.is_empty() {
-        ways.push(format!("or {} on any card", branches(&row.with_geforce)));
+        alternatives.push(format!("or {} on any card", branches(&row.with_geforce)));
     }
     if !row.datacenter.is_empty() {
-        ways.push(format!("or {} on any card but GeForce and Titan", branches(&row.datacenter)));
+        alternatives.push(format!("or {} on any card but GeForce and Titan", branches(&row.datacenter)));
     }
     if !row.tesla.is_empty() {
-        ways.push(format!("or {} on Tesla cards", branches(&row.tesla)));
+        alternatives.push(format!("or {} on Tesla cards", branches(&row.tesla)));
     }
-    ways.extend(row.any_brand.iter().map(|term| format!("or {term}")));
-    ways.join("\n")
+    alternatives.extend(row.any_brand.iter().map(|term| format!("or {term}")));
+    alternatives.join("\n")
 }

@@ -1,27 +1,27 @@
-//! What the fact tables say about one thing: the answers of `cudock facts`.
+//! Looks up entries of the fact tables for `cudock facts`.
 //!
-//! Each function looks up one kind of thing and returns an [`Answer`]: rows for programs, and a sheet or a list for people.
-//! Without a name it lists all of them.
+//! Each function looks up one kind of entry and returns a [`LookupResult`]: rows as JSON, and a sheet or a list as text.
+//! Without a name it lists all entries.
 
-mod answer;
 mod azure;
 mod cuda;
 mod framework;
 mod image;
 mod package;
+mod result;
 
-pub use answer::{Answer, List, Sheet, View};
 pub use azure::{SizeQuery, known_region, service, size, storage};
 pub use cuda::{arch, driver, gpu, toolkit};
 pub use framework::{jax, onnxruntime, tensorflow, tensorrt, torch, torchvision};
 pub use image::image;
 pub use package::package;
+pub use result::{List, LookupResult, Sheet, View};
 
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
 
-/// The tables themselves.
-pub fn tables(facts: &Facts, today: Date) -> Answer {
+/// Lists the tables.
+pub fn tables(facts: &Facts, today: Date) -> LookupResult {
     let tables = facts.tables();
     let rows = tables.iter().map(|table| {
         let age = today.days_since(table.as_of);
@@ -38,9 +38,9 @@ pub fn tables(facts: &Facts, today: Date) -> Answer {
     });
     let columns = vec!["table", "rows", "sources", "as of", "age", "from"];
     let list = List { columns, rows: rows.collect() };
-    Answer {
+    LookupResult {
         tables: tables.iter().map(|table| table.name).collect(),
-        rows: tables.iter().map(answer::value).collect(),
+        rows: tables.iter().map(result::value).collect(),
         view: View::List(list),
     }
 }

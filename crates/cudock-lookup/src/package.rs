@@ -1,4 +1,4 @@
-//! Packages by name: whether and how they use a GPU.
+//! Looks up packages: whether and how they use a GPU.
 
 use cudock_base::{UsageError, suggest};
 use cudock_facts::Facts;
@@ -6,26 +6,19 @@ use cudock_facts::lookup::{NamedCuda, PackageUse};
 use cudock_facts::tables::{GpuPackage, GpuUse};
 use serde_json::json;
 
-use crate::answer::{Answer, List, Sheet, View, value};
+use crate::result::{LookupResult, Sheet};
 
 const TABLES: [&str; 1] = ["packages"];
 
 /// Packages that use a GPU, or how one does.
-pub fn package(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+pub fn package(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let packages = facts.packages();
     let Some(name) = name else {
-        let cells = |row: &GpuPackage| {
-            vec![
-                row.name.clone(),
-                describe(row.uses).to_owned(),
-                row.on.join(", "),
-                row.also.len().to_string(),
-            ]
-        };
-        let rows = packages.gpu.iter().map(cells).collect();
-        let list = List { columns: vec!["package", "how it uses a GPU", "runs on", "others alike"], rows };
-        let rows = packages.gpu.iter().map(value).collect();
-        return Ok(Answer { tables: TABLES.to_vec(), rows, view: View::List(list) });
+        let columns = ["package", "how it uses a GPU", "runs on", "others alike"];
+        return Ok(LookupResult::list(&TABLES, &packages.gpu, &columns, |row| {
+            let also = row.also.len().to_string();
+            vec![row.name.clone(), describe(row.uses).to_owned(), row.on.join(", "), also]
+        }));
     };
     let normalized = name.trim().to_ascii_lowercase().replace(['_', '.'], "-");
     let (row, sheet) = match packages.index().find(&normalized) {
@@ -45,7 +38,7 @@ pub fn package(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> 
                 .hint("check its wheel: `pip download --no-deps NAME`, then `cudock check FILE.whl`"));
         }
     };
-    Ok(Answer { tables: TABLES.to_vec(), rows: vec![row], view: View::Sheets(vec![sheet]) })
+    Ok(LookupResult::sheet(&TABLES, row, sheet))
 }
 
 fn gpu(facts: &Facts, name: &str, row: &GpuPackage, cuda: Option<NamedCuda>) -> Sheet {

@@ -1,4 +1,4 @@
-//! How long the whole catalogue takes to rank, and how much memory: the promise is 20 ms and 50 MB.
+//! How long the whole catalog takes to rank, and how much memory: the promise is 20 ms and 50 MB.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -25,7 +25,7 @@ fn main() {
     let facts = Facts::embedded();
     let catalog = Catalog::of(&facts);
     measure("as the tables have it", &catalog, &facts);
-    println!("  tables decoded, catalogue made, ranked once: {:.3} ms", millis(from_nothing()));
+    println!("  tables decoded, catalog made, ranked once: {:.3} ms", millis(from_nothing()));
 
     let offers = everything_everywhere(&catalog);
     measure("every service and size priced in every region", &catalog.with_offers(offers), &facts);

@@ -1,9 +1,9 @@
 //! The codes of findings and rejections. A code is never given another meaning.
 
 cudock_facts::codes! {
-    /// Azure has ended the size.
+    /// Azure has retired the size.
     SIZE_RETIRED = "CD0801";
-    /// The size takes Azure's GRID driver.
+    /// The size requires Azure's GRID driver.
     GRID_DRIVER = "CD0802";
     /// The service has no GPUs.
     SERVICE_WITHOUT_GPUS = "CD0803";
@@ -17,43 +17,43 @@ cudock_facts::codes! {
     INTERCONNECT = "CD0807";
     /// Too few processors, or too little memory or disk.
     MACHINE_TOO_SMALL = "CD0808";
-    /// The processor is another one than the image is made for.
+    /// The image is built for another processor.
     ARCHITECTURE = "CD0809";
-    /// The image does not run there, by `check`'s verdict.
+    /// The image does not run there, according to `check`.
     IMAGE_DOES_NOT_RUN = "CD0810";
     /// No price is known in the regions allowed.
     NO_PRICE = "CD0811";
-    /// Only a price was seen of the size.
+    /// The size is undocumented: it only has a price.
     UNDOCUMENTED_SIZE = "CD0812";
-    /// The size ends before the work, or soon.
+    /// The size is retired before the work ends, or soon.
     ENDS_TOO_SOON = "CD0813";
-    /// The GPU is not NVIDIA's.
+    /// The GPU is not from NVIDIA.
     NOT_NVIDIA = "CD0814";
     /// A limit of the service.
     SERVICE_LIMIT = "CD0815";
     /// The service does not offer the size.
     SIZE_NOT_OFFERED = "CD0816";
-    /// Its owner does not want it.
+    /// Excluded by a constraint of the workload.
     NOT_WANTED = "CD0817";
-    /// The service is not for this kind of work.
+    /// The service does not run this kind of work.
     OTHER_KIND_OF_WORK = "CD0818";
-    /// The driver that the service installs does not fit.
+    /// The driver that the service installs does not match.
     DRIVER = "CD0819";
-    /// Quota has to be asked for.
+    /// Quota has to be requested.
     QUOTA = "CD0820";
     /// Spot is not offered, or costs the same.
     SPOT_SAVES_NOTHING = "CD0821";
-    /// No source says that the service takes the size there.
+    /// No source lists the size for the service in the region.
     NOT_LISTED = "CD0825";
-    /// The region gives access on request.
+    /// The region requires an access request.
     RESTRICTED_REGION = "CD0826";
     /// The region does not have the size, or is not a public one.
     NOT_IN_REGION = "CD0827";
-    /// The service installs no driver on the size.
+    /// The service does not install a driver on the size.
     OWN_DRIVER = "CD0829";
-    /// It costs more than allowed.
+    /// It exceeds the budget.
     OVER_BUDGET = "CD0901";
-    /// It takes longer than allowed.
+    /// It misses the deadline.
     MISSES_DEADLINE = "CD0902";
     /// The GPU waits for data.
     DATA_BOUND = "CD0903";
@@ -63,8 +63,8 @@ cudock_facts::codes! {
     EVICTIONS = "CD0905";
     /// The cold start is most of the cost.
     COLD_START = "CD0906";
-    /// A part is priced from another region, or assumed.
+    /// A part of the cost is from another region, or assumed.
     PRICED_FROM_ELSEWHERE = "CD0907";
-    /// Its cost differs from others by less than what is assumed.
+    /// Its cost differs from others by less than the uncertainty.
     WITHIN_UNCERTAINTY = "CD0908";
 }

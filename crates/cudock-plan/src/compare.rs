@@ -17,7 +17,7 @@ pub struct Candidate<'a> {
     size: &'a str,
     region: Option<&'a str>,
     ranked: Option<&'a Ranked>,
-    /// The cheapest placement that the name stands for; none if none fits.
+    /// The cheapest placement with that name; none if none fits.
     pub placement: Option<Placement>,
 }
 
@@ -27,11 +27,11 @@ pub fn label(index: usize) -> String {
 }
 
 impl<'p> Plan<'p> {
-    /// The placements that names stand for: `SIZE`, `SERVICE/SIZE` or `SERVICE/SIZE/REGION`, each with `/spot` or
-    /// `/regular` after it if wanted.
+    /// Resolves names: `SIZE`, `SERVICE/SIZE` or `SERVICE/SIZE/REGION`, each optionally followed by `/spot` or
+    /// `/regular`.
     pub fn candidates<'a>(&'a self, names: &'a [String]) -> Result<Vec<Candidate<'a>>, UsageError> {
         if names.len() < 2 {
-            return Err(UsageError::new("--compare takes two or more")
+            return Err(UsageError::new("--compare needs two or more names")
                 .hint("--compare Standard_NC4as_T4_v3,batch/Standard_NC24ads_A100_v4"));
         }
         names.iter().map(|name| self.candidate(name)).collect()
@@ -52,7 +52,7 @@ impl<'p> Plan<'p> {
             [service, size] => (services_named(service)?, *size, None),
             [service, size, region] => (services_named(service)?, *size, Some(self.region_named(region)?)),
             _ => {
-                return Err(UsageError::new(format!("`{name}` is not to be compared"))
+                return Err(UsageError::new(format!("invalid name `{name}`"))
                     .hint("write SIZE, SERVICE/SIZE or SERVICE/SIZE/REGION"));
             }
         };
@@ -68,15 +68,15 @@ impl<'p> Plan<'p> {
 
     fn region_named(&self, name: &str) -> Result<&'p str, UsageError> {
         let wanted = suggest::normalize(name);
-        let catalog = self.question.catalog;
+        let catalog = self.context.catalog;
         let names = || catalog.regions().map(|region| catalog.region_name(region));
         names().find(|known| suggest::normalize(known) == wanted).ok_or_else(|| {
             UsageError::new(format!("no region is called `{name}`")).near(&suggest::nearest(name, names()))
         })
     }
 
-    /// Why a candidate has no placement: its rejections, or that nothing of the kind is offered.
-    pub fn why_not(&self, candidate: &Candidate<'_>) -> Vec<String> {
+    /// Why a candidate has no placement: its rejections, or that it is not offered.
+    pub fn rejection_reasons(&self, candidate: &Candidate<'_>) -> Vec<String> {
         let about = |rejection: &&Rejection| {
             let service = rejection.service.is_none_or(|service| candidate.services.contains(&service));
             let size = rejection.size.as_deref().is_none_or(|size| size == candidate.size);
@@ -93,7 +93,7 @@ impl<'p> Plan<'p> {
         let mut reasons: Vec<String> = self.rejected().iter().filter(about).map(describe).collect();
         reasons.dedup();
         if reasons.is_empty() {
-            reasons.push("nothing of the kind is on offer there at a price the tables know".to_owned());
+            reasons.push("no offer with a known price".to_owned());
         }
         reasons
     }

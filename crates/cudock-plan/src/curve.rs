@@ -1,77 +1,60 @@
-//! How cost grows with the load or the length of the work, and where the cheaper of two changes.
+//! Cost as a function of load or duration, and where the cheaper of two offers changes.
 
+use cudock_base::Usd;
 use cudock_facts::Facts;
 
 use crate::catalog::Catalog;
-use crate::money::Money;
+use crate::context::{Case, PlanContext};
+use crate::evaluate::cheapest;
 use crate::offer::Offer;
-use crate::question::{Case, Question};
-use crate::sift::cheapest;
 use crate::verdict::Verdicts;
 use crate::workload::{Work, Workload};
 
-/// Thousandths of the load or length that a workload has.
+/// Thousandths of the load or duration of a workload.
 pub type PerMille = u64;
 
-/// What an offer costs when there is more or less to do, whatever deadline and budget say; none where it cannot be done
-/// there at all.
-pub fn curve(
-    catalog: &Catalog,
-    facts: &Facts,
-    workload: &Workload,
-    verdicts: &Verdicts,
-    offer: &Offer,
-    at: &[PerMille],
-) -> Vec<Option<Money>> {
-    at.iter().map(|scale| cost_at(catalog, facts, workload, verdicts, offer, *scale)).collect()
+/// The inputs of a plan, to evaluate the cost of offers at other loads and durations.
+#[derive(Debug, Clone, Copy)]
+pub struct CostCurve<'a> {
+    /// The catalog.
+    pub catalog: &'a Catalog,
+    /// The tables.
+    pub facts: &'a Facts,
+    /// The workload at a scale of 1000.
+    pub workload: &'a Workload,
+    /// Where its image runs.
+    pub verdicts: &'a Verdicts,
 }
 
-/// The least thousandths between `low` and `high` at which another of the two is cheaper than at `low`; none if it is
-/// the same at both ends, or one of them cannot do it there. Costs grow in steps, so they may cross more than once: this
-/// is one place where they do.
-#[allow(clippy::too_many_arguments, reason = "a question of four parts, two offers and two ends")]
-pub fn crossover(
-    catalog: &Catalog,
-    facts: &Facts,
-    workload: &Workload,
-    verdicts: &Verdicts,
-    a: &Offer,
-    b: &Offer,
-    low: PerMille,
-    high: PerMille,
-) -> Option<PerMille> {
-    let cheaper = |scale: PerMille| {
-        let cost = |offer: &Offer| cost_at(catalog, facts, workload, verdicts, offer, scale);
-        Some(cost(a)? <= cost(b)?)
-    };
-    let first = cheaper(low)?;
-    if low >= high || cheaper(high)? == first {
-        return None;
+impl CostCurve<'_> {
+    /// The cost of an offer at a scale, ignoring deadline and budget; none if it cannot do the work.
+    pub fn cost(&self, offer: &Offer, scale: PerMille) -> Option<Usd> {
+        let scaled = scaled(self.workload, scale);
+        let mut context = PlanContext::new(self.catalog, self.facts, &scaled, self.verdicts);
+        context.load_scale = scale;
+        let case = Case::new(&context, offer.service, offer.size)?;
+        cheapest(&case, offer)
     }
-    let (mut same, mut other) = (low, high);
-    while other - same > 1 {
-        let middle = same + (other - same) / 2;
-        if cheaper(middle)? == first { same = middle } else { other = middle }
+
+    /// The smallest scale between `low` and `high` at which the other offer is the cheaper one; none if the same offer is
+    /// cheaper at both ends, or one of them cannot do the work. Costs grow in steps and may cross more than once: this is
+    /// one crossing.
+    pub fn crossover(&self, a: &Offer, b: &Offer, low: PerMille, high: PerMille) -> Option<PerMille> {
+        let is_cheaper = |scale: PerMille| Some(self.cost(a, scale)? <= self.cost(b, scale)?);
+        let first = is_cheaper(low)?;
+        if low >= high || is_cheaper(high)? == first {
+            return None;
+        }
+        let (mut same, mut other) = (low, high);
+        while other - same > 1 {
+            let middle = same + (other - same) / 2;
+            if is_cheaper(middle)? == first { same = middle } else { other = middle }
+        }
+        Some(other)
     }
-    Some(other)
 }
 
-fn cost_at(
-    catalog: &Catalog,
-    facts: &Facts,
-    workload: &Workload,
-    verdicts: &Verdicts,
-    offer: &Offer,
-    scale: PerMille,
-) -> Option<Money> {
-    let scaled = scaled(workload, scale);
-    let mut question = Question::new(catalog, facts, &scaled, verdicts);
-    question.load_scale = scale;
-    let case = Case::new(&question, offer.service, offer.size)?;
-    cheapest(&case, offer)
-}
-
-/// The same with more or less to do, and nothing that forbids it.
+/// The workload with more or less to do, and without budget and deadline.
 fn scaled(workload: &Workload, scale: PerMille) -> Workload {
     let count = |count: u64| {
         let scaled = (u128::from(count) * u128::from(scale)).div_ceil(1000);
@@ -81,16 +64,16 @@ fn scaled(workload: &Workload, scale: PerMille) -> Workload {
         crate::cost::billing::duration(time.as_millis().saturating_mul(u128::from(scale)) / 1000)
     };
     let mut workload = workload.clone();
-    workload.wishes.budget = None;
-    // For items the deadline decides how many instances there are: it stays.
+    workload.constraints.budget = None;
+    // For items the deadline decides the number of instances, so it stays.
     if !matches!(workload.work, Work::Items { .. }) {
-        workload.wishes.deadline = None;
+        workload.constraints.deadline = None;
     }
     match &mut workload.work {
         Work::Job { duration } => *duration = time(*duration),
         Work::Items { items, .. } => *items = count(*items),
         Work::Sweep { each, .. } => *each = time(*each),
-        // The question scales the load.
+        // The context scales the load.
         Work::Serve { .. } => {}
     }
     workload
@@ -109,30 +92,35 @@ mod tests {
         *offers.find(|offer| offer.region == region).unwrap()
     }
 
+    fn curve<'a>(workload: &'a Workload, verdicts: &'a Verdicts) -> CostCurve<'a> {
+        CostCurve { catalog: catalog(), facts: facts(), workload, verdicts }
+    }
+
     #[test]
     fn twice_the_work_costs_more_but_starts_once() {
         let vm = offer(ServiceKind::Vm, "Standard_NC4as_T4_v3", "eastus");
-        let verdicts = Verdicts::default();
-        let costs = curve(catalog(), facts(), &job(60), &verdicts, &vm, &[0, 500, 1000, 2000]);
-        let costs: Vec<Money> = costs.into_iter().map(Option::unwrap).collect();
+        let (workload, verdicts) = (job(60), Verdicts::default());
+        let curve = curve(&workload, &verdicts);
+        let costs = [0, 500, 1000, 2000].map(|scale| curve.cost(&vm, scale).unwrap());
         assert!(costs.is_sorted());
         assert!(costs[3].nanos() < 2 * costs[2].nanos());
     }
 
     #[test]
-    fn a_sleeper_is_cheaper_for_few_requests_and_a_machine_for_many() {
+    fn scale_to_zero_is_cheaper_for_few_requests_and_a_machine_for_many() {
         let load = DayLoad { hours: [PerSecond { millis: 100 }; 24] };
         let mut serve =
             workload(Work::Serve { load, replica_rate: PerSecond { millis: 10_000 }, target_percent: 50 });
-        serve.wishes.cold_starts_allowed = true;
+        serve.constraints.cold_starts_allowed = true;
         let vm = offer(ServiceKind::Vm, "Standard_NC4as_T4_v3", "eastus");
         let app = offer(ServiceKind::ContainerApps, "Consumption-GPU-NC8as-T4", "eastus");
         let verdicts = Verdicts::default();
-        let cross = crossover(catalog(), facts(), &serve, &verdicts, &app, &vm, 1, 1000).unwrap();
-        let cost = |offer, at: u64| curve(catalog(), facts(), &serve, &verdicts, offer, &[at])[0].unwrap();
+        let curve = curve(&serve, &verdicts);
+        let cross = curve.crossover(&app, &vm, 1, 1000).unwrap();
+        let cost = |offer, scale| curve.cost(offer, scale).unwrap();
         assert!(cost(&app, cross - 1) <= cost(&vm, cross - 1));
         assert!(cost(&app, cross) > cost(&vm, cross));
-        assert_eq!(crossover(catalog(), facts(), &serve, &verdicts, &app, &vm, cross, 1000), None);
-        assert_eq!(crossover(catalog(), facts(), &serve, &verdicts, &app, &vm, 1000, 1), None);
+        assert_eq!(curve.crossover(&app, &vm, cross, 1000), None);
+        assert_eq!(curve.crossover(&app, &vm, 1000, 1), None);
     }
 }

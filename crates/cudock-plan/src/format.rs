@@ -1,39 +1,35 @@
 //! Amounts, rates and machines as reports show them.
 
+use std::fmt::Display;
+
+use cudock_base::Usd;
 use cudock_base::format::thousands;
 
-use crate::money::Money;
 use crate::placement::Placement;
 use crate::workload::{DayLoad, PerSecond};
 
 /// Dollars, with thousands separators from ten thousand on: `$12,345.67`.
-pub fn dollars(money: Money) -> String {
-    let text = money.to_string();
-    let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
-    if whole.len() < 5 {
-        return format!("${text}");
+pub fn dollars(amount: Usd) -> String {
+    let text = amount.rounded();
+    match text.split_once('.') {
+        Some((whole, rest)) if whole.len() >= 5 => format!("${}.{rest}", thousands(whole)),
+        _ => format!("${text}"),
     }
-    format!("${}.{rest}", thousands(whole))
 }
 
 /// A price per hour, to a tenth of a cent if it has one.
-pub fn hourly(money: Money) -> String {
-    let millis = (money.nanos() + 500_000) / 1_000_000;
-    if millis.is_multiple_of(10) || millis == 0 {
-        money.to_string()
+pub fn hourly(amount: Usd) -> String {
+    let millis = (amount.nanos() + 500_000) / 1_000_000;
+    if millis.is_multiple_of(10) {
+        amount.rounded()
     } else {
         format!("{}.{:03}", millis / 1000, millis % 1000)
     }
 }
 
-/// All digits, for programs that add amounts up.
-pub fn exact(money: Money) -> String {
-    let (whole, rest) = (money.nanos() / 1_000_000_000, money.nanos() % 1_000_000_000);
-    let digits = format!("{rest:09}");
-    match digits.trim_end_matches('0') {
-        "" => whole.to_string(),
-        digits => format!("{whole}.{digits}"),
-    }
+/// All digits without trailing zeros, for programs that add amounts up.
+pub fn exact(amount: Usd) -> String {
+    amount.to_string().trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// The GPUs of one instance: `8 x H100`, `1/2 A10`.
@@ -48,10 +44,25 @@ pub fn gpus(placement: &Placement) -> String {
 
 /// A rate without trailing zeros: `5`, `0.25`.
 pub fn rate(rate: PerSecond) -> String {
-    let digits = format!("{:03}", rate.millis % 1000);
+    thousandths(rate.millis)
+}
+
+/// Thousandths as a decimal number.
+pub(crate) fn thousandths(count: u64) -> String {
+    let digits = format!("{:03}", count % 1000);
     match digits.trim_end_matches('0') {
-        "" => (rate.millis / 1000).to_string(),
-        digits => format!("{}.{digits}", rate.millis / 1000),
+        "" => (count / 1000).to_string(),
+        digits => format!("{}.{digits}", count / 1000),
+    }
+}
+
+/// The first names of a list, and how many more there are.
+pub(crate) fn shortened<T: Display>(names: &[T]) -> String {
+    const SHOWN: usize = 6;
+    let shown: Vec<String> = names.iter().take(SHOWN).map(ToString::to_string).collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 
@@ -99,13 +110,19 @@ mod tests {
 
     #[test]
     fn money_reads_well_and_exact_money_loses_nothing() {
-        assert_eq!(dollars(Money::from_cents(1_234_567)), "$12,345.67");
-        assert_eq!(dollars(Money::from_cents(999_999)), "$9999.99");
-        assert_eq!(dollars(Money::from_nanos(1_230_000)), "$0.0012");
-        assert_eq!(exact(Money::from_nanos(1_230_000_001)), "1.230000001");
-        assert_eq!(exact(Money::from_cents(500)), "5");
-        assert_eq!(hourly(Money::from_nanos(526_000_000)), "0.526");
-        assert_eq!(hourly(Money::from_nanos(2_750_000_000)), "2.75");
+        assert_eq!(dollars(Usd::from_cents(1_234_567)), "$12,345.67");
+        assert_eq!(dollars(Usd::from_cents(999_999)), "$9999.99");
+        assert_eq!(dollars(Usd::from_nanos(1_230_000)), "$0.0012");
+        assert_eq!(exact(Usd::from_nanos(1_230_000_001)), "1.230000001");
+        assert_eq!(exact(Usd::from_cents(500)), "5");
+        assert_eq!(hourly(Usd::from_nanos(526_000_000)), "0.526");
+        assert_eq!(hourly(Usd::from_nanos(2_750_000_000)), "2.75");
+    }
+
+    #[test]
+    fn long_lists_are_shortened() {
+        assert_eq!(shortened(&["a", "b"]), "a, b");
+        assert_eq!(shortened(&[1, 2, 3, 4, 5, 6, 7, 8]), "1, 2, 3, 4, 5, 6 and 2 more");
     }
 
     #[test]

@@ -1,18 +1,17 @@
-//! From a workload to the places it could run, with their cost and the reasons.
+//! Ranks every place a workload could run on Azure, with its cost, and gives a reason for each rejection.
 //!
-//! A [`Workload`] says what is to be done and what it needs. A [`Catalog`] holds what is on offer: every service, size,
-//! region and priority the tables know. [`plan`] drops the offers that cannot hold the workload, each with its reason,
-//! prices the rest part by part and ranks them. All three are plain data and pure functions: the same input gives the
-//! same answer, today and in a year, but for the tables.
+//! A [`Workload`] describes the work and its needs. A [`Catalog`] holds the offers: every service, size, region and
+//! priority in the tables. [`plan`] rejects the offers that do not fit, prices the others part by part and ranks them. All
+//! of it is plain data and pure functions: the same input and tables give the same result.
 //!
-//! Money is counted in whole billionths of a dollar. Time of machines is rounded up once and then split; every
-//! other part is rounded up once; sums are exact.
+//! Money is counted in whole billionths of a dollar. Machine time is rounded up once and then split; every other
+//! part is rounded up once; sums are exact.
 //!
 //! ```
 //! use std::time::Duration;
 //!
 //! use cudock_facts::{Facts, version::Date};
-//! use cudock_plan::{Catalog, GpuNeeds, MachineNeeds, Start, Verdicts, Wishes, Work, Workload, plan};
+//! use cudock_plan::{Catalog, Constraints, GpuNeeds, MachineNeeds, Start, Verdicts, Work, Workload, plan};
 //!
 //! let facts = Facts::embedded();
 //! let catalog = Catalog::of(&facts);
@@ -34,7 +33,7 @@
 //!     data: None,
 //!     start: Start::default(),
 //!     spot: None,
-//!     wishes: Wishes { regions: vec!["westeurope".into()], ..Wishes::default() },
+//!     constraints: Constraints { regions: vec!["westeurope".into()], ..Constraints::default() },
 //!     begins: Date::new(2026, 11, 15).unwrap(),
 //!     assumptions: Vec::new(),
 //! };
@@ -51,49 +50,46 @@ mod catalog;
 mod chart;
 pub mod codes;
 pub mod compare;
+mod context;
 mod cost;
 mod curve;
+mod describe;
+mod evaluate;
 mod feasible;
 pub mod format;
 mod listing;
 mod machine;
-mod money;
 mod offer;
 mod placement;
 mod plan;
-mod question;
 mod rank;
 mod ratio;
-mod refusal;
+mod reject;
 mod relax;
 mod scan;
 mod segments;
 mod service;
-mod sift;
-mod size_answers;
-mod tell;
+mod size_report;
 #[cfg(test)]
 mod testing;
 mod verdict;
-mod words;
 mod workload;
 
 pub use availability::Proof;
 pub use catalog::Catalog;
 pub use chart::{Chart, Series};
-pub use curve::{PerMille, crossover, curve};
+pub use curve::{CostCurve, PerMille};
 pub use listing::Listed;
-pub use money::{Money, Rate};
 pub use offer::{Offer, RegionId, SizeId, SourceId};
 pub use placement::{Cost, Part, PartKind, Placement, Rejection, Times};
 pub use plan::{Plan, RuleLine, plan};
 pub use rank::{Choices, Ranked};
-pub use relax::{Concession, Relaxed, relaxed};
+pub use relax::{Relaxation, Relaxed, relaxed};
 pub use scan::{Breakpoint, CostLine, Scan};
 pub use service::ServiceKind;
-pub use size_answers::{SizeAnswer, shared_rules};
-pub use verdict::{Verdict, Verdicts};
+pub use size_report::{SizeReport, shared_rules};
+pub use verdict::{SizeVerdict, Verdicts};
 pub use workload::{
-    Access, Assumption, Data, DayLoad, GpuNeeds, Image, MachineNeeds, Management, PerSecond, Priority, Spot,
-    Start, Wishes, Work, Workload,
+    Access, Assumption, Constraints, Data, DayLoad, GpuNeeds, Image, MachineNeeds, Management, PerSecond,
+    Priority, Spot, Start, Work, Workload,
 };

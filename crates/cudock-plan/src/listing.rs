@@ -1,4 +1,4 @@
-//! The placements that a report lists, and what each of them is the best at.
+//! The placements that a report lists, and what each of them is best at.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub struct Listed {
     pub placement: Placement,
     /// In how many other regions the same is available, at the same or a higher cost.
     pub other_regions: usize,
-    /// What it is the best at.
+    /// What it is best at.
     pub best_at: Vec<&'static str>,
 }
 
@@ -39,7 +39,7 @@ impl Plan<'_> {
         .collect()
     }
 
-    /// The first `top` placements, and after them those that are the best at something.
+    /// The first `top` placements, followed by those that are best at something.
     pub fn list(&self, top: usize, all_regions: bool) -> Vec<Listed> {
         let all = self.ranked();
         let chosen = if all_regions { all.iter().collect() } else { self.best_regions() };

@@ -1,25 +1,25 @@
-//! A virtual machine size or a workload profile, with its figures as whole numbers.
+//! Machine types: virtual machine sizes and workload profiles, with whole numbers.
 
 use cudock_facts::Facts;
 use cudock_facts::tables::{Gpu, Lifecycle, Profile, Size, SizeDriver, Vendor};
 use cudock_facts::version::{Capability, Date};
 
-use crate::availability::{Proof, SoldIn, Standing, standings};
+use crate::availability::{Proof, SeriesRegions, SeriesSupport, series_support};
 use crate::offer::RegionId;
 
 pub(crate) const GB: u64 = 1_000_000_000;
 pub(crate) const GIB: u64 = 1 << 30;
 
-/// What an instance is. A figure the tables do not have is none.
+/// What an instance has. Figures that the tables lack are none.
 #[derive(Debug, Clone)]
-pub(crate) struct Machine {
+pub(crate) struct MachineType {
     pub(crate) name: String,
     pub(crate) series: Option<String>,
-    /// What each service makes of it.
-    pub(crate) standings: [Standing; 9],
-    /// The regions that have it, where not all do.
-    pub(crate) sold_in: Option<SoldIn>,
-    /// Whether it is made as a confidential VM only.
+    /// How each service supports it, by [`ServiceKind::index`](crate::ServiceKind).
+    pub(crate) series_support: [SeriesSupport; 9],
+    /// The regions that have it, if only some do.
+    pub(crate) sold_in: Option<SeriesRegions>,
+    /// Whether it exists as a confidential VM only.
     pub(crate) confidential: bool,
     /// Container Apps only.
     pub(crate) profile: Option<ProfilePlan>,
@@ -39,7 +39,7 @@ pub(crate) struct Machine {
     pub(crate) local_disks: u32,
     /// Bytes a second.
     pub(crate) network: Option<u64>,
-    /// Whether that is taken from the size a profile seems to be made of.
+    /// Whether the network rate is that of the size with the same GPU and memory.
     pub(crate) network_assumed: bool,
     /// Bytes a second of all remote disks.
     pub(crate) remote_disks: Option<u64>,
@@ -53,23 +53,23 @@ pub(crate) struct Machine {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) documented: bool,
     pub(crate) replacement: Option<String>,
-    /// The day it ends or ended where no other day is named.
+    /// The day it is retired, unless `ends_in` has another.
     pub(crate) ends: Option<Date>,
     pub(crate) ends_in: Vec<(RegionId, Date)>,
-    /// Where a profile is offered; empty for sizes, whose prices tell.
+    /// Where a profile is offered; empty for sizes, which are offered where they have a price.
     pub(crate) offered_in: Vec<RegionId>,
-    /// Whether managed online endpoints take it, and whether without a reserve of quota.
+    /// Whether it is exempt from the quota reserve of managed online endpoints; none if they do not support it.
     pub(crate) endpoint_exempt: Option<bool>,
 }
 
-/// How a profile is paid for.
+/// How a profile is billed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProfilePlan {
     Consumption,
     Dedicated,
 }
 
-impl Machine {
+impl MachineType {
     pub(crate) fn of_size(facts: &Facts, size: &Size, region: impl Fn(&str) -> Option<RegionId>) -> Self {
         let gib = |value: Option<u32>| u64::from(value.unwrap_or(0)).saturating_mul(GIB);
         let nvme = gib(size.nvme_gib);
@@ -77,8 +77,8 @@ impl Machine {
         let ends_in: Vec<_> = ends_in.collect();
         let series = size.series.as_deref();
         Self {
-            standings: standings(facts, series),
-            sold_in: series.and_then(|series| SoldIn::of(facts, series, &region)),
+            series_support: series_support(facts, series),
+            sold_in: series.and_then(|series| SeriesRegions::of(facts, series, &region)),
             confidential: size.confidential,
             series: size.series.clone(),
             gpus: size
@@ -138,7 +138,7 @@ impl Machine {
         Self {
             name: name.to_owned(),
             series: None,
-            standings: [Standing::Proven(Proof::NotListed); 9],
+            series_support: [SeriesSupport::Supported(Proof::NotListed); 9],
             sold_in: None,
             confidential: false,
             profile: None,
@@ -172,34 +172,44 @@ impl Machine {
         }
     }
 
-    /// The day it ends in a region.
+    /// The day it is retired in a region.
     pub(crate) fn ends_on(&self, region: RegionId) -> Option<Date> {
         self.ends_in.iter().find(|(named, _)| *named == region).map(|(_, day)| *day).or(self.ends)
     }
 
-    /// The last day it can be had anywhere.
+    /// The last day it is available anywhere.
     pub(crate) fn last_day(&self) -> Option<Date> {
         self.ends_in.iter().map(|(_, day)| *day).chain(self.ends).max()
     }
 
-    /// Whether two have the same GPUs, processors and memory: a profile is then taken to be made of that size.
+    /// Whether both have the same GPUs, processors and memory.
     pub(crate) fn is_twin(&self, other: &Self) -> bool {
         let figures = |machine: &Self| (machine.gpus, machine.vcpu, machine.ram);
         self.gpu.is_some() && self.gpu == other.gpu && figures(self) == figures(other)
     }
 
-    /// Whether it is a part of a GPU.
+    /// Whether it is a fraction of a GPU.
     pub(crate) fn is_share(&self) -> bool {
         self.gpus.is_some_and(|gpus| gpus < 1000)
     }
 
-    /// The GPU's id, for words.
+    /// The GPUs of an instance: "8 H100-SXM", "1 T4", "1/6 of an A10".
+    pub(crate) fn describe_gpus(&self) -> String {
+        let name = self.gpu_name();
+        match self.gpus {
+            None => format!("an unknown number of {name}"),
+            Some(count) if count >= 1000 => format!("{} {name}", count / 1000),
+            Some(share) => format!("1/{} of an {name}", (1000 + share / 2) / share.max(1)),
+        }
+    }
+
+    /// The id of the GPU, for messages.
     pub(crate) fn gpu_name(&self) -> &str {
         self.gpu.as_deref().unwrap_or("GPU")
     }
 }
 
-/// 10^9 operations a second, of 10^12.
+/// Converts 10^12 operations a second to 10^9.
 pub(crate) fn gflops(tflops: f64) -> u64 {
     whole(tflops * 1000.0)
 }
@@ -207,13 +217,13 @@ pub(crate) fn gflops(tflops: f64) -> u64 {
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "a cast from float saturates, and figures of tables are small"
+    reason = "a cast from float saturates, and the figures are small"
 )]
 fn whole(figure: f64) -> u64 {
     figure.round() as u64
 }
 
-/// Figures of tables have few decimals: thousandths are exact.
+/// Figures in the tables have few decimals: thousandths are exact.
 fn gb_bytes(figure: f64, unit: u64) -> u64 {
     whole(figure * 1000.0).saturating_mul(unit) / 1000
 }

@@ -1,10 +1,10 @@
-//! What can be had somewhere at a price.
+//! Offers: a size of a service in a region at a price.
 
 use cudock_facts::version::Date;
 
-use crate::money::Rate;
 use crate::service::ServiceKind;
 use crate::workload::Priority;
+use cudock_base::Usd;
 
 /// A size or workload profile of a [`crate::Catalog`]. Ids follow the order of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,14 +14,14 @@ pub struct SizeId(pub u16);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionId(pub u16);
 
-/// Where a [`crate::Catalog`] has a price from.
+/// The source of a price in a [`crate::Catalog`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(pub u16);
 
 macro_rules! index {
     ($($id:ty),+) => {
         $(impl $id {
-            /// The place in its table.
+            /// The position in its table.
             pub const fn index(self) -> usize {
                 self.0 as usize
             }
@@ -33,9 +33,9 @@ index!(SizeId, RegionId, SourceId);
 /// A size of a service in a region, at a priority and a price. Small and plain: there are more than ten thousand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offer {
-    /// What an instance costs an hour.
-    pub rate: Rate,
-    /// The day that price was read.
+    /// What an instance costs per hour.
+    pub rate: Usd,
+    /// The day the price was read.
     pub date: Date,
     /// The size or profile.
     pub size: SizeId,
@@ -45,28 +45,28 @@ pub struct Offer {
     pub source: SourceId,
     /// The service.
     pub service: ServiceKind,
-    /// Whether it can be taken away.
+    /// Regular, or Spot.
     pub priority: Priority,
-    /// Whether the price is worked out from others because none was found.
+    /// Whether the price was derived from others because none was found.
     pub assumed: bool,
 }
 
 impl Offer {
-    /// An offer whose price has no source that a catalogue knows.
+    /// An offer whose price has no known source.
     pub const fn new(
         service: ServiceKind,
         size: SizeId,
         region: RegionId,
         priority: Priority,
-        rate: Rate,
+        rate: Usd,
         date: Date,
     ) -> Self {
         Self { rate, date, size, region, source: SourceId(u16::MAX), service, priority, assumed: false }
     }
 
-    /// The order offers are kept in: what is judged together lies together.
-    pub(crate) fn key(&self) -> (u8, SizeId, Priority, RegionId, Rate, Date) {
-        (self.service.place(), self.size, self.priority, self.region, self.rate, self.date)
+    /// The sort key: offers that are evaluated together are adjacent.
+    pub(crate) fn key(&self) -> (u8, SizeId, Priority, RegionId, Usd, Date) {
+        (self.service.index(), self.size, self.priority, self.region, self.rate, self.date)
     }
 }
 

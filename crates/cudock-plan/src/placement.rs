@@ -1,4 +1,4 @@
-//! What comes out: places, their cost part by part, and why the others are not among them.
+//! The results of a plan: placements with their cost, and rejections with their reasons.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use cudock_facts::version::Date;
 use serde::Serialize;
 
 use crate::availability::Proof;
-use crate::money::Money;
 use crate::service::ServiceKind;
 use crate::workload::{Management, Priority};
+use cudock_base::Usd;
 
-/// A place the workload fits into, with what it costs there.
+/// An offer that fits the workload, with its cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Placement {
     /// The service.
@@ -20,43 +20,43 @@ pub struct Placement {
     pub size: String,
     /// The region.
     pub region: String,
-    /// Whether it can be taken away.
+    /// Regular, or Spot.
     pub priority: Priority,
-    /// The GPU's id in the tables.
+    /// The id of the GPU in the tables.
     pub gpu: String,
-    /// GPUs of an instance in thousandths: 500 is half a GPU.
+    /// GPUs per instance in thousandths: 500 is half a GPU.
     pub gpus_per_instance: u32,
     /// Instances at once, at the peak.
     pub instances: u32,
-    /// What an instance costs an hour.
-    pub price_per_hour: Money,
-    /// The day that price was read.
+    /// What an instance costs per hour.
+    pub price_per_hour: Usd,
+    /// The day the price was read.
     pub price_date: Option<Date>,
-    /// Where that price was read.
+    /// The source of the price.
     pub price_source: Option<String>,
-    /// How much the service does by itself.
+    /// How much the service manages.
     pub management: Management,
-    /// How long things take.
+    /// Durations.
     pub times: Times,
-    /// What it costs: a job as a whole, serving a month.
+    /// The cost of the whole job, or of a month of serving.
     pub cost: Cost,
-    /// What a month of 730 hours costs, for serving.
-    pub per_month: Option<Money>,
-    /// What a million answers cost, for serving.
-    pub per_million: Option<Money>,
-    /// The quota that must hold it: `Standard NCASv3_T4 Family: 8 vCPU`.
+    /// The cost of a month of 730 hours, for serving.
+    pub per_month: Option<Usd>,
+    /// The cost of a million requests, for serving.
+    pub per_million: Option<Usd>,
+    /// The quota it needs: `Standard NCASv3_T4 Family: 8 vCPU`.
     pub quota: Option<String>,
-    /// What proves that the service has the size in the region.
+    /// The evidence that the service has the size in the region.
     pub proof: Proof,
-    /// What of the cost rests on assumptions: costs that differ by less are the same.
-    pub uncertainty: Money,
-    /// Why it is here, in sentences.
+    /// How much of the cost rests on assumptions: smaller differences mean nothing.
+    pub uncertainty: Usd,
+    /// Why it fits, in sentences.
     pub reasons: Vec<String>,
-    /// What to know before choosing it.
+    /// Findings about it.
     pub warnings: Vec<Finding>,
 }
 
-/// How long things take.
+/// How long a placement takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Times {
     /// From the order to the program's first useful work.
@@ -68,52 +68,53 @@ pub struct Times {
     /// Work done again after evictions, with the starts they cost.
     #[serde(serialize_with = "seconds")]
     pub lost: Duration,
-    /// From the order to the end; for serving, the longest wait of a request that finds nothing running.
+    /// From the order to the end; for serving, the longest cold start of a request.
     #[serde(serialize_with = "seconds")]
     pub total: Duration,
 }
 
-/// A cost and what it is made of.
+/// A cost and its parts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cost {
     /// The sum of the parts, exactly.
-    pub total: Money,
-    /// The parts, those that are nothing left out.
+    pub total: Usd,
+    /// The parts that are not zero.
     pub parts: Vec<Part>,
 }
 
 /// A part of a cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Part {
-    /// What for.
+    /// What it is for.
     pub kind: PartKind,
-    /// How much.
-    pub money: Money,
-    /// The arithmetic in words: "3 instances x 0.67 h x $0.526".
-    pub how: String,
+    /// The amount.
+    pub money: Usd,
+    /// The calculation: "3 instances x 0.67 h x $0.526".
+    #[serde(rename = "how")]
+    pub arithmetic: String,
 }
 
 /// What money is spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartKind {
-    /// GPUs at work.
+    /// GPUs that work.
     Compute,
-    /// Waiting for machine, image and weights, as far as it is billed.
+    /// Waiting for machine, image and weights, as far as that is billed.
     ColdStart,
-    /// Machines that are up with nothing to do.
+    /// Machines that are up without work.
     Idle,
     /// Work lost to evictions.
     Evictions,
-    /// What rounding to the billing unit adds.
+    /// Rounding to the billing unit.
     Rounding,
-    /// What the service itself asks for.
+    /// Fees of the service.
     Fee,
-    /// The machine's own disk.
+    /// The OS disk.
     Disk,
-    /// The data's storage: keeping and reading it.
+    /// Storing and reading the data.
     Storage,
-    /// What leaves a region or Azure.
+    /// Data that leaves a region or Azure.
     Egress,
 }
 
@@ -147,22 +148,22 @@ impl PartKind {
     ];
 }
 
-/// Something that cannot hold the workload, or that its owner does not want.
+/// A service, size or offer that does not fit the workload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rejection {
-    /// The service; none if no service has it.
+    /// The service; none if no service offers it.
     pub service: Option<ServiceKind>,
-    /// The size or profile; none if the service as a whole is out.
+    /// The size or profile; none if the whole service is rejected.
     pub size: Option<String>,
-    /// The region, if it is only out there.
+    /// The region, if only that one is rejected.
     pub region: Option<String>,
-    /// The priority, if only that one is out.
+    /// The priority, if only that one is rejected.
     pub priority: Option<Priority>,
-    /// The finding's code.
+    /// The code of the finding.
     pub code: &'static str,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub reason: String,
-    /// How far it is from fitting, for "the nearest": the fewer unmet needs and the smaller the gap, the lower.
+    /// How far it is from fitting: the fewer needs are unmet and the smaller the gaps, the lower.
     #[serde(skip)]
     pub distance: u64,
 }

@@ -1,50 +1,50 @@
-//! The order of placements, and the ones that no other beats.
+//! The order of placements, and the Pareto front.
 
 use std::cmp::Reverse;
 use std::time::Duration;
 
 use crate::availability::Proof;
-use crate::money::Money;
+use crate::context::ReadMode;
 use crate::offer::Offer;
-use crate::question::Way;
+use cudock_base::Usd;
 
-/// An offer that holds the workload, with what decides about its place.
+/// An offer that fits the workload, with everything that decides its rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ranked {
     /// The offer.
     pub offer: Offer,
-    /// What a job costs, or a month of serving.
-    pub total: Money,
-    /// From the order to the end; for serving, the longest wait of a request that finds nothing running.
+    /// The cost of the job, or of a month of serving.
+    pub total: Usd,
+    /// From the order to the end; for serving, the longest cold start of a request.
     pub time: Duration,
-    /// What proves that the service has the size in the region.
+    /// The evidence that the service has the size in the region.
     pub proof: Proof,
-    /// What of the total rests on assumptions.
-    pub uncertainty: Money,
-    /// Whether another service or size costs the same within that.
+    /// How much of the total rests on assumptions.
+    pub uncertainty: Usd,
+    /// Whether another service or size costs the same within that uncertainty.
     pub tied: bool,
-    pub(crate) way: Way,
+    pub(crate) mode: ReadMode,
 }
 
-/// The placements to choose from first.
+/// The best placements by three criteria.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choices<'a> {
     /// The cheapest.
     pub cheapest: Option<&'a Ranked>,
-    /// The fastest; of equal ones the cheapest.
+    /// The fastest; the cheapest of equals.
     pub fastest: Option<&'a Ranked>,
-    /// The one that leaves the least to do; of equal ones the cheapest.
+    /// The one with the least management; the cheapest of equals.
     pub least_management: Option<&'a Ranked>,
 }
 
-/// Cheapest first, and gives how many come before those that no source lists. Regions with access on request come
-/// after all others, and what no source lists after those.
+/// Sorts by cost and returns how many offers are documented. Regions with access on request come after all others, and
+/// undocumented offers after those.
 ///
-/// Costs that differ by less than what of the cheapest is assumed, and by no more than a tenth of it, are the same: such offers are ordered by what
-/// proves them, by how much the service does, by time and only then by cost. Nothing but the offer itself decides between
-/// equals, so an order is the same every time.
+/// Costs that differ by less than the uncertainty of the cheapest, and by at most a tenth of it, count as equal: such
+/// offers are ordered by evidence, management, time and only then by cost. The offer itself breaks the remaining ties, so
+/// the order is deterministic.
 pub(crate) fn sort(ranked: &mut [Ranked]) -> usize {
-    ranked.sort_unstable_by_key(|entry| (tier(entry), entry.total, entry.time, place(entry)));
+    ranked.sort_unstable_by_key(|entry| (tier(entry), entry.total, entry.time, tie_breaker(entry)));
     let mut rest = &mut *ranked;
     while let Some(cheapest) = rest.first().copied() {
         let limit = cheapest.total + cheapest.uncertainty.min(cheapest.total.share(1, 10));
@@ -57,7 +57,7 @@ pub(crate) fn sort(ranked: &mut [Ranked]) -> usize {
             }
             tied.sort_unstable_by_key(|entry| {
                 let management = Reverse(entry.offer.service.management());
-                (entry.proof, management, entry.time, entry.total, place(entry))
+                (entry.proof, management, entry.time, entry.total, tie_breaker(entry))
             });
         }
         rest = others;
@@ -65,7 +65,7 @@ pub(crate) fn sort(ranked: &mut [Ranked]) -> usize {
     ranked.partition_point(|entry| entry.proof != Proof::NotListed)
 }
 
-/// What is orderable by everybody, what after a request, what perhaps.
+/// Available to everybody, available on request, or undocumented.
 fn tier(entry: &Ranked) -> u8 {
     match entry.proof {
         Proof::Documented | Proof::Indirect => 0,
@@ -74,18 +74,18 @@ fn tier(entry: &Ranked) -> u8 {
     }
 }
 
-fn place(entry: &Ranked) -> impl Ord + use<> {
+fn tie_breaker(entry: &Ranked) -> impl Ord + use<> {
     let offer = &entry.offer;
-    let place = (offer.service.place(), offer.size, offer.region, offer.priority);
-    (place, offer.rate, offer.date, offer.source)
+    let key = (offer.service.index(), offer.size, offer.region, offer.priority);
+    (key, offer.rate, offer.date, offer.source)
 }
 
-/// Those that no other beats: none costs as little, takes as little time and leaves as little to do.
+/// The Pareto front: offers that no other beats in cost, time and management at once.
 pub(crate) fn pareto(ranked: &[Ranked]) -> Vec<&Ranked> {
     let mut order: Vec<&Ranked> = ranked.iter().collect();
     order.sort_by_key(|entry| (entry.total, entry.time, Reverse(entry.offer.service.management())));
     let mut kept: Vec<&Ranked> = Vec::new();
-    // In this order only an earlier one can beat a later; the fastest of each level so far stand for all before.
+    // In this order only an earlier offer can beat a later one, and the fastest of each level represents all before it.
     let mut fastest = [Duration::MAX; 3];
     let mut seen = [false; 3];
     for entry in order {
@@ -103,7 +103,7 @@ pub(crate) fn pareto(ranked: &[Ranked]) -> Vec<&Ranked> {
     kept
 }
 
-/// The ends of what no other beats; of equally cheap ones the first of the ranking.
+/// The extremes of the Pareto front; of equally cheap offers the one that ranks first.
 pub(crate) fn choices(ranked: &[Ranked]) -> Choices<'_> {
     let kept = pareto(ranked);
     Choices {
@@ -121,18 +121,17 @@ mod tests {
     use cudock_facts::version::Date;
 
     use super::*;
-    use crate::money::Rate;
     use crate::offer::{RegionId, SizeId};
     use crate::service::ServiceKind;
     use crate::workload::Priority;
 
     fn entry(service: ServiceKind, cents: u64, seconds: u64) -> Ranked {
         let date = Date::new(2026, 11, 15).unwrap();
-        let offer = Offer::new(service, SizeId(0), RegionId(0), Priority::Regular, Rate::default(), date);
+        let offer = Offer::new(service, SizeId(0), RegionId(0), Priority::Regular, Usd::ZERO, date);
         let time = Duration::from_secs(seconds);
-        let (proof, uncertainty) = (Proof::Documented, Money::ZERO);
-        let total = Money::from_cents(cents);
-        Ranked { offer, total, time, proof, uncertainty, tied: false, way: Way::Stream }
+        let (proof, uncertainty) = (Proof::Documented, Usd::ZERO);
+        let total = Usd::from_cents(cents);
+        Ranked { offer, total, time, proof, uncertainty, tied: false, mode: ReadMode::Stream }
     }
 
     #[test]
@@ -146,14 +145,14 @@ mod tests {
         sort(&mut list);
         let order = list.map(|entry| (entry.offer.service, entry.time.as_secs()));
         let (vm, batch) = (ServiceKind::Vm, ServiceKind::Batch);
-        // Of those at a dollar Batch leaves less to do than a machine of one's own.
+        // Of those at a dollar, Batch is managed and a virtual machine is not.
         assert_eq!(order, [(vm, 50), (batch, 10), (vm, 5), (vm, 10)]);
     }
 
     #[test]
-    fn costs_within_what_is_assumed_are_equal_and_evidence_decides_before_management() {
+    fn costs_within_the_uncertainty_are_equal_and_evidence_decides_before_management() {
         let unsure = |mut entry: Ranked, cents| {
-            entry.uncertainty = Money::from_cents(cents);
+            entry.uncertainty = Usd::from_cents(cents);
             entry
         };
         let indirect = Ranked { proof: Proof::Indirect, ..entry(ServiceKind::MlServerless, 100, 20) };
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_source_lists_comes_last_however_cheap() {
+    fn undocumented_offers_come_last_however_cheap() {
         let unlisted = Ranked { proof: Proof::NotListed, ..entry(ServiceKind::Batch, 1, 1) };
         let restricted = Ranked { proof: Proof::Restricted, ..entry(ServiceKind::Vm, 2, 1) };
         let mut list = [unlisted, restricted, entry(ServiceKind::Vm, 900, 10)];
@@ -179,24 +178,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dearer_slower_and_more_work_is_beaten() {
+    fn offers_that_cost_more_take_longer_and_are_less_managed_are_beaten() {
         let list = [
             entry(ServiceKind::Vm, 100, 10),            // cheapest
-            entry(ServiceKind::Vm, 110, 10),            // dearer, no faster: beaten
+            entry(ServiceKind::Vm, 110, 10),            // more expensive, not faster: beaten
             entry(ServiceKind::Vm, 120, 5),             // faster
-            entry(ServiceKind::ContainerApps, 130, 20), // less to do
-            entry(ServiceKind::Batch, 140, 20),         // dearer and more to do than the one before: beaten
+            entry(ServiceKind::ContainerApps, 130, 20), // more managed
+            entry(ServiceKind::Batch, 140, 20), // more expensive and less managed than the one before: beaten
         ];
         let costs: Vec<u128> = pareto(&list).into_iter().map(|entry| entry.total.cents()).collect();
         assert_eq!(costs, [100, 120, 130]);
         let choices = choices(&list);
-        assert_eq!(choices.cheapest.unwrap().total, Money::from_cents(100));
-        assert_eq!(choices.fastest.unwrap().total, Money::from_cents(120));
-        assert_eq!(choices.least_management.unwrap().total, Money::from_cents(130));
+        assert_eq!(choices.cheapest.unwrap().total, Usd::from_cents(100));
+        assert_eq!(choices.fastest.unwrap().total, Usd::from_cents(120));
+        assert_eq!(choices.least_management.unwrap().total, Usd::from_cents(130));
     }
 
     #[test]
-    fn of_two_that_cost_and_take_the_same_the_one_with_less_to_do_is_kept() {
+    fn of_two_that_cost_and_take_the_same_the_more_managed_is_kept() {
         let list = [entry(ServiceKind::Aks, 100, 10), entry(ServiceKind::ContainerAppsDedicated, 100, 10)];
         let kept = pareto(&list);
         assert_eq!(kept.len(), 1);
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_choose_from_is_no_choice() {
+    fn no_offers_give_no_choices() {
         assert_eq!(choices(&[]), Choices { cheapest: None, fastest: None, least_management: None });
     }
 }

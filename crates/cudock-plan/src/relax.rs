@@ -1,4 +1,4 @@
-//! When nothing fits: which needs and wishes stand in the way, and what could be had without them.
+//! What would fit if a need or constraint were relaxed, for workloads that fit nowhere.
 
 use cudock_base::format::{bytes, duration};
 use cudock_facts::Facts;
@@ -12,12 +12,12 @@ use crate::workload::{Management, Workload};
 
 const GB: u64 = 1_000_000_000;
 
-/// A need or wish that gives way.
+/// A need or constraint that is relaxed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Concession {
+pub enum Relaxation {
     /// Any GPU, not only those named.
     AnyGpu,
-    /// Code that runs on any compute capability.
+    /// Any compute capability.
     AnyCapability,
     /// GPUs without `NVLink`.
     NoNvlink,
@@ -25,7 +25,7 @@ pub enum Concession {
     NoInfiniband,
     /// Fewer processors, or less main memory.
     SmallerMachine,
-    /// An image for the other processor.
+    /// The other processor architecture.
     OtherArchitecture,
     /// Regions that were not named.
     OtherRegions,
@@ -35,7 +35,7 @@ pub enum Concession {
     OtherSizes,
     /// The other priority.
     OtherPriority,
-    /// More to do oneself.
+    /// Services that manage less.
     LessManagement,
     /// More money.
     MoreMoney,
@@ -49,76 +49,76 @@ pub enum Concession {
     OtherImage,
 }
 
-impl Concession {
-    /// What gives way, as a report says it.
+impl Relaxation {
+    /// Describes the relaxation for a report.
     pub fn describe(self, workload: &Workload) -> String {
-        let (gpu, wishes) = (&workload.gpu, &workload.wishes);
+        let (gpu, constraints) = (&workload.gpu, &workload.constraints);
         match self {
-            Concession::AnyGpu => format!("any GPU, not only {}", gpu.models.join(", ")),
-            Concession::AnyCapability => "code that runs on any compute capability".to_owned(),
-            Concession::NoNvlink => "GPUs without NVLink".to_owned(),
-            Concession::NoInfiniband => "machines without InfiniBand".to_owned(),
-            Concession::SmallerMachine => "fewer processors or less main memory".to_owned(),
-            Concession::OtherArchitecture => "an image for the other processor".to_owned(),
-            Concession::OtherRegions => format!("other regions than {}", wishes.regions.join(", ")),
-            Concession::OtherServices => format!("other services than {}", wishes.services.join(", ")),
-            Concession::OtherSizes => format!("other sizes than {}", wishes.sizes.join(", ")),
-            Concession::OtherPriority => "the other priority".to_owned(),
-            Concession::LessManagement => {
-                format!("less management than {}", wishes.management.name())
+            Relaxation::AnyGpu => format!("any GPU, not only {}", gpu.models.join(", ")),
+            Relaxation::AnyCapability => "any compute capability".to_owned(),
+            Relaxation::NoNvlink => "no NVLink".to_owned(),
+            Relaxation::NoInfiniband => "no InfiniBand".to_owned(),
+            Relaxation::SmallerMachine => "fewer vCPUs or less memory".to_owned(),
+            Relaxation::OtherArchitecture => "an image for the other architecture".to_owned(),
+            Relaxation::OtherRegions => format!("regions other than {}", constraints.regions.join(", ")),
+            Relaxation::OtherServices => format!("services other than {}", constraints.services.join(", ")),
+            Relaxation::OtherSizes => format!("sizes other than {}", constraints.sizes.join(", ")),
+            Relaxation::OtherPriority => "the other priority".to_owned(),
+            Relaxation::LessManagement => {
+                format!("less management than {}", constraints.management.name())
             }
-            Concession::MoreMoney => {
-                format!("more money than {}", wishes.budget.map(format::dollars).unwrap_or_default())
+            Relaxation::MoreMoney => {
+                format!("a budget above {}", constraints.budget.map(format::dollars).unwrap_or_default())
             }
-            Concession::MoreTime => {
-                format!("more time than {}", wishes.deadline.map(duration).unwrap_or_default())
+            Relaxation::MoreTime => {
+                format!("a deadline later than {}", constraints.deadline.map(duration).unwrap_or_default())
             }
-            Concession::LessMemory(gigabytes) => {
+            Relaxation::LessMemory(gigabytes) => {
                 format!("{gigabytes} GB on each GPU instead of {}", bytes(gpu.memory))
             }
-            Concession::FewerGpus(gpus) => {
-                format!("{gpus} GPUs in a machine instead of {}", gpu.per_instance)
+            Relaxation::FewerGpus(gpus) => {
+                format!("{gpus} GPUs per machine instead of {}", gpu.per_instance)
             }
-            Concession::OtherImage => "an image that runs there".to_owned(),
+            Relaxation::OtherImage => "an image that runs there".to_owned(),
         }
     }
 }
 
-/// What fits if something gives way.
+/// What fits with some relaxations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Relaxed {
-    /// What gives way, all of it at once.
-    pub concessions: Vec<Concession>,
-    /// The cheapest placement then.
+    /// The relaxations, all applied at once.
+    pub relaxations: Vec<Relaxation>,
+    /// The cheapest placement with them.
     pub placement: Placement,
 }
 
-/// Tries every need and wish by itself, and in pairs those of which one is not enough. Each trial is a plan of its own: a
-/// few milliseconds.
+/// Tries every relaxation alone, and then pairs of those that are not enough alone. Each trial is a plan of a few
+/// milliseconds.
 pub fn relaxed(catalog: &Catalog, facts: &Facts, workload: &Workload, verdicts: &Verdicts) -> Vec<Relaxed> {
-    let fitting = |concessions: &[Concession], verdicts: &Verdicts| {
-        let other = concessions.iter().fold(workload.clone(), |work, concession| concession.made(work));
+    let fitting = |relaxations: &[Relaxation], verdicts: &Verdicts| {
+        let other = relaxations.iter().fold(workload.clone(), |work, relaxation| relaxation.apply(work));
         let plan = plan(catalog, facts, &other, verdicts);
         let placement = plan.placement(plan.ranked().first()?);
-        Some(Relaxed { concessions: concessions.to_vec(), placement })
+        Some(Relaxed { relaxations: relaxations.to_vec(), placement })
     };
-    let fits = |concession: Concession| {
-        !plan(catalog, facts, &concession.made(workload.clone()), verdicts).ranked().is_empty()
+    let fits = |relaxation: Relaxation| {
+        !plan(catalog, facts, &relaxation.apply(workload.clone()), verdicts).ranked().is_empty()
     };
     let mut found: Vec<Relaxed> = Vec::new();
-    let mut not_enough: Vec<Concession> = Vec::new();
-    for concession in Concession::ALONE.into_iter().filter(|concession| concession.is_asked_of(workload)) {
-        match fitting(&[concession], verdicts) {
+    let mut not_enough: Vec<Relaxation> = Vec::new();
+    for relaxation in Relaxation::SIMPLE.into_iter().filter(|relaxation| relaxation.applies_to(workload)) {
+        match fitting(&[relaxation], verdicts) {
             Some(relaxed) => found.push(relaxed),
-            None => not_enough.push(concession),
+            None => not_enough.push(relaxation),
         }
     }
-    let memory = greatest(workload.gpu.memory / GB, |gigabytes| fits(Concession::LessMemory(gigabytes)));
-    let fewer = |gpus: u64| Concession::FewerGpus(u32::try_from(gpus).unwrap_or(u32::MAX));
+    let memory = greatest(workload.gpu.memory / GB, |gigabytes| fits(Relaxation::LessMemory(gigabytes)));
+    let fewer = |gpus: u64| Relaxation::FewerGpus(u32::try_from(gpus).unwrap_or(u32::MAX));
     let gpus = greatest(u64::from(workload.gpu.per_instance).saturating_sub(1), |gpus| fits(fewer(gpus)));
-    found.extend(memory.and_then(|gigabytes| fitting(&[Concession::LessMemory(gigabytes)], verdicts)));
+    found.extend(memory.and_then(|gigabytes| fitting(&[Relaxation::LessMemory(gigabytes)], verdicts)));
     found.extend(gpus.and_then(|gpus| fitting(&[fewer(gpus)], verdicts)));
-    found.extend(fitting(&[Concession::OtherImage], &Verdicts::default()));
+    found.extend(fitting(&[Relaxation::OtherImage], &Verdicts::default()));
     for (index, one) in not_enough.iter().enumerate() {
         let others = not_enough.iter().skip(index + 1);
         found.extend(others.filter_map(|other| fitting(&[*one, *other], verdicts)));
@@ -126,9 +126,9 @@ pub fn relaxed(catalog: &Catalog, facts: &Facts, workload: &Workload, verdicts: 
     found
 }
 
-impl Concession {
-    /// Those that are made or not, in the order they are tried.
-    const ALONE: [Self; 13] = [
+impl Relaxation {
+    /// Relaxations without a figure, in the order they are tried.
+    const SIMPLE: [Self; 13] = [
         Self::AnyGpu,
         Self::AnyCapability,
         Self::NoNvlink,
@@ -144,9 +144,9 @@ impl Concession {
         Self::MoreTime,
     ];
 
-    /// Whether a workload has the need or wish at all.
-    fn is_asked_of(self, workload: &Workload) -> bool {
-        let Workload { gpu, machine, wishes, .. } = workload;
+    /// Whether a workload has the need or constraint.
+    fn applies_to(self, workload: &Workload) -> bool {
+        let Workload { gpu, machine, constraints, .. } = workload;
         match self {
             Self::AnyGpu => !gpu.models.is_empty(),
             Self::AnyCapability => gpu.least_capability.is_some() || gpu.greatest_capability.is_some(),
@@ -154,20 +154,20 @@ impl Concession {
             Self::NoInfiniband => gpu.infiniband,
             Self::SmallerMachine => machine.vcpu > 0 || machine.memory > 0,
             Self::OtherArchitecture => machine.architecture.is_some(),
-            Self::OtherRegions => !wishes.regions.is_empty(),
-            Self::OtherServices => !wishes.services.is_empty(),
-            Self::OtherSizes => !wishes.sizes.is_empty(),
-            Self::OtherPriority => wishes.priority.is_some(),
-            Self::LessManagement => wishes.management != Management::Own,
-            Self::MoreMoney => wishes.budget.is_some(),
-            Self::MoreTime => wishes.deadline.is_some(),
+            Self::OtherRegions => !constraints.regions.is_empty(),
+            Self::OtherServices => !constraints.services.is_empty(),
+            Self::OtherSizes => !constraints.sizes.is_empty(),
+            Self::OtherPriority => constraints.priority.is_some(),
+            Self::LessManagement => constraints.management != Management::Own,
+            Self::MoreMoney => constraints.budget.is_some(),
+            Self::MoreTime => constraints.deadline.is_some(),
             Self::LessMemory(_) | Self::FewerGpus(_) | Self::OtherImage => true,
         }
     }
 
-    /// The workload once it is made.
-    fn made(self, mut workload: Workload) -> Workload {
-        let Workload { gpu, machine, wishes, .. } = &mut workload;
+    /// The workload with the relaxation.
+    fn apply(self, mut workload: Workload) -> Workload {
+        let Workload { gpu, machine, constraints, .. } = &mut workload;
         match self {
             Self::AnyGpu => gpu.models.clear(),
             Self::AnyCapability => (gpu.least_capability, gpu.greatest_capability) = (None, None),
@@ -175,24 +175,23 @@ impl Concession {
             Self::NoInfiniband => gpu.infiniband = false,
             Self::SmallerMachine => (machine.vcpu, machine.memory) = (0, 0),
             Self::OtherArchitecture => machine.architecture = None,
-            Self::OtherRegions => wishes.regions.clear(),
-            Self::OtherServices => wishes.services.clear(),
-            Self::OtherSizes => wishes.sizes.clear(),
-            Self::OtherPriority => wishes.priority = None,
-            Self::LessManagement => wishes.management = Management::Own,
-            Self::MoreMoney => wishes.budget = None,
-            Self::MoreTime => wishes.deadline = None,
+            Self::OtherRegions => constraints.regions.clear(),
+            Self::OtherServices => constraints.services.clear(),
+            Self::OtherSizes => constraints.sizes.clear(),
+            Self::OtherPriority => constraints.priority = None,
+            Self::LessManagement => constraints.management = Management::Own,
+            Self::MoreMoney => constraints.budget = None,
+            Self::MoreTime => constraints.deadline = None,
             Self::LessMemory(gigabytes) => gpu.memory = gigabytes.saturating_mul(GB),
             Self::FewerGpus(gpus) => gpu.per_instance = gpus,
-            // The verdicts are what gives way.
+            // Plans without verdicts instead.
             Self::OtherImage => {}
         }
         workload
     }
 }
 
-/// The greatest number up to `high` for which it holds, if it holds for one at least; whatever holds for a number is
-/// taken to hold below it.
+/// The greatest number from 1 to `high` for which a monotonic predicate holds.
 fn greatest(high: u64, holds: impl Fn(u64) -> bool) -> Option<u64> {
     let (mut low, mut high) = (1, high);
     if high == 0 || !holds(low) {
@@ -214,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_greatest_number_that_holds_is_found() {
+    fn bisection_finds_the_greatest_number_that_holds() {
         for most in 1..40 {
             assert_eq!(greatest(40, |number| number <= most), Some(most));
         }

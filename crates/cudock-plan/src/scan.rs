@@ -1,27 +1,28 @@
-//! What offers cost around the requested point: at smaller and larger loads, for shorter and longer work.
+//! Scans the cost of offers around the requested load or duration.
 
 use std::time::Duration;
 
 use cudock_base::format::precise_duration;
 use serde::Serialize;
 
-use crate::curve::{PerMille, crossover, curve};
+use crate::context::PlanContext;
+use crate::curve::{CostCurve, PerMille};
 use crate::format;
-use crate::money::Money;
 use crate::offer::Offer;
 use crate::plan::Plan;
 use crate::segments::Segments;
 use crate::workload::{DayLoad, PerSecond, Work, Workload};
+use cudock_base::Usd;
 
 /// The range that is scanned: from a hundredth of what was requested (for loads, far less) to a hundredfold.
 const LOW: PerMille = 10;
 const LOW_LOAD: PerMille = 1;
 const HIGH: PerMille = 100_000;
 
-/// How many loads or durations are looked at. Between two of them the exact breakpoint is searched for.
+/// How many loads or durations are evaluated. The exact breakpoint between two of them is found by bisection.
 const STEPS: u32 = 240;
 
-/// A workload to scale, and the scales to look at.
+/// A workload to scale, and the scales to evaluate.
 #[derive(Debug)]
 pub struct Scan {
     workload: Workload,
@@ -35,21 +36,21 @@ pub struct Scan {
 pub struct Breakpoint {
     /// The load or the duration as text.
     pub at: String,
-    /// Seconds, items, or requests a second at the peak.
+    /// Seconds, items, or peak requests per second.
     pub value: f64,
     /// The cheapest below.
     pub below: String,
     /// The cheapest from there on.
     pub above: String,
     /// What it costs there.
-    pub cost: Money,
+    pub cost: Usd,
     /// The scale.
     #[serde(skip)]
     pub scale: PerMille,
 }
 
 impl Breakpoint {
-    /// One sentence.
+    /// Describes it in one sentence.
     pub fn describe(&self) -> String {
         let Self { at, below, above, cost, .. } = self;
         format!("below {at}: {below}; from there on: {above} ({} there)", format::dollars(*cost))
@@ -59,16 +60,16 @@ impl Breakpoint {
 /// An offer and its cost at each scale, as far as it can do the work.
 #[derive(Debug)]
 pub struct CostLine {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: String,
     /// The offer.
     pub offer: Offer,
     /// Its cost by scale, in rising order.
-    pub points: Vec<(PerMille, Money)>,
+    pub points: Vec<(PerMille, Usd)>,
 }
 
 impl CostLine {
-    pub(crate) fn cost_at(&self, at: PerMille) -> Option<Money> {
+    pub(crate) fn cost_at(&self, at: PerMille) -> Option<Usd> {
         let index = self.points.binary_search_by_key(&at, |(at, _)| *at).ok()?;
         self.points.get(index).map(|(_, cost)| *cost)
     }
@@ -93,14 +94,14 @@ impl Scan {
 
     /// The costs of an offer of a plan.
     pub fn line(&self, plan: &Plan<'_>, name: String, offer: Offer) -> CostLine {
-        let costs = self.costs(plan, &offer, &self.at);
-        let points = self.at.iter().zip(costs).filter_map(|(at, cost)| Some((*at, cost?))).collect();
+        let curve = self.curve(plan);
+        let points = self.at.iter().filter_map(|at| Some((*at, curve.cost(&offer, *at)?))).collect();
         CostLine { name, offer, points }
     }
 
-    fn costs(&self, plan: &Plan<'_>, offer: &Offer, at: &[PerMille]) -> Vec<Option<Money>> {
-        let question = &plan.question;
-        curve(question.catalog, question.facts, &self.workload, question.verdicts, offer, at)
+    fn curve<'a>(&'a self, plan: &'a Plan<'_>) -> CostCurve<'a> {
+        let PlanContext { catalog, facts, verdicts, .. } = plan.context;
+        CostCurve { catalog, facts, workload: &self.workload, verdicts }
     }
 
     /// Where the cheapest changes for good; see `Segments`.
@@ -130,35 +131,20 @@ impl Scan {
         above: &CostLine,
         (from, to): (PerMille, PerMille),
     ) -> Breakpoint {
-        let question = &plan.question;
-        let (catalog, facts, verdicts) = (question.catalog, question.facts, question.verdicts);
-        let scale = crossover(catalog, facts, &self.workload, verdicts, &below.offer, &above.offer, from, to);
-        let scale = scale.unwrap_or_else(|| self.end_of(plan, below, (from, to)));
-        let cost = self.costs(plan, &above.offer, &[scale]).first().copied().flatten();
+        let curve = self.curve(plan);
+        let scale = curve.crossover(&below.offer, &above.offer, from, to);
+        let scale = scale.unwrap_or_else(|| end_of(&curve, &below.offer, (from, to)));
         Breakpoint {
             at: self.describe(scale),
             value: self.value(scale),
             below: below.name.clone(),
             above: above.name.clone(),
-            cost: cost.unwrap_or_default(),
+            cost: curve.cost(&above.offer, scale).unwrap_or_default(),
             scale,
         }
     }
 
-    /// The first scale between two at which an offer cannot do the work any more; the second if it can everywhere.
-    fn end_of(&self, plan: &Plan<'_>, line: &CostLine, (mut from, mut to): (PerMille, PerMille)) -> PerMille {
-        while to.saturating_sub(from) > 1 {
-            let middle = from + (to - from) / 2;
-            if self.costs(plan, &line.offer, &[middle]).first().is_some_and(Option::is_some) {
-                from = middle;
-            } else {
-                to = middle;
-            }
-        }
-        to
-    }
-
-    /// Seconds, items, or requests a second at the peak.
+    /// Seconds, items, or peak requests per second.
     #[allow(clippy::cast_precision_loss, reason = "drawn and shown, not summed up")]
     pub fn value(&self, permille: PerMille) -> f64 {
         let whole = match &self.workload.work {
@@ -179,12 +165,12 @@ impl Scan {
         match self.workload.work {
             // A low rate is easier to imagine by the hour.
             Work::Serve { .. } if value > 0.0 && value < 0.1 => {
-                format!("{} requests/s ({} an hour)", format::short(value), format::short(value * 3600.0))
+                format!("{} requests/s ({} per hour)", format::short(value), format::short(value * 3600.0))
             }
             Work::Serve { .. } => format!("{} requests/s", format::short(value)),
             Work::Job { .. } => time(value),
             Work::Items { .. } => format!("{} items", format::short(value)),
-            Work::Sweep { .. } => format!("{} a trial", time(value)),
+            Work::Sweep { .. } => format!("{} per trial", time(value)),
         }
     }
 
@@ -194,7 +180,7 @@ impl Scan {
             Work::Job { .. } => "duration of the job",
             Work::Items { .. } => "number of items",
             Work::Sweep { .. } => "time of one trial",
-            Work::Serve { .. } => "requests a second at the peak",
+            Work::Serve { .. } => "requests per second at the peak",
         }
     }
 
@@ -202,6 +188,15 @@ impl Scan {
     pub const fn is_time(&self) -> bool {
         matches!(self.workload.work, Work::Job { .. } | Work::Sweep { .. })
     }
+}
+
+/// The first scale between two at which an offer cannot do the work any more; the second if it can everywhere.
+fn end_of(curve: &CostCurve<'_>, offer: &Offer, (mut from, mut to): (PerMille, PerMille)) -> PerMille {
+    while to.saturating_sub(from) > 1 {
+        let middle = from + (to - from) / 2;
+        if curve.cost(offer, middle).is_some() { from = middle } else { to = middle }
+    }
+    to
 }
 
 fn time(seconds: f64) -> String {

@@ -1,13 +1,13 @@
-//! Which offer is the cheapest from where to where, without changes that mean nothing.
+//! The ranges in which one offer is the cheapest, without insignificant changes.
 //!
-//! Costs grow in steps: a minute of rounding, one more replica. Two offers that cost nearly the same change places at
-//! every step, but users want to know from where on one of them stays cheaper. So a segment is merged into a neighbor if
+//! Costs grow in steps: a minute of rounding, one more replica. Two offers that cost nearly the same swap
+//! ranks at every step, but users want to know from where on one of them stays cheaper. So a segment is merged into a neighbor if
 //! the neighbor costs less than half a percent more throughout, or if the segment ends before its load or duration has
 //! grown by half. The segment that contains the requested point is never merged, since the ranking names its offer.
 
 use crate::curve::PerMille;
-use crate::money::Money;
 use crate::scan::CostLine;
+use cudock_base::Usd;
 
 /// Segments in order, one after the other.
 pub(crate) struct Segments<'a> {
@@ -105,7 +105,7 @@ impl<'a> Segments<'a> {
 const HALF_A_PERCENT: u128 = 5000;
 
 /// How much more the second is, in millionths of the first.
-fn relative_increase(first: Money, second: Money) -> u128 {
+fn relative_increase(first: Usd, second: Usd) -> u128 {
     let extra = second.nanos().saturating_sub(first.nanos());
     extra.saturating_mul(1_000_000) / first.nanos().max(1)
 }
@@ -115,16 +115,14 @@ mod tests {
     use cudock_facts::version::Date;
 
     use super::*;
-    use crate::money::Rate;
     use crate::offer::{Offer, RegionId, SizeId};
     use crate::service::ServiceKind;
     use crate::workload::Priority;
 
     fn line(costs: &[Option<u64>]) -> CostLine {
         let date = Date::new(2026, 11, 15).unwrap();
-        let offer =
-            Offer::new(ServiceKind::Vm, SizeId(0), RegionId(0), Priority::Regular, Rate::default(), date);
-        let points = AT.iter().zip(costs).filter_map(|(at, cost)| Some((*at, Money::from_cents((*cost)?))));
+        let offer = Offer::new(ServiceKind::Vm, SizeId(0), RegionId(0), Priority::Regular, Usd::ZERO, date);
+        let points = AT.iter().zip(costs).filter_map(|(at, cost)| Some((*at, Usd::from_cents((*cost)?))));
         CostLine { name: String::new(), offer, points: points.collect() }
     }
 
@@ -147,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn offers_that_cost_nearly_the_same_do_not_change_places() {
+    fn offers_that_cost_nearly_the_same_do_not_swap_ranks() {
         let one = line(&[1000, 1002, 1000, 1002, 1000, 1002].map(Some));
         let other = line(&[1001; 6].map(Some));
         assert_eq!(order(&[one, other]).len(), 1);

@@ -1,35 +1,35 @@
-//! The services a workload can be placed on, as kinds that are billed and started alike.
+//! The services of Azure, one kind for each way of billing and starting.
 
 use serde::Serialize;
 
 use crate::workload::Management;
 
-/// A way of running a container on Azure.
+/// A way to run a container on Azure. Variants are in the order that breaks ties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServiceKind {
-    /// A virtual machine of one's own.
-    Vm,
-    /// A node pool of a Kubernetes cluster.
-    Aks,
+    /// Container Apps, consumption plan.
+    ContainerApps,
+    /// Serverless compute of Machine Learning: jobs only.
+    MlServerless,
     /// A pool of Batch.
     Batch,
     /// A compute cluster of Machine Learning.
     MlCluster,
-    /// Serverless compute of Machine Learning: jobs only.
-    MlServerless,
     /// A managed online endpoint of Machine Learning: serving only.
     MlEndpoint,
-    /// Container Apps, consumption plan.
-    ContainerApps,
+    /// A node pool of a Kubernetes cluster.
+    Aks,
     /// Container Apps, dedicated workload profile.
     ContainerAppsDedicated,
+    /// A virtual machine that the user manages.
+    Vm,
     /// Container Instances: no GPU since 2025-07-14.
     Aci,
 }
 
 impl ServiceKind {
-    /// All, in the order reports break ties by.
+    /// All kinds, in order.
     pub const ALL: [Self; 9] = [
         Self::ContainerApps,
         Self::MlServerless,
@@ -42,37 +42,27 @@ impl ServiceKind {
         Self::Aci,
     ];
 
-    /// Its place in [`Self::ALL`].
-    pub(crate) const fn place(self) -> u8 {
-        match self {
-            Self::ContainerApps => 0,
-            Self::MlServerless => 1,
-            Self::Batch => 2,
-            Self::MlCluster => 3,
-            Self::MlEndpoint => 4,
-            Self::Aks => 5,
-            Self::ContainerAppsDedicated => 6,
-            Self::Vm => 7,
-            Self::Aci => 8,
-        }
+    /// Its index in [`Self::ALL`].
+    pub(crate) const fn index(self) -> u8 {
+        self as u8
     }
 
-    /// Whether it places whole virtual machine sizes.
-    pub(crate) const fn places_sizes(self) -> bool {
+    /// Whether it runs on whole virtual machine sizes.
+    pub(crate) const fn uses_vm_sizes(self) -> bool {
         !matches!(self, Self::ContainerApps | Self::ContainerAppsDedicated | Self::Aci)
     }
 
-    /// Whether it gives what others may take away.
+    /// Whether it offers Spot capacity.
     pub const fn has_spot(self) -> bool {
         matches!(self, Self::Vm | Self::Aks | Self::Batch | Self::MlCluster | Self::MlServerless)
     }
 
-    /// Whether it runs work that ends; Container Instances do with the restart policy Never or `OnFailure`.
+    /// Whether it runs jobs; Container Instances do with the restart policy Never or `OnFailure`.
     pub const fn runs_jobs(self) -> bool {
         !matches!(self, Self::MlEndpoint)
     }
 
-    /// Whether it answers requests for months.
+    /// Whether it can serve requests continuously.
     pub const fn serves(self) -> bool {
         matches!(
             self,
@@ -85,22 +75,22 @@ impl ServiceKind {
         )
     }
 
-    /// Whether instances can be made to work together: replicas of Container Apps do not find each other.
+    /// Whether instances can work together: replicas of Container Apps cannot address each other.
     pub const fn joins_instances(self) -> bool {
         !matches!(self, Self::ContainerApps | Self::ContainerAppsDedicated | Self::Aci)
     }
 
-    /// Whether the disk that a machine boots from is paid for apart.
+    /// Whether the OS disk is billed separately.
     pub(crate) const fn bills_disk(self) -> bool {
         matches!(self, Self::Vm | Self::Aks | Self::Batch)
     }
 
-    /// Whether instances follow the load, hour by hour.
-    pub(crate) const fn follows_load(self) -> bool {
+    /// Whether it scales with the load, hour by hour.
+    pub(crate) const fn autoscales(self) -> bool {
         matches!(self, Self::Aks | Self::MlEndpoint | Self::ContainerApps)
     }
 
-    /// What files and flags call it.
+    /// Its name in files and flags.
     pub const fn id(self) -> &'static str {
         match self {
             Self::Vm => "vm",
@@ -115,7 +105,7 @@ impl ServiceKind {
         }
     }
 
-    /// The service in the tables that it is part of.
+    /// The service that it belongs to in the tables.
     pub const fn table_id(self) -> &'static str {
         match self {
             Self::Vm => "vm",
@@ -127,7 +117,7 @@ impl ServiceKind {
         }
     }
 
-    /// What people call it.
+    /// Its name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Vm => "Virtual Machine",
@@ -142,7 +132,7 @@ impl ServiceKind {
         }
     }
 
-    /// How much it does by itself.
+    /// How much the service manages.
     pub const fn management(self) -> Management {
         match self {
             Self::Vm | Self::Aks => Management::Own,
@@ -153,7 +143,7 @@ impl ServiceKind {
         }
     }
 
-    /// The kind an id names; `ml` and other table ids name several.
+    /// The kinds that an id stands for: `ml` and other table ids name several.
     pub fn named(id: &str) -> Vec<Self> {
         Self::ALL.into_iter().filter(|kind| kind.id() == id || kind.table_id() == id).collect()
     }

@@ -1,4 +1,4 @@
-//! A workload to vary, and the tables as they are embedded.
+//! Test helpers: a workload to vary, and the embedded tables.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use cudock_facts::Facts;
 use cudock_facts::version::Date;
 
 use crate::catalog::Catalog;
+use crate::context::{Case, PlanContext, ReadMode};
 use crate::cost::{self, Unfit, Usage};
-use crate::money::{Money, Rate};
 use crate::offer::Offer;
-use crate::question::{Case, Question, Way};
 use crate::service::ServiceKind;
 use crate::verdict::Verdicts;
-use crate::workload::{GpuNeeds, Image, MachineNeeds, Priority, Start, Wishes, Work, Workload};
+use crate::workload::{Constraints, GpuNeeds, Image, MachineNeeds, Priority, Start, Work, Workload};
+use cudock_base::Usd;
 
 pub(crate) const SECOND: u128 = 1000;
 pub(crate) const MINUTE: u128 = 60 * SECOND;
@@ -54,7 +54,7 @@ pub(crate) fn workload(work: Work) -> Workload {
             jit: Duration::ZERO,
         },
         spot: None,
-        wishes: Wishes::default(),
+        constraints: Constraints::default(),
         begins: Date::new(2026, 11, 15).unwrap(),
         assumptions: Vec::new(),
     }
@@ -64,17 +64,17 @@ pub(crate) fn job(minutes: u64) -> Workload {
     workload(Work::Job { duration: Duration::from_secs(minutes * 60) })
 }
 
-/// Looks at a size on a service as a workload sees it.
+/// Calls a function with the case of a size on a service.
 pub(crate) fn on<T>(
     workload: &Workload,
     service: ServiceKind,
     size: &str,
-    look: impl FnOnce(&Case) -> T,
+    inspect: impl FnOnce(&Case) -> T,
 ) -> T {
     let verdicts = Verdicts::default();
-    let question = Question::new(catalog(), facts(), workload, &verdicts);
-    let case = Case::new(&question, service, catalog().size(size).unwrap()).unwrap();
-    look(&case)
+    let context = PlanContext::new(catalog(), facts(), workload, &verdicts);
+    let case = Case::new(&context, service, catalog().size(size).unwrap()).unwrap();
+    inspect(&case)
 }
 
 /// What a workload uses on a size of a service, its data being streamed.
@@ -84,16 +84,16 @@ pub(crate) fn used(
     size: &str,
     priority: Priority,
 ) -> Result<Usage, Unfit> {
-    on(workload, service, size, |case| cost::usage(case, priority, Way::Stream))
+    on(workload, service, size, |case| cost::usage(case, priority, ReadMode::Stream))
 }
 
 /// What a workload costs on a size of a service in western Europe at a dollar an hour, part by part.
 pub(crate) fn parts_at_a_dollar(workload: &Workload, service: ServiceKind, size: &str) -> cost::Parts {
     let region = catalog().region("westeurope").unwrap();
-    let rate = Rate::from_nanos_per_hour(Money::from_cents(100).nanos());
+    let rate = Usd::from_cents(100);
     on(workload, service, size, |case| {
         let offer = Offer::new(service, case.size, region, Priority::Regular, rate, workload.begins);
-        let usage = cost::usage(case, Priority::Regular, Way::Stream).unwrap();
+        let usage = cost::usage(case, Priority::Regular, ReadMode::Stream).unwrap();
         cost::price(case, &offer, &usage).unwrap()
     })
 }

@@ -1,4 +1,4 @@
-//! What is to be done, and what it needs.
+//! Workloads: the work, its needs and its constraints.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,47 +6,46 @@ use std::time::Duration;
 use cudock_facts::version::{Capability, Date};
 use serde::Serialize;
 
-use crate::money::Money;
+use cudock_base::Usd;
 
-/// A workload, complete: what was not given has been inferred or assumed, and stands in `assumptions`.
+/// A complete workload: values that were not given are inferred or assumed, and recorded in `assumptions`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
-    /// What is to be done.
+    /// The work.
     pub work: Work,
-    /// What it needs of GPUs.
+    /// The GPUs it needs.
     pub gpu: GpuNeeds,
-    /// What it needs of the machine around them.
+    /// The machine it needs around the GPUs.
     pub machine: MachineNeeds,
-    /// What it reads.
+    /// The data it reads.
     pub data: Option<Data>,
-    /// What a start of it takes.
+    /// What a start involves.
     pub start: Start,
-    /// How it bears eviction; none if it must not be evicted.
+    /// How it handles eviction; none if it must not be evicted.
     pub spot: Option<Spot>,
-    /// What its owner wants.
-    pub wishes: Wishes,
+    /// Constraints on the placement.
+    pub constraints: Constraints,
     /// The day it begins.
     pub begins: Date,
-    /// What was not given, and what stands in its place.
+    /// Values that were not given.
     pub assumptions: Vec<Assumption>,
 }
 
-/// What is to be done. Times are those on one instance of the kind `GpuNeeds` asks for, on the GPU that
-/// `GpuNeeds::measured_on` names.
+/// The work. Times are those of one instance with the GPUs that `GpuNeeds` asks for, measured on `GpuNeeds::measured_on`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
     /// One run.
     Job {
-        /// How long it computes, with the GPU kept busy.
+        /// How long it computes when the GPU never waits.
         duration: Duration,
     },
-    /// Many items that do not need each other, spread over instances.
+    /// Independent items, spread over instances.
     Items {
         /// How many.
         items: u64,
         /// How long one takes on one instance.
         each: Duration,
-        /// How many instances at most; as many as the deadline asks for if left out.
+        /// The most instances; as many as the deadline needs if left out.
         at_once: Option<u32>,
     },
     /// Trials of a sweep, a few at a time.
@@ -58,117 +57,117 @@ pub enum Work {
         /// How long one takes.
         each: Duration,
     },
-    /// Answers requests, for months; costs are given a month of 730 hours.
+    /// A service; costs are per month of 730 hours.
     Serve {
         /// Requests over the day.
         load: DayLoad,
-        /// What one instance answers when it is full.
+        /// What one instance answers at full load.
         replica_rate: PerSecond,
-        /// How full instances are kept, in percent, so that answers stay quick.
+        /// Target utilization of instances in percent, to keep latency low.
         target_percent: u8,
     },
 }
 
-/// A rate in thousandths a second: exact, and fine enough for four requests an hour.
+/// A rate in thousandths per second: exact, and fine enough for four requests per hour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct PerSecond {
-    /// Thousandths a second.
+    /// Thousandths per second.
     pub millis: u64,
 }
 
-/// Requests a second, hour by hour of a day (UTC).
+/// Requests per second for each hour of a day (UTC).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DayLoad {
     /// The rate of each hour.
     pub hours: [PerSecond; 24],
 }
 
-/// What is needed of GPUs.
+/// The GPUs that a workload needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GpuNeeds {
     /// Memory of each GPU, in bytes.
     pub memory: u64,
-    /// GPUs in one instance.
+    /// GPUs per instance.
     pub per_instance: u32,
-    /// Instances that work together; above one they talk to each other.
+    /// Instances that work together and communicate.
     pub instances: u32,
     /// The least compute capability.
     pub least_capability: Option<Capability>,
     /// The greatest compute capability: code without PTX runs on its own generation only.
     pub greatest_capability: Option<Capability>,
-    /// GPUs by their ids in the tables; empty if any will do.
+    /// Ids of the GPUs that are allowed; empty if all are.
     pub models: Vec<String>,
-    /// Whether GPUs of an instance must be joined by NVLink.
+    /// Whether the GPUs of an instance must be connected by `NVLink`.
     pub nvlink: bool,
-    /// Whether instances must be joined by `InfiniBand`.
+    /// Whether instances must be connected by `InfiniBand`.
     pub infiniband: bool,
-    /// The GPU the times hold on, by its id; none if they are taken to hold on any.
+    /// The id of the GPU that was measured; none if times are assumed to hold on any.
     pub measured_on: Option<String>,
-    /// How many times as fast as `measured_on` others are, in thousandths, where measured.
+    /// Measured speeds of other GPUs relative to `measured_on`, in thousandths.
     pub speeds: BTreeMap<String, u64>,
 }
 
-/// What is needed of the machine around the GPUs.
+/// The machine that a workload needs around the GPUs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MachineNeeds {
     /// Virtual processors.
     pub vcpu: u32,
     /// Main memory, in bytes.
     pub memory: u64,
-    /// The processor the image is made for, as `x86_64`; none if for all.
+    /// The architecture the image is built for, such as `x86_64`; none if for all.
     pub architecture: Option<String>,
 }
 
-/// What is read.
+/// The data that a workload reads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Data {
-    /// Bytes that lie there.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// Where: the id of a storage in the tables.
+    /// The id of its storage in the tables.
     pub storage: String,
-    /// The region it lies in; that of the placement if left out.
+    /// Its region; that of the placement if left out.
     pub region: Option<String>,
     /// How it is read.
     pub access: Access,
-    /// Bytes a second that one GPU uses up when it never waits; none if the data does not bound the work.
+    /// Bytes per second that one GPU consumes when it never waits; none if the data never limits the work.
     pub rate_per_gpu: Option<u64>,
-    /// Bytes of one read operation, which is what storage charges by.
+    /// Bytes per read operation, which storage charges for.
     pub read_size: u64,
-    /// Bytes that leave Azure in the end (for `Serve`: each month).
+    /// Bytes that leave Azure, for `Serve` each month.
     pub leaves: u64,
 }
 
 /// How data is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// From front to back, so many times, from where it lies.
+    /// Read sequentially from its storage, once per pass.
     Stream {
         /// Passes.
         passes: u32,
     },
-    /// Copied to the machine's own disk first, then read there.
+    /// Copied to the local disk first, then read there.
     Stage,
-    /// Whichever of the two is cheaper there.
+    /// Whichever of the two is cheaper.
     Either {
         /// Passes.
         passes: u32,
     },
 }
 
-/// What a start takes, apart from what the service takes to give a machine.
+/// What a start involves besides provisioning the machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Start {
-    /// The image; none if there is nothing to pull.
+    /// The image; none if nothing is pulled.
     pub image: Option<Image>,
-    /// Bytes of weights fetched apart from the image, from the data's storage or Blob.
+    /// Bytes of weights that are fetched separately from the image, from the storage of the data or Blob.
     pub weights: u64,
-    /// From the program's start until it is ready, weights in GPU memory included.
+    /// From the start of the program until it is ready, including loading weights into GPU memory.
     pub ready: Duration,
-    /// What the driver compiles at first use.
+    /// JIT compilation by the driver.
     pub jit: Duration,
 }
 
-/// An image, as far as pulling it goes.
+/// The sizes of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     /// Bytes that are fetched.
@@ -177,48 +176,48 @@ pub struct Image {
     pub unpacked: u64,
 }
 
-/// How eviction is borne.
+/// How a workload handles Spot eviction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spot {
-    /// Evictions an hour of one instance, in thousandths.
+    /// Evictions per hour and instance, in thousandths.
     pub evictions_per_hour: u64,
-    /// The time between checkpoints; none if work starts over.
+    /// The time between checkpoints; none if work starts over after an eviction.
     pub checkpoint_every: Option<Duration>,
-    /// What writing one takes.
+    /// How long writing one takes.
     pub checkpoint_takes: Duration,
 }
 
-/// What the owner wants.
+/// Constraints on the placement.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Wishes {
+pub struct Constraints {
     /// Regions allowed; empty if all are.
     pub regions: Vec<String>,
     /// Services allowed, by `ServiceKind::id`; empty if all are.
     pub services: Vec<String>,
     /// Sizes allowed; empty if all are.
     pub sizes: Vec<String>,
-    /// The priority, if only one will do.
+    /// The priority, if only one is allowed.
     pub priority: Option<Priority>,
-    /// How much must be done by the service.
+    /// The least management by the service.
     pub management: Management,
-    /// Most money: for the whole of a job, for a month of serving.
-    pub budget: Option<Money>,
-    /// Most time from the order to the end.
+    /// The highest cost: of the whole job, or of a month of serving.
+    pub budget: Option<Usd>,
+    /// The longest time from the order to the end.
     pub deadline: Option<Duration>,
     /// Serving: whether a request may wait for a cold start.
     pub cold_starts_allowed: bool,
 }
 
-/// How much a service does by itself.
+/// How much a service manages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Management {
-    /// Machines of one's own will do.
+    /// The user manages the machines.
     #[default]
     Own,
-    /// Machines are made, mended and removed by the service.
+    /// The service creates, repairs and removes the machines.
     Managed,
-    /// There are no machines to see.
+    /// There are no visible machines.
     Serverless,
 }
 
@@ -233,13 +232,13 @@ impl Management {
     }
 }
 
-/// What a machine may be taken away for.
+/// Whether capacity can be evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Priority {
-    /// Nothing.
+    /// It cannot.
     Regular,
-    /// Somebody who pays more.
+    /// Azure may evict it at any time.
     Spot,
 }
 
@@ -253,13 +252,13 @@ impl Priority {
     }
 }
 
-/// Something that was not given.
+/// A value that was not given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Assumption {
-    /// What it is about, as the key of `cudock.toml`: `needs.gpu_memory`.
+    /// The key of `cudock.toml` that gives it: `needs.gpu_memory`.
     pub about: String,
-    /// What was taken.
+    /// The value that is used.
     pub value: String,
-    /// Why: where it comes from.
+    /// Where it is from.
     pub source: String,
 }

@@ -9,10 +9,10 @@ use cudock_http::url::{has_user, is_loopback, is_same_origin};
 
 use crate::rules::quoted;
 
-/// The version whose filters compare with case and whose rows say whether they are primary.
+/// The version with case-sensitive filters and `isPrimaryMeterRegion`.
 const API_VERSION: &str = "2023-01-01-preview";
 
-/// The service's URL: `https`, or a server on this machine, since anybody on the way can alter plain http.
+/// The URL of the service: `https`, or plain `http` to this machine only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
     url: Uri,
@@ -38,21 +38,21 @@ impl FromStr for Endpoint {
 
     fn from_str(text: &str) -> Result<Self, EndpointError> {
         let wrong = |reason| EndpointError { address: quoted(text), reason };
-        let url: Uri = text.trim().parse().map_err(|_| wrong("is not an address"))?;
+        let url: Uri = text.trim().parse().map_err(|_| wrong("is not a URL"))?;
         let Some(host) = url.host().filter(|host| !host.is_empty()) else {
-            return Err(wrong("is an address without a host"));
+            return Err(wrong("has no host"));
         };
         if has_user(&url) {
-            return Err(EndpointError { address: "the address".to_owned(), reason: "has a user in it" });
+            return Err(EndpointError { address: "the URL".to_owned(), reason: "contains a user name" });
         }
         if url.query().is_some() || text.contains('#') {
-            return Err(wrong("has a query of its own"));
+            return Err(wrong("has a query"));
         }
         match url.scheme_str() {
             Some("https") => {}
             Some("http") if is_loopback(host) => {}
-            Some("http") => return Err(wrong("is plain http, which anybody can alter; https is needed")),
-            _ => return Err(wrong("is neither http:// nor https://")),
+            Some("http") => return Err(wrong("uses plain http, which is not secure; use https")),
+            _ => return Err(wrong("does not start with http:// or https://")),
         }
         Ok(Self { url })
     }
@@ -73,9 +73,9 @@ impl Endpoint {
     /// it.
     pub(crate) fn next_page(&self, link: &str) -> Result<String, String> {
         let refused = |reason: &str| format!("the next page {} {reason}", quoted(link));
-        let url: Uri = percent::repair(link.trim()).parse().map_err(|_| refused("is not an address"))?;
+        let url: Uri = percent::repair(link.trim()).parse().map_err(|_| refused("is not a URL"))?;
         if has_user(&url) {
-            return Err(refused("has a user in it"));
+            return Err(refused("contains a user name"));
         }
         if !is_same_origin(&url, &self.url) {
             return Err(refused(&format!("is not on {}", self.host())));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_service_s_own_way_of_writing_the_next_page_is_understood() {
+    fn next_page_links_of_the_service_are_repaired() {
         let link = "https://prices.azure.com:443/api/retail/prices?$filter=serviceName eq 'Virtual Machines'&$skip=1000";
         let next = Endpoint::default().next_page(link).unwrap();
         assert_eq!(
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_next_page_elsewhere_is_refused() {
+    fn a_next_page_on_another_origin_is_rejected() {
         for link in [
             "https://prices.azure.com.evil.example/api?$skip=1000",
             "https://evil.example/api?$skip=1000",

@@ -7,15 +7,15 @@ use cudock_http::trusted_certificates;
 
 use crate::fetch::Connection;
 
-/// The address of the price list, as `--endpoint`.
+/// The URL of the price list, like `--endpoint`.
 pub const CUDOCK_PRICES_URL: &str = "CUDOCK_PRICES_URL";
 
-/// The user's own directory of newer tables: `cudock/facts` below the directory of configuration files.
+/// The user's directory of overlay tables: `cudock/facts` in the configuration directory.
 pub fn user_directory(environment: &Environment) -> Option<PathBuf> {
     Some(environment.config_home()?.join("cudock").join("facts"))
 }
 
-/// The directory of tables that are laid over the embedded ones: the one that was given, or the user's own if it has any.
+/// The directory of overlay tables: the given one, or that of the user if it contains tables.
 pub fn tables_directory(given: Option<&Path>) -> Option<PathBuf> {
     match given {
         Some(directory) => Some(directory.to_owned()),
@@ -23,7 +23,7 @@ pub fn tables_directory(given: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// Whether a directory has a file that would be read as a table. One in which a refresh failed has none.
+/// Whether a directory contains tables; after a failed refresh it may not.
 fn has_tables(directory: &Path) -> bool {
     let is_table = |path: PathBuf| path.extension().is_some_and(|end| end == "toml" || end == "csv");
     std::fs::read_dir(directory).is_ok_and(|entries| entries.flatten().any(|entry| is_table(entry.path())))

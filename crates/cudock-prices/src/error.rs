@@ -1,4 +1,4 @@
-//! What can go wrong between us, the price service and the disk.
+//! Errors of a refresh.
 
 use std::path::PathBuf;
 
@@ -82,8 +82,8 @@ impl Report for PricesError {
             Self::Service { host, error, kept, region, .. } => {
                 let kept = match kept {
                     0 => "nothing was changed; re-run the same command to try again".to_owned(),
-                    1 => "1 region is read and kept; re-run the same command to resume".to_owned(),
-                    kept => format!("{kept} regions are read and kept; re-run the same command to resume"),
+                    1 => "1 region was read and kept; re-run the same command to resume".to_owned(),
+                    kept => format!("{kept} regions were read and kept; re-run the same command to resume"),
                 };
                 return vec![service_hint(error, host, region), kept];
             }
@@ -93,7 +93,7 @@ impl Report for PricesError {
                 return did_you_mean(near).into_iter().chain([list]).collect();
             }
             Self::NoDirectory => "name a directory with --facts DIR",
-            Self::Overlay { .. } => "correct the table, or move it away to start from the embedded one",
+            Self::Overlay { .. } => "fix the table, or move it away to start from the embedded one",
             Self::Check { .. } => "the existing table is unchanged; please report this",
             Self::File(error) if error.is_storage_full() => {
                 "free some space; the existing table is unchanged"
@@ -108,15 +108,14 @@ impl Report for PricesError {
 fn service_hint(error: &HttpError, host: &str, region: &str) -> String {
     match (error.kind, error.retry_after) {
         (HttpErrorKind::Transient | HttpErrorKind::Permanent, _) => format!(
-            "check that {host} can be reached from here, set HTTPS_PROXY if a proxy is needed, or name a mirror \
-             with --endpoint"
+            "check that {host} is reachable, set HTTPS_PROXY if a proxy is needed, or name a mirror with --endpoint"
         ),
         (HttpErrorKind::Certificate, _) => {
-            "if its certificate is from your own authority, name the authority's file in SSL_CERT_FILE"
+            "if the certificate is from a private authority, set SSL_CERT_FILE to the file of that authority"
                 .to_owned()
         }
         (HttpErrorKind::Status(429), Some(wait)) => format!("try again in {} s", wait.as_secs()),
-        (HttpErrorKind::Status(429), None) => "try again in some minutes".to_owned(),
+        (HttpErrorKind::Status(429), None) => "try again in a few minutes".to_owned(),
         (HttpErrorKind::Status(400..=499), _) => {
             format!("check that {host} is the price service, and {region} a region that it knows")
         }
@@ -127,8 +126,8 @@ fn service_hint(error: &HttpError, host: &str, region: &str) -> String {
             | HttpErrorKind::TooLarge
             | HttpErrorKind::Malformed,
             _,
-        ) => format!(
-            "look at what {host} sends, or leave {region} out by naming the other regions with --region"
-        ),
+        ) => {
+            format!("check what {host} sends, or exclude {region} by naming the other regions with --region")
+        }
     }
 }

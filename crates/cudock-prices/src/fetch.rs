@@ -1,4 +1,4 @@
-//! Fetches a list page by page: retries a service that stumbles, refuses one that misbehaves.
+//! Fetches a price list page by page, with retries and limits.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use cudock_http::{
 };
 
 use crate::endpoint::Endpoint;
-use crate::page::{Page, Row};
+use crate::page::{Page, PriceListRow};
 use crate::rules::quoted;
 
 /// A page of a thousand rows has about a megabyte.
@@ -23,14 +23,14 @@ const MAX_PAGES: u32 = 500;
 pub struct Connection {
     /// A bundle of certificates to trust; Mozilla's are trusted where there is none.
     pub certificates: Option<PathBuf>,
-    /// How long the service may be silent.
+    /// The read timeout.
     pub timeout: Duration,
-    /// How failures are repeated.
+    /// How failures are retried.
     pub retries: RetryPolicy,
 }
 
 impl Default for Connection {
-    /// The first delay is some seconds: a service that limits requests is not helped by another one at once.
+    /// Waits seconds before the first retry, for services that limit the request rate.
     fn default() -> Self {
         Self {
             certificates: None,
@@ -54,14 +54,14 @@ pub(crate) struct ListSize {
     pub(crate) rows: u64,
 }
 
-pub(crate) struct Service<'a> {
+pub(crate) struct PriceService<'a> {
     client: Client,
     endpoint: &'a Endpoint,
     retries: RetryPolicy,
     progress: &'a dyn Progress,
 }
 
-impl<'a> Service<'a> {
+impl<'a> PriceService<'a> {
     pub(crate) fn new(
         endpoint: &'a Endpoint,
         connection: &Connection,
@@ -75,12 +75,12 @@ impl<'a> Service<'a> {
         Ok(Self { client: Client::new(&options)?, endpoint, retries: connection.retries, progress })
     }
 
-    /// Passes every row of a list to `take`, whose error is one of the page.
+    /// Passes every row of a list to `take`; an error makes the page malformed.
     pub(crate) fn read_list(
         &self,
         region: &str,
         filter: &str,
-        mut take: impl FnMut(&Row<'_>) -> Result<(), String>,
+        mut take: impl FnMut(&PriceListRow<'_>) -> Result<(), String>,
     ) -> Result<ListSize, PageError> {
         let mut size = ListSize::default();
         let mut address = self.endpoint.first_page(filter);
@@ -106,7 +106,7 @@ impl<'a> Service<'a> {
             };
             address = self.endpoint.next_page(link).map_err(malformed)?;
             if seen.contains(&address) {
-                return Err(malformed("the pages go in circles".to_owned()));
+                return Err(malformed("the pages form a cycle".to_owned()));
             }
             if page == MAX_PAGES {
                 return Err(malformed(format!("the list has more than {MAX_PAGES} pages")));
@@ -114,7 +114,7 @@ impl<'a> Service<'a> {
         }
     }
 
-    /// The bytes of a page that does not end early.
+    /// The bytes of a complete page.
     fn fetch(&self, address: &str) -> Result<Vec<u8>, HttpError> {
         let mut response = self.client.send(&Request::get(address).accept("application/json"))?;
         if !response.is_from_origin() {
@@ -126,12 +126,12 @@ impl<'a> Service<'a> {
             return Err(response.into_status_error());
         }
         if response.is_web_page() {
-            return Err(malformed("got a web page, as from a proxy that wants a sign-in".to_owned()));
+            return Err(malformed("got a web page, maybe from a proxy that requires a login".to_owned()));
         }
         let bytes = response.bytes(MAX_PAGE)?;
         match Page::parse(&bytes) {
             Err(error) if error.is_eof() => {
-                Err(HttpError::new(HttpErrorKind::Transient, "the response ends early"))
+                Err(HttpError::new(HttpErrorKind::Transient, "the response is truncated"))
             }
             _ => Ok(bytes),
         }

@@ -1,4 +1,4 @@
-//! The files of prices, read and written with this crate's errors.
+//! Reads and writes price files.
 
 use std::io;
 use std::path::Path;

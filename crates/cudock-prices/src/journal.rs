@@ -1,4 +1,4 @@
-//! What an unfinished run has read, for the next one to go on from.
+//! The regions that an unfinished run has read, so that the next run can resume.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::rules::Sizes;
 const FILE: &str = "azure_prices.unfinished";
 const FORM: u32 = 1;
 
-/// The regions that are read, in a file beside the table. Its ending is none that tables have.
+/// The regions that were read, in a file next to the table whose extension is not that of a table.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
@@ -44,14 +44,14 @@ pub struct Unfinished {
     pub day: Date,
     /// The regions it has read.
     pub regions: Vec<String>,
-    /// Whether another run would go on from it: it is of today or of yesterday.
+    /// Whether a run can resume it: it began today or yesterday.
     pub usable: bool,
 }
 
 impl Journal {
-    /// Goes on with the run that a killed one left, if it asked the same of the same service today or yesterday; else
-    /// begins anew. A run of these days that asked for something else comes back beside it: its prices are as good,
-    /// and its file is about to be written over. One that cannot be read cannot be gone on from.
+    /// Resumes an unfinished run of today or yesterday with the same endpoint and sizes, or begins a new one. A recent run
+    /// with another endpoint or other sizes is also returned: its prices are valid, and its file will be overwritten. A
+    /// file that cannot be read is ignored.
     pub(crate) fn open(
         directory: &Path,
         endpoint: &Endpoint,
@@ -59,7 +59,7 @@ impl Journal {
         today: Date,
     ) -> Result<(Self, Option<Run>), PricesError> {
         let path = directory.join(FILE);
-        let anew = Run {
+        let new = Run {
             form: FORM,
             day: today,
             endpoint: endpoint.to_string(),
@@ -68,10 +68,10 @@ impl Journal {
         };
         let left = read(&path)?.filter(|run| is_usable(run.day, today));
         Ok(match left {
-            Some(run) if (&run.endpoint, &run.sizes) == (&anew.endpoint, &anew.sizes) => {
+            Some(run) if (&run.endpoint, &run.sizes) == (&new.endpoint, &new.sizes) => {
                 (Self { path, run }, None)
             }
-            other => (Self { path, run: anew }, other.filter(|run| !run.regions.is_empty())),
+            other => (Self { path, run: new }, other.filter(|run| !run.regions.is_empty())),
         })
     }
 
@@ -79,15 +79,15 @@ impl Journal {
         self.run.regions.iter().any(|done| done.region == region)
     }
 
-    /// Keeps a region, and returns when it is on the disk.
-    pub(crate) fn keep(&mut self, region: RegionPrices) -> Result<(), PricesError> {
+    /// Adds a region and writes it to disk.
+    pub(crate) fn add(&mut self, region: RegionPrices) -> Result<(), PricesError> {
         self.run.regions.push(region);
         let text = serde_json::to_vec(&self.run)
             .map_err(|error| PricesError::Check { path: self.path.clone(), reason: error.to_string() })?;
         files::write(&self.path, &text)
     }
 
-    /// Ends the run: what it read stands in the table.
+    /// Removes the journal, once the table contains what it read.
     pub(crate) fn close(self) -> Result<Run, PricesError> {
         remove_optional(&self.path).map_err(FileError::at("remove", &self.path))?;
         Ok(self.run)
@@ -108,7 +108,7 @@ fn read(path: &Path) -> Result<Option<Run>, PricesError> {
     Ok(run.filter(|run| run.form == FORM))
 }
 
-/// A run that began before midnight may end behind it.
+/// A run may continue past midnight.
 fn is_usable(day: Date, today: Date) -> bool {
     (0..=1).contains(&today.days_since(day))
 }

@@ -1,16 +1,13 @@
-//! Prices of Azure's GPU sizes, renewed from the public price list.
+//! Refreshes the prices of Azure's GPU sizes from the public price list.
 //!
-//! A plan is as good as its prices, and those in the program are as old as the program. Microsoft publishes the list
-//! without a sign-in, as rows of everything that was ever metered: pages that move while they are read, prices of last
-//! year and of next month, Windows and reservations under one name. [`refresh`] walks it region by region, keeps what
-//! is the price of a size by the hour (the rules are in one file), and writes a table of the same form as the embedded
-//! one, for `cudock_facts` to lay over it.
+//! The embedded prices are as old as the program. Microsoft publishes the current list without authentication, but it
+//! contains every meter that ever existed: past and future prices, Windows, reservations, on pages that shift while they
+//! are read. [`refresh`] reads it region by region, keeps the hourly prices of sizes (see `rules.rs`), and writes an overlay
+//! table in the format of the embedded one.
 //!
-//! Money is read digit by digit and never as a float. A run may be killed, cut off or turned away at any point:
-//! regions that were read are kept for the next run, and the table that was there stays until a whole new one has been
-//! read back.
+//! Prices are parsed as decimal text, never as floats. A run may fail at any point: regions that were read are kept for
+//! the next run, and the existing table is replaced only by a complete one that reads back correctly.
 
-mod decimal;
 mod endpoint;
 pub mod env;
 mod error;
@@ -33,18 +30,18 @@ pub use error::PricesError;
 pub use fetch::Connection;
 pub use journal::{Unfinished, unfinished};
 pub use meters::MeterPrice;
-pub use meters_file::MetersDone;
-pub use refresh::{Listener, Request, refresh, table_in};
+pub use meters_file::MeterChanges;
+pub use refresh::{Listener, RefreshRequest, refresh, table_in};
 pub use region::{RegionPrices, SizePrice};
-pub use report::{RegionLine, Report};
-pub use rules::LeftOut;
+pub use report::{RefreshReport, RegionSummary};
+pub use rules::SkipReason;
 pub use summary::{PriceSource, PriceSummary};
 pub use table::Changes;
 
 use cudock_facts::version::Date;
 
-/// Reads one page of the list for a region and these sizes, as [`refresh`] does: what it says of them, and whether the
-/// list goes on. For tests of the reader by itself.
+/// Reads one page of the list as [`refresh`] does: the prices of a region, and whether another page follows. For tests and
+/// fuzzing of the reader.
 pub fn read_page(
     bytes: &[u8],
     region: &str,
@@ -53,17 +50,17 @@ pub fn read_page(
 ) -> Result<(RegionPrices, bool), String> {
     let page = page::Page::parse(bytes).map_err(|error| error.to_string())?;
     let sizes = rules::Sizes::new(sizes.iter().cloned(), true);
-    let mut gathered = region::Gathered::default();
-    let mut meters = meters::GatheredMeters::default();
+    let mut collector = region::RegionCollector::default();
+    let mut meters = meters::MeterCollector::default();
     for row in page.rows() {
-        gathered.add(rules::judge(row, region, &sizes, today)?);
+        collector.add(rules::judge(row, region, &sizes, today)?);
         meters.add(row, region, today)?;
     }
-    let mut read = gathered.finish(region, today);
+    let mut read = collector.finish(region, today);
     (read.meters, _) = meters.finish();
-    let goes_on = match page.next {
+    let has_next = match page.next {
         Some(link) => Endpoint::default().next_page(&link).map(|_| true)?,
         None => false,
     };
-    Ok((read, goes_on))
+    Ok((read, has_next))
 }

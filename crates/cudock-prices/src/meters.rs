@@ -1,15 +1,14 @@
-//! Meters of services beside the price of a size: matched by their whole name and unit, or not at all.
+//! Meters of services other than virtual machines, matched by their exact name and unit.
 
 use std::collections::BTreeMap;
 
-use cudock_base::Timestamp;
+use cudock_base::{Timestamp, Usd};
 use cudock_facts::tables::MeterKind;
 use cudock_facts::version::Date;
 use serde::{Deserialize, Serialize};
 
-use crate::decimal::exact;
-use crate::page::{Row, text};
-use crate::rules::{LeftOut, amount, in_force, is_consumption, is_of_region};
+use crate::page::{PriceListRow, text};
+use crate::rules::{SkipReason, amount, in_force, is_consumption, is_of_region, tier};
 
 /// A price of a meter in a region.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,22 +22,22 @@ pub struct MeterPrice {
     pub gpu: Option<String>,
     /// The count in a month from which it holds.
     pub above: u64,
-    /// How many a month cost nothing.
+    /// How many per month are free.
     pub free: Option<u64>,
-    /// Billionths of a dollar for one.
+    /// The price of one in billionths of a dollar.
     pub nanos: u64,
 }
 
 /// A meter of the list, and what the tables call it.
-struct Known {
+struct KnownMeter {
     service: &'static str,
     meter: MeterKind,
     gpu: Option<&'static str>,
-    listed: Listed,
+    listed: ListedMeter,
 }
 
 /// How the list names a meter.
-struct Listed {
+struct ListedMeter {
     service: &'static str,
     product: &'static str,
     meter: &'static str,
@@ -49,7 +48,7 @@ const APPS: &str = "Azure Container Apps";
 const KUBERNETES: &str = "Azure Kubernetes Service";
 const BANDWIDTH: &str = "Bandwidth";
 
-/// The services to ask for.
+/// The services to request.
 pub(crate) const SERVICES: [&str; 3] = [APPS, KUBERNETES, BANDWIDTH];
 
 const fn apps(
@@ -57,22 +56,27 @@ const fn apps(
     gpu: Option<&'static str>,
     name: &'static str,
     units: &'static [&'static str],
-) -> Known {
+) -> KnownMeter {
     let service = match meter {
         MeterKind::VcpuSecond | MeterKind::GibSecond | MeterKind::GpuSecond | MeterKind::RequestsMillion => {
             "container-apps"
         }
         _ => "container-apps-dedicated",
     };
-    Known { service, meter, gpu, listed: Listed { service: APPS, product: APPS, meter: name, units } }
+    KnownMeter {
+        service,
+        meter,
+        gpu,
+        listed: ListedMeter { service: APPS, product: APPS, meter: name, units },
+    }
 }
 
 const HOUR: &[&str] = &["1 Hour"];
 const SECOND: &[&str] = &["1 Second"];
 
-/// Names and units as public clients of the list have them; data between regions has no name that all agree on, and
-/// is left out.
-const KNOWN: [Known; 11] = [
+/// Names and units as other public clients of the list use them. Clients disagree on the name of data transfer between
+/// regions, so it is left out.
+const KNOWN: [KnownMeter; 11] = [
     apps(MeterKind::VcpuSecond, None, "Standard vCPU Active Usage", SECOND),
     apps(MeterKind::GibSecond, None, "Standard Memory Active Usage", &["1 GiB Second"]),
     apps(MeterKind::RequestsMillion, None, "Standard Requests", &["1M"]),
@@ -82,22 +86,22 @@ const KNOWN: [Known; 11] = [
     apps(MeterKind::ProfileGibHour, None, "Dedicated Memory Usage", &["1 Hour", "1 GiB Hour"]),
     apps(MeterKind::ProfileGpuHour, Some("A100-80"), "Dedicated GPU Usage", HOUR),
     apps(MeterKind::ManagementHour, None, "Dedicated Plan Management", HOUR),
-    Known {
+    KnownMeter {
         service: "aks",
         meter: MeterKind::ClusterHour,
         gpu: None,
-        listed: Listed {
+        listed: ListedMeter {
             service: KUBERNETES,
             product: KUBERNETES,
             meter: "Standard Uptime SLA",
             units: HOUR,
         },
     },
-    Known {
+    KnownMeter {
         service: "network",
         meter: MeterKind::EgressGb,
         gpu: None,
-        listed: Listed {
+        listed: ListedMeter {
             service: BANDWIDTH,
             product: "Rtn Preference: MGN",
             meter: "Standard Data Transfer Out",
@@ -109,21 +113,21 @@ const KNOWN: [Known; 11] = [
 /// A meter's name in our tables.
 type Name = (&'static str, MeterKind, Option<&'static str>);
 
-/// Gathers the meters of a region.
+/// Collects the meters of a region.
 #[derive(Debug, Default)]
-pub(crate) struct GatheredMeters {
-    best: BTreeMap<(Name, u64), (Option<Timestamp>, u64)>,
+pub(crate) struct MeterCollector {
+    best: BTreeMap<(Name, u64), (Option<Timestamp>, Usd)>,
     left_out: u64,
 }
 
-impl GatheredMeters {
-    /// Takes a row if it is one of the known meters. An error is one of the whole answer.
-    pub(crate) fn add(&mut self, row: &Row<'_>, region: &str, today: Date) -> Result<(), String> {
+impl MeterCollector {
+    /// Adds a row if it is a known meter. An error makes the whole response invalid.
+    pub(crate) fn add(&mut self, row: &PriceListRow<'_>, region: &str, today: Date) -> Result<(), String> {
         is_of_region(row, region)?;
         let name = |field: &Option<String>| text(field.as_ref()).trim().to_owned();
         let (service, product) = (name(&row.service_name), name(&row.product_name));
         let (meter, unit) = (name(&row.meter_name), name(&row.unit_of_measure));
-        let is_listed = |listed: &Listed| {
+        let is_listed = |listed: &ListedMeter| {
             listed.service == service
                 && listed.product == product
                 && listed.meter == meter
@@ -134,43 +138,35 @@ impl GatheredMeters {
             self.left_out += 1;
             return Ok(());
         };
-        let tier = match row.tier_minimum_units {
-            None => 0,
-            Some(units) => {
-                exact(units, 0)
-                    .ok()
-                    .filter(|units| !units.rounded)
-                    .ok_or_else(|| format!("the tierMinimumUnits of `{meter}` is no count"))?
-                    .units
-            }
-        };
-        let new = (start, amount(row, 9)?.units);
+        let tier =
+            tier(row).ok_or_else(|| format!("the tierMinimumUnits of `{meter}` is not a whole number"))?;
+        let new = (start, amount(row, 9)?.0);
         let best = self.best.entry(((known.service, known.meter, known.gpu), tier)).or_insert(new);
         *best = (*best).max(new);
         Ok(())
     }
 
-    /// The prices, with a first tier of zero read as what is free.
+    /// The prices; a first tier with a price of zero is a free grant.
     pub(crate) fn finish(self) -> (Vec<MeterPrice>, u64) {
-        let mut meters: BTreeMap<Name, Vec<(u64, u64)>> = BTreeMap::new();
-        for ((name, tier), (_, nanos)) in self.best {
-            meters.entry(name).or_default().push((tier, nanos));
+        let mut meters: BTreeMap<Name, Vec<(u64, Usd)>> = BTreeMap::new();
+        for ((name, tier), (_, usd)) in self.best {
+            meters.entry(name).or_default().push((tier, usd));
         }
         let mut prices = Vec::new();
         for ((service, meter, gpu), tiers) in meters {
             let free = match tiers.as_slice() {
-                [(0, 0), (next, _), ..] => Some(*next),
+                [(0, Usd::ZERO), (next, _), ..] => Some(*next),
                 _ => None,
             };
-            let paid = tiers.into_iter().filter(|(_, nanos)| *nanos > 0);
-            for (index, (tier, nanos)) in paid.enumerate() {
+            let paid = tiers.into_iter().filter(|(_, usd)| *usd > Usd::ZERO);
+            for (index, (tier, usd)) in paid.enumerate() {
                 prices.push(MeterPrice {
                     service: service.to_owned(),
                     meter,
                     gpu: gpu.map(str::to_owned),
                     above: if index == 0 && free.is_some() { 0 } else { tier },
                     free: free.filter(|_| index == 0),
-                    nanos,
+                    nanos: u64::try_from(usd.nanos()).unwrap_or(u64::MAX),
                 });
             }
         }
@@ -178,7 +174,7 @@ impl GatheredMeters {
     }
 }
 
-fn in_use(row: &Row<'_>, today: Date) -> Result<Option<Timestamp>, LeftOut> {
+fn in_use(row: &PriceListRow<'_>, today: Date) -> Result<Option<Timestamp>, SkipReason> {
     is_consumption(row)?;
     in_force(row, today)
 }
@@ -195,21 +191,21 @@ mod tests {
         )
     }
 
-    fn gathered(rows: &[String]) -> (Vec<MeterPrice>, u64) {
+    fn collected(rows: &[String]) -> (Vec<MeterPrice>, u64) {
         let text = format!("{{\"Items\":[{}]}}", rows.join(","));
         let page = Page::parse(text.as_bytes()).unwrap();
-        let mut gathered = GatheredMeters::default();
+        let mut collector = MeterCollector::default();
         for row in page.rows() {
-            gathered.add(row, "canadacentral", "2026-11-15".parse().unwrap()).unwrap();
+            collector.add(row, "canadacentral", "2026-11-15".parse().unwrap()).unwrap();
         }
-        gathered.finish()
+        collector.finish()
     }
 
     const DAY: &str = "2025-01-01T00:00:00Z";
 
     #[test]
     fn meters_are_matched_by_their_whole_name_product_and_unit() {
-        let (prices, left_out) = gathered(&[
+        let (prices, left_out) = collected(&[
             row(APPS, "Standard vCPU Active Usage", "1 Second", "0.0", "3.4E-05", DAY),
             row(APPS, "Standard vCPU Idle Usage", "1 Second", "0.0", "4E-06", DAY),
             row(APPS, "Standard NC T4 v3 GPU Usage", "1 Second", "0.0", "8.8e-05", DAY),
@@ -243,26 +239,26 @@ mod tests {
     }
 
     #[test]
-    fn a_first_tier_of_zero_is_what_is_free() {
+    fn a_first_tier_of_zero_is_a_free_grant() {
         let out = |tier: &str, price: &str| {
             row("Rtn Preference: MGN", "Standard Data Transfer Out", "1 GB", tier, price, DAY)
         };
-        let (prices, _) = gathered(&[out("10240.0", "0.083"), out("0.0", "0.0"), out("100.0", "0.087")]);
+        let (prices, _) = collected(&[out("10240.0", "0.083"), out("0.0", "0.0"), out("100.0", "0.087")]);
         let tiers: Vec<(u64, Option<u64>, u64)> =
             prices.iter().map(|price| (price.above, price.free, price.nanos)).collect();
         assert_eq!(tiers, [(0, Some(100), 87_000_000), (10_240, None, 83_000_000)]);
     }
 
     #[test]
-    fn of_two_prices_of_a_meter_the_one_that_began_last_counts() {
+    fn of_two_prices_of_a_meter_the_one_that_started_last_counts() {
         let sla =
             |price: &str, start: &str| row(KUBERNETES, "Standard Uptime SLA", "1 Hour", "0", price, start);
         for rows in
             [[sla("0.1", DAY), sla("0.09", "2026-01-01")], [sla("0.09", "2026-01-01"), sla("0.1", DAY)]]
         {
-            assert_eq!(gathered(&rows).0[0].nanos, 90_000_000);
+            assert_eq!(collected(&rows).0[0].nanos, 90_000_000);
         }
-        assert!(gathered(&[sla("0.1", "2027-01-01")]).0.is_empty(), "not yet in force");
-        assert!(gathered(&[sla("0", DAY)]).0.is_empty(), "zero is no price");
+        assert!(collected(&[sla("0.1", "2027-01-01")]).0.is_empty(), "not yet in force");
+        assert!(collected(&[sla("0", DAY)]).0.is_empty(), "zero is not a price");
     }
 }

@@ -1,11 +1,12 @@
-//! The overlay of meters: rows for single regions, which go before those of areas and of everywhere.
+//! The overlay of meters: rows for single regions, which override those of areas and the global ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use cudock_base::Usd;
 use cudock_facts::Facts;
-use cudock_facts::tables::{Meter, MeterKind, Meters, NanoUsd};
+use cudock_facts::tables::{Meter, MeterKind, Meters};
 use cudock_facts::version::Date;
 use serde::Serialize;
 
@@ -16,13 +17,13 @@ use crate::meters::MeterPrice;
 use crate::region::RegionPrices;
 
 const FILE: &str = "azure_meters.toml";
-/// What tells a file of ours from one that somebody wrote.
+/// Distinguishes generated files from those that users write.
 const MARK: &str = "# written by `cudock prices refresh`";
 const SOURCE: &str = "azure-retail-prices";
 
-/// What became of the meters.
+/// How the meters changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct MetersDone {
+pub struct MeterChanges {
     /// The file; none if nothing was written.
     pub file: Option<PathBuf>,
     /// How many prices of meters were read.
@@ -31,20 +32,20 @@ pub struct MetersDone {
     pub left: Option<String>,
 }
 
-/// Writes the meters of a run over those that an earlier one wrote. A file that somebody else wrote stays as it is.
-pub(crate) fn write(directory: &Path, run: &Run, embedded: &Facts) -> Result<MetersDone, PricesError> {
+/// Merges the meters of a run into the file of an earlier one. A file that a user wrote is left alone.
+pub(crate) fn write(directory: &Path, run: &Run, embedded: &Facts) -> Result<MeterChanges, PricesError> {
     let path = directory.join(FILE);
-    let mut done = MetersDone {
+    let mut done = MeterChanges {
         read: run.regions.iter().map(|region| region.meters.len()).sum(),
-        ..MetersDone::default()
+        ..MeterChanges::default()
     };
     if done.read == 0 {
-        done.left = Some("the list has none of the meters that are known by name".to_owned());
+        done.left = Some("the list has none of the known meters".to_owned());
         return Ok(done);
     }
     let there = files::read(&path)?;
     if there.as_ref().is_some_and(|text| !text.starts_with(MARK)) {
-        done.left = Some(format!("{} was not written by cudock, and is left as it is", path.display()));
+        done.left = Some(format!("{} was not written by cudock and is left alone", path.display()));
         return Ok(done);
     }
     let parse = |text: &str| toml::from_str::<Meters>(text).map_err(|error| error.message().to_owned());
@@ -56,7 +57,7 @@ pub(crate) fn write(directory: &Path, run: &Run, embedded: &Facts) -> Result<Met
     let rows = merged(old.as_ref(), run, embedded.meters(), &source);
     let text = text(&rows, &sources, embedded.meters().table.as_of);
     let checked = parse(&text).and_then(|read| {
-        if read.meter == rows { Ok(()) } else { Err("a meter reads back as another".to_owned()) }
+        if read.meter == rows { Ok(()) } else { Err("a meter does not read back correctly".to_owned()) }
     });
     checked.map_err(|reason| PricesError::Check { path: path.clone(), reason })?;
     files::write(&path, text.as_bytes())?;
@@ -64,21 +65,21 @@ pub(crate) fn write(directory: &Path, run: &Run, embedded: &Facts) -> Result<Met
     Ok(done)
 }
 
-/// The rows that stay and the new ones.
+/// The rows that are kept, and the new ones.
 fn merged(old: Option<&Meters>, run: &Run, embedded: &Meters, source: &str) -> Vec<Meter> {
     let of_region = |region| move |price| row(price, region, embedded, source);
     let fresh: Vec<Meter> =
         run.regions.iter().flat_map(|region| region.meters.iter().map(of_region(region))).collect();
-    let renewed: BTreeSet<_> = fresh.iter().map(place).collect();
-    let stays = |row: &&Meter| !renewed.contains(&place(row));
-    let mut rows: Vec<Meter> = old.iter().flat_map(|old| &old.meter).filter(stays).cloned().collect();
+    let refreshed: BTreeSet<_> = fresh.iter().map(key).collect();
+    let is_kept = |row: &&Meter| !refreshed.contains(&key(row));
+    let mut rows: Vec<Meter> = old.iter().flat_map(|old| &old.meter).filter(is_kept).cloned().collect();
     rows.extend(fresh.iter().cloned());
-    rows.sort_by(|one, other| (place(one), one.above).cmp(&(place(other), other.above)));
+    rows.sort_by(|one, other| (key(one), one.above).cmp(&(key(other), other.above)));
     rows
 }
 
-/// What a row is a price of.
-fn place(row: &Meter) -> (&str, MeterKind, Option<&str>, &[String]) {
+/// What a row is the price of.
+fn key(row: &Meter) -> (&str, MeterKind, Option<&str>, &[String]) {
     (&row.service, row.meter, row.gpu.as_deref(), &row.regions)
 }
 
@@ -89,7 +90,7 @@ fn row(price: &MeterPrice, region: &RegionPrices, embedded: &Meters, source: &st
         service: price.service.clone(),
         meter: price.meter,
         gpu: price.gpu.clone(),
-        usd: NanoUsd::from_nanos(price.nanos),
+        usd: Usd::from_nanos(u128::from(price.nanos)),
         regions: vec![region.region.clone()],
         area: None,
         above: price.above,
@@ -101,7 +102,7 @@ fn row(price: &MeterPrice, region: &RegionPrices, embedded: &Meters, source: &st
     }
 }
 
-/// The name of an address: the one it has, else one that no other has.
+/// The name of a source: an existing one with this address, or a new one.
 fn source_of(address: &str, sources: &BTreeMap<String, String>) -> String {
     if let Some((name, _)) = sources.iter().find(|(_, known)| *known == address) {
         return name.clone();
@@ -142,13 +143,12 @@ fn text(rows: &[Meter], sources: &BTreeMap<String, String>, as_of: Date) -> Stri
     text
 }
 
-/// A meter as files write it.
+/// The name of a meter in files.
 fn name_of(meter: MeterKind) -> String {
     serde_json::to_value(meter).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// A text as TOML writes it. Names and addresses hold no control characters; what does is written as JSON has it,
-/// which TOML reads alike.
+/// Quotes a text for TOML, whose strings have the same escapes as JSON.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

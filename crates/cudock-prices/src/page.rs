@@ -1,4 +1,4 @@
-//! One page of the price list, as the service writes it.
+//! One page of the price list.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// The service sends up to a thousand rows a page; one with ten times as many is not its answer.
-const MOST_ROWS: usize = 10_000;
+/// The service sends up to a thousand rows per page; ten times as many are an error.
+const MAX_ROWS: usize = 10_000;
 
 /// A page.
 #[derive(Debug, Deserialize)]
@@ -17,26 +17,26 @@ pub(crate) struct Page<'a> {
     pub(crate) currency: Option<String>,
     #[serde(rename = "Items", borrow)]
     rows: Rows<'a>,
-    /// Where the list goes on.
+    /// The URL of the next page.
     #[serde(rename = "NextPageLink", default)]
     pub(crate) next: Option<String>,
 }
 
 impl<'a> Page<'a> {
-    /// Reads an answer.
+    /// Parses a response.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(bytes)
     }
 
-    pub(crate) fn rows(&self) -> &[Row<'a>] {
+    pub(crate) fn rows(&self) -> &[PriceListRow<'a>] {
         &self.rows.0
     }
 }
 
-/// A row, with the fields that decide. All may be missing or null: whether that matters, the rules say.
+/// A row with the fields that the rules need. All of them may be missing or null.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Row<'a> {
+pub(crate) struct PriceListRow<'a> {
     pub(crate) currency_code: Option<String>,
     #[serde(borrow)]
     pub(crate) tier_minimum_units: Option<&'a RawValue>,
@@ -57,14 +57,14 @@ pub(crate) struct Row<'a> {
     pub(crate) arm_sku_name: Option<String>,
 }
 
-/// A field's text, empty where there is none.
+/// The text of a field, or an empty one.
 pub(crate) fn text(field: Option<&String>) -> &str {
     field.map_or("", String::as_str)
 }
 
-/// Rows up to a bound: a page of empty ones would take a hundred times its own size.
+/// A limited number of rows: a page of empty ones would take a hundred times its size in memory.
 #[derive(Debug)]
-struct Rows<'a>(Vec<Row<'a>>);
+struct Rows<'a>(Vec<PriceListRow<'a>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Rows<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -79,8 +79,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Rows<'a> {
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
                 let mut rows = Vec::new();
                 while let Some(row) = list.next_element()? {
-                    if rows.len() == MOST_ROWS {
-                        return Err(A::Error::custom(format!("more than {MOST_ROWS} rows on one page")));
+                    if rows.len() == MAX_ROWS {
+                        return Err(A::Error::custom(format!("more than {MAX_ROWS} rows on one page")));
                     }
                     rows.push(row);
                 }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_read_with_its_rows_and_the_way_on() {
+    fn a_page_is_read_with_its_rows_and_the_next_link() {
         let text = r#"{"BillingCurrency":"USD","CustomerEntityId":"Default","Items":[{"retailPrice":6.58E-1,"armSkuName":"Standard_NC4as_T4_v3","availabilityId":null,"isPrimaryMeterRegion":true,"type":"Consumption","savingsPlan":[{"term":"1 Year","unitPrice":0.4819192}]},{"productName":"A \"quoted\" \u00e9"}],"NextPageLink":"https://x/y?$skip=1000","Count":2}"#;
         let page = Page::parse(text.as_bytes()).unwrap();
         assert_eq!(page.rows().len(), 2);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_page_is_refused() {
+    fn invalid_pages_are_rejected() {
         for text in [
             "",
             "{",
@@ -127,8 +127,8 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_endless_empty_rows_is_refused() {
-        let rows = vec!["{}"; MOST_ROWS].join(",");
+    fn a_page_with_too_many_rows_is_rejected() {
+        let rows = vec!["{}"; MAX_ROWS].join(",");
         assert!(Page::parse(format!("{{\"Items\":[{rows}]}}").as_bytes()).is_ok());
         let error = Page::parse(format!("{{\"Items\":[{rows},{{}}]}}").as_bytes()).unwrap_err();
         assert!(error.to_string().contains("more than 10000 rows"), "{error}");

@@ -1,14 +1,14 @@
-//! The questions, in the service's filter language.
+//! Queries in the filter language of the service.
 
 use std::fmt::Write as _;
 
 use crate::rules::{Sizes, VIRTUAL_MACHINES};
 
-/// So many sizes are asked for by name. More make the address too long, and whole regions are asked for instead.
-const MOST_NAMES: usize = 12;
+/// The most sizes to request by name. More make the URL too long, and the whole region is requested.
+const MAX_NAMES: usize = 12;
 
-/// The Linux virtual machines of a region. Values compare with case; the region must stand in the filter, since as a
-/// parameter it is ignored and a million rows come.
+/// The Linux virtual machines of a region. Values are case-sensitive. The region has to be in the filter: as a parameter
+/// it is ignored.
 pub(crate) fn machines(region: &str, sizes: &Sizes) -> String {
     let mut filter = format!(
         "serviceName eq '{VIRTUAL_MACHINES}' and priceType eq 'Consumption' and armRegionName eq '{region}' \
@@ -16,7 +16,7 @@ pub(crate) fn machines(region: &str, sizes: &Sizes) -> String {
          and contains(meterName, 'Low Priority') eq false"
     );
     let names: Vec<String> = sizes.names().map(|name| format!("armSkuName eq '{name}'")).collect();
-    if !sizes.all && (1..=MOST_NAMES).contains(&names.len()) {
+    if !sizes.all && (1..=MAX_NAMES).contains(&names.len()) {
         // Writing to a String cannot fail.
         let _ = write!(filter, " and ({})", names.join(" or "));
     }
@@ -29,7 +29,7 @@ pub(crate) fn meters(region: &str, services: &[&str]) -> String {
     format!("armRegionName eq '{region}' and priceType eq 'Consumption' and ({})", services.join(" or "))
 }
 
-/// Whether a text can be the name of a region, and so stand in a filter.
+/// Whether a text can be the name of a region, and is safe in a filter.
 pub(crate) fn is_region(name: &str) -> bool {
     (2..=40).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_sizes_are_asked_for_by_name_and_many_by_region() {
+    fn a_few_sizes_are_requested_by_name_and_many_by_region() {
         let names = |count: usize| (0..count).map(|number| format!("Standard_N{number}"));
         let few = machines("westeurope", &Sizes::new(names(2), false));
         assert!(few.contains("armRegionName eq 'westeurope'"), "{few}");

@@ -1,4 +1,4 @@
-//! A whole run: region by region into the journal, then all at once into the table.
+//! A refresh: reads region by region into the journal, then writes the table.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -15,24 +15,24 @@ use cudock_http::Progress;
 
 use crate::endpoint::Endpoint;
 use crate::error::PricesError;
-use crate::fetch::{Connection, ListSize, PageError, Service};
+use crate::fetch::{Connection, ListSize, PageError, PriceService};
 use crate::files;
 use crate::journal::{Journal, Run};
-use crate::meters::{GatheredMeters, SERVICES};
+use crate::meters::{MeterCollector, SERVICES};
 use crate::meters_file;
 use crate::query;
-use crate::region::{Gathered, RegionPrices};
-use crate::report::{Report, Written, report};
-use crate::rules::{LeftOut, Sizes, judge};
-use crate::table::{Changes, Table};
+use crate::region::{RegionCollector, RegionPrices};
+use crate::report::{RefreshReport, Written, report};
+use crate::rules::{Sizes, SkipReason, judge};
+use crate::table::{Changes, PriceTable};
 
 const TABLE: &str = "azure_prices.csv";
 const LOCK: &str = "azure_prices.lock";
 
-/// What to renew, and where.
+/// What to refresh, and where.
 #[derive(Debug, Clone)]
-pub struct Request {
-    /// The directory of newer tables that the new one goes into; made if it is not there.
+pub struct RefreshRequest {
+    /// The directory of the overlay tables; created if missing.
     pub directory: PathBuf,
     /// The service.
     pub endpoint: Endpoint,
@@ -46,19 +46,19 @@ pub struct Request {
     pub connection: Connection,
 }
 
-/// Listens to a run.
+/// Receives the progress of a run.
 pub trait Listener: Send + Sync {
-    /// Another run works in the same directory, and we wait for its end.
+    /// Waiting for another run in the same directory.
     fn waiting(&self) {}
-    /// So many regions were read by an earlier run that did not come to its end.
+    /// An earlier, unfinished run has read `done` of the regions.
     fn resumed(&self, done: usize, of: usize) {
         let _ = (done, of);
     }
-    /// A region is requested.
+    /// A region is being requested.
     fn region(&self, index: usize, of: usize, region: &str) {
         let _ = (index, of, region);
     }
-    /// A region is read and kept.
+    /// A region was read and kept.
     fn done(&self, index: usize, of: usize, region: &RegionPrices) {
         let _ = (index, of, region);
     }
@@ -68,14 +68,18 @@ pub trait Listener: Send + Sync {
     }
 }
 
-/// For when nobody listens.
+/// Ignores progress.
 impl Listener for () {}
 
-/// Renews prices.
+/// Refreshes prices.
 ///
-/// Each region is on the disk before the next is requested, so that an interrupted run can be resumed, and the
-/// table is replaced at once and only by one that reads back as it was meant.
-pub fn refresh(request: &Request, facts: &Facts, listener: &dyn Listener) -> Result<Report, PricesError> {
+/// Each region is on disk before the next is requested, so that an interrupted run can be resumed. The table is replaced
+/// atomically, and only by one that reads back correctly.
+pub fn refresh(
+    request: &RefreshRequest,
+    facts: &Facts,
+    listener: &dyn Listener,
+) -> Result<RefreshReport, PricesError> {
     let sizes = sizes(request, facts)?;
     let regions = regions(request, facts)?;
     fs::create_dir_all(&request.directory).map_err(FileError::at("create directory", &request.directory))?;
@@ -90,7 +94,7 @@ pub fn refresh(request: &Request, facts: &Facts, listener: &dyn Listener) -> Res
         listener.resumed(done_before, regions.len());
     }
     let retries = Retrying(listener);
-    let service = Service::new(&request.endpoint, &request.connection, &retries)?;
+    let service = PriceService::new(&request.endpoint, &request.connection, &retries)?;
     for (index, region) in regions.iter().enumerate() {
         if journal.has(region) {
             continue;
@@ -107,7 +111,7 @@ pub fn refresh(request: &Request, facts: &Facts, listener: &dyn Listener) -> Res
                     kept,
                 }
             })?;
-        journal.keep(read.clone())?;
+        journal.add(read.clone())?;
         listener.done(index + 1, regions.len(), &read);
     }
     let written = write(&request.directory, &journal.run, facts, request.today)?;
@@ -115,7 +119,7 @@ pub fn refresh(request: &Request, facts: &Facts, listener: &dyn Listener) -> Res
     Ok(report(request, &run, &regions, &resumed, written))
 }
 
-/// The table that a directory holds.
+/// The price table in a directory.
 pub fn table_in(directory: &Path) -> Result<Option<(PathBuf, Prices)>, PricesError> {
     let path = directory.join(TABLE);
     let Some(text) = files::read(&path)? else { return Ok(None) };
@@ -124,7 +128,7 @@ pub fn table_in(directory: &Path) -> Result<Option<(PathBuf, Prices)>, PricesErr
     Ok(Some((path, table)))
 }
 
-fn sizes(request: &Request, facts: &Facts) -> Result<Sizes, PricesError> {
+fn sizes(request: &RefreshRequest, facts: &Facts) -> Result<Sizes, PricesError> {
     if request.sizes.is_empty() {
         return Ok(Sizes::new(facts.sizes().size.iter().map(|size| size.name.clone()), true));
     }
@@ -139,9 +143,9 @@ fn sizes(request: &Request, facts: &Facts) -> Result<Sizes, PricesError> {
     Ok(Sizes::new(found.collect::<Result<Vec<String>, PricesError>>()?, false))
 }
 
-/// The regions in the order of the alphabet, each once. One that the tables do not have is asked for as it is: new
-/// regions open.
-fn regions(request: &Request, facts: &Facts) -> Result<Vec<String>, PricesError> {
+/// The regions in alphabetical order, without duplicates. Regions that the tables do not have may be new, so they are
+/// requested as well.
+fn regions(request: &RefreshRequest, facts: &Facts) -> Result<Vec<String>, PricesError> {
     if request.regions.is_empty() {
         let known: BTreeSet<&str> = facts.prices().regions().collect();
         return Ok(known.into_iter().map(str::to_owned).collect());
@@ -171,26 +175,26 @@ fn locked(directory: &Path, listener: &dyn Listener) -> Result<File, PricesError
 }
 
 fn read_region(
-    service: &Service<'_>,
+    service: &PriceService<'_>,
     region: &str,
     sizes: &Sizes,
     today: Date,
 ) -> Result<RegionPrices, PageError> {
-    let mut gathered = Gathered::default();
+    let mut collector = RegionCollector::default();
     let machines = service.read_list(region, &query::machines(region, sizes), |row| {
-        judge(row, region, sizes, today).map(|verdict| gathered.add(verdict))
+        judge(row, region, sizes, today).map(|verdict| collector.add(verdict))
     })?;
-    let mut read = gathered.finish(region, today);
+    let mut read = collector.finish(region, today);
     let mut others = ListSize::default();
     if sizes.all {
-        let mut gathered = GatheredMeters::default();
+        let mut collector = MeterCollector::default();
         others = service
-            .read_list(region, &query::meters(region, &SERVICES), |row| gathered.add(row, region, today))
+            .read_list(region, &query::meters(region, &SERVICES), |row| collector.add(row, region, today))
             .map_err(|error| PageError { page: error.page.saturating_add(machines.pages), ..error })?;
         let left_out;
-        (read.meters, left_out) = gathered.finish();
+        (read.meters, left_out) = collector.finish();
         if left_out > 0 {
-            *read.left_out.entry(LeftOut::Other).or_default() += left_out;
+            *read.left_out.entry(SkipReason::Other).or_default() += left_out;
         }
     }
     read.pages = machines.pages.saturating_add(others.pages);
@@ -204,8 +208,8 @@ fn write(directory: &Path, run: &Run, facts: &Facts, today: Date) -> Result<Writ
     let tables = std::iter::once(embedded.prices()).chain(there.as_ref().map(|(_, table)| table));
     let path = directory.join(TABLE);
     let mut written = Written { table: None, rows: 0, changes: Changes::default(), meters: None };
-    if let Some(mut table) = Table::of(tables) {
-        table.lay_over(run, today);
+    if let Some(mut table) = PriceTable::of(tables) {
+        table.apply(run, today);
         table.count_kept();
         (written.rows, written.changes) = (table.rows(), table.changes);
         if table.changes.read > 0 {

@@ -1,14 +1,14 @@
-//! What the list says of one region, with doubles settled.
+//! The prices of one region, without duplicates.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use cudock_base::Timestamp;
+use cudock_base::{Timestamp, Usd};
 use cudock_facts::version::Date;
 use serde::{Deserialize, Serialize};
 
 use crate::meters::MeterPrice;
-use crate::rules::{LeftOut, Price, Verdict};
+use crate::rules::{Price, RowVerdict, SkipReason};
 
 /// How many names of unknown sizes are kept.
 const MOST_UNKNOWN: usize = 200;
@@ -25,17 +25,17 @@ pub struct RegionPrices {
     pub sizes: Vec<SizePrice>,
     /// Meters of other services.
     pub meters: Vec<MeterPrice>,
-    /// How many pages the answers had.
+    /// How many pages were read.
     pub pages: u32,
-    /// How many rows they had.
+    /// How many rows were read.
     pub rows: u64,
-    /// Rows that are no price of a size, by the reason.
-    pub left_out: BTreeMap<LeftOut, u64>,
+    /// Rows that were skipped, by reason.
+    pub left_out: BTreeMap<SkipReason, u64>,
     /// Sizes whose price had more than six decimals.
     pub rounded: BTreeSet<String>,
-    /// Sizes with two prices that began at once: the dearer one was taken.
+    /// Sizes with two prices of the same start date, of which the higher was used.
     pub contested: BTreeSet<String>,
-    /// Sizes with a price that look like ones with a GPU and are in no table.
+    /// Sizes that look like GPU sizes and are not in the tables.
     pub unknown: BTreeSet<String>,
 }
 
@@ -51,60 +51,55 @@ pub struct SizePrice {
     pub spot: Option<u64>,
 }
 
-/// Gathers the rows of a region.
+/// Collects the rows of a region.
 ///
-/// Pages are cut out of a list that moves: a row may come twice, and so may a price and the one that took its place.
-/// The one that began last counts, in whatever order they come.
+/// The list changes while its pages are read: a row may appear twice, and so may a price and its replacement. The price
+/// that started last counts, in any order.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
-    best: BTreeMap<(String, bool), Best>,
-    left_out: BTreeMap<LeftOut, u64>,
+pub(crate) struct RegionCollector {
+    best: BTreeMap<(String, bool), BestPrice>,
+    left_out: BTreeMap<SkipReason, u64>,
     unknown: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Best {
-    micros: u64,
+struct BestPrice {
+    usd: Usd,
     start: Option<Timestamp>,
     rounded: bool,
     contested: bool,
 }
 
-impl Gathered {
-    pub(crate) fn add(&mut self, verdict: Verdict<'_>) {
+impl RegionCollector {
+    pub(crate) fn add(&mut self, verdict: RowVerdict<'_>) {
         match verdict {
-            Verdict::Price(price) => self.add_price(&price),
-            Verdict::Unknown(name) => {
+            RowVerdict::Price(price) => self.add_price(&price),
+            RowVerdict::Unknown(name) => {
                 if self.unknown.len() < MOST_UNKNOWN {
                     self.unknown.insert(name.to_owned());
                 }
             }
-            Verdict::LeftOut(reason) => *self.left_out.entry(reason).or_default() += 1,
+            RowVerdict::Skipped(reason) => *self.left_out.entry(reason).or_default() += 1,
         }
     }
 
     fn add_price(&mut self, price: &Price<'_>) {
-        let new = Best {
-            micros: price.usd.units,
-            start: price.start,
-            rounded: price.usd.rounded,
-            contested: false,
-        };
+        let new = BestPrice { usd: price.usd, start: price.start, rounded: price.rounded, contested: false };
         self.best
             .entry((price.size.to_owned(), price.spot))
             .and_modify(|best| match new.start.cmp(&best.start) {
                 Ordering::Greater => *best = new,
                 Ordering::Less => {}
                 Ordering::Equal => {
-                    let contested = best.contested || new.micros != best.micros;
-                    *best = Best { contested, ..if new.micros > best.micros { new } else { *best } };
+                    let contested = best.contested || new.usd != best.usd;
+                    *best = BestPrice { contested, ..if new.usd > best.usd { new } else { *best } };
                 }
             })
             .or_insert(new);
     }
 
     pub(crate) fn finish(self, region: &str, day: Date) -> RegionPrices {
-        let named = |is: fn(&Best) -> bool| {
+        let named = |is: fn(&BestPrice) -> bool| {
             let found = self.best.iter().filter(|(_, best)| is(best));
             found.map(|((size, _), _)| size.clone()).collect::<BTreeSet<String>>()
         };
@@ -113,7 +108,8 @@ impl Gathered {
         for ((size, spot), best) in self.best {
             let row =
                 sizes.entry(size.clone()).or_insert_with(|| SizePrice { size, price: None, spot: None });
-            *(if spot { &mut row.spot } else { &mut row.price }) = Some(best.micros);
+            *(if spot { &mut row.spot } else { &mut row.price }) =
+                u64::try_from(best.usd.nanos() / 1000).ok();
         }
         RegionPrices {
             region: region.to_owned(),
@@ -135,56 +131,55 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::decimal::Exact;
 
-    fn gathered(prices: &[(u64, &str)]) -> RegionPrices {
-        let mut gathered = Gathered::default();
+    fn collector(prices: &[(u64, &str)]) -> RegionPrices {
+        let mut collector = RegionCollector::default();
         for (units, start) in prices {
-            let usd = Exact { units: *units, rounded: *units == 7 };
-            gathered.add(Verdict::Price(Price {
+            collector.add(RowVerdict::Price(Price {
                 size: "A",
                 spot: false,
-                usd,
+                usd: Usd::from_micros(*units),
+                rounded: *units == 7,
                 start: Timestamp::parse(start),
             }));
         }
-        gathered.finish("westeurope", "2026-11-15".parse().unwrap())
+        collector.finish("westeurope", "2026-11-15".parse().unwrap())
     }
 
     #[test]
     fn of_two_prices_the_one_that_began_last_counts() {
         let orders = [[(5, "2021-04-01"), (4, "2025-01-01")], [(4, "2025-01-01"), (5, "2021-04-01")]];
         for order in orders {
-            let region = gathered(&order);
+            let region = collector(&order);
             assert_eq!(region.sizes, [SizePrice { size: "A".into(), price: Some(4), spot: None }]);
             assert!(region.contested.is_empty());
         }
-        // One without a date is older than any.
-        assert_eq!(gathered(&[(4, "2025-01-01"), (9, "")]).sizes[0].price, Some(4));
+        // A price without a date is older than any other.
+        assert_eq!(collector(&[(4, "2025-01-01"), (9, "")]).sizes[0].price, Some(4));
     }
 
     #[test]
     fn a_row_that_comes_twice_counts_once() {
-        let region = gathered(&[(5, "2021-04-01"), (5, "2021-04-01")]);
+        let region = collector(&[(5, "2021-04-01"), (5, "2021-04-01")]);
         assert_eq!((region.sizes[0].price, region.contested.len()), (Some(5), 0));
     }
 
     #[test]
-    fn of_two_prices_that_began_at_once_the_dearer_counts_and_that_is_told() {
+    fn of_two_prices_with_the_same_start_the_higher_counts_and_is_reported() {
         for order in [[(5, "2025-01-01"), (6, "2025-01-01")], [(6, "2025-01-01"), (5, "2025-01-01")]] {
-            let region = gathered(&order);
+            let region = collector(&order);
             assert_eq!(region.sizes[0].price, Some(6));
             assert_eq!(region.contested.iter().collect::<Vec<_>>(), ["A"]);
         }
         // A later price settles it.
-        let settled = gathered(&[(5, "2025-01-01"), (6, "2025-01-01"), (1, "2026-01-01")]);
+        let settled = collector(&[(5, "2025-01-01"), (6, "2025-01-01"), (1, "2026-01-01")]);
         assert_eq!((settled.sizes[0].price, settled.contested.len()), (Some(1), 0));
     }
 
     #[test]
-    fn a_price_that_was_rounded_is_told() {
-        assert!(gathered(&[(7, "2025-01-01")]).rounded.contains("A"));
-        assert!(gathered(&[(7, "2025-01-01"), (8, "2026-01-01")]).rounded.is_empty());
+    fn a_rounded_price_is_reported() {
+        assert!(collector(&[(7, "2025-01-01")]).rounded.contains("A"));
+        assert!(collector(&[(7, "2025-01-01"), (8, "2026-01-01")]).rounded.is_empty());
     }
 
     proptest! {
@@ -196,12 +191,12 @@ mod tests {
             let texts: Vec<(u64, String)> =
                 rows.iter().map(|(units, year)| (*units, format!("{year}-01-01"))).collect();
             let mut order: Vec<(u64, &str)> = texts.iter().map(|(units, day)| (*units, day.as_str())).collect();
-            let one = gathered(&order);
+            let one = collector(&order);
             let turn = turn % order.len();
             order.rotate_left(turn);
-            let two = gathered(&order);
+            let two = collector(&order);
             order.reverse();
-            let three = gathered(&order);
+            let three = collector(&order);
             prop_assert_eq!(&one, &two);
             prop_assert_eq!(&one, &three);
         }

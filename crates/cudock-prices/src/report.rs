@@ -1,4 +1,4 @@
-//! How a run came out, for people and programs.
+//! The report of a refresh.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -7,45 +7,45 @@ use cudock_facts::version::Date;
 use serde::Serialize;
 
 use crate::journal::Run;
-use crate::meters_file::MetersDone;
-use crate::refresh::Request;
+use crate::meters_file::MeterChanges;
+use crate::refresh::RefreshRequest;
 use crate::region::RegionPrices;
-use crate::rules::LeftOut;
+use crate::rules::SkipReason;
 use crate::table::Changes;
 
-/// How a run came out.
+/// The result of a refresh.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct RefreshReport {
     /// The table; none if no region had a price, and nothing was written.
     pub table: Option<PathBuf>,
-    /// Who was asked.
+    /// The URL of the price list.
     pub endpoint: String,
     /// The day.
     pub day: Date,
-    /// The regions asked for, with what they had.
-    pub regions: Vec<RegionLine>,
+    /// The requested regions.
+    pub regions: Vec<RegionSummary>,
     /// How many rows the table has now.
     pub rows: usize,
-    /// What became of the prices.
+    /// How the prices changed.
     pub changes: Changes,
-    /// Rows of the list that are no price of a size asked for, by the reason.
-    pub left_out: BTreeMap<LeftOut, u64>,
-    /// Sizes whose price had more than six decimals and was rounded, half up.
+    /// Rows of the list that were skipped, by reason.
+    pub left_out: BTreeMap<SkipReason, u64>,
+    /// Sizes whose price had more than six decimals and was rounded half up.
     pub rounded: BTreeSet<String>,
-    /// Sizes with two prices from the same day, of which the dearer was taken.
+    /// Sizes with two prices of the same start date, of which the higher was used.
     pub contested: BTreeSet<String>,
-    /// Priced sizes that look like ones with a GPU and are not in `azure_sizes.toml`.
+    /// Sizes that look like GPU sizes and are not in `azure_sizes.toml`.
     pub unknown_sizes: BTreeSet<String>,
-    /// Meters of services; none if only sizes were asked for.
-    pub meters: Option<MetersDone>,
+    /// Meters of services; none if only sizes were requested.
+    pub meters: Option<MeterChanges>,
 }
 
 /// One region of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RegionLine {
+pub struct RegionSummary {
     /// Its name.
     pub region: String,
-    /// How many sizes asked for have a price there.
+    /// How many of the requested sizes have a price there.
     pub sizes: usize,
     /// How many meters of services.
     pub meters: usize,
@@ -60,25 +60,25 @@ pub(crate) struct Written {
     pub(crate) table: Option<PathBuf>,
     pub(crate) rows: usize,
     pub(crate) changes: Changes,
-    pub(crate) meters: Option<MetersDone>,
+    pub(crate) meters: Option<MeterChanges>,
 }
 
-/// Puts a report together.
+/// Builds the report.
 pub(crate) fn report(
-    request: &Request,
+    request: &RefreshRequest,
     run: &Run,
     regions: &[String],
     resumed: &BTreeSet<String>,
     written: Written,
-) -> Report {
-    let asked = || run.regions.iter().filter(|region| regions.contains(&region.region));
-    let named = |of: fn(&RegionPrices) -> &BTreeSet<String>| asked().flat_map(of).cloned().collect();
+) -> RefreshReport {
+    let requested = || run.regions.iter().filter(|region| regions.contains(&region.region));
+    let named = |of: fn(&RegionPrices) -> &BTreeSet<String>| requested().flat_map(of).cloned().collect();
     let mut left_out = BTreeMap::new();
-    for (reason, count) in asked().flat_map(|region| &region.left_out) {
+    for (reason, count) in requested().flat_map(|region| &region.left_out) {
         *left_out.entry(*reason).or_default() += count;
     }
-    let mut lines: Vec<RegionLine> = asked()
-        .map(|region| RegionLine {
+    let mut lines: Vec<RegionSummary> = requested()
+        .map(|region| RegionSummary {
             region: region.region.clone(),
             sizes: region.sizes.len(),
             meters: region.meters.len(),
@@ -87,7 +87,7 @@ pub(crate) fn report(
         })
         .collect();
     lines.sort_by(|one, other| one.region.cmp(&other.region));
-    Report {
+    RefreshReport {
         table: written.table,
         endpoint: request.endpoint.to_string(),
         day: request.today,

@@ -1,31 +1,26 @@
-//! Which rows of the list are the price of a size by the hour.
+//! Decides which rows of the list are hourly prices of a size.
 //!
-//! The list has everything that was ever metered under one name: Windows, dedicated hosts, reservations, prices of
-//! last year and of next month. The filter that is sent leaves most of it out; these rules leave out the rest, and do
-//! not rely on the filter.
+//! The list has every meter that ever existed for a size: Windows, dedicated hosts, reservations, past and future prices.
+//! The filter of the request excludes most of them; these rules do not rely on it.
 
 use std::collections::BTreeMap;
 
-use cudock_base::Timestamp;
+use cudock_base::{Timestamp, Usd};
 use cudock_facts::version::Date;
 use serde::{Deserialize, Serialize};
 
-use crate::decimal::{Exact, exact};
-use crate::page::{Row, text};
+use crate::page::{PriceListRow, text};
 
-/// The service's name for what sizes are sold as.
+/// The name of the service that sizes belong to.
 pub(crate) const VIRTUAL_MACHINES: &str = "Virtual Machines";
 
-/// The longest price that the table can hold.
-const MOST_MICROS: u64 = 999_999_999_999_999;
-
-/// Why a row is left out.
+/// Why a row is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum LeftOut {
-    /// A size that was not asked for, mostly one without a GPU.
+pub enum SkipReason {
+    /// A size that was not requested, mostly one without a GPU.
     OtherSize,
-    /// Something else than a virtual machine, or a meter that the tables do not have.
+    /// Not a virtual machine, or an unknown meter.
     Other,
     /// A reservation, or a price for development and tests.
     NotConsumption,
@@ -35,15 +30,15 @@ pub enum LeftOut {
     Dedicated,
     /// A role of Cloud Services.
     CloudServices,
-    /// The kind of Spot that Batch had.
+    /// The low-priority machines of Batch.
     LowPriority,
-    /// A meter that stands for another region's.
+    /// A meter of another region.
     NotPrimary,
     /// The price of a larger volume.
     Tier,
     /// Not by the hour.
     Unit,
-    /// Zero, which is no price.
+    /// A price of zero.
     Zero,
     /// A price that has ended.
     Ended,
@@ -55,7 +50,7 @@ pub enum LeftOut {
 #[derive(Debug, Clone)]
 pub(crate) struct Sizes {
     by_name: BTreeMap<String, String>,
-    /// Whether they are all that the tables know: then one that they do not know is told.
+    /// Whether these are all sizes of the tables, so that unknown ones are reported.
     pub(crate) all: bool,
 }
 
@@ -74,15 +69,15 @@ impl Sizes {
     }
 }
 
-/// What a row comes to.
+/// What a row is.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict<'a> {
+pub(crate) enum RowVerdict<'a> {
     /// The price of a size.
     Price(Price<'a>),
-    /// The price of a size that looks like one with a GPU and is in no table.
+    /// The price of an unknown size that looks like a GPU size.
     Unknown(&'a str),
-    /// Nothing.
-    LeftOut(LeftOut),
+    /// Not relevant.
+    Skipped(SkipReason),
 }
 
 /// A price of a size.
@@ -90,51 +85,49 @@ pub(crate) enum Verdict<'a> {
 pub(crate) struct Price<'a> {
     pub(crate) size: &'a str,
     pub(crate) spot: bool,
-    /// In millionths of a dollar.
-    pub(crate) usd: Exact,
+    pub(crate) usd: Usd,
+    /// Whether it had more than six decimals.
+    pub(crate) rounded: bool,
     pub(crate) start: Option<Timestamp>,
 }
 
-/// Judges one row of a region's list. An error is one of the whole answer.
+/// Judges one row of a region's list. An error makes the whole response invalid.
 pub(crate) fn judge<'a>(
-    row: &'a Row<'_>,
+    row: &'a PriceListRow<'_>,
     region: &str,
     sizes: &'a Sizes,
     today: Date,
-) -> Result<Verdict<'a>, String> {
+) -> Result<RowVerdict<'a>, String> {
     is_of_region(row, region)?;
     let name = text(row.arm_sku_name.as_ref()).trim();
     let known = sizes.find(name);
     if known.is_none() && !(sizes.all && looks_like_gpu(name)) {
-        return Ok(Verdict::LeftOut(LeftOut::OtherSize));
+        return Ok(RowVerdict::Skipped(SkipReason::OtherSize));
     }
-    let spot = match not_linux_by_the_hour(row) {
-        Err(reason) => return Ok(Verdict::LeftOut(reason)),
+    let spot = match is_spot(row) {
+        Err(reason) => return Ok(RowVerdict::Skipped(reason)),
         Ok(spot) => spot,
     };
     let start = match in_force(row, today) {
-        Err(reason) => return Ok(Verdict::LeftOut(reason)),
+        Err(reason) => return Ok(RowVerdict::Skipped(reason)),
         Ok(start) => start,
     };
-    let usd = amount(row, 6)?;
-    if usd.units == 0 {
-        return Ok(Verdict::LeftOut(LeftOut::Zero));
-    }
-    if usd.units > MOST_MICROS {
-        return Err(format!("{} is larger than any price", raw(row)));
+    let (usd, rounded) = amount(row, 6)?;
+    if usd == Usd::ZERO {
+        return Ok(RowVerdict::Skipped(SkipReason::Zero));
     }
     Ok(match known {
-        Some(size) => Verdict::Price(Price { size, spot, usd, start }),
-        None => Verdict::Unknown(name),
+        Some(size) => RowVerdict::Price(Price { size, spot, usd, rounded, start }),
+        None => RowVerdict::Unknown(name),
     })
 }
 
-/// A row of another region or currency means that the question was not understood; nothing of the answer counts then.
-pub(crate) fn is_of_region(row: &Row<'_>, region: &str) -> Result<(), String> {
-    let found = text(row.arm_region_name.as_ref());
-    if !found.eq_ignore_ascii_case(region) {
-        let found = if found.is_empty() { "no region" } else { found };
-        return Err(format!("rows of {} in the list of {region}", quoted(found)));
+/// A row of another region or currency means that the service ignored the filter, so the response is invalid.
+pub(crate) fn is_of_region(row: &PriceListRow<'_>, region: &str) -> Result<(), String> {
+    let other = text(row.arm_region_name.as_ref());
+    if !other.eq_ignore_ascii_case(region) {
+        let other = if other.is_empty() { "no region" } else { other };
+        return Err(format!("rows of {} in the list of {region}", quoted(other)));
     }
     match row.currency_code.as_deref() {
         None | Some("USD") => Ok(()),
@@ -143,63 +136,63 @@ pub(crate) fn is_of_region(row: &Row<'_>, region: &str) -> Result<(), String> {
 }
 
 /// When a row came into force, if it is in force.
-pub(crate) fn in_force(row: &Row<'_>, today: Date) -> Result<Option<Timestamp>, LeftOut> {
+pub(crate) fn in_force(row: &PriceListRow<'_>, today: Date) -> Result<Option<Timestamp>, SkipReason> {
     let timestamp = |field: &Option<String>| field.as_deref().and_then(|text| Timestamp::parse(text.trim()));
     if timestamp(&row.effective_end_date).is_some_and(|end| end <= Timestamp::start_of(today)) {
-        return Err(LeftOut::Ended);
+        return Err(SkipReason::Ended);
     }
     let start = timestamp(&row.effective_start_date);
     if start.is_some_and(|start| start.day() > today) {
-        return Err(LeftOut::NotYet);
+        return Err(SkipReason::NotYet);
     }
     Ok(start)
 }
 
-/// Whether it is a price that is paid for use, and of this region's own meter.
-pub(crate) fn is_consumption(row: &Row<'_>) -> Result<(), LeftOut> {
+/// Checks that a row is a pay-as-you-go price of a meter of this region.
+pub(crate) fn is_consumption(row: &PriceListRow<'_>) -> Result<(), SkipReason> {
     if text(row.kind.as_ref()) != "Consumption" || !text(row.reservation_term.as_ref()).is_empty() {
-        return Err(LeftOut::NotConsumption);
+        return Err(SkipReason::NotConsumption);
     }
     if row.is_primary_meter_region != Some(true) {
-        return Err(LeftOut::NotPrimary);
+        return Err(SkipReason::NotPrimary);
     }
     Ok(())
 }
 
-/// The row's price in units of `10^-decimals` dollars.
-pub(crate) fn amount(row: &Row<'_>, decimals: u8) -> Result<Exact, String> {
+/// The price of a row, rounded to a number of decimals, and whether rounding changed it.
+pub(crate) fn amount(row: &PriceListRow<'_>, decimals: u32) -> Result<(Usd, bool), String> {
     let value = row.retail_price.ok_or_else(|| format!("a row of {} has no retailPrice", named(row)))?;
-    exact(value, decimals).map_err(|wrong| format!("{} {}", raw(row), wrong.words()))
+    Usd::parse_rounded(value.get(), decimals).map_err(|error| format!("{} {error}", raw(row)))
 }
 
-/// The row's price as it is written, with what it is of.
-fn raw(row: &Row<'_>) -> String {
+/// The text of the price of a row, with its subject.
+fn raw(row: &PriceListRow<'_>) -> String {
     format!("the retailPrice {} of {}", quoted(row.retail_price.map_or("", |value| value.get())), named(row))
 }
 
-fn named(row: &Row<'_>) -> String {
+fn named(row: &PriceListRow<'_>) -> String {
     let fields = [&row.arm_sku_name, &row.meter_name, &row.product_name];
     let name = fields.into_iter().map(|field| text(field.as_ref())).find(|name| !name.is_empty());
-    name.map_or_else(|| "something without a name".to_owned(), quoted)
+    name.map_or_else(|| "a row without a name".to_owned(), quoted)
 }
 
-/// A text of the service, safe to show.
+/// A text of the service, shortened and without control characters.
 pub(crate) fn quoted(value: &str) -> String {
     format!("`{}`", cudock_base::text::truncate(value, 60))
 }
 
-/// Whether it is Spot; or why it is not the price of a Linux machine by the hour.
-fn not_linux_by_the_hour(row: &Row<'_>) -> Result<bool, LeftOut> {
+/// Whether a row is Spot, or why it is not an hourly price of a Linux machine.
+fn is_spot(row: &PriceListRow<'_>) -> Result<bool, SkipReason> {
     if text(row.service_name.as_ref()) != VIRTUAL_MACHINES {
-        return Err(LeftOut::Other);
+        return Err(SkipReason::Other);
     }
     is_consumption(row)?;
     let product = text(row.product_name.as_ref()).to_ascii_lowercase();
     for (word, reason) in [
-        ("windows", LeftOut::Windows),
-        ("dedicated", LeftOut::Dedicated),
-        ("cloudservices", LeftOut::CloudServices),
-        ("cloud services", LeftOut::CloudServices),
+        ("windows", SkipReason::Windows),
+        ("dedicated", SkipReason::Dedicated),
+        ("cloudservices", SkipReason::CloudServices),
+        ("cloud services", SkipReason::CloudServices),
     ] {
         if product.contains(word) {
             return Err(reason);
@@ -207,21 +200,26 @@ fn not_linux_by_the_hour(row: &Row<'_>) -> Result<bool, LeftOut> {
     }
     let names = [&row.meter_name, &row.sku_name].map(|name| text(name.as_ref()).trim().to_ascii_lowercase());
     if names.iter().any(|name| name.contains("low priority")) {
-        return Err(LeftOut::LowPriority);
+        return Err(SkipReason::LowPriority);
     }
     if text(row.unit_of_measure.as_ref()).trim() != "1 Hour" {
-        return Err(LeftOut::Unit);
+        return Err(SkipReason::Unit);
     }
-    if row
-        .tier_minimum_units
-        .is_some_and(|units| !exact(units, 0).is_ok_and(|units| units.units == 0 && !units.rounded))
-    {
-        return Err(LeftOut::Tier);
+    if tier(row) != Some(0) {
+        return Err(SkipReason::Tier);
     }
     Ok(names.iter().any(|name| name.ends_with(" spot")))
 }
 
-/// Azure's families with accelerators begin with an N.
+/// The tier from which a price holds; none if it is not a whole number.
+pub(crate) fn tier(row: &PriceListRow<'_>) -> Option<u64> {
+    let Some(units) = row.tier_minimum_units else { return Some(0) };
+    let units: f64 = units.get().parse().ok()?;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked")]
+    (units.fract() == 0.0 && (0.0..1e15).contains(&units)).then_some(units as u64)
+}
+
+/// Names of GPU sizes begin with an N.
 fn looks_like_gpu(name: &str) -> bool {
     let fits = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     fits && name.len() <= 60 && name.get(..10).is_some_and(|head| head.eq_ignore_ascii_case("Standard_N"))

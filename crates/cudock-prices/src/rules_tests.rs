@@ -31,11 +31,11 @@ fn judged(changes: &[(&str, &str)]) -> Result<String, String> {
     let names = ["Standard_NC4as_T4_v3", "Standard_ND96isr_H200_v5"].map(str::to_owned);
     let sizes = Sizes::new(names, true);
     judge(&page.rows()[0], "westeurope", &sizes, "2026-11-15".parse().unwrap()).map(|verdict| match verdict {
-        Verdict::Price(price) => {
-            format!("{} {}{}", price.size, price.usd.units, if price.spot { " spot" } else { "" })
+        RowVerdict::Price(price) => {
+            format!("{} {}{}", price.size, price.usd.nanos() / 1000, if price.spot { " spot" } else { "" })
         }
-        Verdict::Unknown(name) => format!("unknown {name}"),
-        Verdict::LeftOut(reason) => format!("{reason:?}"),
+        RowVerdict::Unknown(name) => format!("unknown {name}"),
+        RowVerdict::Skipped(reason) => format!("{reason:?}"),
     })
 }
 
@@ -65,7 +65,7 @@ fn rows_are_joined_on_the_size_s_own_name_whatever_the_sku_is_called() {
 }
 
 #[test]
-fn a_size_with_an_n_that_no_table_has_is_told_and_not_priced() {
+fn an_unknown_gpu_size_is_reported_and_not_priced() {
     assert_judged(&[("armSkuName", "\"Standard_ND128isr_Rubin_v7\"")], "unknown Standard_ND128isr_Rubin_v7");
     assert_judged(&[("armSkuName", "\"Standard_NX\\u001b[31m\"")], "OtherSize");
     let windows = ("productName", "\"Virtual Machines NX Series Windows\"");
@@ -80,7 +80,7 @@ fn spot_is_known_by_the_end_of_the_meter_s_or_the_sku_s_name() {
 }
 
 #[test]
-fn windows_dedicated_hosts_cloud_services_and_low_priority_are_left_out() {
+fn windows_dedicated_hosts_cloud_services_and_low_priority_are_skipped() {
     assert_judged(&[("productName", "\"Virtual Machines NCasT4 v3 Series Windows\"")], "Windows");
     assert_judged(&[("productName", "\"NCasT4 v3 Series Dedicated Host\"")], "Dedicated");
     assert_judged(&[("productName", "\"NCasT4 v3 Series CloudServices\"")], "CloudServices");
@@ -91,7 +91,7 @@ fn windows_dedicated_hosts_cloud_services_and_low_priority_are_left_out() {
 }
 
 #[test]
-fn reservations_and_prices_for_tests_are_left_out() {
+fn reservations_and_prices_for_tests_are_skipped() {
     assert_judged(
         &[("type", "\"Reservation\""), ("reservationTerm", "\"1 Year\""), ("retailPrice", "3504.0")],
         "NotConsumption",
@@ -115,7 +115,7 @@ fn only_primary_meters_of_the_first_tier_by_the_hour_count() {
 }
 
 #[test]
-fn zero_is_no_price() {
+fn a_price_of_zero_is_skipped() {
     for zero in ["0", "0.0", "0E0", "0.0000004"] {
         assert_judged(&[("retailPrice", zero)], "Zero");
     }
@@ -131,7 +131,7 @@ fn a_price_counts_from_its_beginning_to_its_end() {
 }
 
 #[test]
-fn an_answer_to_another_question_is_an_error() {
+fn a_response_that_ignores_the_filter_is_an_error() {
     let error = judged(&[("armRegionName", "\"eastus\"")]).unwrap_err();
     assert_eq!(error, "rows of `eastus` in the list of westeurope");
     assert!(judged(&[("armRegionName", "null")]).unwrap_err().contains("no region"));
@@ -140,17 +140,17 @@ fn an_answer_to_another_question_is_an_error() {
 }
 
 #[test]
-fn a_price_that_is_none_is_an_error_that_names_it() {
-    for (price, words) in [
-        ("-0.1", "`-0.1` of `Standard_NC4as_T4_v3` is below zero"),
-        ("\"0.658\"", "is no number"),
-        ("{}", "is no number"),
+fn an_invalid_price_is_an_error_that_names_it() {
+    for (price, expected) in [
+        ("-0.1", "`-0.1` of `Standard_NC4as_T4_v3` is negative"),
+        ("\"0.658\"", "is not a number"),
+        ("{}", "is not a number"),
         ("1e12", "is larger than any price"),
         ("1e300", "is larger than any price"),
         ("null", "has no retailPrice"),
     ] {
         let error = judged(&[("retailPrice", price)]).unwrap_err();
-        assert!(error.contains(words), "{price}: {error}");
+        assert!(error.contains(expected), "{price}: {error}");
     }
     // Of a row that does not count it does not matter.
     assert_judged(&[("retailPrice", "null"), ("armSkuName", "\"Standard_D2\"")], "OtherSize");

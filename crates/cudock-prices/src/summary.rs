@@ -1,4 +1,4 @@
-//! How many prices there are, how old they are, and where they are from.
+//! Summarizes a price table: how many prices, how old, and from where.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use cudock_facts::tables::Prices;
 use cudock_facts::version::Date;
 use serde::Serialize;
 
-/// A price table in short.
+/// A summary of a price table.
 #[derive(Debug, Serialize)]
 pub struct PriceSummary {
     /// Its file; none if it is embedded.

@@ -1,10 +1,11 @@
-//! The new price table: what was read over what was there, in the form of the table it is laid over.
+//! The new price table: the prices that were read, merged into the existing ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use cudock_base::Usd;
 use cudock_facts::STALE_AFTER_DAYS;
-use cudock_facts::tables::{PriceRow, Prices, Usd};
+use cudock_facts::tables::{PriceRow, Prices};
 use cudock_facts::version::Date;
 use serde::Serialize;
 
@@ -13,44 +14,44 @@ use crate::journal::Run;
 const SOURCE: &str = "azure-retail-prices";
 const COLUMNS: &str = "size,region,price,spot,price_source,price_date,spot_source,spot_date";
 
-/// What became of the prices.
+/// How the prices changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Changes {
     /// Prices that were read.
     pub read: usize,
-    /// Of these, how many are for a size in a region, pay as you go or Spot, that had none.
+    /// Of these, those of a size and region that had none before.
     pub new: usize,
-    /// Of these, how many differ from what was there.
+    /// Of these, those that differ from the existing ones.
     pub changed: usize,
-    /// Older prices that stay: of regions and sizes that were not asked for, or that the list left out.
+    /// Older prices that are kept: of regions and sizes that were not requested, or that the list omitted.
     pub kept: usize,
-    /// Prices that the list no longer has and that are too old to keep.
+    /// Prices that the list omitted and that are too old to keep.
     pub gone: usize,
 }
 
 /// One price, and where and when it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Cell {
+struct PriceCell {
     usd: Usd,
     address: String,
     date: Date,
 }
 
 /// Pay as you go, and Spot.
-type Cells = [Option<Cell>; 2];
+type PriceCells = [Option<PriceCell>; 2];
 
-/// The table to be.
+/// The new table.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct PriceTable {
     as_of: Date,
-    cells: BTreeMap<(String, String), Cells>,
+    cells: BTreeMap<(String, String), PriceCells>,
     /// Addresses of sources with the names they had.
     names: BTreeMap<String, String>,
     pub(crate) changes: Changes,
 }
 
-impl Table {
-    /// The tables there are, of which the newer price counts, and of two of one day that of the later table.
+impl PriceTable {
+    /// Merges tables: the newer price counts, and for equal dates that of the later table.
     pub(crate) fn of<'a>(tables: impl IntoIterator<Item = &'a Prices>) -> Option<Self> {
         let mut merged: Option<Self> = None;
         for table in tables {
@@ -77,29 +78,28 @@ impl Table {
         merged
     }
 
-    /// Lays what a run has read over it.
+    /// Merges the prices of a run.
     ///
-    /// A price that the list left out stays, since rows get lost between pages of a list that moves; when it is too
-    /// old to be trusted, it goes.
-    pub(crate) fn lay_over(&mut self, run: &Run, today: Date) {
-        let asked: BTreeSet<&str> = run.sizes.iter().map(String::as_str).collect();
+    /// A price that the list omitted is kept until it is stale, because rows get lost between the pages of a changing list.
+    pub(crate) fn apply(&mut self, run: &Run, today: Date) {
+        let requested: BTreeSet<&str> = run.sizes.iter().map(String::as_str).collect();
         for region in run.regions.iter().filter(|region| !region.sizes.is_empty()) {
-            let is_asked = |size: &str| asked.is_empty() || asked.contains(size);
+            let is_requested = |size: &str| requested.is_empty() || requested.contains(size);
             let listed: BTreeMap<&str, [Option<u64>; 2]> =
                 region.sizes.iter().map(|row| (row.size.as_str(), [row.price, row.spot])).collect();
             for size in listed.keys() {
                 self.cells.entry(((*size).to_owned(), region.region.clone())).or_default();
             }
-            let of_region = |(size, place): &(String, String)| *place == region.region && is_asked(size);
+            let of_region = |(size, name): &(String, String)| *name == region.region && is_requested(size);
             for ((size, _), cells) in self.cells.iter_mut().filter(|(key, _)| of_region(key)) {
                 let new = listed.get(size.as_str()).copied().unwrap_or_default();
                 for (cell, micros) in cells.iter_mut().zip(new) {
-                    let new = micros.map(|micros| Cell {
+                    let new = micros.map(|micros| PriceCell {
                         usd: Usd::from_micros(micros),
                         address: run.endpoint.clone(),
                         date: region.day,
                     });
-                    lay(cell, new, today, &mut self.changes);
+                    update_cell(cell, new, today, &mut self.changes);
                 }
             }
         }
@@ -110,18 +110,18 @@ impl Table {
             .filter(|region| !region.sizes.is_empty())
             .map(|region| region.region.as_str())
             .collect();
-        if asked.is_empty() && self.cells.keys().all(|(_, region)| read.contains(region.as_str())) {
+        if requested.is_empty() && self.cells.keys().all(|(_, region)| read.contains(region.as_str())) {
             self.as_of = self.as_of.max(today);
         }
     }
 
-    /// How many prices were not read now.
+    /// Counts the prices that were not read in this run.
     pub(crate) fn count_kept(&mut self) {
         let all = self.cells.values().flatten().flatten().count();
         self.changes.kept = all.saturating_sub(self.changes.read);
     }
 
-    /// The text, in the form of `azure_prices.csv`.
+    /// The text in the format of `azure_prices.csv`.
     pub(crate) fn text(&self) -> String {
         let sources = self.sources();
         let mut text = format!(
@@ -129,8 +129,8 @@ impl Table {
              # written by `cudock prices refresh`: each price keeps the day it was read\n",
             self.as_of
         );
-        let mut line = |words: String| {
-            text.push_str(&words);
+        let mut line = |content: String| {
+            text.push_str(&content);
             text.push('\n');
         };
         for (address, name) in &sources {
@@ -138,9 +138,10 @@ impl Table {
         }
         line(COLUMNS.to_owned());
         for ((size, region), [price, spot]) in &self.cells {
-            let usd =
-                |cell: &Option<Cell>| cell.as_ref().map_or_else(String::new, |cell| cell.usd.to_string());
-            let from = |cell: &Option<Cell>| match cell {
+            let usd = |cell: &Option<PriceCell>| {
+                cell.as_ref().map_or_else(String::new, |cell| cell.usd.to_string())
+            };
+            let from = |cell: &Option<PriceCell>| match cell {
                 Some(cell) => {
                     format!("{},{}", sources.get(&cell.address).map_or("", String::as_str), cell.date)
                 }
@@ -155,7 +156,7 @@ impl Table {
         text
     }
 
-    /// Names of the sources that are used, each of its own, by address.
+    /// A unique name for each source that is used, by address.
     fn sources(&self) -> BTreeMap<String, String> {
         let mut taken = BTreeSet::new();
         let mut sources = BTreeMap::new();
@@ -175,25 +176,24 @@ impl Table {
         sources
     }
 
-    /// Reads a text back and holds it against what was meant.
+    /// Parses a text and compares it with the table.
     pub(crate) fn check(&self, text: &str, is_size: impl Fn(&str) -> bool) -> Result<(), String> {
         let read = Prices::parse(text).map_err(|error| error.to_string())?;
         let mut expected = self.cells.iter();
         for row in read.rows() {
             if !is_size(row.size) {
-                return Err(format!("{} is no size of azure_sizes.toml", row.size));
+                return Err(format!("{} is not in azure_sizes.toml", row.size));
             }
-            let meant = expected.next();
-            let same = meant.is_some_and(|((size, region), cells)| {
+            let same = expected.next().is_some_and(|((size, region), cells)| {
                 *size == row.size && *region == row.region && *cells == cells_of(&row, &read)
             });
             if !same {
-                return Err(format!("{} in {} reads back as another row", row.size, row.region));
+                return Err(format!("{} in {} does not read back correctly", row.size, row.region));
             }
         }
         match (expected.next(), read.as_of == self.as_of) {
             (None, true) => Ok(()),
-            (None, false) => Err("its day reads back as another".to_owned()),
+            (None, false) => Err("its date does not read back correctly".to_owned()),
             (Some(((size, region), _)), _) => Err(format!("{size} in {region} does not read back")),
         }
     }
@@ -203,14 +203,14 @@ impl Table {
     }
 }
 
-fn lay(cell: &mut Option<Cell>, new: Option<Cell>, today: Date, changes: &mut Changes) {
+fn update_cell(cell: &mut Option<PriceCell>, new: Option<PriceCell>, today: Date, changes: &mut Changes) {
     match (&cell, new) {
         (Some(old), None) if today.days_since(old.date) > STALE_AFTER_DAYS => {
             changes.gone += 1;
             *cell = None;
         }
         (_, None) => {}
-        // A run that was left over may be older than what stands there.
+        // A leftover run may be older than the table.
         (Some(old), Some(new)) if new.date < old.date => {}
         (old, Some(new)) => {
             changes.read += 1;
@@ -224,10 +224,10 @@ fn lay(cell: &mut Option<Cell>, new: Option<Cell>, today: Date, changes: &mut Ch
     }
 }
 
-fn cells_of(row: &PriceRow<'_>, table: &Prices) -> Cells {
+fn cells_of(row: &PriceRow<'_>, table: &Prices) -> PriceCells {
     let cell = |usd: Option<Usd>, date: Option<Date>, source: Option<&str>| {
         let source = table.sources.iter().find(|known| Some(known.name.as_str()) == source)?;
-        Some(Cell { usd: usd?, address: source.address.clone(), date: date? })
+        Some(PriceCell { usd: usd?, address: source.address.clone(), date: date? })
     };
     [cell(row.price, row.price_date, row.price_source), cell(row.spot, row.spot_date, row.spot_source)]
 }

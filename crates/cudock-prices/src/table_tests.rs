@@ -39,8 +39,8 @@ fn run(region: &str, rows: &[(&str, Option<u64>, Option<u64>)], asked: &[&str]) 
 
 /// The table after a run, read back.
 fn after(tables: &[&Prices], run: &Run) -> (Prices, Changes) {
-    let mut table = Table::of(tables.iter().copied()).unwrap();
-    table.lay_over(run, day("2026-11-15"));
+    let mut table = PriceTable::of(tables.iter().copied()).unwrap();
+    table.apply(run, day("2026-11-15"));
     table.count_kept();
     let text = table.text();
     table.check(&text, |_| true).unwrap();
@@ -68,7 +68,7 @@ const OLD: &str = "A,eastus,1.5,0.5,old,2026-08-01,old,2026-08-01\n\
                    C,westeurope,9,,old,2025-01-01,,\n";
 
 #[test]
-fn regions_that_were_not_asked_for_keep_their_rows() {
+fn regions_that_were_not_requested_keep_their_rows() {
     let (new, changes) =
         after(&[&table(OLD)], &run("westeurope", &[("A", Some(2_100_000), Some(700_000))], &[]));
     assert_eq!(
@@ -94,7 +94,7 @@ fn a_table_of_which_every_region_was_read_is_of_today() {
 }
 
 #[test]
-fn sizes_that_were_not_asked_for_keep_their_rows_however_old() {
+fn sizes_that_were_not_requested_keep_their_rows_however_old() {
     let (new, changes) = after(&[&table(OLD)], &run("westeurope", &[("A", Some(2_100_000), None)], &["A"]));
     assert!(
         shown(&new).iter().any(|row| row.starts_with("C westeurope 9.00@2025-01-01")),
@@ -151,20 +151,24 @@ fn sources_of_one_name_and_two_addresses_stay_apart() {
 }
 
 #[test]
-fn a_run_that_was_left_over_does_not_undo_newer_prices() {
+fn a_leftover_run_does_not_overwrite_newer_prices() {
     let newer = table("A,westeurope,2,,old,2026-11-20,,\n");
     let (new, _) = after(&[&newer], &run("westeurope", &[("A", Some(9), None)], &[]));
     assert_eq!(shown(&new), ["A westeurope 2.00@2026-11-20/old -"]);
 }
 
 #[test]
-fn a_text_that_is_not_what_was_meant_is_not_written() {
-    let mut made = Table::of([&table(OLD)]).unwrap();
-    made.lay_over(&run("westeurope", &[("A", Some(5), None)], &[]), day("2026-11-15"));
+fn a_text_that_does_not_read_back_is_rejected() {
+    let mut made = PriceTable::of([&table(OLD)]).unwrap();
+    made.apply(&run("westeurope", &[("A", Some(5), None)], &[]), day("2026-11-15"));
     let text = made.text();
     assert!(made.check(&text, |_| true).is_ok());
-    assert!(made.check(&text, |size| size != "A").unwrap_err().contains("A is no size"));
-    assert!(made.check(&text.replace("0.000005", "0.000006"), |_| true).unwrap_err().contains("another row"));
+    assert!(made.check(&text, |size| size != "A").unwrap_err().contains("A is not in azure_sizes"));
+    assert!(
+        made.check(&text.replace("0.000005", "0.000006"), |_| true)
+            .unwrap_err()
+            .contains("does not read back correctly")
+    );
     let shorter: Vec<&str> = text.lines().filter(|line| !line.starts_with("B,")).collect();
     assert!(
         made.check(&shorter.join("\n"), |_| true).unwrap_err().contains("B in westeurope does not read back")

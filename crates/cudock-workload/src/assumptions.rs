@@ -1,4 +1,4 @@
-//! What is assumed where nothing is given: the rows of `data/assumptions.toml`.
+//! The values that are assumed by default: the rows of `data/assumptions.toml`.
 
 use std::sync::LazyLock;
 
@@ -26,7 +26,7 @@ pub(crate) struct Daytime {
     pub(crate) to: u8,
 }
 
-/// The table. A row without a value assumes nothing in particular.
+/// The table. A row may have no value.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Assumptions {
@@ -81,11 +81,11 @@ mod tests {
         let all = assumptions();
         assert_eq!(all.fill.shown, format!("{} %", all.fill.value));
         assert_eq!(all.rate.shown, format!("{}/s all day", all.rate.value));
-        assert_eq!(all.evictions.shown, format!("{} an hour", all.evictions.value));
+        assert_eq!(all.evictions.shown, format!("{} per hour", all.evictions.value));
         assert_eq!(all.image_size.shown, cudock_base::format::fixed_bytes(all.image_size.value.0));
         assert_eq!(
             all.unpacked_factor.note,
-            format!("assumed: {} times what is fetched", all.unpacked_factor.value)
+            format!("assumed: {} times the compressed size", all.unpacked_factor.value)
         );
         for row in [&all.duration, &all.ready, &all.jit] {
             let seconds = row.value.0.as_secs();

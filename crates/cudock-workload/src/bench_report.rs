@@ -4,13 +4,13 @@ use cudock_base::UsageError;
 use cudock_project::RequestRate;
 use serde::Deserialize;
 
-use crate::builder::Builder;
-use crate::inputs::Input;
+use crate::builder::WorkloadBuilder;
+use crate::inputs::InputFile;
 
 /// The parts of a report that say how much was answered. Runs against a server count requests; runs of an engine without
 /// a server count rows.
 #[derive(Deserialize)]
-struct Report {
+struct BenchReport {
     runs: Vec<Run>,
     search: Option<Search>,
     device: Option<Device>,
@@ -46,20 +46,20 @@ pub(crate) struct Measured {
 
 /// The rate that a report gives.
 pub(crate) fn parse(text: &[u8]) -> Result<Measured, String> {
-    let report: Report = serde_json::from_slice(text)
-        .map_err(|error| format!("it is no report of `cudock bench`: {error}"))?;
+    let report: BenchReport =
+        serde_json::from_slice(text).map_err(|error| format!("not a report of `cudock bench`: {error}"))?;
     let device = report.device.map(|device| device.name);
     let (rate, how) = match &report.search {
         Some(Search { target_p99_ms, rate: Some(rate) }) => {
             (*rate, format!("the highest rate with a p99 of {target_p99_ms} ms"))
         }
         Some(Search { target_p99_ms, rate: None }) => {
-            return Err(format!("no rate had a p99 of {target_p99_ms} ms: this instance is too slow"));
+            return Err(format!("no rate reached a p99 of {target_p99_ms} ms: the instance is too slow"));
         }
         None => best(&report.runs),
     };
     if !(rate.is_finite() && rate > 0.0) {
-        return Err("nothing was answered in it".to_owned());
+        return Err("it has no answered requests".to_owned());
     }
     Ok(Measured { rate, how, device })
 }
@@ -68,16 +68,16 @@ pub(crate) fn parse(text: &[u8]) -> Result<Measured, String> {
 fn best(runs: &[Run]) -> (f64, String) {
     let requests = runs.iter().filter_map(|run| run.goodput_per_second).fold(0.0, f64::max);
     if requests > 0.0 {
-        return (requests, "the most requests answered a second".to_owned());
+        return (requests, "the most requests per second".to_owned());
     }
     let rows = runs.iter().filter_map(|run| run.with_json_rows_per_second.or(run.rows_per_second));
-    (rows.fold(0.0, f64::max), "the most rows a second, without a server".to_owned())
+    (rows.fold(0.0, f64::max), "the most rows per second, without a server".to_owned())
 }
 
-impl Builder<'_> {
+impl WorkloadBuilder<'_> {
     /// The rate in the report that is named, if one is; records where the rate and the GPU are from.
     pub(crate) fn measured_rate(&mut self) -> Result<Option<RequestRate>, UsageError> {
-        let Some(Input { path, origin, content }) = &self.inputs.bench_report else { return Ok(None) };
+        let Some(InputFile { path, origin, content }) = &self.inputs.bench_report else { return Ok(None) };
         let wrong = |problem: String| self.invalid(*origin, format!("{}: {problem}", path.display()), None);
         let text = content.as_ref().map_err(|error| wrong(error.to_string()))?;
         let measured = parse(text).map_err(wrong)?;

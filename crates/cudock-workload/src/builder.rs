@@ -1,4 +1,4 @@
-//! What every part of a workload is put together with.
+//! The inputs of a workload, and helpers that every part of it uses.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ use crate::assumptions::Assumed;
 use crate::flags::WorkloadFlags;
 use crate::inputs::Inputs;
 
-/// File, flags and tables, and what has been assumed so far.
+/// File, flags and tables, and the assumptions so far.
 #[derive(Clone)]
-pub(crate) struct Builder<'a> {
+pub(crate) struct WorkloadBuilder<'a> {
     pub(crate) facts: &'a Facts,
     pub(crate) project: &'a Project,
     pub(crate) flags: &'a WorkloadFlags,
@@ -36,7 +36,7 @@ pub(crate) enum Origin {
     Key(&'static str),
 }
 
-impl<'a> Builder<'a> {
+impl<'a> WorkloadBuilder<'a> {
     pub(crate) fn new(
         facts: &'a Facts,
         project: &'a Project,
@@ -52,7 +52,7 @@ impl<'a> Builder<'a> {
         &self.project.manifest
     }
 
-    /// Takes the value of a row of the table, and records that.
+    /// Uses the value of a row of the table, and records it as an assumption.
     pub(crate) fn default<T: Clone>(&mut self, row: &Assumed<T>) -> T {
         self.assume(&row.key, row.shown.as_str(), row.note.as_str());
         row.value.clone()
@@ -67,7 +67,7 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// Where a value was given, as a report says it.
+    /// Describes where a value was given.
     pub(crate) fn describe(&self, origin: Origin) -> String {
         match origin {
             Origin::Flag(flag) => flag.to_owned(),
@@ -75,7 +75,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The error that a value cannot be used, perhaps with the name that was meant.
+    /// The error for an invalid value, with the nearest valid name.
     pub(crate) fn invalid(
         &self,
         origin: Origin,
@@ -109,7 +109,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The error that a value needs another one that was not given.
+    /// The error for a value that needs another one.
     pub(crate) fn incomplete(&self, origin: Origin, problem: impl fmt::Display) -> UsageError {
         match origin {
             Origin::Flag(flag) => UsageError::new(format!("{flag}: {problem}")),

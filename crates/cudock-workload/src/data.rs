@@ -5,16 +5,16 @@ use cudock_plan::{Access, Data};
 use cudock_project::{ByteSize, DataAccess};
 
 use crate::assumptions::assumptions;
-use crate::builder::{Builder, Origin, flag_or_key};
+use crate::builder::{Origin, WorkloadBuilder, flag_or_key};
 
-impl Builder<'_> {
+impl WorkloadBuilder<'_> {
     pub(crate) fn data(&mut self) -> Result<Option<Data>, UsageError> {
         let (flags, file) = (self.flags, &self.file().data);
         let Some((ByteSize(bytes), given)) = flag_or_key(flags.data, "--data", file.size, "data.size") else {
             return self.data_without_size();
         };
         if bytes == 0 {
-            return Err(self.invalid(given, "that is nothing; leave it out if it reads nothing", None));
+            return Err(self.invalid(given, "must be larger than zero; omit it without data", None));
         }
         let storage = if let Some((name, given)) =
             flag_or_key(flags.storage.as_deref(), "--storage", file.storage.as_deref(), "data.storage")
@@ -36,7 +36,7 @@ impl Builder<'_> {
             "data.rate",
         );
         if let Some((0, given)) = rate {
-            return Err(self.invalid(given, "a GPU that uses up nothing reads nothing", None));
+            return Err(self.invalid(given, "must be larger than zero", None));
         }
         let passes = file.passes.unwrap_or(1);
         let access = match file.access.unwrap_or_else(|| self.default(&assumptions().access)) {
@@ -53,7 +53,7 @@ impl Builder<'_> {
         Ok(Some(Data { bytes, storage, region, access, rate_per_gpu, read_size, leaves }))
     }
 
-    /// Keys and flags about data that mean nothing without its size.
+    /// Reports keys and flags about data that need its size.
     fn data_without_size(&self) -> Result<Option<Data>, UsageError> {
         let flags = [
             ("--storage", self.flags.storage.is_some()),
@@ -61,7 +61,9 @@ impl Builder<'_> {
             ("--data-region", self.flags.data_region.is_some()),
         ];
         if let Some((flag, _)) = flags.into_iter().find(|(_, given)| *given) {
-            return Err(self.incomplete(Origin::Flag(flag), "how much is read is not said: --data 2TB"));
+            return Err(
+                self.incomplete(Origin::Flag(flag), "the size of the data is missing: add --data 2TB")
+            );
         }
         let file = &self.file().data;
         let keys = [
@@ -75,7 +77,8 @@ impl Builder<'_> {
         ];
         match keys.into_iter().find(|(_, given)| *given) {
             Some((key, _)) => {
-                Err(self.incomplete(Origin::Key(key), "how much is read is not said: add `size = \"2TB\"`"))
+                Err(self
+                    .incomplete(Origin::Key(key), "the size of the data is missing: add `size = \"2TB\"`"))
             }
             None => Ok(None),
         }

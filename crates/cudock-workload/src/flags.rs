@@ -7,187 +7,187 @@ use cudock_facts::version::Date;
 use cudock_plan::Management;
 use cudock_project::{ByteSize, TimeSpan};
 
-const WORK: &str = "What is to be done (over the keys of cudock.toml)";
-const NEEDS: &str = "What it needs";
-const DATA: &str = "What it reads";
-const WISHES: &str = "What is wanted";
+const WORK: &str = "Work (overrides the keys of cudock.toml)";
+const NEEDS: &str = "Needs";
+const DATA: &str = "Data";
+const CONSTRAINTS: &str = "Constraints";
 
-// This comment is no doc comment: clap would show it in the help of every verb that has these flags.
+// This is not a doc comment, because clap would show it in the help of every verb with these flags.
 //
-// The flags of every verb that needs to know a workload. Each overrides the key of the same meaning in `cudock.toml`; flags
-// of another kind of work override everything the file says about the work.
+// The flags of every verb that takes a workload. Each overrides the key with the same meaning in `cudock.toml`; flags of
+// another kind of work override all keys about the work.
 #[derive(Debug, Clone, Default, Args)]
 #[allow(missing_docs, clippy::struct_excessive_bools, reason = "each is a flag with its own help")]
 pub struct WorkloadFlags {
-    /// How long the job computes, with the GPU kept busy: 40m, 5h30m, 7d
+    /// Set how long the job computes when the GPU never waits: 40m, 5h30m, 7d
     #[arg(long, value_name = "TIME", help_heading = WORK, allow_hyphen_values = true)]
     pub duration: Option<TimeSpan>,
 
-    /// How many items there are that do not need each other
+    /// Set the number of independent items
     #[arg(long, value_name = "N", help_heading = WORK)]
     pub items: Option<u64>,
 
-    /// How long one item takes
+    /// Set how long one item takes
     #[arg(long, value_name = "TIME", help_heading = WORK, allow_hyphen_values = true)]
     pub item_time: Option<TimeSpan>,
 
-    /// How many trials a sweep has
+    /// Set the number of trials of a sweep
     #[arg(long, value_name = "N", help_heading = WORK)]
     pub trials: Option<u32>,
 
-    /// How many items or trials are worked on at a time
+    /// Run this many items or trials at a time
     #[arg(long, value_name = "N", help_heading = WORK)]
     pub at_once: Option<u32>,
 
-    /// How long one trial takes
+    /// Set how long one trial takes
     #[arg(long, value_name = "TIME", help_heading = WORK, allow_hyphen_values = true)]
     pub trial_time: Option<TimeSpan>,
 
-    /// Serving: requests a second: 5, 4/h, 5,0@08:00-20:00 (by day, by night, from, to; UTC), or 24 numbers
+    /// Serve this many requests per second: 5, 4/h, 5,0@08:00-20:00 (day, night, from, to; UTC), or 24 numbers
     #[arg(long, value_name = "RATE", help_heading = WORK, allow_hyphen_values = true)]
     pub rate: Option<String>,
 
-    /// Serving: requests a second by night, --rate being those by day
+    /// Serve this many requests per second at night, and --rate by day
     #[arg(long, value_name = "RATE", help_heading = WORK, allow_hyphen_values = true)]
     pub rate_night: Option<String>,
 
-    /// Serving: requests a second that one instance answers when it is full
+    /// Set the requests per second that one instance answers at full load
     #[arg(long, value_name = "RATE", help_heading = WORK, conflicts_with = "bench", allow_hyphen_values = true)]
     pub replica_rate: Option<String>,
 
-    /// Serving: what `cudock bench --format json` wrote, for the same
+    /// Read the rate of one instance from a report of `cudock bench --format json`
     #[arg(long, value_name = "FILE", help_heading = WORK)]
     pub bench: Option<PathBuf>,
 
-    /// The GPU that times and rates hold on
+    /// Name the GPU that times and rates were measured on
     #[arg(long, value_name = "GPU", help_heading = WORK)]
     pub measured_on: Option<String>,
 
-    /// How many times as fast another GPU is, where measured: H100=2.8; may be given several times
+    /// Set the measured speed of another GPU, relative to --measured-on: H100=2.8 (repeatable)
     #[arg(long, value_name = "GPU=FACTOR", help_heading = WORK, value_parser = speed)]
     pub speed: Vec<(String, String)>,
 
-    /// The day it begins, today or later [default: today]
+    /// Begin on this day [default: today]
     #[arg(long, value_name = "DATE", help_heading = WORK)]
     pub begins: Option<Date>,
 
-    /// Memory of each GPU, with its unit: 40GB
+    /// Require this much memory on each GPU: 40GB
     #[arg(long, value_name = "SIZE", help_heading = NEEDS, allow_hyphen_values = true)]
     pub gpu_memory: Option<ByteSize>,
 
-    /// GPUs in one machine
+    /// Require this many GPUs per machine
     #[arg(long, value_name = "N", help_heading = NEEDS)]
     pub gpus: Option<u32>,
 
-    /// Machines that work together
+    /// Use this many machines that work together
     #[arg(long, value_name = "N", help_heading = NEEDS)]
     pub nodes: Option<u32>,
 
-    /// Only these GPUs
+    /// Allow only these GPUs
     #[arg(long, value_name = "GPU,GPU", value_delimiter = ',', help_heading = NEEDS)]
     pub gpu: Vec<String>,
 
-    /// Compute capability: 7.5 or more, or from-to as 7.0-7.0
+    /// Require a compute capability: 7.5 (or higher), or a range such as 7.0-7.0
     #[arg(long, value_name = "X.Y[-X.Y]", help_heading = NEEDS)]
     pub capability: Option<String>,
 
-    /// GPUs of a machine joined by NVLink
+    /// Require GPUs that are connected by NVLink
     #[arg(long, help_heading = NEEDS)]
     pub nvlink: bool,
 
-    /// Machines joined by `InfiniBand`
+    /// Require machines that are connected by InfiniBand
     #[arg(long, help_heading = NEEDS)]
     pub infiniband: bool,
 
-    /// Virtual processors
+    /// Require this many virtual processors
     #[arg(long, value_name = "N", help_heading = NEEDS)]
     pub vcpu: Option<u32>,
 
-    /// Main memory
+    /// Require this much main memory
     #[arg(long, value_name = "SIZE", help_heading = NEEDS)]
     pub ram: Option<ByteSize>,
 
-    /// The image, as `check` takes it: its size is the cold start, and only sizes it runs on are left
+    /// Inspect this image for its size and the sizes it runs on
     #[arg(long, value_name = "IMAGE", help_heading = NEEDS)]
     pub image: Option<String>,
 
-    /// Look at the image in the cache only, and fetch nothing
+    /// Inspect only what is cached of the image, without fetching
     #[arg(long, help_heading = NEEDS)]
     pub offline: bool,
 
-    /// The model, for the GPU memory it takes
+    /// Estimate the GPU memory from this model
     #[arg(long, value_name = "FILE", help_heading = NEEDS)]
     pub model: Option<PathBuf>,
 
-    /// Bytes of data: 2TB
+    /// Read this much data: 2TB
     #[arg(long, value_name = "SIZE", help_heading = DATA)]
     pub data: Option<ByteSize>,
 
-    /// Where they lie: `cudock facts storage` lists the kinds
+    /// Read the data from this storage (`cudock facts storage` lists them)
     #[arg(long, value_name = "KIND", help_heading = DATA)]
     pub storage: Option<String>,
 
-    /// Bytes a second that one GPU uses up when it never waits
+    /// Set the bytes per second that one GPU reads when it never waits
     #[arg(long, value_name = "SIZE", help_heading = DATA)]
     pub data_rate: Option<ByteSize>,
 
-    /// The region they lie in, if not that of the placement
+    /// Read the data from this region, not from that of the placement
     #[arg(long, value_name = "REGION", help_heading = DATA)]
     pub data_region: Option<String>,
 
-    /// Most time from the order to the end
-    #[arg(long, value_name = "TIME", help_heading = WISHES, allow_hyphen_values = true)]
+    /// Limit the time from order to end
+    #[arg(long, value_name = "TIME", help_heading = CONSTRAINTS, allow_hyphen_values = true)]
     pub deadline: Option<TimeSpan>,
 
-    /// Most dollars: for a job as a whole, for a month of serving
-    #[arg(long, value_name = "USD", help_heading = WISHES, allow_hyphen_values = true)]
+    /// Limit the cost in dollars: of the whole job, or per month of serving
+    #[arg(long, value_name = "USD", help_heading = CONSTRAINTS, allow_hyphen_values = true)]
     pub budget: Option<String>,
 
-    /// Spot machines too, which can be taken away
-    #[arg(long, help_heading = WISHES, conflicts_with = "no_spot")]
+    /// Allow Spot machines, which Azure may evict
+    #[arg(long, help_heading = CONSTRAINTS, conflicts_with = "no_spot")]
     pub spot: bool,
 
-    /// No Spot machines
-    #[arg(long, help_heading = WISHES)]
+    /// Exclude Spot machines
+    #[arg(long, help_heading = CONSTRAINTS)]
     pub no_spot: bool,
 
-    /// Evictions an hour of one Spot machine
-    #[arg(long, value_name = "N", help_heading = WISHES, allow_hyphen_values = true)]
+    /// Expect this many evictions per hour and Spot machine
+    #[arg(long, value_name = "N", help_heading = CONSTRAINTS, allow_hyphen_values = true)]
     pub evictions: Option<String>,
 
-    /// Time between checkpoints, which is what an eviction can cost
-    #[arg(long, value_name = "TIME", help_heading = WISHES, allow_hyphen_values = true)]
+    /// Write checkpoints this often, so that evictions lose less work
+    #[arg(long, value_name = "TIME", help_heading = CONSTRAINTS, allow_hyphen_values = true)]
     pub checkpoint_every: Option<TimeSpan>,
 
-    /// Only these regions
-    #[arg(long, value_name = "REGION,REGION", value_delimiter = ',', help_heading = WISHES)]
+    /// Allow only these regions
+    #[arg(long, value_name = "REGION,REGION", value_delimiter = ',', help_heading = CONSTRAINTS)]
     pub region: Vec<String>,
 
-    /// Only these services: vm, aks, batch, ml, container-apps, or ml-serverless and the like
-    #[arg(long, value_name = "SERVICE,SERVICE", value_delimiter = ',', help_heading = WISHES)]
+    /// Allow only these services: vm, aks, batch, ml, container-apps, ml-serverless, …
+    #[arg(long, value_name = "SERVICE,SERVICE", value_delimiter = ',', help_heading = CONSTRAINTS)]
     pub service: Vec<String>,
 
-    /// Only these sizes
-    #[arg(long, alias = "sku", value_name = "SIZE,SIZE", value_delimiter = ',', help_heading = WISHES)]
+    /// Allow only these sizes
+    #[arg(long, alias = "sku", value_name = "SIZE,SIZE", value_delimiter = ',', help_heading = CONSTRAINTS)]
     pub size: Vec<String>,
 
-    /// How much the service must do by itself
-    #[arg(long, value_enum, help_heading = WISHES)]
+    /// Require at least this much management by the service
+    #[arg(long, value_enum, help_heading = CONSTRAINTS)]
     pub management: Option<ManagementFlag>,
 
-    /// Serving: no request waits for a cold start, so something is always up
-    #[arg(long, help_heading = WISHES)]
+    /// Keep an instance up, so that no request waits for a cold start
+    #[arg(long, help_heading = CONSTRAINTS)]
     pub no_cold_starts: bool,
 }
 
-/// How much a service has to manage by itself.
+/// How much the service has to manage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ManagementFlag {
-    /// Machines of one's own will do
+    /// The user manages the machines
     Own,
-    /// Machines are made, mended and removed by the service
+    /// The service creates, repairs and removes the machines
     Managed,
-    /// No machines to see
+    /// There are no visible machines
     Serverless,
 }
 
@@ -202,7 +202,7 @@ impl From<ManagementFlag> for Management {
 }
 
 impl WorkloadFlags {
-    /// Whether Spot machines are allowed, if a flag says so.
+    /// Whether flags allow or exclude Spot machines.
     pub(crate) fn allows_spot(&self) -> Option<bool> {
         match (self.spot, self.no_spot) {
             (false, false) => None,
@@ -211,12 +211,12 @@ impl WorkloadFlags {
     }
 }
 
-/// `H100=2.8` as its two sides; the name and the number are checked against the tables later.
+/// Splits `H100=2.8`; the name and the number are checked later.
 fn speed(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((gpu, factor)) if !gpu.is_empty() && !factor.is_empty() => {
             Ok((gpu.to_owned(), factor.to_owned()))
         }
-        _ => Err("write it as GPU=FACTOR, such as H100=2.8".to_owned()),
+        _ => Err("expected GPU=FACTOR, such as H100=2.8".to_owned()),
     }
 }

@@ -1,6 +1,6 @@
-//! Files that a workload names: read once, before anything is decided.
+//! Reads the files that a workload names, before anything is decided.
 //!
-//! A file that cannot be read is an error only where it turns out to be needed, so the results are kept as they are.
+//! A file that cannot be read is an error only if it is needed, so results are kept as they are.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,13 +18,13 @@ const MAX_REPORT: u64 = 64 << 20;
 /// The files of a workload.
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
-    pub(crate) model: Option<Input<Model, ModelError>>,
-    pub(crate) bench_report: Option<Input<Vec<u8>, io::Error>>,
+    pub(crate) model: Option<InputFile<Model, ModelError>>,
+    pub(crate) bench_report: Option<InputFile<Vec<u8>, io::Error>>,
 }
 
 /// A file, and where it was named.
 #[derive(Debug)]
-pub(crate) struct Input<T, E> {
+pub(crate) struct InputFile<T, E> {
     pub(crate) path: PathBuf,
     pub(crate) origin: Origin,
     pub(crate) content: Result<T, E>,
@@ -42,8 +42,12 @@ impl Inputs {
         let model = named(flags.model.as_ref(), "--model", workload.model.as_ref(), "workload.model");
         let report = named(flags.bench.as_ref(), "--bench", workload.bench.as_ref(), "workload.bench");
         Self {
-            model: model.map(|(path, origin)| Input { content: inspect(&path), path, origin }),
-            bench_report: report.map(|(path, origin)| Input { content: read_report(&path), path, origin }),
+            model: model.map(|(path, origin)| InputFile { content: inspect(&path), path, origin }),
+            bench_report: report.map(|(path, origin)| InputFile {
+                content: read_report(&path),
+                path,
+                origin,
+            }),
         }
     }
 }

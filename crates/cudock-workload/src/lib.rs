@@ -1,14 +1,15 @@
-//! What a user wants to run: `cudock.toml`, flags, model and image become one [`Workload`].
+//! Combines `cudock.toml`, flags, model and image into one [`Workload`].
 //!
-//! A flag overrides the key of the same meaning. What neither gives is taken from the image, the model or a benchmark
-//! report, and assumed where there is none; both are recorded with their source, so that users see what an answer rests on.
-//! A value that cannot be used is refused with the name of its flag, or with the line and column of its key.
+//! A flag overrides the key with the same meaning. Values that neither gives are inferred from the image, the model or a
+//! benchmark report, or else assumed; both are recorded with their source. An invalid value is reported with the name of
+//! its flag, or with the line and column of its key.
 //!
 //! Files and images are read first ([`resolve`]); everything after that is a pure function of what was read.
 
 mod assumptions;
 mod bench_report;
 mod builder;
+mod constraints;
 mod data;
 mod flags;
 mod inputs;
@@ -20,7 +21,6 @@ mod start;
 mod subject;
 #[cfg(test)]
 mod tests;
-mod wishes;
 mod work;
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use cudock_http::Progress;
 use cudock_plan::{Verdicts, Workload};
 use cudock_project::Project;
 
-use crate::builder::{Builder, flag_or_key};
+use crate::builder::{WorkloadBuilder, flag_or_key};
 pub use crate::flags::{ManagementFlag, WorkloadFlags};
 use crate::inputs::Inputs;
 use crate::subject::Inspection;
@@ -41,24 +41,24 @@ use crate::subject::Inspection;
 /// A workload, and where its image runs.
 #[derive(Debug)]
 pub struct Resolved {
-    /// What is to be run.
+    /// The workload.
     pub workload: Workload,
     /// Where its image runs, as far as that was inspected.
     pub verdicts: Verdicts,
 }
 
-/// Is told about images that are fetched and read.
+/// Receives progress about images that are fetched and read.
 pub struct Notify<'a> {
-    /// About downloads.
+    /// Called about downloads.
     pub progress: Arc<dyn Progress>,
-    /// Before an image is read.
+    /// Called before an image is read.
     pub on_read: OnRead<'a>,
 }
 
-/// Why a workload cannot be told from file and flags.
+/// Why a workload cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
-    /// A value that cannot be used.
+    /// An invalid value.
     #[error(transparent)]
     Usage(#[from] UsageError),
     /// The image or program cannot be inspected.
@@ -82,7 +82,7 @@ impl Report for WorkloadError {
     }
 }
 
-/// Resolves a project and flags, inspecting the image and the model that they name.
+/// Resolves a project and flags, inspecting the image and the model.
 pub fn resolve(
     facts: &Facts,
     project: &Project,
@@ -91,7 +91,7 @@ pub fn resolve(
     notify: &Notify<'_>,
 ) -> Result<Resolved, WorkloadError> {
     let inputs = Inputs::read(project, flags);
-    let builder = Builder::new(facts, project, flags, &inputs, today);
+    let builder = WorkloadBuilder::new(facts, project, flags, &inputs, today);
     // Errors in file and flags are reported before an image is fetched.
     builder.clone().workload(&Inspection::default())?;
     let inspection = subject::inspect(facts, project, flags, today, notify)?;
@@ -99,7 +99,7 @@ pub fn resolve(
     Ok(Resolved { workload, verdicts: inspection.verdicts })
 }
 
-impl Builder<'_> {
+impl WorkloadBuilder<'_> {
     fn workload(mut self, inspection: &Inspection) -> Result<Workload, UsageError> {
         let work = self.work()?;
         let model = self.model()?;
@@ -108,10 +108,20 @@ impl Builder<'_> {
         let data = self.data()?;
         let start = self.start(inspection, model);
         let spot = self.spot(&work)?;
-        let wishes = self.wishes(&work)?;
+        let constraints = self.constraints(&work)?;
         self.assumptions.extend(inspection.assumptions.iter().cloned());
         let begins = self.begins()?;
-        Ok(Workload { work, gpu, machine, data, start, spot, wishes, begins, assumptions: self.assumptions })
+        Ok(Workload {
+            work,
+            gpu,
+            machine,
+            data,
+            start,
+            spot,
+            constraints,
+            begins,
+            assumptions: self.assumptions,
+        })
     }
 
     /// The day the work begins. Sizes that were on sale in the past are no longer available.
@@ -121,9 +131,7 @@ impl Builder<'_> {
         match given {
             Some((day, origin)) if day < self.today => {
                 let problem = format!("{day} is in the past; today is {}", self.today);
-                Err(self
-                    .invalid(origin, problem, None)
-                    .hint("leave it out to begin today, or name a later day"))
+                Err(self.invalid(origin, problem, None).hint("omit it to begin today, or name a later day"))
             }
             other => Ok(other.map_or(self.today, |(day, _)| day)),
         }

@@ -6,15 +6,15 @@ use cudock_base::text::error_chain;
 use cudock_model::{EstimateOptions, Model, ModelError, NumberFormat, estimate};
 use cudock_project::ByteSize;
 
-use crate::builder::{Builder, Origin, flag_or_key};
-use crate::inputs::Input;
+use crate::builder::{Origin, WorkloadBuilder, flag_or_key};
+use crate::inputs::InputFile;
 
 const GB: f64 = 1e9;
 
-impl<'a> Builder<'a> {
+impl<'a> WorkloadBuilder<'a> {
     /// The model, if one is named that can be read.
     pub(crate) fn model(&mut self) -> Result<Option<&'a Model>, UsageError> {
-        let Some(Input { origin, content, .. }) = &self.inputs.model else { return Ok(None) };
+        let Some(InputFile { origin, content, .. }) = &self.inputs.model else { return Ok(None) };
         match content {
             Ok(model) => Ok(Some(model)),
             Err(error @ (ModelError::Unknown { .. } | ModelError::NoModel { .. })) => {
@@ -30,7 +30,7 @@ impl<'a> Builder<'a> {
         let given = flag_or_key(self.flags.gpu_memory, "--gpu-memory", needs.gpu_memory, "needs.gpu_memory");
         if let Some((ByteSize(bytes), given)) = given {
             return if bytes == 0 {
-                Err(self.invalid(given, "that is nothing; leave it out if it does not matter", None))
+                Err(self.invalid(given, "must be larger than zero; omit it if any memory is enough", None))
             } else {
                 Ok(bytes)
             };
@@ -46,7 +46,7 @@ impl<'a> Builder<'a> {
         };
         let give = format!("give `gpu_memory`, --gpu-memory, or a model{unread}");
         let Some(gigabytes) = gigabytes else {
-            let source = format!("the tables do not have the memory of {}; {give}", models.join(" or "));
+            let source = format!("the memory of {} is not in the tables; {give}", models.join(" or "));
             self.assume("needs.gpu_memory", "any", source);
             return Ok(0);
         };

@@ -1,4 +1,4 @@
-//! Names that are checked against the fact tables.
+//! Checks names against the fact tables.
 
 use std::collections::BTreeSet;
 
@@ -6,9 +6,9 @@ use cudock_base::{UsageError, suggest};
 use cudock_facts::lookup::Found;
 use cudock_plan::ServiceKind;
 
-use crate::builder::{Builder, Origin};
+use crate::builder::{Origin, WorkloadBuilder};
 
-impl Builder<'_> {
+impl WorkloadBuilder<'_> {
     /// Regions as the tables spell them.
     pub(crate) fn regions(&self, names: &[String], given: Origin) -> Result<Vec<String>, UsageError> {
         let known: BTreeSet<&str> = self.known_regions();

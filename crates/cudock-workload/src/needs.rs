@@ -9,11 +9,11 @@ use cudock_plan::{GpuNeeds, MachineNeeds};
 use cudock_project::{ByteSize, CapabilityRange};
 
 use crate::assumptions::assumptions;
-use crate::builder::{Builder, Origin, flag_or_key};
+use crate::builder::{Origin, WorkloadBuilder, flag_or_key};
+use crate::constraints::thousandths;
 use crate::subject::{Inspection, Processor};
-use crate::wishes::thousandths;
 
-impl Builder<'_> {
+impl WorkloadBuilder<'_> {
     pub(crate) fn gpu(&mut self, model: Option<&Model>) -> Result<GpuNeeds, UsageError> {
         let (flags, needs) = (self.flags, &self.file().needs);
         let models = match flags.gpu.as_slice() {
@@ -40,10 +40,10 @@ impl Builder<'_> {
         })
     }
 
-    /// One if it is not given, which is not worth recording as an assumption.
+    /// The count, or one, which is not worth recording as an assumption.
     fn count(&self, given: Option<(u32, Origin)>) -> Result<u32, UsageError> {
         match given {
-            Some((0, given)) => Err(self.invalid(given, "it is at least 1", None)),
+            Some((0, given)) => Err(self.invalid(given, "must be at least 1", None)),
             Some((count, _)) => Ok(count),
             None => Ok(1),
         }
@@ -66,8 +66,7 @@ impl Builder<'_> {
         if let (Some(least), Some(greatest)) = (range.least, range.greatest)
             && least > greatest
         {
-            let problem =
-                format!("no GPU has a compute capability of at least {least} and at most {greatest}");
+            let problem = format!("no compute capability is at least {least} and at most {greatest}");
             return Err(self.invalid(given, problem, None));
         }
         Ok(range)
@@ -96,11 +95,10 @@ impl Builder<'_> {
             let given = Origin::Flag("--speed");
             let speed: Option<f64> =
                 text.parse().ok().filter(|speed: &f64| speed.is_finite() && *speed > 0.0);
-            let problem =
-                || format!("`{text}` is no speed; write how many times as fast it is, as {name}=2.8");
+            let problem = || format!("invalid speed `{text}`: expected a factor, such as {name}=2.8");
             let speed = speed.ok_or_else(|| self.invalid(given, problem(), None))?;
             if !measured {
-                let problem = "speeds are relative to a GPU: name it with --measured-on";
+                let problem = "needs the GPU that it is relative to: add --measured-on";
                 return Err(self.invalid(given, problem, None));
             }
             speeds.insert(self.one_gpu(name, given, None)?, thousandths(speed).max(1));
@@ -111,7 +109,7 @@ impl Builder<'_> {
     pub(crate) fn machine(&mut self, inspection: &Inspection) -> Result<MachineNeeds, UsageError> {
         let needs = &self.file().needs;
         let vcpu = match flag_or_key(self.flags.vcpu, "--vcpu", needs.cpu, "needs.cpu") {
-            Some((0, given)) => return Err(self.invalid(given, "it is at least 1", None)),
+            Some((0, given)) => return Err(self.invalid(given, "must be at least 1", None)),
             given => given.map_or(0, |(count, _)| count),
         };
         let memory = flag_or_key(self.flags.ram, "--ram", needs.memory, "needs.memory");

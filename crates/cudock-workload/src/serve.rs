@@ -5,13 +5,13 @@ use cudock_plan::{DayLoad, PerSecond, Work};
 use cudock_project::{DayRate, RequestRate};
 
 use crate::assumptions::{Daytime, assumptions};
-use crate::builder::{Builder, Origin, flag_or_key};
-use crate::wishes::thousandths;
+use crate::builder::{Origin, WorkloadBuilder, flag_or_key};
+use crate::constraints::thousandths;
 
-/// The highest rate that is accepted, in requests per second: more is a typing error.
+/// The highest valid rate in requests per second: more is a typo.
 const MAX_RATE: f64 = 1e9;
 
-impl Builder<'_> {
+impl WorkloadBuilder<'_> {
     pub(crate) fn serve(&mut self, of_file: bool) -> Result<Work, UsageError> {
         let load = self.load(of_file)?;
         let peak = load.hours.iter().map(|rate| rate.0).fold(0.0, f64::max);
@@ -20,9 +20,9 @@ impl Builder<'_> {
         let replica_rate = if let Some(rate) = self.replica_rate(of_file)? {
             rate
         } else {
-            // One replica is enough for everything: the most common case, and easy to see in a plan if it is not.
+            // One replica is the most common case, and easy to notice in a plan if it is wrong.
             let rate = peak / f64::from(target_percent) * 100.0;
-            let source = "assumed: one instance answers all requests; measure it with `cudock bench`, or give \
+            let source = "assumed: one instance is enough; measure it with `cudock bench`, or give \
                               `replica_rate` or --replica-rate";
             self.assume("workload.replica_rate", format!("{rate:.1}/s"), source);
             RequestRate(rate)
@@ -45,7 +45,7 @@ impl Builder<'_> {
             (Some(rate), Some(night)) => (self.day_and_night(&rate, &night)?, Origin::Flag("--rate")),
             (Some(rate), None) => (rate, Origin::Flag("--rate")),
             (None, Some(_)) => {
-                return Err(UsageError::new("--rate-night needs the rate by day").hint("give it with --rate"));
+                return Err(UsageError::new("--rate-night also needs the rate by day").hint("add --rate"));
             }
             (None, None) => {
                 if let Some(rate) = file {
@@ -57,14 +57,10 @@ impl Builder<'_> {
             }
         };
         if load.hours.iter().all(|rate| rate.0 == 0.0) {
-            return Err(self.invalid(
-                given,
-                "no requests come at any hour, so there is nothing to serve",
-                None,
-            ));
+            return Err(self.invalid(given, "no hour has any requests", None));
         }
         if load.hours.iter().any(|rate| rate.0 > MAX_RATE) {
-            return Err(self.invalid(given, "these are more requests than the world sends", None));
+            return Err(self.invalid(given, "exceeds the highest rate, a billion requests per second", None));
         }
         Ok(load)
     }
@@ -75,8 +71,8 @@ impl Builder<'_> {
         let [night_rate, ..] = night.hours;
         let level = *day == DayRate::level(day_rate) && *night == DayRate::level(night_rate);
         let shaped = DayRate::shaped(day_rate, night_rate, from, to).filter(|_| level).ok_or_else(|| {
-            UsageError::new("--rate-night: day and night take one rate each")
-                .hint("or give all by --rate, as 5,0@08:00-20:00")
+            UsageError::new("--rate-night: --rate and --rate-night take one rate each")
+                .hint("use --rate 5,0@08:00-20:00 for other shapes")
         })?;
         self.default(&assumptions().daytime);
         Ok(shaped)
@@ -94,7 +90,7 @@ impl Builder<'_> {
         let rate = flag_or_key(flag, "--replica-rate", of_file_rate, "workload.replica_rate");
         match rate {
             Some((RequestRate(rate), given)) if rate <= 0.0 => {
-                Err(self.invalid(given, "an instance that answers nothing is of no use", None))
+                Err(self.invalid(given, "must be larger than zero", None))
             }
             Some((rate, _)) => Ok(Some(rate)),
             None if of_file => self.measured_rate(),

@@ -1,4 +1,4 @@
-//! What a cold start takes.
+//! What a cold start involves.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use cudock_plan::{Image, Start};
 use cudock_project::{ByteSize, TimeSpan};
 
 use crate::assumptions::assumptions;
-use crate::builder::Builder;
+use crate::builder::WorkloadBuilder;
 use crate::subject::Inspection;
 
-impl Builder<'_> {
+impl WorkloadBuilder<'_> {
     pub(crate) fn start(&mut self, inspection: &Inspection, model: Option<&Model>) -> Start {
         let image = self.image(inspection);
         let file = &self.file().start;
         let weights = match (file.weights, model) {
             (Some(ByteSize(bytes)), _) => bytes,
             (None, Some(model)) => {
-                let source = "the size of the model's files; assumed to be fetched apart from the image";
+                let source = "the size of the model files; assumed to be fetched separately from the image";
                 self.assume("start.weights", fixed_bytes(model.on_disk), source);
                 model.on_disk
             }

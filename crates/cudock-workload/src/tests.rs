@@ -1,16 +1,16 @@
-#![allow(clippy::float_cmp, reason = "test code")]
+#![allow(clippy::float_cmp, reason = "the values are exact")]
 
 use std::path::Path;
 use std::time::Duration;
 
-use cudock_base::UsageError;
+use cudock_base::{UsageError, Usd};
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
-use cudock_plan::{Access, Management, Money, PerSecond, Priority, Work, Workload};
+use cudock_plan::{Access, Management, PerSecond, Priority, Work, Workload};
 use cudock_project::Project;
 use tempfile::TempDir;
 
-use super::builder::Builder;
+use super::builder::WorkloadBuilder;
 use super::inputs::Inputs;
 use super::subject::Inspection;
 use super::{WorkloadFlags, bench_report};
@@ -38,7 +38,7 @@ fn planned(text: &str, flags: &WorkloadFlags) -> Result<Workload, String> {
 
 fn build(facts: &Facts, project: &Project, flags: &WorkloadFlags) -> Result<Workload, UsageError> {
     let inputs = Inputs::read(project, flags);
-    Builder::new(facts, project, flags, &inputs, today()).workload(&Inspection::default())
+    WorkloadBuilder::new(facts, project, flags, &inputs, today()).workload(&Inspection::default())
 }
 
 fn from_file(text: &str) -> Workload {
@@ -54,11 +54,11 @@ const fn minutes(count: u64) -> Duration {
 }
 
 #[test]
-fn every_kind_of_work_is_understood() {
+fn every_kind_of_work_is_resolved() {
     assert_eq!(from_file("[workload]\nduration = \"40m\"\n").work, Work::Job { duration: minutes(40) });
     let items = from_file("[workload]\nitems = 10000\nitem_time = \"5s\"\ndeadline = \"2h\"\n");
     assert_eq!(items.work, Work::Items { items: 10_000, each: Duration::from_secs(5), at_once: None });
-    assert_eq!(items.wishes.deadline, Some(minutes(120)));
+    assert_eq!(items.constraints.deadline, Some(minutes(120)));
     let sweep = from_file("[workload]\ntrials = 27\nat_once = 3\ntrial_time = \"20m\"\n");
     assert_eq!(sweep.work, Work::Sweep { trials: 27, at_once: 3, each: minutes(20) });
     let serve = from_file("[workload]\nrate = 5\nreplica_rate = 20.5\nfill = 80\n");
@@ -77,7 +77,7 @@ fn a_rate_keeps_its_shape_over_the_day() {
 }
 
 #[test]
-fn a_flag_stands_over_the_key_of_the_same_meaning() {
+fn a_flag_overrides_the_key_with_the_same_meaning() {
     let text =
         "[workload]\nitems = 10\nitem_time = \"5s\"\n[needs]\ngpus = 2\n[deploy]\nregions = \"westeurope\"\n";
     let flags = WorkloadFlags {
@@ -90,21 +90,21 @@ fn a_flag_stands_over_the_key_of_the_same_meaning() {
     let workload = planned(text, &flags).unwrap();
     assert_eq!(workload.work, Work::Items { items: 99, each: Duration::from_secs(5), at_once: None });
     assert_eq!((workload.gpu.per_instance, workload.gpu.memory), (4, 40_000_000_000));
-    assert_eq!(workload.wishes.regions, ["eastus"]);
+    assert_eq!(workload.constraints.regions, ["eastus"]);
 }
 
 #[test]
-fn flags_of_another_kind_of_work_leave_nothing_of_the_files() {
+fn flags_of_another_kind_of_work_override_all_keys_about_it() {
     let text = "[workload]\nrate = 5\nreplica_rate = 20\n";
     let flags = WorkloadFlags { duration: Some("2h".parse().unwrap()), ..WorkloadFlags::default() };
     assert_eq!(planned(text, &flags).unwrap().work, Work::Job { duration: minutes(120) });
     let flags = WorkloadFlags { rate: Some("5".to_owned()), ..flags };
     let wrong = planned("", &flags).unwrap_err();
-    assert!(wrong.contains("--duration is for a job and --rate for a service"), "{wrong}");
+    assert!(wrong.contains("--duration is for a job, and --rate is for a service"), "{wrong}");
 }
 
 #[test]
-fn what_is_not_said_is_assumed_and_told() {
+fn missing_values_are_assumed_and_recorded() {
     let workload = from_file("[workload]\nkind = \"serve\"\n");
     for (about, value) in [
         ("workload.rate", "1/s all day"),
@@ -126,7 +126,7 @@ fn what_is_not_said_is_assumed_and_told() {
 }
 
 #[test]
-fn what_is_given_is_not_told_as_assumed() {
+fn given_values_are_not_recorded_as_assumptions() {
     let workload = from_file(
         r#"
         [workload]
@@ -149,13 +149,13 @@ fn what_is_given_is_not_told_as_assumed() {
 }
 
 #[test]
-fn nothing_at_all_is_asked_for() {
+fn a_workload_needs_some_work() {
     let wrong = planned("", &WorkloadFlags::default()).unwrap_err();
-    assert!(wrong.contains("nothing says what is to be done") && wrong.contains("--duration 3h"), "{wrong}");
+    assert!(wrong.contains("no work is specified") && wrong.contains("--duration 3h"), "{wrong}");
 }
 
 #[test]
-fn names_that_no_table_knows_are_refused_with_their_place_and_the_nearest() {
+fn unknown_names_are_reported_with_position_and_suggestion() {
     for (text, expected) in [
         (
             "[workload]\nduration = \"1h\"\n[deploy]\nregions = [\"westeurope\", \"westeurop\"]\n",
@@ -191,13 +191,13 @@ fn names_that_no_table_knows_are_refused_with_their_place_and_the_nearest() {
         ),
         (
             "[workload]\nduration = \"1h\"\n[data]\nstorage = \"blob-hot\"\n",
-            "cudock.toml:4:1: how much is read is not said",
+            "cudock.toml:4:1: the size of the data is missing",
         ),
-        ("[workload]\nitems = 5\n", "cudock.toml:2:1: items need a time each"),
-        ("[workload]\ntrial_time = \"5m\"\n", "cudock.toml:2:1: the time of a trial needs their number"),
+        ("[workload]\nitems = 5\n", "cudock.toml:2:1: items also need `item_time`"),
+        ("[workload]\ntrial_time = \"5m\"\n", "cudock.toml:2:1: `trial_time` also needs `trials`"),
         ("[workload]\nduration = \"1h\"\nmodel = \"gone.onnx\"\n", "cudock.toml:3:9: cannot read "),
         ("[workload]\nrate = 5\nbench = \"gone.json\"\n", "cudock.toml:3:9: "),
-        ("[workload]\nrate = 0\n", "cudock.toml:2:8: no requests come at any hour"),
+        ("[workload]\nrate = 0\n", "cudock.toml:2:8: no hour has any requests"),
     ] {
         let wrong = planned(text, &WorkloadFlags::default()).expect_err(text);
         assert!(wrong.contains(expected), "{text}{wrong}\nexpected {expected}");
@@ -212,38 +212,41 @@ fn with(edit: impl FnOnce(&mut WorkloadFlags)) -> WorkloadFlags {
 }
 
 #[test]
-fn flags_that_cannot_be_are_named() {
+fn invalid_flags_are_named() {
     let cases: Vec<(WorkloadFlags, &str)> = vec![
-        (with(|flags| flags.duration = Some("0s".parse().unwrap())), "--duration: that is no time at all"),
-        (with(|flags| flags.gpus = Some(0)), "--gpus: it is at least 1"),
+        (with(|flags| flags.duration = Some("0s".parse().unwrap())), "--duration: must be longer than zero"),
+        (with(|flags| flags.gpus = Some(0)), "--gpus: must be at least 1"),
         (with(|flags| flags.gpu = vec!["T5".to_owned()]), "--gpu: no GPU is called `T5`"),
         (with(|flags| flags.region = vec!["mars".to_owned()]), "--region: no region is called `mars`"),
-        (with(|flags| flags.capability = Some("9.0-8.0".to_owned())), "--capability: no GPU has a compute"),
+        (
+            with(|flags| flags.capability = Some("9.0-8.0".to_owned())),
+            "--capability: no compute capability is at least 9.0",
+        ),
         (with(|flags| flags.capability = Some("ninety".to_owned())), "--capability: "),
-        (with(|flags| flags.budget = Some("-5".to_owned())), "--budget: `-5` is no budget"),
-        (with(|flags| flags.budget = Some("NaN".to_owned())), "--budget: `NaN` is no budget"),
-        (with(|flags| flags.budget = Some("1e300".to_owned())), "--budget: this is more money than there is"),
-        (with(|flags| flags.evictions = Some("inf".to_owned())), "--evictions: `inf` is no rate"),
+        (with(|flags| flags.budget = Some("-5".to_owned())), "--budget: invalid budget `-5`"),
+        (with(|flags| flags.budget = Some("NaN".to_owned())), "--budget: invalid budget `NaN`"),
+        (with(|flags| flags.budget = Some("1e300".to_owned())), "--budget: exceeds the highest budget"),
+        (with(|flags| flags.evictions = Some("inf".to_owned())), "--evictions: invalid rate `inf`"),
         (
             with(|flags| (flags.no_spot, flags.evictions) = (true, Some("1".to_owned()))),
-            "--evictions: it is for Spot machines, and --no-spot rules them out",
+            "--evictions: conflicts with --no-spot",
         ),
         (
             with(|flags| flags.storage = Some("blob-hot".to_owned())),
-            "--storage: how much is read is not said",
+            "--storage: the size of the data is missing",
         ),
         (
             with(|flags| flags.speed = vec![("H100".to_owned(), "2".to_owned())]),
-            "--speed: speeds are relative to a GPU: name it with --measured-on",
+            "--speed: needs the GPU that it is relative to",
         ),
         (
             with(|flags| flags.deadline = Some("10m".parse().unwrap())),
             "--deadline: the deadline is shorter than the job",
         ),
-        (with(|flags| flags.items = Some(3)), "--duration is for one run and --items for many items"),
+        (with(|flags| flags.items = Some(3)), "--duration is for one job, and --items is for many items"),
         (
             WorkloadFlags { rate_night: Some("0".to_owned()), ..WorkloadFlags::default() },
-            "--rate-night needs the rate by day",
+            "--rate-night also needs the rate by day",
         ),
         (
             WorkloadFlags { rate: Some("-5".to_owned()), ..WorkloadFlags::default() },
@@ -261,7 +264,7 @@ fn flags_that_cannot_be_are_named() {
 }
 
 #[test]
-fn day_and_night_may_be_given_apart() {
+fn day_and_night_have_flags_of_their_own() {
     let flags = WorkloadFlags {
         rate: Some("5".to_owned()),
         rate_night: Some("0.5".to_owned()),
@@ -275,7 +278,7 @@ fn day_and_night_may_be_given_apart() {
 }
 
 #[test]
-fn wishes_and_data_come_through() {
+fn constraints_and_data_are_resolved() {
     let workload = from_file(
         r#"
         [workload]
@@ -308,18 +311,18 @@ fn wishes_and_data_come_through() {
     let data = workload.data.unwrap();
     assert_eq!((data.bytes, data.region.as_deref()), (800_000_000_000, Some("westeurope")));
     assert_eq!((data.access, data.rate_per_gpu), (Access::Stream { passes: 3 }, Some(2_000_000_000)));
-    assert_eq!(workload.wishes.services, ["ml-serverless", "ml-cluster", "ml-endpoint", "vm"]);
-    assert_eq!(workload.wishes.sizes, ["Standard_NC24ads_A100_v4"]);
-    assert_eq!(workload.wishes.budget, Some(Money::from_cents(1250)));
-    assert_eq!(workload.wishes.priority, Some(Priority::Spot));
-    assert_eq!(workload.wishes.management, Management::Managed);
+    assert_eq!(workload.constraints.services, ["ml-serverless", "ml-cluster", "ml-endpoint", "vm"]);
+    assert_eq!(workload.constraints.sizes, ["Standard_NC24ads_A100_v4"]);
+    assert_eq!(workload.constraints.budget, Some(Usd::from_cents(1250)));
+    assert_eq!(workload.constraints.priority, Some(Priority::Spot));
+    assert_eq!(workload.constraints.management, Management::Managed);
     let spot = workload.spot.unwrap();
     assert_eq!((spot.evictions_per_hour, spot.checkpoint_every), (20, Some(minutes(30))));
     assert_eq!(workload.begins.to_string(), "2027-01-01");
 }
 
 #[test]
-fn trials_without_a_number_at_a_time_are_as_few_as_meet_the_deadline() {
+fn trials_at_a_time_default_to_the_fewest_that_meet_the_deadline() {
     let text = "[workload]\ntrials = 27\ntrial_time = \"20m\"\n";
     assert_eq!(from_file(text).work, Work::Sweep { trials: 27, at_once: 1, each: minutes(20) });
     let text = format!("{text}deadline = \"2h\"\n");
@@ -328,7 +331,7 @@ fn trials_without_a_number_at_a_time_are_as_few_as_meet_the_deadline() {
 }
 
 #[test]
-fn a_model_gives_the_memory_and_the_weights_to_fetch() {
+fn a_model_determines_memory_and_weights() {
     let (directory, _) = project("");
     let header = r#"{"w":{"dtype":"F32","shape":[1000000],"data_offsets":[0,4000000]}}"#;
     let mut file = (header.len() as u64).to_le_bytes().to_vec();
@@ -353,7 +356,7 @@ fn a_model_gives_the_memory_and_the_weights_to_fetch() {
 }
 
 #[test]
-fn a_model_of_another_kind_is_no_reason_not_to_plan() {
+fn an_unsupported_model_does_not_prevent_planning() {
     let (directory, _) = project("");
     std::fs::write(directory.path().join("m.engine"), [0; 64]).unwrap();
     std::fs::write(directory.path().join("cudock.toml"), "[workload]\nmodel = \"m.engine\"\n").unwrap();
@@ -365,7 +368,7 @@ fn a_model_of_another_kind_is_no_reason_not_to_plan() {
 }
 
 #[test]
-fn a_report_of_bench_gives_what_one_instance_answers() {
+fn a_bench_report_gives_the_rate_of_one_instance() {
     let search = br#"{"schema":1,"url":"http://h","runs":[{"load":{"kind":"closed","clients":8},"goodput_per_second":900.0,
         "rows_per_second":900.0}],"search":{"target_p99_ms":50.0,"rate":640.5,"steps":[]}}"#;
     assert_eq!(bench_report::parse(search).unwrap().rate, 640.5);
@@ -378,16 +381,16 @@ fn a_report_of_bench_gives_what_one_instance_answers() {
 }
 
 #[test]
-fn a_report_that_says_nothing_is_refused() {
+fn a_bench_report_without_a_rate_is_rejected() {
     for (text, expected) in [
-        ("{\"runs\":[]}", "nothing was answered in it"),
-        ("{\"runs\":[{\"goodput_per_second\":0.0}]}", "nothing was answered in it"),
+        ("{\"runs\":[]}", "it has no answered requests"),
+        ("{\"runs\":[{\"goodput_per_second\":0.0}]}", "it has no answered requests"),
         (
             "{\"runs\":[],\"search\":{\"target_p99_ms\":5.0,\"rate\":null}}",
-            "no rate had a p99 of 5 ms: this instance is too slow",
+            "no rate reached a p99 of 5 ms: the instance is too slow",
         ),
-        ("{}", "it is no report of `cudock bench`"),
-        ("nonsense", "it is no report of `cudock bench`"),
+        ("{}", "not a report of `cudock bench`"),
+        ("nonsense", "not a report of `cudock bench`"),
     ] {
         let wrong = bench_report::parse(text.as_bytes()).unwrap_err();
         assert!(wrong.contains(expected), "{wrong}");
@@ -410,7 +413,7 @@ fn the_device_of_a_report_is_the_gpu_that_was_measured() {
 }
 
 #[test]
-fn every_example_is_understood() {
+fn every_example_is_resolved() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan");
     let Ok(entries) = std::fs::read_dir(directory) else { return };
     let facts = Facts::embedded();

@@ -1,4 +1,4 @@
-//! What is to be done: a job, items or a sweep. Services are in [`crate::serve`].
+//! The work: a job, items or a sweep. Services are in [`crate::serve`].
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use cudock_plan::Work;
 use cudock_project::{TimeSpan, WorkloadKind};
 
 use crate::assumptions::assumptions;
-use crate::builder::{Builder, Origin, flag_or_key};
+use crate::builder::{Origin, WorkloadBuilder, flag_or_key};
 
-impl Builder<'_> {
+impl WorkloadBuilder<'_> {
     pub(crate) fn work(&mut self) -> Result<Work, UsageError> {
         let by_flags = self.kind_by_flags()?;
         let by_file = self.kind_by_file();
@@ -50,12 +50,12 @@ impl Builder<'_> {
         .filter_map(|(kind, what, flag)| Some((kind, what, flag?)))
         .collect();
         if let [(_, what, flag), (_, other_what, other), ..] = used.as_slice() {
-            let problem = format!("{flag} is for {what} and {other} for {other_what}");
-            return Err(UsageError::new(problem).hint("keep those of one kind of work"));
+            let problem = format!("{flag} is for {what}, and {other} is for {other_what}");
+            return Err(UsageError::new(problem).hint("use the flags of one kind of work"));
         }
         if flags.duration.is_some() && (flags.items.is_some() || flags.item_time.is_some()) {
-            let problem = "--duration is for one run and --items for many items";
-            return Err(UsageError::new(problem).hint("keep one of the two"));
+            let problem = "--duration is for one job, and --items is for many items";
+            return Err(UsageError::new(problem).hint("use one of the two"));
         }
         Ok(used.first().map(|(kind, ..)| *kind))
     }
@@ -77,7 +77,7 @@ impl Builder<'_> {
     fn time(&self, value: Option<(TimeSpan, Origin)>) -> Result<Option<Duration>, UsageError> {
         match value {
             Some((TimeSpan(time), given)) if time.is_zero() => {
-                Err(self.invalid(given, "that is no time at all", None))
+                Err(self.invalid(given, "must be longer than zero", None))
             }
             other => Ok(other.map(|(TimeSpan(time), _)| time)),
         }
@@ -92,26 +92,32 @@ impl Builder<'_> {
             return Ok(Work::Job { duration });
         }
         let items = flag_or_key(flags.items, "--items", file.items.filter(|_| of_file), "workload.items");
-        let each_given = flag_or_key(
-            flags.item_time,
-            "--item-time",
-            file.item_time.filter(|_| of_file),
-            "workload.item_time",
-        );
-        let each = self.time(each_given)?;
-        match (items, each, each_given) {
-            (Some((0, given)), ..) => Err(self.invalid(given, "there is nothing to do", None)),
-            (Some((items, _)), Some(each), _) => Ok(Work::Items { items, each, at_once: self.at_once()? }),
+        let each_of_file = file.item_time.filter(|_| of_file);
+        let each = flag_or_key(flags.item_time, "--item-time", each_of_file, "workload.item_time");
+        if let Some((items, each)) = self.pieces("item", items, each)? {
+            return Ok(Work::Items { items, each, at_once: self.at_once()? });
+        }
+        let TimeSpan(duration) = self.default(&assumptions().duration);
+        Ok(Work::Job { duration })
+    }
+
+    /// The number of items or trials and the time of each, which have to be given together.
+    fn pieces(
+        &self,
+        noun: &str,
+        count: Option<(u64, Origin)>,
+        each: Option<(TimeSpan, Origin)>,
+    ) -> Result<Option<(u64, Duration)>, UsageError> {
+        match (count, self.time(each)?, each) {
+            (Some((0, given)), ..) => Err(self.invalid(given, "must be at least 1", None)),
+            (Some((count, _)), Some(each), _) => Ok(Some((count, each))),
             (Some((_, given)), None, _) => {
-                Err(self.incomplete(given, "items need a time each: `item_time`, --item-time"))
+                Err(self.incomplete(given, format!("{noun}s also need `{noun}_time` or --{noun}-time")))
             }
             (None, _, Some((_, given))) => {
-                Err(self.incomplete(given, "the time of an item needs their number: `items`, --items"))
+                Err(self.incomplete(given, format!("`{noun}_time` also needs `{noun}s` or --{noun}s")))
             }
-            (None, ..) => {
-                let TimeSpan(duration) = self.default(&assumptions().duration);
-                Ok(Work::Job { duration })
-            }
+            (None, ..) => Ok(None),
         }
     }
 
@@ -119,7 +125,7 @@ impl Builder<'_> {
         let given =
             flag_or_key(self.flags.at_once, "--at-once", self.file().workload.at_once, "workload.at_once");
         match given {
-            Some((0, given)) => Err(self.invalid(given, "it is at least 1", None)),
+            Some((0, given)) => Err(self.invalid(given, "must be at least 1", None)),
             other => Ok(other.map(|(count, _)| count)),
         }
     }
@@ -128,36 +134,24 @@ impl Builder<'_> {
         let (flags, file) = (self.flags, &self.file().workload);
         let trials =
             flag_or_key(flags.trials, "--trials", file.trials.filter(|_| of_file), "workload.trials");
-        let each_given = flag_or_key(
-            flags.trial_time,
-            "--trial-time",
-            file.trial_time.filter(|_| of_file),
-            "workload.trial_time",
-        );
-        let each = self.time(each_given)?;
-        let (trials, each) = match (trials, each, each_given) {
-            (Some((0, given)), ..) => return Err(self.invalid(given, "there is nothing to try", None)),
-            (Some((trials, _)), Some(each), _) => (trials, each),
-            (Some((_, given)), None, _) => {
-                return Err(self.incomplete(given, "trials need a time each: `trial_time`, --trial-time"));
-            }
-            (None, _, Some((_, given))) => {
-                return Err(
-                    self.incomplete(given, "the time of a trial needs their number: `trials`, --trials")
-                );
-            }
-            (None, ..) => {
-                let problem = "a sweep needs `trials` and `trial_time` (--trials, --trial-time)";
-                return Err(self.incomplete(Origin::Key("workload.kind"), problem));
-            }
+        let each_of_file = file.trial_time.filter(|_| of_file);
+        let each = flag_or_key(flags.trial_time, "--trial-time", each_of_file, "workload.trial_time");
+        let trials = trials.map(|(count, given)| (u64::from(count), given));
+        let Some((trials, each)) = self.pieces("trial", trials, each)? else {
+            let problem = "a sweep needs `trials` and `trial_time` (--trials, --trial-time)";
+            return Err(self.incomplete(Origin::Key("workload.kind"), problem));
         };
+        let trials = u32::try_from(trials).unwrap_or(u32::MAX);
         if let Some(at_once) = self.at_once()? {
             return Ok(Work::Sweep { trials, at_once, each });
         }
         let at_once = fewest_at_once(trials, each, self.deadline().map(|(deadline, _)| deadline));
-        let why =
-            if at_once > 1 { "assumed: as few as meet the deadline" } else { "assumed: one after the other" };
-        self.assume("workload.at_once", at_once.to_string(), why);
+        let source = if at_once > 1 {
+            "assumed: the fewest that meet the deadline"
+        } else {
+            "assumed: one after the other"
+        };
+        self.assume("workload.at_once", at_once.to_string(), source);
         Ok(Work::Sweep { trials, at_once, each })
     }
 
@@ -166,11 +160,11 @@ impl Builder<'_> {
             .map(|(TimeSpan(deadline), given)| (deadline, given))
     }
 
-    /// Refuses a deadline that is shorter than the work, unless another GPU may be faster.
+    /// Rejects a deadline that is shorter than the work, unless another GPU may be faster.
     fn deadline_holds(&self, work: &Work) -> Result<(), UsageError> {
         let Some((deadline, given)) = self.deadline() else { return Ok(()) };
         if deadline.is_zero() {
-            return Err(self.invalid(given, "that is no time at all", None));
+            return Err(self.invalid(given, "must be longer than zero", None));
         }
         let (what, time) = match work {
             Work::Job { duration } => ("the job", *duration),
@@ -178,7 +172,7 @@ impl Builder<'_> {
             Work::Sweep { each, .. } => ("a trial", *each),
             // A file may have a deadline for its job and be planned as a service by flags; a flag for both is an error.
             Work::Serve { .. } => match given {
-                Origin::Flag(_) => return Err(self.invalid(given, "a service has no end", None)),
+                Origin::Flag(_) => return Err(self.invalid(given, "a service does not end", None)),
                 Origin::Key(_) => return Ok(()),
             },
         };
@@ -187,7 +181,7 @@ impl Builder<'_> {
             let problem = format!("the deadline is shorter than {what}, which takes {time:?}");
             return Err(self
                 .invalid(given, problem, None)
-                .hint("name the GPU that was measured (--measured-on) if a faster one may do it"));
+                .hint("name the GPU that was measured with --measured-on if a faster one may meet it"));
         }
         Ok(())
     }
@@ -201,8 +195,8 @@ fn fewest_at_once(trials: u32, each: Duration, deadline: Option<Duration>) -> u3
 }
 
 fn unspecified() -> UsageError {
-    UsageError::new("nothing says what is to be done").hint(
-        "say how long it computes (--duration 3h), what it works through (--items 10000 --item-time 5s; --trials 27 \
-         --trial-time 20m), or what it answers (--rate 5 --replica-rate 20); or write it into cudock.toml",
+    UsageError::new("no work is specified").hint(
+        "give a duration (--duration 3h), items or trials (--items 10000 --item-time 5s; --trials 27 --trial-time 20m), or \
+         a request rate (--rate 5 --replica-rate 20), or write them into cudock.toml",
     )
 }

@@ -1,8 +1,10 @@
 use std::time::Duration;
 
+use cudock_base::Usd;
+
 use crate::tables::{
-    Area, Billing, Bound, BoundKey, DiskTier, EndpointSize, Meter, MeterKind, Meters, NanoUsd, Rounding,
-    StartFigure, StartTimes, StoragePrice, Throughput,
+    Area, Billing, Bound, BoundKey, DiskTier, EndpointSize, Meter, MeterKind, Meters, Rounding, StartFigure,
+    StartTimes, StoragePrice, Throughput,
 };
 
 impl Meters {
@@ -127,7 +129,7 @@ impl Throughput {
 
 impl StoragePrice {
     /// The price as an exact amount; none if the table has one that is no price.
-    pub fn exact(&self) -> Option<NanoUsd> {
-        NanoUsd::nearest(self.usd)
+    pub fn exact(&self) -> Option<Usd> {
+        Usd::nearest(self.usd)
     }
 }

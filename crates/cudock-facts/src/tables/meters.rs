@@ -1,7 +1,7 @@
+use cudock_base::{Usd, usd_text};
 use serde::{Deserialize, Serialize};
 
 use super::header::{Header, row, table_file};
-use super::nano_usd::NanoUsd;
 use crate::version::Date;
 
 /// `azure_meters.toml`: what services ask for beside the price of a size, how they count time, how long they take
@@ -51,7 +51,8 @@ pub struct Meter {
     /// The id of the GPU it is about, where it is about one.
     pub gpu: Option<String>,
     /// US dollars for one.
-    pub usd: NanoUsd,
+    #[serde(with = "usd_text")]
+    pub usd: Usd,
     /// Where it holds; empty if everywhere, or in all of `area`.
     #[serde(default)]
     pub regions: Vec<String>,

@@ -12,7 +12,6 @@ mod header;
 mod images;
 mod messages;
 mod meters;
-mod nano_usd;
 mod packages;
 mod prices;
 mod runtimes;
@@ -40,9 +39,8 @@ pub use meters::{
     Area, BilledFrom, Billing, Bound, BoundKey, BoundUnit, DiskTier, EndpointSize, Meter, MeterKind, Meters,
     Rounding, StartFigure, StartTimes, Throughput,
 };
-pub use nano_usd::{NanoUsd, NotAnAmount};
 pub use packages::{CondaBuild, CpuPackages, CudaFrom, GpuPackage, GpuUse, Packages, Pin, Pins};
-pub use prices::{PriceRow, PriceSource, Prices, PricesError, Usd};
+pub use prices::{PriceRow, PriceSource, Prices, PricesError};
 pub use runtimes::{CudaLibrary, RuntimeWheel, Runtimes, WheelMember};
 pub use toolkits::{
     Architecture, Branch, BranchKind, Brand, ComponentSet, Components, Drivers, MinorCompat, Release, Soname,

@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use cudock_base::Usd;
 use serde::{Deserialize, Serialize};
 
 use crate::version::Date;
@@ -40,63 +41,15 @@ struct PackedRow {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct PackedPrice {
-    usd: Usd,
+    /// Billionths of a dollar for an hour: in half the bytes of [`Usd`], which is made for sums.
+    nanos: u64,
     source: u16,
     date: Date,
 }
 
-/// US dollars an hour, in millionths: prices are compared and added, which floats do badly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Usd {
-    micros: u64,
-}
-
-impl Usd {
-    /// From millionths of a dollar.
-    pub const fn from_micros(micros: u64) -> Self {
-        Self { micros }
-    }
-
-    /// Millionths of a dollar.
-    pub const fn micros(self) -> u64 {
-        self.micros
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-        if whole.is_empty() || whole.len() > 9 || fraction.len() > 6 || !digits(whole) || !digits(fraction) {
-            return None;
-        }
-        let micros = format!("{whole}{fraction:0<6}").parse().ok()?;
-        Some(Self { micros })
-    }
-}
-
-impl fmt::Display for Usd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, fraction) = (self.micros / 1_000_000, self.micros % 1_000_000);
-        let fraction = format!("{fraction:06}");
-        let shown = fraction.trim_end_matches('0');
-        write!(f, "{whole}.{shown:0<2}")
-    }
-}
-
-/// A number where people and programs read it, millionths in the embedded table.
-impl Serialize for Usd {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if serializer.is_human_readable() {
-            #[allow(clippy::cast_precision_loss, reason = "prices are far below 2^52 millionths")]
-            serializer.serialize_f64(self.micros as f64 / 1e6)
-        } else {
-            self.micros.serialize(serializer)
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Usd {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self { micros: u64::deserialize(deserializer)? })
+impl PackedPrice {
+    fn usd(&self) -> Usd {
+        Usd::from_nanos(u128::from(self.nanos))
     }
 }
 
@@ -233,10 +186,10 @@ impl Prices {
         Some(PriceRow {
             size: self.sizes.get(usize::from(row.size))?,
             region: self.regions.get(usize::from(row.region))?,
-            price: row.price.as_ref().map(|price| price.usd),
+            price: row.price.as_ref().map(PackedPrice::usd),
             price_date: row.price.as_ref().map(|price| price.date),
             price_source: source(&row.price),
-            spot: row.spot.as_ref().map(|price| price.usd),
+            spot: row.spot.as_ref().map(PackedPrice::usd),
             spot_date: row.spot.as_ref().map(|price| price.date),
             spot_source: source(&row.spot),
         })
@@ -312,10 +265,10 @@ impl<'a> Cells<'a> {
             .position(|known| known.name == name)
             .and_then(|number| u16::try_from(number).ok())
             .ok_or_else(|| self.wrong(source, format!("no `# source {name} = …` line names this source")))?;
+        let wrong = || self.wrong(usd, format!("`{}` is not a price such as 0.526", self.cell(usd)));
+        let amount: Usd = self.cell(usd).parse().map_err(|_| wrong())?;
         Ok(Some(PackedPrice {
-            usd: Usd::parse(self.cell(usd)).ok_or_else(|| {
-                self.wrong(usd, format!("`{}` is not a price such as 0.526", self.cell(usd)))
-            })?,
+            nanos: u64::try_from(amount.nanos()).map_err(|_| wrong())?,
             source: number,
             date: self.text(date)?.parse().map_err(|error| self.wrong(date, format!("{error}")))?,
         }))

@@ -101,7 +101,7 @@ fn a_row_that_breaks_a_rule_is_refused_with_its_place() {
     let message = refusal(&meter("usd = 0.1"));
     assert!(message.contains("azure_meters.toml:12:7: invalid type: floating point `0.1`"), "{message}");
     let message = refusal(&meter("usd = \"0.1 $\""));
-    assert!(message.contains("`0.1 $` is not an amount such as 0.000024"), "{message}");
+    assert!(message.contains("`0.1 $` is not a number; expected an amount such as 0.000024"), "{message}");
     let message = refusal(&meter("usd = \"0.1\"\nassumed = true"));
     assert!(
         message.contains("azure_meters.toml:7:1") && message.contains("does not say from what"),

@@ -1,4 +1,4 @@
-//! Sizes by the day of their end.
+//! Sizes by retirement date.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,10 +7,10 @@ use cudock_facts::tables::{Lifecycle, Size};
 use cudock_facts::version::Date;
 use serde::Serialize;
 
-use super::size::{TABLES, gpu_text, or_dash};
-use crate::answer::{Answer, List, View, value, word};
+use super::size::{TABLES, gpu_text};
+use crate::result::{LookupResult, enum_name, or_dash};
 
-/// Where a size stands in its life, in the order of the list.
+/// The stage in the life cycle of a size, in the order of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Stage {
@@ -23,7 +23,7 @@ enum Stage {
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct LifecycleRow<'a> {
     size: &'a str,
     series: Option<&'a str>,
     gpu: String,
@@ -34,37 +34,34 @@ struct Row<'a> {
     replacement: Option<&'a str>,
 }
 
-/// What became of the sizes on a day, in a region if one is meant. Those that only have a price are left out unless
-/// `undocumented` says otherwise.
-pub(super) fn answer(sizes: &[&Size], region: Option<&str>, undocumented: bool, day: Date) -> Answer {
-    let mut rows: Vec<Row<'_>> = sizes.iter().map(|size| row(size, region, day)).collect();
+/// Lists the stage of sizes on a day, in a region if one is given. Undocumented sizes are left out unless `undocumented`
+/// is set.
+pub(super) fn result(sizes: &[&Size], region: Option<&str>, undocumented: bool, day: Date) -> LookupResult {
+    let mut rows: Vec<LifecycleRow<'_>> = sizes.iter().map(|size| row(size, region, day)).collect();
     rows.retain(|row| undocumented || row.stage != Stage::Undocumented);
     rows.sort_by_key(|row| (row.stage, row.ends, row.size));
-    let columns = vec!["size", "GPU", "stage", "ends", "elsewhere", "instead"];
-    let cells = |row: &Row<'_>| {
+    LookupResult::list(&TABLES, &rows, &["size", "GPU", "stage", "ends", "elsewhere", "instead"], |row| {
         vec![
             row.size.to_owned(),
             row.gpu.clone(),
-            word(&row.stage),
-            or_dash(row.ends.map(|end| end.to_string())),
+            enum_name(&row.stage),
+            or_dash(row.ends),
             or_dash(longest(row, region)),
-            or_dash(row.replacement.map(str::to_owned)),
+            or_dash(row.replacement),
         ]
-    };
-    let list = List { columns, rows: rows.iter().map(cells).collect() };
-    Answer { tables: TABLES.to_vec(), rows: rows.iter().map(value).collect(), view: View::List(list) }
+    })
 }
 
-/// Where else a size is kept longest, and in how many regions more it has a day of its own.
-fn longest(row: &Row<'_>, region: Option<&str>) -> Option<String> {
-    let elsewhere = || row.ends_by_region.iter().filter(|(place, _)| Some(place.as_str()) != region);
-    let (place, end) = elsewhere().max_by_key(|(place, end)| (**end, Reverse(*place)))?;
+/// The other region that keeps a size longest, and how many more have a date of their own.
+fn longest(row: &LifecycleRow<'_>, region: Option<&str>) -> Option<String> {
+    let elsewhere = || row.ends_by_region.iter().filter(|(name, _)| Some(name.as_str()) != region);
+    let (name, end) = elsewhere().max_by_key(|(name, end)| (**end, Reverse(*name)))?;
     let more = elsewhere().count() - 1;
     let more = if more > 0 { format!(" +{more}") } else { String::new() };
-    Some(format!("{place} {end}{more}"))
+    Some(format!("{name} {end}{more}"))
 }
 
-fn row<'a>(size: &'a Size, region: Option<&str>, day: Date) -> Row<'a> {
+fn row<'a>(size: &'a Size, region: Option<&str>, day: Date) -> LifecycleRow<'a> {
     let here = region.and_then(|region| size.retired_on_by_region.get(region)).copied();
     let ends = here.or(size.retired_on).or(size.retires_on);
     let stage = match (size.lifecycle, ends) {
@@ -75,7 +72,7 @@ fn row<'a>(size: &'a Size, region: Option<&str>, day: Date) -> Row<'a> {
         (Lifecycle::Preview | Lifecycle::Announced, None) => Stage::Preview,
         (Lifecycle::Available, None) => Stage::OnSale,
     };
-    Row {
+    LifecycleRow {
         size: &size.name,
         series: size.series.as_deref(),
         gpu: gpu_text(size),

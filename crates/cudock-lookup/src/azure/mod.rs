@@ -1,4 +1,4 @@
-//! Azure's sizes, services and storage.
+//! Looks up Azure sizes, services and storage.
 
 mod lifecycle;
 mod prices;

@@ -1,32 +1,32 @@
 //! The price of a size in every region.
 
-use cudock_base::UsageError;
+use cudock_base::{UsageError, Usd};
 use cudock_facts::Facts;
-use cudock_facts::tables::{PriceRow, Size, Usd};
+use cudock_facts::tables::{PriceRow, Size};
 use serde_json::json;
 
-use super::size::{TABLES, or_dash, prices_of};
-use crate::answer::{Answer, List, View};
+use super::size::{TABLES, prices_of};
+use crate::result::{List, LookupResult, View, or_dash};
 
 /// Prices of a GPU are shown to a hundredth of a cent.
-const STEP: u64 = 100;
+const STEP: u128 = 100_000;
 
-pub(super) fn answer(facts: &Facts, size: &Size, region: Option<&str>) -> Result<Answer, UsageError> {
+pub(super) fn result(facts: &Facts, size: &Size, region: Option<&str>) -> Result<LookupResult, UsageError> {
     let rows = prices_of(facts, size, region);
     if rows.is_empty() {
-        let place = region.map_or_else(String::new, |region| format!(" in {region}"));
-        return Err(UsageError::new(format!("no price is known for {}{place}", size.name)));
+        let suffix = region.map_or_else(String::new, |region| format!(" in {region}"));
+        return Err(UsageError::new(format!("no known price for {}{suffix}", size.name)));
     }
     let columns = vec!["region", "USD/h", "USD/GPU-h", "as of", "Spot", "saves", "as of"];
     let cells = |row: &PriceRow<'_>| {
         vec![
             row.region.to_owned(),
-            or_dash(row.price.map(|usd| usd.to_string())),
-            or_dash(row.price.and_then(|usd| per_gpu(size, usd)).map(|usd| usd.to_string())),
-            or_dash(row.price_date.map(|date| date.to_string())),
-            or_dash(row.spot.map(|usd| usd.to_string())),
+            or_dash(row.price),
+            or_dash(row.price.and_then(|usd| per_gpu(size, usd))),
+            or_dash(row.price_date),
+            or_dash(row.spot),
             or_dash(discount(row).map(|percent| format!("{percent} %"))),
-            or_dash(row.spot_date.map(|date| date.to_string())),
+            or_dash(row.spot_date),
         ]
     };
     let list = List { columns, rows: rows.iter().map(cells).collect() };
@@ -34,23 +34,23 @@ pub(super) fn answer(facts: &Facts, size: &Size, region: Option<&str>) -> Result
         let per_gpu = row.price.and_then(|usd| per_gpu(size, usd));
         json!({ "price": row, "usd_per_gpu_hour": per_gpu, "spot_saves_percent": discount(row) })
     });
-    Ok(Answer { tables: TABLES.to_vec(), rows: json.collect(), view: View::List(list) })
+    Ok(LookupResult { tables: TABLES.to_vec(), rows: json.collect(), view: View::List(list) })
 }
 
-/// The price of a whole GPU for an hour: of a share, as many times as shares make one.
+/// The price of a whole GPU per hour; a fraction is scaled up to a whole one.
 pub(super) fn per_gpu(size: &Size, price: Usd) -> Option<Usd> {
     let count = size.gpu_count.filter(|count| *count > 0.0)?;
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "GPUs of one machine")]
     let (times, parts) =
-        if count < 1.0 { ((1.0 / count).round() as u64, 1) } else { (1, count.round() as u64) };
-    let micros = price.micros().checked_mul(times)?.checked_div(parts)?;
-    Some(Usd::from_micros((micros + STEP / 2) / STEP * STEP))
+        if count < 1.0 { ((1.0 / count).round() as u128, 1) } else { (1, count.round() as u128) };
+    let nanos = price.nanos().checked_mul(times)?.checked_div(parts)?;
+    Some(Usd::from_nanos((nanos + STEP / 2) / STEP * STEP))
 }
 
-/// How much Spot saves, in whole percent; dearer is negative.
+/// How much Spot saves in whole percent; negative if it costs more.
 fn discount(row: &PriceRow<'_>) -> Option<i64> {
-    let (price, spot) = (i128::from(row.price?.micros()), i128::from(row.spot?.micros()));
-    i64::try_from(((price - spot) * 100).checked_div(price)?).ok()
+    let (price, spot) = (i128::try_from(row.price?.nanos()).ok()?, i128::try_from(row.spot?.nanos()).ok()?);
+    i64::try_from((price - spot).checked_mul(100)?.checked_div(price)?).ok()
 }
 
 #[cfg(test)]

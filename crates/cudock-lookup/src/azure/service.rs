@@ -1,39 +1,29 @@
-//! Azure's services.
+//! Looks up Azure services.
 
 use cudock_base::{UsageError, suggest};
 use cudock_facts::Facts;
 use cudock_facts::tables::ServiceGpu;
 use serde_json::json;
 
-use crate::answer::{Answer, List, Sheet, View, joined, value, word};
+use crate::result::{LookupResult, Sheet, enum_name, joined};
+
+const TABLES: [&str; 1] = ["azure_services"];
 
 /// Azure services, or one of them with its limits.
-pub fn service(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> {
+pub fn service(facts: &Facts, name: Option<&str>) -> Result<LookupResult, UsageError> {
     let services = facts.services();
-    let tables = vec!["azure_services"];
     let Some(name) = name else {
-        let rows = services.service.iter().map(|service| {
+        let columns = ["service", "name", "GPU", "by the second", "scales to zero"];
+        return Ok(LookupResult::list(&TABLES, &services.service, &columns, |service| {
             let gpu = match (service.gpu, service.gpu_retired_on) {
                 (ServiceGpu::Available, _) => "yes".to_owned(),
                 (ServiceGpu::Retired, Some(end)) => format!("ended {end}"),
                 (ServiceGpu::Retired, None) => "ended".to_owned(),
             };
-            let word = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
-            vec![
-                service.id.clone(),
-                service.name.clone(),
-                gpu,
-                word(service.per_second),
-                word(service.scale_to_zero),
-            ]
-        });
-        let columns = vec!["service", "name", "GPU", "by the second", "scales to zero"];
-        let list = List { columns, rows: rows.collect() };
-        return Ok(Answer {
-            tables,
-            rows: services.service.iter().map(value).collect(),
-            view: View::List(list),
-        });
+            let yes_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+            let (per_second, to_zero) = (yes_no(service.per_second), yes_no(service.scale_to_zero));
+            vec![service.id.clone(), service.name.clone(), gpu, per_second, to_zero]
+        }));
     };
     let service =
         services.service.iter().find(|service| service.id.eq_ignore_ascii_case(name)).ok_or_else(|| {
@@ -51,7 +41,7 @@ pub fn service(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> 
             "GPU",
             match service.gpu_retired_on {
                 Some(end) => format!("ended {end}"),
-                None => word(&service.gpu),
+                None => enum_name(&service.gpu),
             },
         )
         .maybe("", service.gpu_note.as_ref())
@@ -79,7 +69,7 @@ pub fn service(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> 
     }
     for driver in &drivers {
         let version = driver.version.map_or_else(String::new, |version| format!(" {version}"));
-        sheet = sheet.field("driver", format!("{}: {}{version}", driver.applies_to, word(&driver.kind)));
+        sheet = sheet.field("driver", format!("{}: {}{version}", driver.applies_to, enum_name(&driver.kind)));
     }
     for row in &limits {
         sheet = sheet.field("limit", format!("{}: {}", row.key, row.value));
@@ -89,5 +79,5 @@ pub fn service(facts: &Facts, name: Option<&str>) -> Result<Answer, UsageError> 
     }
     let row = json!({ "service": service, "profiles": profiles, "drivers": drivers, "limits": limits, "behaviour": behaviour });
     let sheet = sheet.sources(services.table.resolve(&service.source));
-    Ok(Answer { tables, rows: vec![row], view: View::Sheets(vec![sheet]) })
+    Ok(LookupResult::sheet(&TABLES, row, sheet))
 }

@@ -1,4 +1,4 @@
-//! Azure's sizes: one as a sheet, many as a list.
+//! Looks up Azure sizes: one as a sheet, many as a list.
 
 use cudock_base::{UsageError, suggest};
 use cudock_facts::Facts;
@@ -8,16 +8,11 @@ use cudock_facts::version::Date;
 use serde_json::{Value, json};
 
 use super::{lifecycle, prices};
-use crate::answer::{Answer, List, Sheet, View, joined, word};
+use crate::result::{List, LookupResult, Sheet, View, enum_name, joined, or_dash};
 
 pub(super) const TABLES: [&str; 3] = ["azure_sizes", "azure_prices", "gpus"];
 
-/// What a cell without a value shows.
-pub(super) fn or_dash(item: Option<String>) -> String {
-    item.unwrap_or_else(|| "-".to_owned())
-}
-
-/// Which sizes are asked about, and what about them.
+/// A query for sizes.
 #[derive(Debug, Clone, Copy)]
 pub struct SizeQuery<'a> {
     /// One size.
@@ -28,7 +23,7 @@ pub struct SizeQuery<'a> {
     pub region: Option<&'a str>,
     /// Retired and undocumented sizes, too.
     pub all: bool,
-    /// By the day of their end.
+    /// Sort by retirement date.
     pub lifecycle: bool,
     /// The price in every region.
     pub prices: bool,
@@ -37,23 +32,23 @@ pub struct SizeQuery<'a> {
 }
 
 /// Azure sizes: one, or those that a query describes.
-pub fn size(facts: &Facts, query: &SizeQuery<'_>) -> Result<Answer, UsageError> {
+pub fn size(facts: &Facts, query: &SizeQuery<'_>) -> Result<LookupResult, UsageError> {
     let region = query.region.map(|region| known_region(facts, region)).transpose()?;
     if query.name.is_some() && query.gpu.is_some() {
-        return Err(UsageError::new("a size's name and --gpu exclude each other"));
+        return Err(UsageError::new("a size and --gpu cannot be combined"));
     }
     match (query.name, query.lifecycle, query.prices) {
-        (_, true, true) => Err(UsageError::new("--lifecycle and --prices exclude each other")),
+        (_, true, true) => Err(UsageError::new("--lifecycle and --prices cannot be combined")),
         (name, true, false) => {
             let named = name.map(|name| find(facts, name)).transpose()?;
             let chosen = match named {
                 Some(size) => vec![size],
                 None => chosen(facts, query.gpu, |_| true)?,
             };
-            Ok(lifecycle::answer(&chosen, region, query.all || named.is_some(), query.today))
+            Ok(lifecycle::result(&chosen, region, query.all || named.is_some(), query.today))
         }
-        (Some(name), false, true) => prices::answer(facts, find(facts, name)?, region),
-        (None, false, true) => Err(UsageError::new("--prices goes with a size's name")
+        (Some(name), false, true) => prices::result(facts, find(facts, name)?, region),
+        (None, false, true) => Err(UsageError::new("--prices needs a size")
             .hint("cudock facts size Standard_NC24ads_A100_v4 --prices")),
         (Some(name), false, false) => Ok(one_size(facts, find(facts, name)?, region, query.today)),
         (None, false, false) => sizes(facts, query, region),
@@ -66,14 +61,16 @@ pub fn known_region<'a>(facts: &'a Facts, region: &str) -> Result<&'a str, Usage
     let mut regions = facts.prices().regions();
     regions.find(|known| suggest::normalize(known) == wanted).ok_or_else(|| {
         let near = suggest::nearest(region, facts.prices().regions());
-        UsageError::new(format!("no price is known for a region `{region}`")).near(&near)
+        UsageError::new(format!("no known price in region `{region}`")).near(&near)
     })
 }
 
 fn find<'a>(facts: &'a Facts, name: &str) -> Result<&'a Size, UsageError> {
     let near = match facts.sizes().find(name) {
         Found::One(size) => return Ok(size),
-        Found::Several(_) => return Err(UsageError::new(format!("`{name}` stands for several sizes"))),
+        Found::Several(_) => {
+            return Err(UsageError::new(format!("`{name}` is ambiguous: it matches several sizes")));
+        }
         Found::Nothing(near) => near,
     };
     let error = UsageError::new(format!("no Azure size is called `{name}`")).near(&near);
@@ -119,11 +116,11 @@ pub(super) fn prices_of<'a>(facts: &'a Facts, size: &Size, region: Option<&str>)
     rows
 }
 
-fn one_size(facts: &Facts, size: &Size, region: Option<&str>, today: Date) -> Answer {
+fn one_size(facts: &Facts, size: &Size, region: Option<&str>, today: Date) -> LookupResult {
     let rows = prices_of(facts, size, region);
     let row = json!({ "size": size, "prices": rows });
     let sheet = size_sheet(facts, size, &rows, today);
-    Answer { tables: TABLES.to_vec(), rows: vec![row], view: View::Sheets(vec![sheet]) }
+    LookupResult::sheet(&TABLES, row, sheet)
 }
 
 fn size_sheet(facts: &Facts, size: &Size, rows: &[PriceRow<'_>], today: Date) -> Sheet {
@@ -145,7 +142,7 @@ fn size_sheet(facts: &Facts, size: &Size, rows: &[PriceRow<'_>], today: Date) ->
         cheapest.push("none known".to_owned());
     }
     if more > 0 {
-        cheapest.push(format!("and {more} more regions, with --prices"));
+        cheapest.push(format!("and {more} more regions with --prices"));
     }
     let per_gpu = rows.first().and_then(|row| prices::per_gpu(size, row.price?));
     Sheet::new(size.name.clone())
@@ -156,7 +153,7 @@ fn size_sheet(facts: &Facts, size: &Size, rows: &[PriceRow<'_>], today: Date) ->
         .maybe("vCPU", size.vcpu)
         .maybe("memory", size.ram_gib.map(|ram| format!("{ram} GiB")))
         .field("CPU", size.cpu_arch.clone())
-        .maybe("driver", size.driver.map(|driver| word(&driver)))
+        .maybe("driver", size.driver.map(|driver| enum_name(&driver)))
         .maybe("temporary disk", size.temp_disk_gib.map(|gib| format!("{gib} GiB")))
         .maybe(
             "NVMe",
@@ -168,13 +165,13 @@ fn size_sheet(facts: &Facts, size: &Size, rows: &[PriceRow<'_>], today: Date) ->
         .maybe("quota family", size.quota_family.as_ref())
         .field("generations", joined(&size.generations))
         .field("USD per hour", cheapest.join("\n"))
-        .maybe("USD/GPU-h", per_gpu.map(|usd| format!("{usd} where it is cheapest")))
+        .maybe("USD/GPU-h", per_gpu.map(|usd| format!("{usd} in the cheapest region")))
         .maybe("instead", size.replacement.as_ref())
         .maybe("note", size.note.as_ref())
         .sources(facts.sizes().table.resolve(&size.source))
 }
 
-/// How many GPUs, or which part of one.
+/// The number of GPUs, or the fraction of one.
 pub(super) fn count(size: &Size) -> String {
     match size.gpu_count {
         Some(count) if count < 1.0 => format!("1/{:.0}", 1.0 / count),
@@ -198,19 +195,19 @@ fn status(size: &Size, day: Date) -> String {
                 format!("retired {end}; later in {later}")
             }
         }
-        (lifecycle, _, Some(end)) => format!("{}, retires {end}", word(&lifecycle)),
-        (Lifecycle::Unknown, ..) => "undocumented: only a price was seen".to_owned(),
-        (lifecycle, ..) => word(&lifecycle),
+        (lifecycle, _, Some(end)) => format!("{}, retires {end}", enum_name(&lifecycle)),
+        (Lifecycle::Unknown, ..) => "undocumented: only a price is known".to_owned(),
+        (lifecycle, ..) => enum_name(&lifecycle),
     }
 }
 
-fn sizes(facts: &Facts, query: &SizeQuery<'_>, region: Option<&str>) -> Result<Answer, UsageError> {
+fn sizes(facts: &Facts, query: &SizeQuery<'_>, region: Option<&str>) -> Result<LookupResult, UsageError> {
     let SizeQuery { gpu, all, today: day, .. } = *query;
     let mut rows: Vec<(&Size, Option<PriceRow<'_>>)> =
         chosen(facts, gpu, |size| all || size.is_on_sale(day))?
             .into_iter()
             .map(|size| (size, prices_of(facts, size, region).into_iter().next()))
-            // With a region named, a size without a price there is not offered there.
+            // A size without a price in the region is not offered there.
             .filter(|(_, price)| region.is_none() || price.is_some())
             .collect();
     if rows.is_empty() {
@@ -231,7 +228,7 @@ fn sizes(facts: &Facts, query: &SizeQuery<'_>, region: Option<&str>) -> Result<A
         let per_gpu = price.as_ref().and_then(|row| prices::per_gpu(size, row.price?));
         json!({ "size": size, "cheapest": price, "usd_per_gpu_hour": per_gpu })
     });
-    Ok(Answer { tables: TABLES.to_vec(), rows: json.collect::<Vec<Value>>(), view: View::List(list) })
+    Ok(LookupResult { tables: TABLES.to_vec(), rows: json.collect::<Vec<Value>>(), view: View::List(list) })
 }
 
 fn cells(size: &Size, price: Option<&PriceRow<'_>>, day: Date) -> Vec<String> {
@@ -240,12 +237,12 @@ fn cells(size: &Size, price: Option<&PriceRow<'_>>, day: Date) -> Vec<String> {
         size.name.clone(),
         gpu_text(size),
         or_dash(size.gpu_memory_gb.map(|gb| format!("{gb} GB"))),
-        or_dash(size.vcpu.map(|vcpu| vcpu.to_string())),
+        or_dash(size.vcpu),
         or_dash(size.ram_gib.map(|ram| format!("{ram} GiB"))),
-        or_dash(usd.map(|usd| usd.to_string())),
-        or_dash(usd.and_then(|usd| prices::per_gpu(size, usd)).map(|usd| usd.to_string())),
-        or_dash(price.and_then(|row| row.spot).map(|usd| usd.to_string())),
-        or_dash(price.map(|row| row.region.to_owned())),
+        or_dash(usd),
+        or_dash(usd.and_then(|usd| prices::per_gpu(size, usd))),
+        or_dash(price.and_then(|row| row.spot)),
+        or_dash(price.map(|row| row.region)),
         status(size, day),
     ]
 }

@@ -1,8 +1,8 @@
 //! Looks up prices of sizes and profiles by region.
 
-use cudock_base::suggest;
+use cudock_base::{Usd, suggest};
 use cudock_facts::Facts;
-use cudock_facts::tables::{MeterKind, Profile, Usd};
+use cudock_facts::tables::{MeterKind, Profile};
 use cudock_facts::version::Date;
 use serde::Serialize;
 
@@ -77,9 +77,9 @@ pub(super) fn compare(facts: &Facts, old: &str, new: &str, first: &[&str]) -> Op
 
 /// The change between two prices, rounded to whole percent.
 fn percent(old: Usd, new: Usd) -> Option<i64> {
-    let (old, new) = (i128::from(old.micros()), i128::from(new.micros()));
-    let change = (new - old) * 100;
-    let rounded = (2 * change + if change < 0 { -old } else { old }).checked_div(2 * old)?;
+    let (old, new) = (i128::try_from(old.nanos()).ok()?, i128::try_from(new.nanos()).ok()?);
+    let change = (new - old).checked_mul(200)?;
+    let rounded = (change + if change < 0 { -old } else { old }).checked_div(2 * old)?;
     i64::try_from(rounded).ok()
 }
 
@@ -101,20 +101,16 @@ fn profile_in(facts: &Facts, profile: &Profile, region: &str) -> Option<HourlyPr
     };
     let counts =
         [(profile.vcpu, None), (profile.memory_gib, None), (profile.gpu_count, Some(profile.gpu.as_str()))];
-    let (mut nanos, mut date, mut assumed) = (0_u64, None, false);
+    let (mut hour, mut date, mut assumed) = (Usd::ZERO, None, false);
     for (meter, (count, gpu)) in meters.into_iter().zip(counts) {
         let price = facts.meters().price(service, meter, gpu, region)?;
-        nanos = nanos.checked_add(price.usd.nanos().checked_mul(u64::from(count) * seconds)?)?;
+        hour += price.usd.times(u64::from(count) * seconds);
         date = date.map_or(Some(price.as_of), |date: Date| Some(date.min(price.as_of)));
         assumed |= price.assumed;
     }
-    Some(HourlyPrice {
-        usd: Usd::from_micros(nanos / 1000),
-        region: region.to_owned(),
-        date,
-        spot: None,
-        assumed,
-    })
+    // Price lists have six decimals at most.
+    let usd = Usd::from_nanos(hour.nanos() / 1000 * 1000);
+    Some(HourlyPrice { usd, region: region.to_owned(), date, spot: None, assumed })
 }
 
 #[cfg(test)]

@@ -1,18 +1,18 @@
-//! What is on offer: machines, regions and prices, as exact numbers.
+//! The catalog: machine types, regions and priced offers, as exact numbers.
 
 mod offers;
 
 use cudock_facts::Facts;
 
 use crate::availability::RegionStatus;
-use crate::machine::{Machine, ProfilePlan};
+use crate::machine::{MachineType, ProfilePlan};
 use crate::offer::{Offer, RegionId, SizeId, SourceId};
 use crate::service::ServiceKind;
 
-/// Every service, size, region and priority that has a price. Made once; planning only reads it.
+/// Every service, size, region and priority that has a price. Built once; planning only reads it.
 #[derive(Debug, Clone)]
 pub struct Catalog {
-    machines: Vec<Machine>,
+    machines: Vec<MachineType>,
     regions: Vec<String>,
     statuses: Vec<RegionStatus>,
     sources: Vec<String>,
@@ -20,7 +20,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// The catalogue of the tables. A size without a price stays in it, so that its absence from a plan has a reason.
+    /// Builds the catalog from the tables. A size without a price stays in it, so that its rejection has a reason.
     pub fn of(facts: &Facts) -> Self {
         let regions = region_names(facts);
         let mut catalog = Self {
@@ -31,16 +31,16 @@ impl Catalog {
             offers: Vec::new(),
         };
         let region = |name: &str| find(&catalog.regions, name).map(RegionId);
-        let sizes = facts.sizes().size.iter().map(|size| Machine::of_size(facts, size, region));
-        let mut machines: Vec<Machine> = sizes.collect();
+        let sizes = facts.sizes().size.iter().map(|size| MachineType::of_size(facts, size, region));
+        let mut machines: Vec<MachineType> = sizes.collect();
         let profiles = facts.services().profile.iter().map(|profile| {
-            let mut profile = Machine::of_profile(facts, profile, region);
+            let mut profile = MachineType::of_profile(facts, profile, region);
             profile.network =
                 machines.iter().find(|size| profile.is_twin(size)).and_then(|size| size.network);
             profile.network_assumed = profile.network.is_some();
             profile
         });
-        let profiles: Vec<Machine> = profiles.collect();
+        let profiles: Vec<MachineType> = profiles.collect();
         machines.extend(profiles);
         machines.sort_by(|a, b| a.name.cmp(&b.name));
         machines.dedup_by(|later, earlier| later.name == earlier.name);
@@ -51,7 +51,7 @@ impl Catalog {
         catalog.with_offers(offers)
     }
 
-    /// The same tables with other offers. Those that name a size or region that is not in the tables are left out.
+    /// Replaces the offers, leaving out those with a size or region that is not in the tables.
     #[must_use]
     pub fn with_offers(mut self, mut offers: Vec<Offer>) -> Self {
         offers.retain(|offer| {
@@ -68,12 +68,12 @@ impl Catalog {
         &self.offers
     }
 
-    /// A size's or profile's name; empty for an id of another catalogue.
+    /// The name of a size or profile; empty for an id of another catalog.
     pub fn size_name(&self, size: SizeId) -> &str {
         self.machine(size).map_or("", |machine| machine.name.as_str())
     }
 
-    /// A region's name; empty for an id of another catalogue.
+    /// The name of a region; empty for an id of another catalog.
     pub fn region_name(&self, region: RegionId) -> &str {
         self.regions.get(region.index()).map_or("", String::as_str)
     }
@@ -88,19 +88,19 @@ impl Catalog {
         self.machine(size).and_then(|machine| machine.gpu.as_deref())
     }
 
-    /// The size or profile with a name; case does not count and `Standard_` may be left out.
+    /// Finds a size or profile by name, ignoring case; `Standard_` is optional.
     pub fn size(&self, name: &str) -> Option<SizeId> {
         let wanted = bare(name);
-        let place = self.machines.iter().position(|machine| bare(&machine.name).eq_ignore_ascii_case(wanted));
-        place.and_then(|place| u16::try_from(place).ok()).map(SizeId)
+        let index = self.machines.iter().position(|machine| bare(&machine.name).eq_ignore_ascii_case(wanted));
+        index.and_then(|index| u16::try_from(index).ok()).map(SizeId)
     }
 
-    /// The region with a name.
+    /// Finds a region by name.
     pub fn region(&self, name: &str) -> Option<RegionId> {
         find(&self.regions, name).map(RegionId)
     }
 
-    /// What the tables know of a region.
+    /// The status of a region.
     pub(crate) fn status(&self, region: RegionId) -> RegionStatus {
         self.statuses.get(region.index()).copied().unwrap_or(RegionStatus::Unknown)
     }
@@ -115,34 +115,26 @@ impl Catalog {
         (0..u16::try_from(self.regions.len()).unwrap_or(u16::MAX)).map(RegionId)
     }
 
-    /// The services that could place a size, if they take it.
-    pub fn services_of(&self, size: SizeId) -> impl Iterator<Item = ServiceKind> + '_ {
-        let machine = self.machine(size);
-        ServiceKind::ALL
-            .into_iter()
-            .filter(move |service| machine.is_some_and(|machine| belongs(machine, *service)))
-    }
-
-    pub(crate) fn machine(&self, size: SizeId) -> Option<&Machine> {
+    pub(crate) fn machine(&self, size: SizeId) -> Option<&MachineType> {
         self.machines.get(size.index())
     }
 
     /// The offers of a size on a service.
     pub(crate) fn offers_of(&self, service: ServiceKind, size: SizeId) -> &[Offer] {
-        let wanted = (service.place(), size);
-        let begin = self.offers.partition_point(|offer| (offer.service.place(), offer.size) < wanted);
+        let wanted = (service.index(), size);
+        let begin = self.offers.partition_point(|offer| (offer.service.index(), offer.size) < wanted);
         let rest = self.offers.get(begin..).unwrap_or_default();
-        let count = rest.partition_point(|offer| (offer.service.place(), offer.size) <= wanted);
+        let count = rest.partition_point(|offer| (offer.service.index(), offer.size) <= wanted);
         rest.get(..count).unwrap_or_default()
     }
 }
 
-/// Whether a machine is of the sort a service places.
-pub(crate) fn belongs(machine: &Machine, service: ServiceKind) -> bool {
+/// Whether a service runs on machines of this type.
+pub(crate) fn belongs(machine: &MachineType, service: ServiceKind) -> bool {
     match machine.profile {
         Some(ProfilePlan::Consumption) => service == ServiceKind::ContainerApps,
         Some(ProfilePlan::Dedicated) => service == ServiceKind::ContainerAppsDedicated,
-        None => service.places_sizes(),
+        None => service.uses_vm_sizes(),
     }
 }
 
@@ -165,8 +157,8 @@ fn region_names(facts: &Facts) -> Vec<String> {
     names
 }
 
-/// The place of a name in a sorted list.
+/// The index of a name in a sorted list.
 fn find(names: &[String], name: &str) -> Option<u16> {
-    let place = names.binary_search_by(|known| known.as_str().cmp(name)).ok()?;
-    u16::try_from(place).ok()
+    let index = names.binary_search_by(|known| known.as_str().cmp(name)).ok()?;
+    u16::try_from(index).ok()
 }

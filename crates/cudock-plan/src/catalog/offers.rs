@@ -1,17 +1,17 @@
-//! Offers from price rows and meters.
+//! Builds the offers from price rows and meters.
 
 use cudock_facts::Facts;
-use cudock_facts::tables::{MeterKind, Usd};
+use cudock_facts::tables::MeterKind;
 use cudock_facts::version::Date;
 
 use super::Catalog;
-use crate::machine::{GIB, Machine, ProfilePlan};
-use crate::money::Rate;
+use crate::machine::{GIB, MachineType, ProfilePlan};
 use crate::offer::{Offer, RegionId, SizeId, SourceId};
 use crate::service::ServiceKind;
 use crate::workload::Priority;
+use cudock_base::Usd;
 
-/// All offers, and the names of the sources their prices have.
+/// All offers, and the names of their price sources.
 pub(super) fn all(catalog: &Catalog, facts: &Facts) -> (Vec<Offer>, Vec<String>) {
     let mut sources: Vec<String> = facts.prices().sources.iter().map(|source| source.name.clone()).collect();
     sources.push("azure_meters".to_owned());
@@ -27,15 +27,15 @@ pub(super) fn all(catalog: &Catalog, facts: &Facts) -> (Vec<Offer>, Vec<String>)
     (offers, sources)
 }
 
-/// What a size costs is the same on every service that places sizes; a price of zero is none.
+/// A size costs the same on every service that uses it; a price of zero is not a price.
 fn of_sizes(catalog: &Catalog, facts: &Facts, sources: &[String]) -> Vec<Offer> {
     let source = |name: Option<&str>| {
-        let place = sources.iter().position(|known| Some(known.as_str()) == name);
-        SourceId(place.and_then(|place| u16::try_from(place).ok()).unwrap_or(u16::MAX))
+        let index = sources.iter().position(|known| Some(known.as_str()) == name);
+        SourceId(index.and_then(|index| u16::try_from(index).ok()).unwrap_or(u16::MAX))
     };
-    let services = || ServiceKind::ALL.into_iter().filter(|service| service.places_sizes());
+    let services = || ServiceKind::ALL.into_iter().filter(|service| service.uses_vm_sizes());
     let mut offers = Vec::with_capacity(16_384);
-    // Rows of a size follow each other: its number is looked up once.
+    // Rows of a size are adjacent: its id is looked up once.
     let mut last: Option<(&str, Option<SizeId>)> = None;
     for row in facts.prices().rows() {
         let size = match last {
@@ -45,9 +45,8 @@ fn of_sizes(catalog: &Catalog, facts: &Facts, sources: &[String]) -> Vec<Offer> 
         last = Some((row.size, size));
         let (Some(size), Some(region)) = (size, catalog.region(row.region)) else { continue };
         let mut add = |priority, usd: Option<Usd>, date: Option<Date>, from: Option<&str>| {
-            let (Some(usd), Some(date)) = (usd.filter(|usd| usd.micros() > 0), date) else { return };
+            let (Some(rate), Some(date)) = (usd.filter(|usd| *usd > Usd::ZERO), date) else { return };
             for service in services().filter(|service| priority == Priority::Regular || service.has_spot()) {
-                let rate = Rate::per_hour(usd);
                 let source = source(from);
                 offers.push(Offer { rate, date, size, region, source, service, priority, assumed: false });
             }
@@ -60,12 +59,12 @@ fn of_sizes(catalog: &Catalog, facts: &Facts, sources: &[String]) -> Vec<Offer> 
     offers
 }
 
-/// A profile is paid for by its parts; it is on offer where each part has a price.
+/// A profile is billed by its parts; it is offered where each part has a price.
 fn of_profile(
     catalog: &Catalog,
     facts: &Facts,
     size: SizeId,
-    machine: &Machine,
+    machine: &MachineType,
     region: RegionId,
     source: SourceId,
 ) -> Option<Offer> {
@@ -84,19 +83,17 @@ fn of_profile(
     let name = catalog.region_name(region);
     let counts =
         [u64::from(machine.vcpu?), machine.ram?.div_ceil(GIB), u64::from(machine.gpus?.div_ceil(1000))];
-    let mut nanos = 0_u128;
+    let mut rate = Usd::ZERO;
     let mut oldest: Option<Date> = None;
     let mut assumed = false;
     for (kind, count) in kinds.into_iter().zip(counts) {
         let of_gpu = matches!(kind, MeterKind::GpuSecond | MeterKind::ProfileGpuHour);
         let gpu = machine.gpu.as_deref().filter(|_| of_gpu);
         let meter = facts.meters().price(service.id(), kind, gpu, name)?;
-        let hour = u128::from(meter.usd.nanos()).saturating_mul(per_hour);
-        nanos = nanos.saturating_add(hour.saturating_mul(u128::from(count)));
+        rate += meter.usd.times(per_hour).times(count);
         assumed |= meter.assumed;
         oldest = Some(oldest.map_or(meter.as_of, |day| day.min(meter.as_of)));
     }
-    let rate = Rate::from_nanos_per_hour(nanos);
     let (date, priority) = (oldest?, Priority::Regular);
     Some(Offer { rate, date, size, region, source, service, priority, assumed })
 }
@@ -106,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_price_row_becomes_an_offer_of_every_service_that_places_sizes() {
+    fn a_price_row_becomes_an_offer_of_every_service_that_uses_vm_sizes() {
         let catalog = Catalog::of(&Facts::embedded());
         let size = catalog.size("NC4as_T4_v3").unwrap();
         let region = catalog.region("westeurope").unwrap();
@@ -120,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn offers_of_a_size_on_a_service_lie_together() {
+    fn offers_of_a_size_on_a_service_are_adjacent() {
         let catalog = Catalog::of(&Facts::embedded());
         let mut seen = 0;
         for service in ServiceKind::ALL {
@@ -137,6 +134,6 @@ mod tests {
     #[test]
     fn no_offer_is_free() {
         let catalog = Catalog::of(&Facts::embedded());
-        assert!(catalog.offers().iter().all(|offer| offer.rate > Rate::default()));
+        assert!(catalog.offers().iter().all(|offer| offer.rate > Usd::ZERO));
     }
 }

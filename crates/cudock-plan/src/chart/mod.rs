@@ -9,11 +9,11 @@ use cudock_base::format::duration;
 
 use crate::curve::PerMille;
 use crate::format;
-use crate::money::Money;
 use crate::plan::Plan;
 use crate::rank::Ranked;
 use crate::scan::{Breakpoint, CostLine, Scan};
 use crate::workload::Priority;
+use cudock_base::Usd;
 
 /// A chart, ready to be drawn.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct Series {
     pub service: String,
     /// Size, region, and whether it is Spot.
     pub detail: String,
-    points: Vec<(PerMille, Money)>,
+    points: Vec<(PerMille, Usd)>,
 }
 
 impl Chart {
@@ -60,7 +60,7 @@ impl Chart {
             Series { service: line.name, detail: format!("{size}, {region}{spot}{end}"), points }
         });
         let series = series.filter(|series| !series.points.is_empty()).collect();
-        let cost = if plan.serves() { "USD a month" } else { "USD in all" };
+        let cost = if plan.serves() { "USD per month" } else { "USD" };
         Self { title: title.to_owned(), cost, series, scan, breakpoints }
     }
 
@@ -69,13 +69,13 @@ impl Chart {
         format!("{} by {}", self.cost, self.scan.varied())
     }
 
-    /// What is said if the cheapest never changes.
+    /// The text if the cheapest never changes.
     pub fn unchanged(&self) -> String {
         let (low, high) = self.scan.bounds();
         match self.series.first() {
             Some(series) => {
                 let (low, high) = (self.scan.describe(low), self.scan.describe(high));
-                format!("nowhere that lasts: {}, from {low} to {high}", series.service)
+                format!("it does not change: {}, from {low} to {high}", series.service)
             }
             None => "nothing fits".to_owned(),
         }
@@ -111,7 +111,7 @@ impl Chart {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "drawn, not summed up")]
-fn dollars(money: Money) -> f64 {
+fn dollars(money: Usd) -> f64 {
     money.nanos() as f64 / 1e9
 }
 

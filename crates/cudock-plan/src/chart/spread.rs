@@ -25,17 +25,17 @@ pub(super) fn spread(wanted: &[f64], apart: f64, low: f64, high: f64) -> Vec<f64
             groups.push((begin_of(&members, wanted, apart, low, high), members));
         }
     }
-    let mut places = vec![low; wanted.len()];
+    let mut positions = vec![low; wanted.len()];
     for (begin, members) in groups {
         for (number, index) in members.into_iter().enumerate() {
             #[allow(clippy::cast_precision_loss, reason = "a handful of labels")]
-            let place = begin + apart * number as f64;
-            if let Some(slot) = places.get_mut(index) {
-                *slot = place;
+            let position = begin + apart * number as f64;
+            if let Some(slot) = positions.get_mut(index) {
+                *slot = position;
             }
         }
     }
-    places
+    positions
 }
 
 /// Where a group begins so that its members are nearest to where they want to be, within the bounds.
@@ -69,10 +69,16 @@ mod tests {
     fn whatever_is_wanted_nothing_touches_and_nothing_leaves_the_paper() {
         for seed in 0_u32..200 {
             let wanted: Vec<f64> = (0..8).map(|n: u32| f64::from((seed * 37 + n * n * 53) % 101)).collect();
-            let mut places = spread(&wanted, 12.0, 0.0, 100.0);
-            places.sort_by(f64::total_cmp);
-            assert!(places.iter().all(|place| (-1e-9..=100.0 + 1e-9).contains(place)), "{places:?}");
-            assert!(places.windows(2).all(|two| two[1] - two[0] > 12.0 - 1e-9), "{wanted:?} {places:?}");
+            let mut positions = spread(&wanted, 12.0, 0.0, 100.0);
+            positions.sort_by(f64::total_cmp);
+            assert!(
+                positions.iter().all(|position| (-1e-9..=100.0 + 1e-9).contains(position)),
+                "{positions:?}"
+            );
+            assert!(
+                positions.windows(2).all(|two| two[1] - two[0] > 12.0 - 1e-9),
+                "{wanted:?} {positions:?}"
+            );
         }
     }
 

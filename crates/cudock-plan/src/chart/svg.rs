@@ -4,7 +4,7 @@ use super::axis::Axis;
 use super::spread::spread;
 use super::{Chart, Series, dollars, price};
 use crate::curve::PerMille;
-use crate::money::Money;
+use cudock_base::Usd;
 use cudock_base::svg::{Anchor, LINE_STYLES, Svg};
 
 const WIDTH: f64 = 1000.0;
@@ -50,20 +50,20 @@ fn document(chart: &Chart) -> String {
 
 fn axes(svg: &mut Svg, chart: &Chart, x: &Axis, y: &Axis) {
     for mark in y.marks(12) {
-        let place = y.coordinate(mark);
-        svg.line((LEFT, place), (RIGHT, place), "grid");
-        svg.text((LEFT - 8.0, place + 4.0), Anchor::End, "soft", &price(mark));
+        let position = y.coordinate(mark);
+        svg.line((LEFT, position), (RIGHT, position), "grid");
+        svg.text((LEFT - 8.0, position + 4.0), Anchor::End, "soft", &price(mark));
     }
     for mark in chart.marks(x, 8) {
-        let place = x.coordinate(mark);
-        svg.line((place, TOP), (place, BOTTOM), "grid");
-        svg.text((place, BOTTOM + 18.0), Anchor::Middle, "soft", &chart.mark(mark));
+        let position = x.coordinate(mark);
+        svg.line((position, TOP), (position, BOTTOM), "grid");
+        svg.text((position, BOTTOM + 18.0), Anchor::Middle, "soft", &chart.mark(mark));
     }
     svg.line((LEFT, BOTTOM), (RIGHT, BOTTOM), "axis");
     svg.line((LEFT, TOP), (LEFT, BOTTOM), "axis");
     let requested = x.coordinate(chart.requested());
     svg.line((requested, TOP), (requested, BOTTOM + 5.0), "axis");
-    let text = format!("asked for: {}", chart.mark(chart.requested()));
+    let text = format!("requested: {}", chart.mark(chart.requested()));
     svg.text((requested, BOTTOM + 40.0), Anchor::Middle, "soft", &text);
     svg.text((f64::midpoint(LEFT, RIGHT), BOTTOM + 60.0), Anchor::Middle, "", chart.scan.varied());
     svg.text((LEFT - 8.0, TOP - 14.0), Anchor::End, "soft", "USD");
@@ -71,7 +71,7 @@ fn axes(svg: &mut Svg, chart: &Chart, x: &Axis, y: &Axis) {
 
 /// A broad line below the cheapest of all.
 fn envelope(svg: &mut Svg, chart: &Chart, x: &Axis, y: &Axis) {
-    let mut least: std::collections::BTreeMap<PerMille, Money> = std::collections::BTreeMap::new();
+    let mut least: std::collections::BTreeMap<PerMille, Usd> = std::collections::BTreeMap::new();
     for (at, cost) in chart.series.iter().flat_map(|series| series.points.iter().copied()) {
         least.entry(at).and_modify(|known| *known = (*known).min(cost)).or_insert(cost);
     }
@@ -81,15 +81,15 @@ fn envelope(svg: &mut Svg, chart: &Chart, x: &Axis, y: &Axis) {
 }
 
 fn lines(svg: &mut Svg, chart: &Chart, x: &Axis, y: &Axis) {
-    let place =
-        |(at, cost): &(PerMille, Money)| (x.coordinate(chart.scan.value(*at)), y.coordinate(dollars(*cost)));
-    let last = |series: &Series| series.points.last().map_or((RIGHT, BOTTOM), place);
+    let position =
+        |(at, cost): &(PerMille, Usd)| (x.coordinate(chart.scan.value(*at)), y.coordinate(dollars(*cost)));
+    let last = |series: &Series| series.points.last().map_or((RIGHT, BOTTOM), position);
     let ends: Vec<(f64, f64)> = chart.series.iter().map(last).collect();
     let wanted: Vec<f64> = ends.iter().map(|(_, y)| *y).collect();
     let labels = spread(&wanted, LABEL, TOP + 4.0, BOTTOM - 4.0);
     // The cheapest last, so that it lies on top.
     for (number, series) in chart.series.iter().enumerate().rev() {
-        svg.path(series.points.iter().map(place), &format!("line l{}", number % LINE_STYLES));
+        svg.path(series.points.iter().map(position), &format!("line l{}", number % LINE_STYLES));
     }
     for (number, ((series, end), label)) in chart.series.iter().zip(&ends).zip(&labels).enumerate() {
         let look = number % LINE_STYLES;
@@ -111,10 +111,10 @@ fn breakpoints(svg: &mut Svg, chart: &Chart, x: &Axis, y: &Axis) {
         .collect();
     let wanted: Vec<f64> = points.iter().map(|(x, _)| *x).collect();
     let numbers = spread(&wanted, NUMBER, LEFT + 10.0, RIGHT - 10.0);
-    for (number, (point, place)) in points.iter().zip(&numbers).enumerate() {
-        svg.path([(*place, TOP - 10.0), (point.0, TOP), *point], "mark");
+    for (number, (point, position)) in points.iter().zip(&numbers).enumerate() {
+        svg.path([(*position, TOP - 10.0), (point.0, TOP), *point], "mark");
         svg.dot(*point, 4.0, "dot");
-        svg.text((*place, TOP - 14.0), Anchor::Middle, "bold", &(number + 1).to_string());
+        svg.text((*position, TOP - 14.0), Anchor::Middle, "bold", &(number + 1).to_string());
     }
     let mut row = BOTTOM + 96.0;
     if chart.breakpoints.is_empty() {

@@ -71,19 +71,19 @@ fn rows(chart: &Chart, width: usize) -> Vec<String> {
         })
         .collect();
     out.push(format!("{:>FIGURES$} \u{2514}{}", "", "\u{2500}".repeat(canvas.width)));
-    let places = chart.marks(&x, width / 14).into_iter().map(|mark| (column(mark), chart.mark(mark)));
-    out.push(format!("{:>FIGURES$}  {}", "", x_marks(places, width)));
-    let legend = format!("* the cheapest changes   \u{2502} asked for: {}", chart.mark(chart.requested()));
+    let positions = chart.marks(&x, width / 14).into_iter().map(|mark| (column(mark), chart.mark(mark)));
+    out.push(format!("{:>FIGURES$}  {}", "", x_marks(positions, width)));
+    let legend = format!("* the cheapest changes   \u{2502} requested: {}", chart.mark(chart.requested()));
     out.push(format!("{:>FIGURES$}  {legend}", ""));
     out
 }
 
 /// Marks below an axis, each centered; one that would touch the last is left out.
-fn x_marks(places: impl Iterator<Item = (usize, String)>, width: usize) -> String {
+fn x_marks(positions: impl Iterator<Item = (usize, String)>, width: usize) -> String {
     let mut text = String::new();
-    for (place, figure) in places {
+    for (position, figure) in positions {
         let length = figure.chars().count();
-        let begin = place.saturating_sub(length / 2).min(width.saturating_sub(length));
+        let begin = position.saturating_sub(length / 2).min(width.saturating_sub(length));
         let used = text.chars().count();
         if used == 0 || begin > used {
             text.push_str(&" ".repeat(begin - used));
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn marks_do_not_touch() {
-        let places = [(0, "1".to_owned()), (2, "2.5".to_owned()), (10, "10".to_owned())];
-        assert_eq!(x_marks(places.into_iter(), 20), "1        10");
+        let positions = [(0, "1".to_owned()), (2, "2.5".to_owned()), (10, "10".to_owned())];
+        assert_eq!(x_marks(positions.into_iter(), 20), "1        10");
     }
 }

@@ -1,21 +1,21 @@
-//! From time that instances are up to time that is paid for.
+//! Converts the time that instances are up into billed time.
 
 use std::time::Duration;
 
 use cudock_facts::tables::Billing;
 
-/// What instances of one kind do while they are up, in milliseconds each.
+/// What an instance does while it is up, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Up {
+pub(crate) struct Uptime {
     pub(crate) start: u128,
     pub(crate) work: u128,
     pub(crate) idle: u128,
     pub(crate) lost: u128,
 }
 
-/// Milliseconds of instances that are paid for, by what they are for.
+/// Billed milliseconds of instances, by purpose.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Bill {
+pub(crate) struct BilledTime {
     pub(crate) start: u128,
     pub(crate) work: u128,
     pub(crate) idle: u128,
@@ -23,16 +23,16 @@ pub(crate) struct Bill {
     pub(crate) rounding: u128,
 }
 
-impl Up {
+impl Uptime {
     fn total(&self) -> u128 {
         [self.start, self.work, self.idle, self.lost].into_iter().fold(0, u128::saturating_add)
     }
 }
 
-impl Bill {
-    /// Adds instances that are each up so long, once. A part of a unit that is not counted is taken off the work, what
-    /// rounding adds stands apart.
-    pub(crate) fn add(&mut self, billing: Option<&Billing>, count: u64, up: Up) {
+impl BilledTime {
+    /// Adds instances with the same uptime. A part of a billing unit that is not billed reduces the work; what rounding adds
+    /// is counted separately.
+    pub(crate) fn add(&mut self, billing: Option<&Billing>, count: u64, up: Uptime) {
         let total = up.total();
         let billed = billing.map_or(total, |billing| billing.billed(duration(total)).as_millis());
         let mut parts = [up.work, up.lost, up.idle, up.start];
@@ -43,13 +43,13 @@ impl Bill {
             cut -= taken;
         }
         let [work, lost, idle, start] = parts;
-        self.add_exact(count, Up { start, work, idle, lost });
+        self.add_exact(count, Uptime { start, work, idle, lost });
         let rounding = billed.saturating_sub(total).saturating_mul(u128::from(count));
         self.rounding = self.rounding.saturating_add(rounding);
     }
 
-    /// Adds instances that are up for good or whose time is a mean: rounding says nothing there.
-    pub(crate) fn add_exact(&mut self, count: u64, up: Up) {
+    /// Adds instances without rounding: those that never stop, or whose time is a mean.
+    pub(crate) fn add_exact(&mut self, count: u64, up: Uptime) {
         let count = u128::from(count);
         let add = |sum: &mut u128, each: u128| *sum = sum.saturating_add(each.saturating_mul(count));
         add(&mut self.start, up.start);
@@ -59,10 +59,10 @@ impl Bill {
     }
 }
 
-/// Milliseconds as a time; what is longer than any stays the longest.
+/// Milliseconds as a duration, saturating.
 pub(crate) fn duration(millis: u128) -> Duration {
     match u64::try_from(millis / 1000) {
-        #[allow(clippy::cast_possible_truncation, reason = "a rest of a thousand is below it")]
+        #[allow(clippy::cast_possible_truncation, reason = "a remainder of a thousand")]
         Ok(seconds) => Duration::new(seconds, (millis % 1000) as u32 * 1_000_000),
         Err(_) => Duration::MAX,
     }
@@ -89,24 +89,32 @@ mod tests {
     #[test]
     fn a_part_of_a_minute_is_taken_off_the_work_where_it_does_not_count() {
         // 100 s of start and 50 s of work are 150 s: two minutes are billed, so 30 s of work are not.
-        let mut bill = Bill::default();
-        bill.add(Some(&billing(60, Rounding::Down)), 3, Up { start: 100_000, work: 50_000, ..Up::default() });
-        assert_eq!(bill, Bill { start: 300_000, work: 60_000, ..Bill::default() });
+        let mut bill = BilledTime::default();
+        bill.add(
+            Some(&billing(60, Rounding::Down)),
+            3,
+            Uptime { start: 100_000, work: 50_000, ..Uptime::default() },
+        );
+        assert_eq!(bill, BilledTime { start: 300_000, work: 60_000, ..BilledTime::default() });
     }
 
     #[test]
     fn what_rounding_up_adds_stands_apart() {
         // 1.2 s of work are billed as 2 s: 0.8 s each, twice.
-        let mut bill = Bill::default();
-        bill.add(Some(&billing(1, Rounding::Up)), 2, Up { work: 1_200, ..Up::default() });
-        assert_eq!(bill, Bill { work: 2_400, rounding: 1_600, ..Bill::default() });
+        let mut bill = BilledTime::default();
+        bill.add(Some(&billing(1, Rounding::Up)), 2, Uptime { work: 1_200, ..Uptime::default() });
+        assert_eq!(bill, BilledTime { work: 2_400, rounding: 1_600, ..BilledTime::default() });
     }
 
     #[test]
     fn less_than_a_unit_that_rounds_down_costs_nothing() {
-        let mut bill = Bill::default();
-        bill.add(Some(&billing(60, Rounding::Down)), 1, Up { start: 20_000, work: 30_000, ..Up::default() });
-        assert_eq!(bill, Bill::default());
+        let mut bill = BilledTime::default();
+        bill.add(
+            Some(&billing(60, Rounding::Down)),
+            1,
+            Uptime { start: 20_000, work: 30_000, ..Uptime::default() },
+        );
+        assert_eq!(bill, BilledTime::default());
     }
 
     #[test]

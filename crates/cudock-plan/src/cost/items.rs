@@ -1,27 +1,28 @@
-//! Many pieces of work that do not need each other, spread over workers. A worker is as many machines as work together
-//! on one piece; it goes on until no piece is left for it, and is then given back.
+//! Independent pieces of work, spread over workers.
+//!
+//! A worker is the group of machines that work together on one piece. It is released when no piece is left for it.
 
-use super::billing::{Bill, Up};
+use super::billing::{BilledTime, Uptime};
 use super::start::Startup;
-use super::{Setting, Unfit, Usage};
+use super::{RunSetup, Unfit, Usage};
 
-pub(super) fn usage(setting: &Setting, items: u64, each: u128, at_once: Option<u32>) -> Result<Usage, Unfit> {
+pub(super) fn usage(setup: &RunSetup, items: u64, each: u128, at_once: Option<u32>) -> Result<Usage, Unfit> {
     let most = at_once.map_or(items, |at_once| items.min(u64::from(at_once)));
-    let workers = match (setting.deadline, at_once) {
-        (Some(deadline), _) => fewest(setting, items, each, most, deadline)?,
+    let workers = match (setup.deadline, at_once) {
+        (Some(deadline), _) => fewest(setup, items, each, most, deadline)?,
         (None, Some(_)) => most,
         // Each worker costs a start: one is cheapest.
         (None, None) => most.min(1),
     };
     let spread = Spread { pieces: items, each, workers, copies: Copies::Share };
-    spread.usage(setting)
+    spread.usage(setup)
 }
 
-/// The fewest workers that are done in time. More workers are never later, so halving finds them.
-fn fewest(setting: &Setting, items: u64, each: u128, most: u64, deadline: u128) -> Result<u64, Unfit> {
+/// The fewest workers that meet the deadline, by bisection: more workers never take longer.
+fn fewest(setup: &RunSetup, items: u64, each: u128, most: u64, deadline: u128) -> Result<u64, Unfit> {
     let takes = |workers: u64| {
         let spread = Spread { pieces: items, each, workers, copies: Copies::Share };
-        spread.total(setting)
+        spread.total(setup)
     };
     let best = takes(most)?;
     if best > deadline {
@@ -35,7 +36,7 @@ fn fewest(setting: &Setting, items: u64, each: u128, most: u64, deadline: u128) 
     Ok(enough)
 }
 
-/// What a worker copies where data is copied first.
+/// What a worker copies if data is staged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Copies {
     /// The data of its pieces.
@@ -53,61 +54,61 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    fn startup(&self, setting: &Setting) -> Startup {
+    fn startup(&self, setup: &RunSetup) -> Startup {
         let bytes = match self.copies {
-            Copies::Share => setting.bytes().div_ceil(self.workers.max(1)),
-            Copies::All => setting.bytes(),
+            Copies::Share => setup.bytes().div_ceil(self.workers.max(1)),
+            Copies::All => setup.bytes(),
         };
-        Startup::of(setting.case, setting.way, bytes)
+        Startup::of(setup.case, setup.mode, bytes)
     }
 
-    /// From the order until the last piece is done.
-    fn total(&self, setting: &Setting) -> Result<u128, Unfit> {
+    /// From the order until the last piece is finished.
+    fn total(&self, setup: &RunSetup) -> Result<u128, Unfit> {
         if self.pieces == 0 {
             return Ok(0);
         }
-        let startup = self.startup(setting);
-        let time = setting.stretched(self.each, &startup)?;
+        let startup = self.startup(setup);
+        let time = setup.scaled_time(self.each, &startup)?;
         let rounds = u128::from(self.pieces.div_ceil(self.workers.max(1)));
         Ok(startup.total().saturating_add(time.wall.saturating_mul(rounds)))
     }
 
-    pub(super) fn usage(&self, setting: &Setting) -> Result<Usage, Unfit> {
-        let startup = self.startup(setting);
-        let time = setting.stretched(self.each, &startup)?;
-        let machines = setting.machines(u128::from(self.workers))?;
-        let together = u64::from(setting.case.workload().gpu.instances);
+    pub(super) fn usage(&self, setup: &RunSetup) -> Result<Usage, Unfit> {
+        let startup = self.startup(setup);
+        let time = setup.scaled_time(self.each, &startup)?;
+        let machines = setup.machines(u128::from(self.workers))?;
+        let together = u64::from(setup.case.workload().gpu.instances);
         let workers = self.workers.max(1);
         let (rounds, more) = (self.pieces / workers, self.pieces % workers);
-        let mut bill = Bill::default();
+        let mut bill = BilledTime::default();
         let mut disks = 0_u128;
         for (count, rounds) in [(more, rounds.saturating_add(1)), (workers - more, rounds)] {
             if rounds == 0 || count == 0 {
                 continue;
             }
             let times = u128::from(rounds);
-            let up = Up {
+            let up = Uptime {
                 start: startup.billed,
                 work: time.work.saturating_mul(times),
                 lost: (time.billed - time.work).saturating_mul(times),
                 idle: 0,
             };
             let count = count.saturating_mul(together);
-            bill.add(setting.case.terms.billing, count, up);
+            bill.add(setup.case.terms.billing, count, up);
             let lasts = startup.total().saturating_add(time.wall.saturating_mul(times));
             disks = disks.saturating_add(lasts.saturating_mul(u128::from(count)));
         }
         let longest = u128::from(self.pieces.div_ceil(workers));
-        let total = self.total(setting)?;
+        let total = self.total(setup)?;
         // A piece of a sweep reads everything, an item its own part.
         let (streamed, copied) = match self.copies {
             Copies::Share => (1, together),
             Copies::All => (self.pieces, u64::from(machines)),
         };
-        let read = if self.pieces == 0 { 0 } else { setting.read(streamed, copied) };
+        let read = if self.pieces == 0 { 0 } else { setup.read(streamed, copied) };
         Ok(Usage {
-            way: setting.way,
-            pace: setting.pace,
+            mode: setup.mode,
+            pace: setup.pace,
             startup,
             machines,
             bill,
@@ -136,7 +137,7 @@ mod tests {
 
     fn items(items: u64, seconds: u64, at_once: Option<u32>, deadline: Option<u64>) -> Workload {
         let mut workload = workload(Work::Items { items, each: Duration::from_secs(seconds), at_once });
-        workload.wishes.deadline = deadline.map(Duration::from_secs);
+        workload.constraints.deadline = deadline.map(Duration::from_secs);
         workload
     }
 
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn more_items_than_there_are_machines_end_in_a_refusal() {
+    fn more_items_than_machines_are_rejected() {
         let unfit = used(&items(u64::MAX, 60, None, Some(600)), ServiceKind::Vm, T4, Priority::Regular);
         assert!(matches!(unfit, Err(Unfit::Instances { .. })), "{unfit:?}");
     }

@@ -1,20 +1,20 @@
-//! One run, on instances that work together.
+//! One job on instances that work together.
 
-use super::billing::{Bill, Up};
+use super::billing::{BilledTime, Uptime};
 use super::start::Startup;
-use super::{Setting, Unfit, Usage};
+use super::{RunSetup, Unfit, Usage};
 
-pub(super) fn usage(setting: &Setting, length: u128) -> Result<Usage, Unfit> {
-    let startup = Startup::of(setting.case, setting.way, setting.bytes());
-    let time = setting.stretched(length, &startup)?;
-    let machines = setting.machines(1)?;
-    let up = Up { start: startup.billed, work: time.work, lost: time.billed - time.work, idle: 0 };
-    let mut bill = Bill::default();
-    bill.add(setting.case.terms.billing, u64::from(machines), up);
+pub(super) fn usage(setup: &RunSetup, length: u128) -> Result<Usage, Unfit> {
+    let startup = Startup::of(setup.case, setup.mode, setup.bytes());
+    let time = setup.scaled_time(length, &startup)?;
+    let machines = setup.machines(1)?;
+    let up = Uptime { start: startup.billed, work: time.work, lost: time.billed - time.work, idle: 0 };
+    let mut bill = BilledTime::default();
+    bill.add(setup.case.terms.billing, u64::from(machines), up);
     let total = startup.total().saturating_add(time.wall);
     Ok(Usage {
-        way: setting.way,
-        pace: setting.pace,
+        mode: setup.mode,
+        pace: setup.pace,
         startup,
         machines,
         bill,
@@ -23,7 +23,7 @@ pub(super) fn usage(setting: &Setting, length: u128) -> Result<Usage, Unfit> {
         work: time.work,
         lost: time.wall - time.work,
         total,
-        read: setting.read(1, u64::from(machines)),
+        read: setup.read(1, u64::from(machines)),
         starts: 0,
         requests: 0,
     })
@@ -32,7 +32,7 @@ pub(super) fn usage(setting: &Setting, length: u128) -> Result<Usage, Unfit> {
 #[cfg(test)]
 mod tests {
     use crate::cost::Unfit;
-    use crate::cost::billing::Bill;
+    use crate::cost::billing::BilledTime;
     use crate::service::ServiceKind;
     use crate::testing::{HOUR, MINUTE, SECOND, job, used};
     use crate::workload::{Priority, Spot};
@@ -46,7 +46,7 @@ mod tests {
         let usage = used(&job(40), ServiceKind::Vm, T4, Priority::Regular).unwrap();
         assert_eq!(usage.total, 245 * SECOND + 40 * MINUTE);
         assert_eq!(usage.work, 40 * MINUTE);
-        let bill = Bill { start: 85 * SECOND, work: 2375 * SECOND, ..Bill::default() };
+        let bill = BilledTime { start: 85 * SECOND, work: 2375 * SECOND, ..BilledTime::default() };
         assert_eq!((usage.bill, usage.machines), (bill, 1));
     }
 
@@ -56,7 +56,7 @@ mod tests {
         let usage = used(&job(40), ServiceKind::ContainerApps, "Consumption-GPU-NC8as-T4", Priority::Regular);
         let usage = usage.unwrap();
         assert_eq!(usage.total, 66 * SECOND + 40 * MINUTE);
-        assert_eq!(usage.bill, Bill { start: 26 * SECOND, work: 40 * MINUTE, ..Bill::default() });
+        assert_eq!(usage.bill, BilledTime { start: 26 * SECOND, work: 40 * MINUTE, ..BilledTime::default() });
     }
 
     #[test]
@@ -91,13 +91,13 @@ mod tests {
     fn a_speed_of_zero_never_ends() {
         let mut workload = job(60);
         workload.gpu.speeds.insert("T4".into(), 0);
-        assert_eq!(used(&workload, ServiceKind::Vm, T4, Priority::Regular), Err(Unfit::Never));
+        assert_eq!(used(&workload, ServiceKind::Vm, T4, Priority::Regular), Err(Unfit::ZeroSpeed));
     }
 
     #[test]
     fn a_missed_deadline_says_how_long_it_takes() {
         let mut workload = job(60);
-        workload.wishes.deadline = Some(std::time::Duration::from_secs(3600));
+        workload.constraints.deadline = Some(std::time::Duration::from_secs(3600));
         let unfit = used(&workload, ServiceKind::Vm, T4, Priority::Regular);
         assert_eq!(unfit, Err(Unfit::Deadline(HOUR + 245 * SECOND)));
     }

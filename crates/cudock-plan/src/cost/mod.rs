@@ -1,15 +1,15 @@
-//! What a placement takes and costs.
+//! The time and cost of a placement.
 //!
-//! In two steps, because thousands of offers differ in their region alone: [`usage`] says once for a size on a service
-//! how long everything takes and what is counted, [`price`] turns that into money for each offer, without allocating.
+//! Thousands of offers differ in their region only, so this takes two steps: [`usage`] computes once per size and service
+//! how long everything takes and what is billed, and [`price`] turns that into money for each offer, without allocating.
 
 pub(crate) mod billing;
 pub(crate) mod data;
 mod items;
 mod job;
 pub(crate) mod pace;
-pub(crate) mod places;
 pub(crate) mod price;
+pub(crate) mod region;
 mod serve;
 pub(crate) mod spot;
 pub(crate) mod start;
@@ -20,35 +20,36 @@ use std::time::Duration;
 
 pub(crate) use price::{Parts, price};
 
-use self::billing::{Bill, duration};
+use self::billing::{BilledTime, duration};
 use self::pace::Pace;
 use self::start::Startup;
+use crate::context::{Case, ReadMode};
 use crate::placement::Times;
-use crate::question::{Case, Way};
 use crate::workload::{Priority, Spot, Work};
 
-/// Milliseconds of a month of 730 hours, which is Azure's.
+/// Milliseconds of a month of 730 hours, as Azure counts it.
 pub(crate) const MONTH: u128 = 730 * 3_600_000;
 
-/// What a workload uses on a size of a service, whatever the region. Times are milliseconds.
+/// What a workload uses on a size of a service, in any region. Times are milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Usage {
-    pub(crate) way: Way,
+    pub(crate) mode: ReadMode,
     pub(crate) pace: Pace,
     pub(crate) startup: Startup,
-    /// Machines at once, at the peak.
+    /// The most machines at a time.
     pub(crate) machines: u32,
-    /// Time of machines that is paid for.
-    pub(crate) bill: Bill,
-    /// Time of disks that machines boot from.
+    /// Billed machine time.
+    pub(crate) bill: BilledTime,
+    /// Time of OS disks.
     pub(crate) disks: u128,
-    /// How long the whole lasts: a month for serving.
+    /// How long everything lasts: a month for serving.
     pub(crate) lasts: u128,
-    /// Useful work on the longest way, what evictions add to it, and the wait of who ordered it or asks.
+    /// Useful work on the critical path, what evictions add to it, and the time from order to end (for serving, to the first
+    /// response of a cold start).
     pub(crate) work: u128,
     pub(crate) lost: u128,
     pub(crate) total: u128,
-    /// Bytes read from where the data lies.
+    /// Bytes read from the storage of the data.
     pub(crate) read: u128,
     /// Starts in a month, for serving, in thousandths.
     pub(crate) starts: u128,
@@ -56,69 +57,69 @@ pub(crate) struct Usage {
     pub(crate) requests: u128,
 }
 
-/// Why a size that meets all needs is not taken at a priority after all.
+/// Why a size that satisfies all rules does not fit at a priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unfit {
-    /// At this speed it never ends.
-    Never,
-    /// It takes longer, or reads more, than anybody counts.
-    Beyond,
+    /// It never ends.
+    ZeroSpeed,
+    /// It exceeds the range of supported times or bytes.
+    OutOfRange,
     /// Evictions make it take more than ten times its length.
     Evictions,
-    /// Too late; how long it takes.
+    /// It misses the deadline; how long it takes.
     Deadline(u128),
-    /// The data does not fit on the machine's own disk.
-    Space,
-    /// It lives longer than the service lets it.
+    /// The data does not fit on the local disk.
+    LocalDisk,
+    /// It takes longer than the service allows.
     Lifetime { takes: u128, most: u128 },
-    /// It needs more instances than that.
+    /// It needs more instances than the service allows.
     Instances { needs: u128, most: u64 },
 }
 
-/// How the workload runs on a size at a priority, its data being read one way.
-pub(crate) fn usage(case: &Case, priority: Priority, way: Way) -> Result<Usage, Unfit> {
+/// What the workload uses on a size at a priority with a read mode.
+pub(crate) fn usage(case: &Case, priority: Priority, mode: ReadMode) -> Result<Usage, Unfit> {
     let needs = case.workload().data.as_ref().map_or(0, |data| data.bytes);
-    if way == Way::Stage && needs > case.machine.local_disk {
-        return Err(Unfit::Space);
+    if mode == ReadMode::Stage && needs > case.machine.local_disk {
+        return Err(Unfit::LocalDisk);
     }
-    let pace = Pace::of(case, way);
+    let pace = Pace::of(case, mode);
     if pace.speed().is_zero() {
-        return Err(Unfit::Never);
+        return Err(Unfit::ZeroSpeed);
     }
     let spot = case.workload().spot.as_ref().filter(|_| priority == Priority::Spot);
-    let setting = Setting { case, way, pace, spot, deadline: deadline(case) };
+    let setup = RunSetup { case, mode, pace, spot, deadline: deadline(case) };
     let usage = match &case.workload().work {
-        Work::Job { duration } => job::usage(&setting, duration.as_millis())?,
-        Work::Items { items, each, at_once } => items::usage(&setting, *items, each.as_millis(), *at_once)?,
-        Work::Sweep { trials, at_once, each } => sweep::usage(&setting, *trials, *at_once, each.as_millis())?,
+        Work::Job { duration } => job::usage(&setup, duration.as_millis())?,
+        Work::Items { items, each, at_once } => items::usage(&setup, *items, each.as_millis(), *at_once)?,
+        Work::Sweep { trials, at_once, each } => sweep::usage(&setup, *trials, *at_once, each.as_millis())?,
         Work::Serve { load, replica_rate, target_percent } => {
-            serve::usage(&setting, load, *replica_rate, *target_percent)?
+            serve::usage(&setup, load, *replica_rate, *target_percent)?
         }
     };
-    within(&setting, &usage).map(|()| usage)
+    within(&setup, &usage).map(|()| usage)
 }
 
-/// What the ways of working share.
-struct Setting<'s, 'q, 'a> {
+/// The inputs that all kinds of work share.
+struct RunSetup<'s, 'q, 'a> {
     case: &'s Case<'q, 'a>,
-    way: Way,
+    mode: ReadMode,
     pace: Pace,
     spot: Option<&'a Spot>,
     deadline: Option<u128>,
 }
 
-impl Setting<'_, '_, '_> {
-    /// A time of the workload as it is here: useful work, and what evictions make of it.
-    fn stretched(&self, time: u128, startup: &Startup) -> Result<Stretched, Unfit> {
-        let work = self.pace.stretch(time).ok_or(Unfit::Never)?;
-        let Some(spot) = self.spot else { return Ok(Stretched { work, wall: work, billed: work }) };
+impl RunSetup<'_, '_, '_> {
+    /// A time of the workload on this machine: useful work, and with evictions.
+    fn scaled_time(&self, time: u128, startup: &Startup) -> Result<ScaledTime, Unfit> {
+        let work = self.pace.stretch(time).ok_or(Unfit::ZeroSpeed)?;
+        let Some(spot) = self.spot else { return Ok(ScaledTime { work, wall: work, billed: work }) };
         let together = self.case.workload().gpu.instances;
         let mean = spot::expected(work, spot, together, startup.total(), startup.billed);
         let mean = mean.ok_or(Unfit::Evictions)?;
-        Ok(Stretched { work, wall: mean.wall, billed: mean.billed })
+        Ok(ScaledTime { work, wall: mean.wall, billed: mean.billed })
     }
 
-    /// Machines of so many workers; none if nobody can count them.
+    /// The machines of a number of workers.
     fn machines(&self, workers: u128) -> Result<u32, Unfit> {
         let machines = workers.saturating_mul(u128::from(self.case.workload().gpu.instances));
         let too_many = |most| Unfit::Instances { needs: machines, most };
@@ -133,13 +134,13 @@ impl Setting<'_, '_, '_> {
         self.case.workload().data.as_ref().map_or(0, |data| data.bytes)
     }
 
-    /// Bytes read in all when the whole is streamed so often, or copied so often.
+    /// Bytes read in total when the data is streamed or copied a number of times.
     fn read(&self, streamed: u64, copied: u64) -> u128 {
         let bytes = u128::from(self.bytes());
-        match self.way {
-            Way::Stage => bytes.saturating_mul(u128::from(copied)),
-            Way::Stream => {
-                let times = u128::from(streamed).saturating_mul(u128::from(self.case.question.passes()));
+        match self.mode {
+            ReadMode::Stage => bytes.saturating_mul(u128::from(copied)),
+            ReadMode::Stream => {
+                let times = u128::from(streamed).saturating_mul(u128::from(self.case.context.passes()));
                 bytes.saturating_mul(times)
             }
         }
@@ -148,33 +149,32 @@ impl Setting<'_, '_, '_> {
 
 /// A time of the workload on a machine.
 #[derive(Debug, Clone, Copy)]
-struct Stretched {
+struct ScaledTime {
     work: u128,
     wall: u128,
     billed: u128,
 }
 
 fn deadline(case: &Case) -> Option<u128> {
-    let serves = case.question.serves();
-    case.workload().wishes.deadline.filter(|_| !serves).map(|deadline| deadline.as_millis())
+    let serves = case.context.serves();
+    case.workload().constraints.deadline.filter(|_| !serves).map(|deadline| deadline.as_millis())
 }
 
-/// The deadline and the lifetime that the service gives a job; and what can be counted at all, so that no sum is the
-/// largest number there is instead of the right one.
-fn within(setting: &Setting, usage: &Usage) -> Result<(), Unfit> {
+/// Checks the deadline, the job lifetime of the service, and the supported range, within which no sum saturates.
+fn within(setup: &RunSetup, usage: &Usage) -> Result<(), Unfit> {
     const THOUSAND_YEARS: u128 = 1000 * 365 * 86_400_000;
     const QUETTABYTE: u128 = 1_000_000_000_000_000_000_000_000_000_000;
     let longest = usage.total.max(usage.startup.total());
     if longest > THOUSAND_YEARS || usage.read > QUETTABYTE {
-        return Err(Unfit::Beyond);
+        return Err(Unfit::OutOfRange);
     }
-    if setting.case.question.serves() {
+    if setup.case.context.serves() {
         return Ok(());
     }
-    if setting.deadline.is_some_and(|deadline| usage.total > deadline) {
+    if setup.deadline.is_some_and(|deadline| usage.total > deadline) {
         return Err(Unfit::Deadline(usage.total));
     }
-    match setting.case.terms.lifetime(setting.spot.is_some()) {
+    match setup.case.terms.lifetime(setup.spot.is_some()) {
         Some(most) if usage.total > most => Err(Unfit::Lifetime { takes: usage.total, most }),
         _ => Ok(()),
     }

@@ -1,55 +1,55 @@
-//! How fast work goes on a machine: its GPU's speed, and what the data allows.
+//! The speed of work on a machine: that of its GPU, limited by the data.
 
+use crate::context::{Case, ReadMode};
 use crate::cost::data;
-use crate::question::{Case, Way};
 use crate::ratio::Ratio;
 
-/// The speed of an instance, against the one the times hold on.
+/// The speed of an instance, relative to the one that was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pace {
-    /// What the GPU could do.
+    /// The speed of the GPU.
     pub(crate) gpu: Ratio,
-    /// What the data lets it do; none if it does not bound the work.
+    /// The speed that the data allows; none if it never limits the work.
     pub(crate) data: Option<Ratio>,
-    /// How the GPU's speed is known.
-    pub(crate) known: Known,
+    /// How the speed of the GPU is known.
+    pub(crate) known: SpeedSource,
 }
 
 /// How a speed is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Known {
-    /// The times were measured on it.
+pub(crate) enum SpeedSource {
+    /// The workload was measured on it.
     Measured,
     /// The workload gives it.
     Given,
     /// From published throughput.
     Published,
-    /// Nobody says: taken as equal.
+    /// Unknown: assumed equal.
     Assumed,
 }
 
 impl Pace {
-    pub(crate) fn of(case: &Case, way: Way) -> Self {
+    pub(crate) fn of(case: &Case, mode: ReadMode) -> Self {
         let (speed, known) = gpu_speed(case);
-        let data = match way {
-            Way::Stage => None,
-            Way::Stream => data::bound(case),
+        let data = match mode {
+            ReadMode::Stage => None,
+            ReadMode::Stream => data::bound(case),
         };
         Self { gpu: share_of(case, speed), data, known }
     }
 
-    /// The speed in the end.
+    /// The effective speed.
     pub(crate) fn speed(self) -> Ratio {
-        self.data.map_or(self.gpu, |data| self.gpu.at_most(data))
+        self.data.map_or(self.gpu, |data| self.gpu.min(data))
     }
 
-    /// How long a time of the workload takes here.
+    /// How long a time of the workload takes on this machine.
     pub(crate) fn stretch(self, time: u128) -> Option<u128> {
         self.speed().stretch(time)
     }
 
     /// Whether the GPU waits for data for more than a tenth of the time.
-    pub(crate) fn starves(self) -> bool {
+    pub(crate) fn is_data_bound(self) -> bool {
         // At the data's speed d and the GPU's g, 1 - d/g of the time is waiting.
         self.data.is_some_and(|data| {
             let (got, could) = (cross(data, self.gpu), cross(self.gpu, data));
@@ -62,23 +62,23 @@ fn cross(a: Ratio, b: Ratio) -> u128 {
     u128::from(a.num) * u128::from(b.den)
 }
 
-/// In thousandths of the GPU that the times hold on.
-fn gpu_speed(case: &Case) -> (Ratio, Known) {
+/// The speed of the GPU relative to the one that was measured.
+fn gpu_speed(case: &Case) -> (Ratio, SpeedSource) {
     let needs = &case.workload().gpu;
-    let Some(gpu) = case.machine.gpu.as_deref() else { return (Ratio::ONE, Known::Assumed) };
+    let Some(gpu) = case.machine.gpu.as_deref() else { return (Ratio::ONE, SpeedSource::Assumed) };
     if let Some(speed) = needs.speeds.get(gpu) {
-        return (Ratio::new(*speed, 1000), Known::Given);
+        return (Ratio::new(*speed, 1000), SpeedSource::Given);
     }
-    match (needs.measured_on.as_deref(), case.question.measured_gflops, case.machine.gflops) {
-        (Some(measured), _, _) if measured == gpu => (Ratio::ONE, Known::Measured),
+    match (needs.measured_on.as_deref(), case.context.measured_gflops, case.machine.gflops) {
+        (Some(measured), _, _) if measured == gpu => (Ratio::ONE, SpeedSource::Measured),
         (Some(_), Some(there), Some(here)) if there > 0 && here > 0 => {
-            (Ratio::new(here, there), Known::Published)
+            (Ratio::new(here, there), SpeedSource::Published)
         }
-        _ => (Ratio::ONE, Known::Assumed),
+        _ => (Ratio::ONE, SpeedSource::Assumed),
     }
 }
 
-/// A share of a GPU does its share of the work.
+/// A fraction of a GPU has the same fraction of its speed.
 fn share_of(case: &Case, speed: Ratio) -> Ratio {
     match case.machine.gpus {
         Some(gpus) if gpus < 1000 => {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn pace(workload: &Workload, size: &str) -> Pace {
-        on(workload, ServiceKind::Vm, size, |case| Pace::of(case, Way::Stream))
+        on(workload, ServiceKind::Vm, size, |case| Pace::of(case, ReadMode::Stream))
     }
 
     #[test]
@@ -121,13 +121,13 @@ mod tests {
         // Standard files give 62 MB/s, the GPU uses 124: an hour takes two.
         let pace = pace(&reading("files-standard-hot", 124_000_000), A100);
         assert_eq!(pace.stretch(HOUR), Some(2 * HOUR));
-        assert!(pace.starves());
+        assert!(pace.is_data_bound());
     }
 
     #[test]
     fn blobs_are_read_as_fast_as_the_network_of_the_size() {
         // 20 Gb/s are 2.5 GB/s: 2 GB/s are there, 3 GB/s are not.
-        assert!(!pace(&reading("blob-hot", 2_000_000_000), A100).starves());
+        assert!(!pace(&reading("blob-hot", 2_000_000_000), A100).is_data_bound());
         let slow = pace(&reading("blob-hot", 5_000_000_000), A100);
         assert_eq!(slow.stretch(HOUR), Some(2 * HOUR));
     }
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn a_tenth_of_the_time_may_be_waiting() {
         // 2.5 GB/s of 2.75 GB/s: 9.1 % waiting; of 2.8 GB/s: 10.7 %.
-        assert!(!pace(&reading("blob-hot", 2_750_000_000), A100).starves());
-        assert!(pace(&reading("blob-hot", 2_800_000_000), A100).starves());
+        assert!(!pace(&reading("blob-hot", 2_750_000_000), A100).is_data_bound());
+        assert!(pace(&reading("blob-hot", 2_800_000_000), A100).is_data_bound());
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
         let mut workload = job(60);
         workload.gpu.measured_on = Some("A100-80".into());
         let pace = pace(&workload, "Standard_ND96isr_H100_v5");
-        assert_eq!(pace.known, Known::Published);
+        assert_eq!(pace.known, SpeedSource::Published);
         let tera = |id: &str| {
             crate::testing::facts()
                 .gpus()
@@ -184,14 +184,14 @@ mod tests {
         };
         assert_eq!(pace.gpu, Ratio::new(tera("H100-SXM"), tera("A100-80")));
         workload.gpu.measured_on = None;
-        let assumed = on(&workload, ServiceKind::Vm, A100, |case| Pace::of(case, Way::Stream));
-        assert_eq!((assumed.gpu, assumed.known), (Ratio::ONE, Known::Assumed));
+        let assumed = on(&workload, ServiceKind::Vm, A100, |case| Pace::of(case, ReadMode::Stream));
+        assert_eq!((assumed.gpu, assumed.known), (Ratio::ONE, SpeedSource::Assumed));
     }
 
     #[test]
     fn data_that_was_copied_bounds_nothing() {
         let workload = reading("files-standard-hot", 124_000_000);
-        let pace = on(&workload, ServiceKind::Vm, A100, |case| Pace::of(case, Way::Stage));
+        let pace = on(&workload, ServiceKind::Vm, A100, |case| Pace::of(case, ReadMode::Stage));
         assert_eq!(pace.stretch(HOUR), Some(HOUR));
     }
 }

@@ -1,14 +1,14 @@
-//! From what is used to what it costs in a region. Time of machines is rounded up once, to a billionth, as is each other
-//! part; the sum is exact.
+//! The price of a usage in a region. Machine time is rounded up once, to a billionth of a dollar, as is each other part;
+//! the sum is exact.
 
 use cudock_facts::tables::StorageKind;
 
-use super::places::{Place, Transfer};
+use super::region::{RegionCosts, Transfer};
 use super::{MONTH, Usage};
-use crate::money::Money;
+use crate::context::Case;
 use crate::offer::Offer;
 use crate::placement::PartKind;
-use crate::question::Case;
+use cudock_base::Usd;
 
 const HOUR: u128 = 3_600_000;
 const DAY: u128 = 24 * HOUR;
@@ -17,62 +17,62 @@ const GB: u128 = 1_000_000_000;
 /// The parts of a cost, in the order reports list them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Parts {
-    money: [Money; 9],
-    /// What of the fee is assumed.
-    assumed_fee: Money,
+    money: [Usd; 9],
+    /// The part of the fee that is assumed.
+    assumed_fee: Usd,
 }
 
 impl Parts {
-    pub(crate) fn total(&self) -> Money {
+    pub(crate) fn total(&self) -> Usd {
         self.money.into_iter().sum()
     }
 
-    /// What of the total rests on assumptions: the start, whose rates no source gives, the disk, whose size is a guess, and
-    /// fees that were worked out from other prices. Totals that differ by less say nothing.
-    pub(crate) fn uncertainty(&self) -> Money {
+    /// How much of the total rests on assumptions: the start, whose rates are undocumented, the disk, whose size is a guess,
+    /// and fees that were derived from other prices.
+    pub(crate) fn uncertainty(&self) -> Usd {
         let [_, start, _, _, _, _, disk, _, _] = self.money;
         start + disk + self.assumed_fee
     }
 
-    /// Each part that is something.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (PartKind, Money)> + '_ {
-        PartKind::ALL.into_iter().zip(self.money).filter(|(_, money)| *money > Money::ZERO)
+    /// The parts that are not zero.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PartKind, Usd)> + '_ {
+        PartKind::ALL.into_iter().zip(self.money).filter(|(_, money)| *money > Usd::ZERO)
     }
 
-    pub(crate) fn of(&self, kind: PartKind) -> Money {
+    pub(crate) fn of(&self, kind: PartKind) -> Usd {
         self.iter().find(|(known, _)| *known == kind).map(|(_, money)| money).unwrap_or_default()
     }
 }
 
-/// Prices nobody knows, which bar a region.
+/// Unknown prices, which reject a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unpriced {
     /// Data that leaves Azure.
     Egress,
-    /// Data that comes from where it lies.
+    /// Data that comes from its own region.
     Transfer,
 }
 
-/// What an offer costs.
+/// The cost of an offer.
 pub(crate) fn price(case: &Case, offer: &Offer, usage: &Usage) -> Result<Parts, Unpriced> {
-    let nowhere = Place::default();
-    let place = case.question.places.of(case.question, offer.region).unwrap_or(&nowhere);
-    let hour = offer.rate.hour();
+    let unknown = RegionCosts::default();
+    let region = case.context.region_costs.of(case.context, offer.region).unwrap_or(&unknown);
+    let hour = offer.rate;
     let bill = &usage.bill;
-    // Rounding is once for all time of machines: each part is what it adds to the ones before. So the sum depends on the
-    // time that is billed and on nothing else, however it is split.
-    let (mut until, mut paid) = (0_u128, Money::ZERO);
+    // Machine time is rounded once: each part is what it adds to those before it. So the sum depends on the billed time
+    // only, not on how it is split.
+    let (mut until, mut paid) = (0_u128, Usd::ZERO);
     let mut time = |millis: u128| {
-        // Most parts are nothing for most offers, and dividing is what takes the time.
+        // Most parts are zero for most offers, and division is slow.
         if millis == 0 {
-            return Money::ZERO;
+            return Usd::ZERO;
         }
         until = until.saturating_add(millis);
-        let part = hour.share(until, HOUR).less(paid);
+        let part = hour.share(until, HOUR).saturating_sub(paid);
         paid += part;
         part
     };
-    let (fee, assumed_fee) = fee(case, place, usage);
+    let (fee, assumed_fee) = fee(case, region, usage);
     Ok(Parts {
         assumed_fee,
         money: [
@@ -82,46 +82,46 @@ pub(crate) fn price(case: &Case, offer: &Offer, usage: &Usage) -> Result<Parts, 
             time(bill.lost),
             time(bill.rounding),
             fee,
-            disk(case, place, usage),
-            storage(case, place, usage),
-            moved(case, place, usage)?,
+            disk(case, region, usage),
+            storage(case, region, usage),
+            moved(case, region, usage)?,
         ],
     })
 }
 
-/// What the service itself asks for, and what of it is assumed.
-fn fee(case: &Case, place: &Place, usage: &Usage) -> (Money, Money) {
-    let fees = place.fees(case.terms.kind);
-    let share = |rate: Money, unit: u128| {
-        if rate == Money::ZERO { rate } else { rate.share(usage.lasts, unit) }
+/// The fee of the service, and the part of it that is assumed.
+fn fee(case: &Case, region: &RegionCosts, usage: &Usage) -> (Usd, Usd) {
+    let fees = region.fees(case.terms.kind);
+    let share = |rate: Usd, unit: u128| {
+        if rate == Usd::ZERO { rate } else { rate.share(usage.lasts, unit) }
     };
-    let balancer = if usage.machines > 1 { fees.balancer_hour } else { Money::ZERO };
+    let balancer = if usage.machines > 1 { fees.balancer_hour } else { Usd::ZERO };
     let nodes = fees.nodes_day.times(balancers(usage.machines));
     let by_time = share(fees.hour + balancer, HOUR) + share(fees.day + nodes, DAY);
-    let assumed_nodes = if fees.nodes_assumed { nodes } else { Money::ZERO };
+    let assumed_nodes = if fees.nodes_assumed { nodes } else { Usd::ZERO };
     let assumed = share(fees.assumed_hour, HOUR) + share(assumed_nodes, DAY);
-    if fees.requests == Money::ZERO {
+    if fees.requests == Usd::ZERO {
         return (by_time, assumed);
     }
     (by_time + fees.requests.share(usage.requests, 1_000_000 * 1000), assumed)
 }
 
-/// How many balancers so many nodes have: one for each 50.
+/// The load balancers of a number of nodes: one for each 50.
 pub(crate) fn balancers(machines: u32) -> u64 {
     u64::from(machines).div_ceil(50)
 }
 
-fn disk(case: &Case, place: &Place, usage: &Usage) -> Money {
-    match place.disk_month {
+fn disk(case: &Case, region: &RegionCosts, usage: &Usage) -> Usd {
+    match region.disk_month {
         Some(month) if case.terms.kind.bills_disk() => month.share(usage.disks, MONTH),
-        _ => Money::ZERO,
+        _ => Usd::ZERO,
     }
 }
 
-fn storage(case: &Case, place: &Place, usage: &Usage) -> Money {
-    let (Some(data), Some(store)) = (&case.workload().data, &case.question.store) else { return Money::ZERO };
-    let prices = place.store;
-    // A managed disk belongs to one machine; all else is shared.
+fn storage(case: &Case, region: &RegionCosts, usage: &Usage) -> Usd {
+    let (Some(data), Some(store)) = (&case.workload().data, &case.context.store) else { return Usd::ZERO };
+    let prices = region.store;
+    // Each machine has its own managed disk; other storage is shared.
     let copies = if store.kind == StorageKind::Disk { u64::from(usage.machines.max(1)) } else { 1 };
     let kept = prices.month.map(|month| month.share(usage.lasts, MONTH).times(copies));
     let reads = usage.read.div_ceil(u128::from(data.read_size.max(1)));
@@ -130,13 +130,13 @@ fn storage(case: &Case, place: &Place, usage: &Usage) -> Money {
     [kept, read, fetched].into_iter().flatten().sum()
 }
 
-fn moved(case: &Case, place: &Place, usage: &Usage) -> Result<Money, Unpriced> {
+fn moved(case: &Case, region: &RegionCosts, usage: &Usage) -> Result<Usd, Unpriced> {
     if case.workload().data.is_none() {
-        return Ok(Money::ZERO);
+        return Ok(Usd::ZERO);
     }
-    let out = place.egress.ok_or(Unpriced::Egress)?;
-    let brought = match place.transfer {
-        Transfer::None => Money::ZERO,
+    let out = region.egress.ok_or(Unpriced::Egress)?;
+    let brought = match region.transfer {
+        Transfer::None => Usd::ZERO,
         Transfer::Gb(gb) => gb.share(usage.read, GB),
         Transfer::Unknown => return Err(Unpriced::Transfer),
     };
@@ -152,7 +152,7 @@ mod tests {
 
     const T4: &str = "Standard_NC4as_T4_v3";
 
-    fn nanos(money: Money) -> u128 {
+    fn nanos(money: Usd) -> u128 {
         money.nanos()
     }
 

@@ -1,68 +1,70 @@
-//! Answering requests for a month: how many instances are up when, and what they do there.
+//! Serving requests for a month: how many instances are up, and when they are busy.
 
 use cudock_facts::tables::{Billing, Rounding};
 
-use super::billing::{Bill, Up};
+use super::billing::{BilledTime, Uptime};
 use super::start::Startup;
-use super::{MONTH, Setting, Unfit, Usage, spot};
-use crate::ratio::mul_div_ceil;
+use super::{MONTH, RunSetup, Unfit, Usage, spot};
+use crate::ratio::{float, round_up};
 use crate::service::ServiceKind;
 use crate::workload::{DayLoad, PerSecond};
+use cudock_base::mul_div_ceil;
 
-// Rates of requests are in millionths a second here.
+// Request rates are in millionths per second here.
 
-/// How long an hour of the day lasts in a month of 730 hours, all its days together.
+/// The total length of one hour of the day over a month of 730 hours.
 const HOUR_OF_MONTH: u128 = MONTH / 24;
 
 pub(super) fn usage(
-    setting: &Setting,
+    setup: &RunSetup,
     load: &DayLoad,
     replica_rate: PerSecond,
     target_percent: u8,
 ) -> Result<Usage, Unfit> {
-    let case = setting.case;
-    let startup = Startup::of(case, setting.way, setting.bytes());
-    let replica = Replica::new(setting, replica_rate, target_percent);
-    let scale = u128::from(case.question.load_scale);
+    let case = setup.case;
+    let startup = Startup::of(case, setup.mode, setup.bytes());
+    let replica = Replica::new(setup, replica_rate, target_percent);
+    let scale = u128::from(case.context.load_scale);
     let rates = load.hours.map(|hour| u128::from(hour.millis).saturating_mul(scale));
     let needed = rates.map(|rate| replica.needed(rate));
-    let may_sleep = case.workload().wishes.cold_starts_allowed && case.terms.limits.least_instances == 0;
+    let can_scale_to_zero =
+        case.workload().constraints.cold_starts_allowed && case.terms.limits.least_instances == 0;
     let peak = needed.iter().copied().max().unwrap_or(0);
-    let follows = case.terms.kind.follows_load();
-    let least = u128::from(!(follows && may_sleep));
+    let follows = case.terms.kind.autoscales();
+    let least = u128::from(!(follows && can_scale_to_zero));
     let up_in = |hour: u128| if follows { hour.max(least) } else { peak.max(least) };
-    let machines = setting.machines(peak.max(least))?;
+    let machines = setup.machines(peak.max(least))?;
     let cool_down = case.terms.start.and_then(|start| start.cool_down_s).map_or(0, |s| u128::from(s) * 1000);
 
-    let mut sum = Sum::default();
-    // The hour before the first is the last: days follow each other.
+    let mut sum = MonthTotal::default();
+    // The hour before the first is the last one of the day before.
     let mut before = up_in(needed.last().copied().unwrap_or(0));
     for (rate, needed) in rates.into_iter().zip(needed) {
         let busy = replica.busy(rate);
         let up = up_in(needed);
-        if case.terms.kind == ServiceKind::ContainerApps && may_sleep && needed == 1 {
-            sum.add_sleeper(rate, busy, cool_down, &startup);
+        if case.terms.kind == ServiceKind::ContainerApps && can_scale_to_zero && needed == 1 {
+            sum.add_scale_to_zero(rate, busy, cool_down, &startup);
         } else {
             sum.add_hour(up, busy);
             if follows {
                 sum.add_changes(up.saturating_sub(before), cool_down, &startup);
             }
-            sum.sleeps |= up == 0;
+            sum.scales_to_zero |= up == 0;
         }
         before = up;
     }
     let together = u128::from(case.workload().gpu.instances);
     let total_up = sum.total().saturating_mul(together);
-    let lost = setting.spot.map_or(0, |spot| spot::restarts(total_up, spot, startup.billed));
-    let each = Up { start: sum.start, work: sum.busy, idle: sum.idle, lost: 0 };
-    let mut bill = Bill::default();
+    let lost = setup.spot.map_or(0, |spot| spot::restarts(total_up, spot, startup.billed));
+    let each = Uptime { start: sum.start, work: sum.busy, idle: sum.idle, lost: 0 };
+    let mut bill = BilledTime::default();
     bill.add_exact(u64::from(case.workload().gpu.instances), each);
     bill.lost = lost;
     bill.rounding = rounding(case.terms.billing, sum.starts).saturating_mul(together);
-    let waits = (sum.sleeps && peak > 0) || setting.spot.is_some();
+    let waits = (sum.scales_to_zero && peak > 0) || setup.spot.is_some();
     Ok(Usage {
-        way: setting.way,
-        pace: setting.pace,
+        mode: setup.mode,
+        pace: setup.pace,
         startup,
         machines,
         bill,
@@ -71,14 +73,14 @@ pub(super) fn usage(
         work: MONTH,
         lost: 0,
         total: if waits { startup.total() } else { 0 },
-        read: setting
+        read: setup
             .read(1, u64::try_from(sum.starts.div_ceil(1000)).unwrap_or(u64::MAX).max(u64::from(machines))),
         starts: sum.starts,
         requests: rates.into_iter().map(requests).fold(0, u128::saturating_add),
     })
 }
 
-/// What rounding adds to runs that end at any time: half a unit each, where parts count as whole ones.
+/// What rounding adds to runs of random length: half a unit each, if units are rounded up.
 fn rounding(billing: Option<&Billing>, starts: u128) -> u128 {
     match billing {
         Some(billing) if billing.rounding == Rounding::Up => {
@@ -93,7 +95,7 @@ fn requests(rate: u128) -> u128 {
     rate.saturating_mul(HOUR_OF_MONTH / 1000) / 1000
 }
 
-/// What one replica answers here: thousandths a second over a denominator.
+/// What one replica answers on this machine: thousandths per second over a denominator.
 struct Replica {
     rate: u128,
     per: u128,
@@ -101,8 +103,8 @@ struct Replica {
 }
 
 impl Replica {
-    fn new(setting: &Setting, rate: PerSecond, target_percent: u8) -> Self {
-        let speed = setting.pace.speed();
+    fn new(setup: &RunSetup, rate: PerSecond, target_percent: u8) -> Self {
+        let speed = setup.pace.speed();
         Self {
             rate: u128::from(rate.millis).saturating_mul(u128::from(speed.num)),
             per: u128::from(speed.den),
@@ -110,7 +112,7 @@ impl Replica {
         }
     }
 
-    /// Replicas that a rate needs so that none is fuller than the target.
+    /// Replicas that a rate needs so that none exceeds the target utilization.
     fn needed(&self, rate: u128) -> u128 {
         if rate == 0 {
             return 0;
@@ -119,7 +121,7 @@ impl Replica {
         mul_div_ceil(rate.saturating_mul(100), self.per, full)
     }
 
-    /// Time of replicas that a rate keeps busy in its hour of a month.
+    /// Busy replica time of a rate in its hour over a month.
     fn busy(&self, rate: u128) -> u128 {
         if rate == 0 {
             return 0;
@@ -128,23 +130,23 @@ impl Replica {
     }
 }
 
-/// Time of replicas in a month.
+/// Replica time over a month.
 #[derive(Debug, Default)]
-struct Sum {
+struct MonthTotal {
     start: u128,
     busy: u128,
     idle: u128,
     /// In thousandths.
     starts: u128,
-    sleeps: bool,
+    scales_to_zero: bool,
 }
 
-impl Sum {
+impl MonthTotal {
     fn total(&self) -> u128 {
         self.start.saturating_add(self.busy).saturating_add(self.idle)
     }
 
-    /// So many replicas through an hour of the day.
+    /// Replicas that are up for an hour of the day.
     fn add_hour(&mut self, up: u128, busy: u128) {
         let time = HOUR_OF_MONTH.saturating_mul(up);
         let busy = busy.min(time);
@@ -152,7 +154,7 @@ impl Sum {
         self.idle = self.idle.saturating_add(time - busy);
     }
 
-    /// Replicas that are started each day, and given back each day after a while without work.
+    /// Replicas that are started each day, and released after the cool-down.
     fn add_changes(&mut self, started: u128, cool_down: u128, startup: &Startup) {
         const MONTH_HOURS: u128 = 730;
         let monthly = |time: u128| mul_div_ceil(started.saturating_mul(time), MONTH_HOURS, 24);
@@ -161,18 +163,16 @@ impl Sum {
         self.starts = self.starts.saturating_add(monthly(1000));
     }
 
-    /// One replica that sleeps when nobody asks for it: up while a request came within the time it takes to start and
-    /// to fall asleep again. Requests come at random, so that is `1 - e^(-rT)` of the time, and `r e^(-rT)` of them a
-    /// second find it asleep.
-    fn add_sleeper(&mut self, rate: u128, busy: u128, cool_down: u128, startup: &Startup) {
+    /// One replica that scales to zero: it is up if a request arrived within start time plus cool-down. With Poisson
+    /// arrivals that is `1 - e^(-rT)` of the time, and `r e^(-rT)` requests per second find it down.
+    fn add_scale_to_zero(&mut self, rate: u128, busy: u128, cool_down: u128, startup: &Startup) {
         let stays = startup.total().saturating_add(cool_down);
-        // A second.
         let rate = float(rate) / 1e6;
-        let nobody = (-rate * (float(stays) / 1000.0)).exp();
+        let idle_probability = (-rate * (float(stays) / 1000.0)).exp();
         let hour = float(HOUR_OF_MONTH);
-        let up = whole((1.0 - nobody) * hour).min(HOUR_OF_MONTH);
-        // A rate a second for so many milliseconds gives thousandths.
-        let starts = whole(rate * nobody * hour);
+        let up = round_up((1.0 - idle_probability) * hour).min(HOUR_OF_MONTH);
+        // A rate per second over milliseconds gives thousandths.
+        let starts = round_up(rate * idle_probability * hour);
         let starting = mul_div_ceil(starts, startup.total(), 1000).min(up);
         let billed = mul_div_ceil(starts, startup.billed, 1000).min(starting);
         let awake = up - starting;
@@ -181,22 +181,8 @@ impl Sum {
         self.busy = self.busy.saturating_add(busy);
         self.idle = self.idle.saturating_add(awake - busy);
         self.starts = self.starts.saturating_add(starts);
-        self.sleeps = true;
+        self.scales_to_zero = true;
     }
-}
-
-#[allow(clippy::cast_precision_loss, reason = "a mean is an estimate")]
-fn float(count: u128) -> f64 {
-    count as f64
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a cast from float saturates, and what is below zero is zero"
-)]
-fn whole(count: f64) -> u128 {
-    count.max(0.0).ceil() as u128
 }
 
 #[cfg(test)]

@@ -1,26 +1,26 @@
-//! What evictions cost: time that is worked twice.
+//! The expected cost of Spot evictions.
 //!
-//! Evictions come at random at a rate `l`. Work of length `s` that starts over after each takes `(e^(ls) - 1) / l` on the
-//! average, and is evicted `e^(ls) - 1` times; each time a start of length `R` follows. Checkpoints cut the work into
-//! segments that start over one by one.
+//! Evictions are a Poisson process with rate `l`. Work of length `s` that starts over after each eviction takes
+//! `(e^(ls) - 1) / l` on average and is evicted `e^(ls) - 1` times, each followed by a start of length `R`. Checkpoints
+//! divide the work into segments that start over separately.
 
-use crate::ratio::mul_div_ceil;
+use crate::ratio::{float, round_up};
 use crate::workload::Spot;
+use cudock_base::mul_div_ceil;
 
-/// Work that takes more than so many times its length does not pay, whatever the price.
-const MOST_TIMES: u128 = 10;
+/// The largest factor by which evictions may lengthen the work.
+const MAX_FACTOR: u128 = 10;
 
 /// The mean time of work on machines that are evicted, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Expected {
     /// From the beginning of the work to its end.
     pub(crate) wall: u128,
-    /// What of it is paid for.
+    /// The part of it that is billed.
     pub(crate) billed: u128,
 }
 
-/// The mean time of `work` on `together` instances of which none may be missing; none if that is more than ten times
-/// the work.
+/// The mean time of `work` on `together` instances that all have to run; none if that is more than ten times the work.
 pub(crate) fn expected(
     work: u128,
     spot: &Spot,
@@ -36,7 +36,7 @@ pub(crate) fn expected(
     let segment = every.saturating_add(spot.checkpoint_takes.as_millis());
     let mean = |restart: u128| {
         let (long, short) = (of_segment(segment, rate, restart), of_segment(last, rate, restart));
-        // A sum without its first part, so that no eviction at all adds nothing at all.
+        // Only what evictions add, so that a rate of zero adds exactly nothing.
         float(before) * (long - float(every)) + (short - float(last))
     };
     let (extra, extra_billed) = (mean(restart), mean(restart_billed));
@@ -45,10 +45,10 @@ pub(crate) fn expected(
     }
     let wall = work.saturating_add(millis(extra));
     let billed = work.saturating_add(millis(extra_billed)).min(wall);
-    (wall <= work.saturating_mul(MOST_TIMES)).then_some(Expected { wall, billed })
+    (wall <= work.saturating_mul(MAX_FACTOR)).then_some(Expected { wall, billed })
 }
 
-/// Time lost to evictions of instances that serve: each costs a start.
+/// Time that evictions of serving instances cost: a start each.
 pub(crate) fn restarts(up: u128, spot: &Spot, start: u128) -> u128 {
     const MILLIS_PER_THOUSAND_HOURS: u128 = 3_600_000 * 1000;
     let evictions = up.saturating_mul(u128::from(spot.evictions_per_hour));
@@ -65,25 +65,14 @@ fn of_segment(length: u128, rate: f64, restart: u128) -> f64 {
     evictions / rate + evictions * float(restart)
 }
 
-/// Thousandths an hour as a rate a millisecond.
+/// Converts thousandths per hour to a rate per millisecond.
 fn per_milli(thousandths_an_hour: u64) -> f64 {
     float(u128::from(thousandths_an_hour)) / 1000.0 / 3_600_000.0
 }
 
-#[allow(clippy::cast_precision_loss, reason = "a mean is an estimate: 53 bits of milliseconds are ages")]
-fn float(count: u128) -> f64 {
-    count as f64
-}
-
-/// Up to a whole millisecond; a hair below zero, which rounding of floats can leave, is zero.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a cast from float saturates, and only what is above zero is left"
-)]
+/// Rounds up to a whole millisecond, without turning rounding errors of floats into a millisecond.
 fn millis(time: f64) -> u128 {
-    // A millionth of a millisecond is noise of the floats, not time.
-    (time - 1e-6).max(0.0).ceil() as u128
+    round_up(time - 1e-6)
 }
 
 #[cfg(test)]
@@ -134,13 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn work_that_hardly_ever_ends_is_none() {
+    fn work_that_hardly_ever_ends_is_rejected() {
         assert_eq!(expected(100 * HOUR, &spot(1000, None, 0), 1, 0, 0), None);
         assert_eq!(expected(u128::MAX, &spot(u64::MAX, None, 0), u32::MAX, u128::MAX, u128::MAX), None);
     }
 
     #[test]
-    fn a_restart_is_paid_for_with_each_eviction_of_what_serves() {
+    fn each_eviction_of_a_serving_instance_costs_a_start() {
         // 730 h at 0.1 evictions an hour are 73, each a start of 100 s.
         assert_eq!(restarts(730 * HOUR, &spot(100, None, 0), 100_000), 73 * 100_000);
     }

@@ -1,14 +1,14 @@
-//! Where data lies: how fast it is read and what it costs there.
+//! The storage of the data: its throughput and its prices.
 
 use cudock_facts::Facts;
 use cudock_facts::tables::{DiskTier, Storage, StorageKind, StoragePrice, Throughput};
 
-use crate::machine::{GIB, Machine};
-use crate::money::Money;
+use crate::machine::{GIB, MachineType};
+use cudock_base::Usd;
 
-/// A storage that holds so much.
+/// A storage with data of a size.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Store<'a> {
+pub(crate) struct DataStore<'a> {
     pub(crate) id: &'a str,
     pub(crate) name: &'a str,
     pub(crate) kind: StorageKind,
@@ -19,20 +19,20 @@ pub(crate) struct Store<'a> {
     pub(crate) tier: Option<&'a DiskTier>,
 }
 
-/// What a storage costs in a region. A price nobody knows is none.
+/// The prices of a storage in a region; unknown prices are none.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct StorePrices {
-    /// Keeping all of it for a month of 730 hours.
-    pub(crate) month: Option<Money>,
+pub(crate) struct DataStorePrices {
+    /// Storing all of it for a month of 730 hours.
+    pub(crate) month: Option<Usd>,
     /// Ten thousand reads.
-    pub(crate) reads: Option<Money>,
-    /// Fetching a GB.
-    pub(crate) retrieval: Option<Money>,
-    /// Whether a price is another region's.
+    pub(crate) reads: Option<Usd>,
+    /// Retrieving a GB.
+    pub(crate) retrieval: Option<Usd>,
+    /// Whether a price is that of another region.
     pub(crate) elsewhere: bool,
 }
 
-impl<'a> Store<'a> {
+impl<'a> DataStore<'a> {
     pub(crate) fn find(facts: &'a Facts, id: &str, bytes: u64) -> Option<Self> {
         let row = facts.storage().storage.iter().find(|row| row.id == id)?;
         let gib = bytes.div_ceil(GIB);
@@ -48,9 +48,9 @@ impl<'a> Store<'a> {
         })
     }
 
-    /// Bytes a second that one of `together` instances gets: no more than the storage gives, nor than the way to it. What
-    /// a share or a file system gives is for all who read it.
-    pub(crate) fn supply(&self, machine: &Machine, together: u32) -> Option<u64> {
+    /// Bytes per second that one of `together` instances gets, limited by the storage and by the machine. Instances share
+    /// the throughput of a file share.
+    pub(crate) fn supply(&self, machine: &MachineType, together: u32) -> Option<u64> {
         let readers = match self.kind {
             StorageKind::File | StorageKind::Lustre => u64::from(together.max(1)),
             StorageKind::Local | StorageKind::Disk | StorageKind::Object => 1,
@@ -60,31 +60,31 @@ impl<'a> Store<'a> {
             (None, Some(row)) => row.bytes_per_second(self.gib, machine.local_disks),
             (None, None) => None,
         };
-        let way = match self.kind {
+        let machine = match self.kind {
             StorageKind::Local => None,
             StorageKind::Disk => machine.remote_disks,
             StorageKind::Object | StorageKind::File | StorageKind::Lustre => machine.network,
         };
         let own = own.map(|rate| rate / readers);
-        [own, self.most(), way].into_iter().flatten().min()
+        [own, self.most(), machine].into_iter().flatten().min()
     }
 
     fn most(&self) -> Option<u64> {
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "a cast from float saturates, and figures of tables are small"
+            reason = "a cast from float saturates, and the figures are small"
         )]
         self.row.max_mbps.map(|mbps| (mbps * 1e6) as u64)
     }
 
-    /// Whether no source gives its rate.
+    /// Whether its throughput is assumed.
     pub(crate) fn rate_is_assumed(&self) -> bool {
         self.tier.is_none() && self.throughput.is_some_and(|row| row.assumed)
     }
 
-    /// The prices of a region, or of another where it has none.
-    pub(crate) fn prices(&self, facts: &Facts, region: &str) -> StorePrices {
+    /// The prices in a region, or in another if it has none.
+    pub(crate) fn prices(&self, facts: &Facts, region: &str) -> DataStorePrices {
         let mut elsewhere = false;
         let mut find = |meter: &str| {
             let (price, here) = price(facts, self.id, meter, region)?;
@@ -97,18 +97,18 @@ impl<'a> Store<'a> {
             Some(tier) => find(&format!("{}-month", tier.tier)),
             None => find("gb-month").map(|gb| gb.share(u128::from(bytes), 1_000_000_000)).or_else(|| {
                 let hour = find("gib-hour")?.times(self.gib.max(least));
-                Some((hour + self.bought_rate(&mut find)).times(730))
+                Some((hour + self.throughput_price(&mut find)).times(730))
             }),
         };
-        let month = if self.kind == StorageKind::Local { Some(Money::ZERO) } else { month };
+        let month = if self.kind == StorageKind::Local { Some(Usd::ZERO) } else { month };
         let (reads, retrieval) = (find("read-10k"), find("retrieval-gb"));
-        StorePrices { month, reads, retrieval, elsewhere }
+        DataStorePrices { month, reads, retrieval, elsewhere }
     }
 
-    /// Throughput that is bought by the megabyte a second, for an hour.
-    fn bought_rate(&self, find: &mut impl FnMut(&str) -> Option<Money>) -> Money {
+    /// The price per hour of throughput that is billed by the megabyte per second.
+    fn throughput_price(&self, find: &mut impl FnMut(&str) -> Option<Usd>) -> Usd {
         let Some(rate) = self.throughput.and_then(|row| row.bytes_per_second(self.gib, 1)) else {
-            return Money::ZERO;
+            return Usd::ZERO;
         };
         let by_mb = find("mbps-hour").map(|price| price.times(rate.div_ceil(1_000_000)));
         by_mb
@@ -117,14 +117,14 @@ impl<'a> Store<'a> {
     }
 }
 
-/// The price of a meter in a region and whether it is that region's own: Western Europe's stands in where there is
-/// none, and the first of all where that has none either.
-pub(super) fn price(facts: &Facts, storage: &str, meter: &str, region: &str) -> Option<(Money, bool)> {
+/// The price of a meter and whether it is that of the region: westeurope is the fallback, and then any region.
+pub(super) fn price(facts: &Facts, storage: &str, meter: &str, region: &str) -> Option<(Usd, bool)> {
     let rows = || facts.storage().price.iter().filter(|row| row.storage == storage && row.meter == meter);
-    let exact = |row: &StoragePrice| row.exact().map(|usd| Money::from_nanos(u128::from(usd.nanos())));
-    let named = |name: &str| rows().find(|row| row.region == name).and_then(exact);
+    let named = |name: &str| rows().find(|row| row.region == name).and_then(StoragePrice::exact);
     match named(region) {
         Some(price) => Some((price, true)),
-        None => named("westeurope").or_else(|| rows().find_map(exact)).map(|price| (price, false)),
+        None => {
+            named("westeurope").or_else(|| rows().find_map(StoragePrice::exact)).map(|price| (price, false))
+        }
     }
 }

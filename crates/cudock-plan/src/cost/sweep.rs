@@ -1,11 +1,11 @@
-//! Trials, a few at a time, each of which reads all of the data.
+//! Trials of a sweep, each of which reads all of the data.
 
 use super::items::{Copies, Spread};
-use super::{Setting, Unfit, Usage};
+use super::{RunSetup, Unfit, Usage};
 
-pub(super) fn usage(setting: &Setting, trials: u32, at_once: u32, each: u128) -> Result<Usage, Unfit> {
+pub(super) fn usage(setup: &RunSetup, trials: u32, at_once: u32, each: u128) -> Result<Usage, Unfit> {
     let workers = u64::from(at_once.min(trials));
-    Spread { pieces: u64::from(trials), each, workers, copies: Copies::All }.usage(setting)
+    Spread { pieces: u64::from(trials), each, workers, copies: Copies::All }.usage(setup)
 }
 
 #[cfg(test)]
@@ -32,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_is_given_back_when_no_trial_is_left_for_it() {
+    fn a_machine_is_released_when_no_trial_is_left_for_it() {
         // Seven trials, three at a time: one machine does three, two do two. 85 s + 60 min and 85 s + 40 min.
         let each = Duration::from_secs(20 * 60);
         let sweep = workload(Work::Sweep { trials: 7, at_once: 3, each });

@@ -1,8 +1,7 @@
-//! Whether a size on a service can hold the workload, rule by rule.
+//! Rules that decide whether a size on a service fits the workload.
 //!
-//! A rule is one value: its code, a test that gives the gap, and a sentence with both figures that is true whether the
-//! rule holds or not. The first rule that does not hold is the reason of a rejection; all that do not hold make its
-//! distance.
+//! A rule has a code, a check that returns the gap, and a sentence with both figures that is true whether the rule holds
+//! or not. The first rule that fails is the reason of a rejection; all that fail add up to its distance.
 
 mod limits;
 mod machine;
@@ -10,68 +9,70 @@ mod service;
 #[cfg(test)]
 mod tests;
 
-use crate::question::Case;
+use crate::codes;
+use crate::context::Case;
 
-/// A gap that no figure measures.
+/// The gap of a rule without figures.
 const NO_MEASURE: u64 = 500_000;
-/// What each unmet need adds to a distance; gaps stay below.
+/// What each failed rule adds to a distance; gaps are smaller.
 const UNMET: u64 = 1_000_000;
 
-/// A need that a service or a size meets or does not.
-pub(crate) struct Rule {
+/// A need that a service or size satisfies or not.
+pub(crate) struct FitRule {
     pub(crate) code: &'static str,
-    /// None if it holds, else by how many thousandths it is missed.
+    /// None if the rule holds, or else the gap in thousandths.
     pub(crate) gap: fn(&Case) -> Option<u64>,
-    /// What is there and what is needed.
-    pub(crate) words: fn(&Case) -> String,
+    /// What is available and what is needed.
+    pub(crate) describe: fn(&Case) -> String,
 }
 
-/// Rules that say the same of every size of a service.
-pub(crate) const SERVICE_RULES: [Rule; 4] = service::RULES;
-/// Rules about a size on a service, in the order they are asked.
-pub(crate) const SIZE_RULES: [Rule; 17] = rules();
-
-const fn rules() -> [Rule; 17] {
-    let [wanted, model, retired, documented] = machine::KNOWN;
-    let [vendor, offered, architecture, capability] = machine::KIND;
-    let [memory, count, links, around] = machine::FIGURES;
-    let [driver, verdict] = machine::DRIVER;
-    let [limits, storage, space] = limits::RULES;
-    [
-        wanted,
-        model,
-        retired,
-        documented,
-        vendor,
-        offered,
-        architecture,
-        capability,
-        memory,
-        count,
-        links,
-        around,
-        driver,
-        verdict,
-        limits,
-        storage,
-        space,
-    ]
+const fn rule(code: &'static str, gap: fn(&Case) -> Option<u64>, describe: fn(&Case) -> String) -> FitRule {
+    FitRule { code, gap, describe }
 }
 
-/// The first rule of a list that does not hold, by its place, and the distance of all.
-pub(crate) fn judge(rules: &[Rule], case: &Case) -> Option<(u8, u64)> {
+/// Rules about a service, whatever the size.
+pub(crate) const SERVICE_RULES: [FitRule; 4] = [
+    rule(codes::SERVICE_WITHOUT_GPUS, service::has_gpus, service::describe_gpus),
+    rule(codes::OTHER_KIND_OF_WORK, service::fits_work, service::describe_work),
+    rule(codes::NOT_WANTED, service::allowed, service::describe_allowed),
+    rule(codes::SERVICE_LIMIT, service::possible, service::describe_possible),
+];
+
+/// Rules about a size on a service, in order of evaluation.
+pub(crate) const SIZE_RULES: [FitRule; 17] = [
+    rule(codes::NOT_WANTED, machine::allowed, machine::describe_allowed),
+    rule(codes::NOT_WANTED, machine::model, machine::describe_model),
+    rule(codes::SIZE_RETIRED, machine::retired, machine::describe_retired),
+    rule(codes::UNDOCUMENTED_SIZE, machine::documented, machine::describe_documented),
+    rule(codes::NOT_NVIDIA, machine::vendor, machine::describe_vendor),
+    rule(codes::SIZE_NOT_OFFERED, machine::offered, machine::describe_offered),
+    rule(codes::ARCHITECTURE, machine::architecture, machine::describe_architecture),
+    rule(codes::CAPABILITY, machine::capability, machine::describe_capability),
+    rule(codes::GPU_MEMORY, machine::memory, machine::describe_memory),
+    rule(codes::GPU_COUNT, machine::count, machine::describe_count),
+    rule(codes::INTERCONNECT, machine::links, machine::describe_links),
+    rule(codes::MACHINE_TOO_SMALL, machine::machine, machine::describe_machine),
+    rule(codes::DRIVER, machine::driver, machine::describe_driver),
+    rule(codes::IMAGE_DOES_NOT_RUN, machine::verdict, machine::describe_verdict),
+    rule(codes::SERVICE_LIMIT, limits::limits, limits::describe_limits),
+    rule(codes::NO_PRICE, limits::known, limits::describe_known),
+    rule(codes::MACHINE_TOO_SMALL, limits::space, limits::describe_space),
+];
+
+/// The index of the first rule that fails, and the distance of all that fail.
+pub(crate) fn judge(rules: &[FitRule], case: &Case) -> Option<(u8, u64)> {
     let mut first = None;
     let mut distance = 0_u64;
-    for (place, rule) in (0_u8..).zip(rules) {
+    for (index, rule) in (0_u8..).zip(rules) {
         if let Some(gap) = (rule.gap)(case) {
-            first = first.or(Some(place));
+            first = first.or(Some(index));
             distance += UNMET + gap.min(UNMET - 1);
         }
     }
     first.map(|first| (first, distance))
 }
 
-/// By how many thousandths of what is there `needed` is more.
+/// How much more is needed, in thousandths of what is available.
 fn short(has: u64, needed: u64) -> Option<u64> {
     if has >= needed {
         return None;
@@ -80,12 +81,12 @@ fn short(has: u64, needed: u64) -> Option<u64> {
     Some(u64::try_from(gap).unwrap_or(u64::MAX).clamp(1, UNMET - 1))
 }
 
-/// A gap without a measure where something does not hold.
+/// The gap of a rule without figures that holds or not.
 fn unless(holds: bool) -> Option<u64> {
     (!holds).then_some(NO_MEASURE)
 }
 
-/// What the first rule of a size with that code says.
-pub(crate) fn words_of(code: &str, case: &Case) -> String {
-    SIZE_RULES.iter().find(|rule| rule.code == code).map(|rule| (rule.words)(case)).unwrap_or_default()
+/// The sentence of the first size rule with a code.
+pub(crate) fn describe_rule(code: &str, case: &Case) -> String {
+    SIZE_RULES.iter().find(|rule| rule.code == code).map(|rule| (rule.describe)(case)).unwrap_or_default()
 }

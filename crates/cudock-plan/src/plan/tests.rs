@@ -1,19 +1,22 @@
 use std::time::Duration;
 
+use cudock_base::Usd;
+
 use super::*;
-use crate::money::{Money, Rate};
+use crate::catalog::belongs;
+use crate::curve::CostCurve;
 use crate::offer::{Offer, RegionId, SizeId};
 use crate::testing::{catalog, facts, job};
 use crate::workload::Spot;
 
 const T4: &str = "Standard_NC4as_T4_v3";
 
-fn planned<T>(workload: &Workload, look: impl FnOnce(&Plan) -> T) -> T {
+fn planned<T>(workload: &Workload, inspect: impl FnOnce(&Plan) -> T) -> T {
     let verdicts = Verdicts::default();
-    look(&plan(catalog(), facts(), workload, &verdicts))
+    inspect(&plan(catalog(), facts(), workload, &verdicts))
 }
 
-/// Why a size is out at the regular priority.
+/// The codes of the rejections of a size at the regular priority.
 fn codes(plan: &Plan, size: &str) -> Vec<&'static str> {
     let of_size = plan.rejected().iter().filter(|rejection| {
         rejection.size.as_deref() == Some(size) && rejection.priority != Some(Priority::Spot)
@@ -31,15 +34,14 @@ fn every_size_on_every_service_is_ranked_or_has_a_reason() {
             if plan.rejected().iter().any(|one| one.service == Some(service) && one.size.is_none()) {
                 continue;
             }
-            for size in
-                catalog().sizes().filter(|size| catalog().services_of(*size).any(|one| one == service))
-            {
+            let machine = |size: &SizeId| catalog().machine(*size).unwrap();
+            for size in catalog().sizes().filter(|size| belongs(machine(size), service)) {
                 let name = catalog().size_name(size);
                 let ranked = plan.find(service, name, None, None).is_some();
-                let told = plan.rejected().iter();
-                let told =
-                    told.filter(|one| one.service == Some(service) && one.size.as_deref() == Some(name));
-                assert!(ranked || told.count() > 0, "{} {name}", service.id());
+                let rejections = plan.rejected().iter();
+                let rejections = rejections
+                    .filter(|one| one.service == Some(service) && one.size.as_deref() == Some(name));
+                assert!(ranked || rejections.count() > 0, "{} {name}", service.id());
             }
         }
     });
@@ -72,9 +74,9 @@ fn a_placement_costs_what_it_was_ranked_by() {
         for entry in plan.best_regions() {
             let placement = plan.placement(entry);
             assert_eq!(placement.cost.total, entry.total);
-            let parts: Money = placement.cost.parts.iter().map(|part| part.money).sum();
+            let parts: Usd = placement.cost.parts.iter().map(|part| part.money).sum();
             assert_eq!(parts, entry.total);
-            assert!(placement.cost.parts.iter().all(|part| !part.how.is_empty()), "{placement:?}");
+            assert!(placement.cost.parts.iter().all(|part| !part.arithmetic.is_empty()), "{placement:?}");
             assert_eq!(placement.times.total, entry.time);
         }
     });
@@ -84,8 +86,8 @@ fn a_placement_costs_what_it_was_ranked_by() {
 fn spot_is_out_unless_the_work_bears_eviction() {
     planned(&job(60), |plan| {
         assert!(plan.ranked().iter().all(|entry| entry.offer.priority == Priority::Regular));
-        let mut told = plan.rejected().iter();
-        assert!(told.any(|one| one.priority == Some(Priority::Spot) && one.code == "CD0817"));
+        let mut rejections = plan.rejected().iter();
+        assert!(rejections.any(|one| one.priority == Some(Priority::Spot) && one.code == "CD0817"));
     });
 }
 
@@ -94,7 +96,7 @@ fn spot_that_is_wanted_and_not_offered_is_told() {
     let mut workload = job(60);
     workload.spot =
         Some(Spot { evictions_per_hour: 50, checkpoint_every: None, checkpoint_takes: Duration::ZERO });
-    workload.wishes.priority = Some(Priority::Spot);
+    workload.constraints.priority = Some(Priority::Spot);
     planned(&workload, |plan| {
         assert!(plan.ranked().iter().all(|entry| entry.offer.priority == Priority::Spot));
         assert_eq!(codes(plan, "Consumption-GPU-NC8as-T4"), ["CD0817", "CD0821"]);
@@ -104,7 +106,7 @@ fn spot_that_is_wanted_and_not_offered_is_told() {
 #[test]
 fn a_size_without_a_price_in_the_regions_allowed_is_told() {
     let mut workload = job(60);
-    workload.wishes.regions = vec!["antarctica".into()];
+    workload.constraints.regions = vec!["antarctica".into()];
     planned(&workload, |plan| {
         assert!(plan.ranked().is_empty());
         assert_eq!(codes(plan, T4), ["CD0811"]);
@@ -124,12 +126,12 @@ fn a_region_that_is_not_public_offers_nothing() {
 fn a_restricted_region_is_offered_to_who_names_it_and_after_all_others() {
     let (size, there) = ("Standard_ND96amsr_A100_v4", "germanynorth");
     let mut workload = job(60);
-    workload.wishes.sizes = vec![size.into()];
+    workload.constraints.sizes = vec![size.into()];
     planned(&workload, |plan| {
         assert!(plan.find(ServiceKind::Vm, size, Some(there), None).is_none());
         assert!(codes(plan, size).contains(&"CD0826"));
     });
-    workload.wishes.regions = vec![there.into(), "westeurope".into()];
+    workload.constraints.regions = vec![there.into(), "westeurope".into()];
     planned(&workload, |plan| {
         let region = |entry: &Ranked| catalog().region_name(entry.offer.region);
         let order: Vec<&str> = plan.ranked().iter().map(region).collect();
@@ -143,13 +145,13 @@ fn a_restricted_region_is_offered_to_who_names_it_and_after_all_others() {
 #[test]
 fn a_budget_bars_what_is_dearer_with_the_figure() {
     let mut workload = job(60);
-    workload.wishes.sizes = vec![T4.into()];
-    workload.wishes.services = vec!["vm".into()];
-    workload.wishes.regions = vec!["westeurope".into()];
+    workload.constraints.sizes = vec![T4.into()];
+    workload.constraints.services = vec!["vm".into()];
+    workload.constraints.regions = vec!["westeurope".into()];
     let total = planned(&workload, |plan| plan.ranked()[0].total);
-    workload.wishes.budget = Some(total);
+    workload.constraints.budget = Some(total);
     planned(&workload, |plan| assert_eq!(plan.ranked().len(), 1));
-    workload.wishes.budget = Some(Money::from_nanos(total.nanos() - 1));
+    workload.constraints.budget = Some(Usd::from_nanos(total.nanos() - 1));
     planned(&workload, |plan| {
         assert!(plan.ranked().is_empty());
         assert_eq!(codes(plan, T4), ["CD0901"]);
@@ -215,22 +217,30 @@ fn no_figure_is_too_large_or_too_small() {
                 read_size: large,
                 leaves: large,
             });
-            workload.wishes.deadline = Some(long).filter(|_| large != 1);
-            workload.wishes.cold_starts_allowed = large != 1;
+            workload.constraints.deadline = Some(long).filter(|_| large != 1);
+            workload.constraints.cold_starts_allowed = large != 1;
             planned(&workload, |plan| {
                 assert!(!plan.ranked().is_empty() || !plan.rejected().is_empty());
                 for entry in plan.ranked().iter().take(20) {
                     assert_eq!(plan.placement(entry).cost.total, entry.total, "{workload:?}");
                 }
-                let offer = catalog().offers().first().unwrap();
-                crate::curve(catalog(), facts(), &workload, &Verdicts::default(), offer, &counts);
+                let (offer, verdicts) = (catalog().offers().first().unwrap(), Verdicts::default());
+                let curve = CostCurve {
+                    catalog: catalog(),
+                    facts: facts(),
+                    workload: &workload,
+                    verdicts: &verdicts,
+                };
+                for scale in counts {
+                    let _ = curve.cost(offer, scale);
+                }
             });
         }
     }
 }
 
 #[test]
-fn rules_are_told_for_any_size() {
+fn rules_are_reported_for_any_size() {
     planned(&job(60), |plan| {
         let rules = plan.rules(ServiceKind::Vm, T4);
         assert_eq!(rules.len(), SERVICE_RULES.len() + SIZE_RULES.len());
@@ -242,10 +252,9 @@ fn rules_are_told_for_any_size() {
 }
 
 #[test]
-fn offers_of_no_catalogue_are_left_out() {
+fn offers_of_no_catalog_are_left_out() {
     let date = job(1).begins;
-    let offer =
-        |size, region| Offer::new(ServiceKind::Vm, size, region, Priority::Regular, Rate::default(), date);
+    let offer = |size, region| Offer::new(ServiceKind::Vm, size, region, Priority::Regular, Usd::ZERO, date);
     let other = catalog()
         .clone()
         .with_offers(vec![offer(SizeId(u16::MAX), RegionId(0)), offer(SizeId(0), RegionId(u16::MAX))]);

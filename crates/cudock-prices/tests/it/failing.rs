@@ -1,4 +1,4 @@
-//! A service that fails: what is said, and that nothing is lost.
+//! A service that fails: the error, and that nothing is lost.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use cudock_facts::Facts;
 use cudock_http::{HttpErrorKind, RetryPolicy};
 use cudock_prices::{PricesError, refresh};
 
-use crate::list::{Heard, QUICK, Question, Row, answer, names, price, request, run, service, well};
+use crate::list::{Heard, QUICK, Query, Row, answer, names, price, request, run, service, well};
 use cudock_testkit::http::{Reply, Request, Server, Then};
 
 const T4: &str = "Standard_NC4as_T4_v3";
@@ -36,11 +36,11 @@ fn stumbling(first: Vec<Reply>) -> (Server, Arc<AtomicUsize>) {
 fn failure(
     reply: impl Fn(&Request) -> Reply + Send + Sync + 'static,
 ) -> (String, HttpErrorKind, Vec<String>) {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let server = Server::start(reply);
-    let error = run(&request(folder.path(), &server, &["westeurope"])).unwrap_err();
+    let error = run(&request(directory.path(), &server, &["westeurope"])).unwrap_err();
     assert!(error.is_outside(), "{error}");
-    assert_eq!(names(folder.path()), ["azure_prices.lock"], "nothing is written");
+    assert_eq!(names(directory.path()), ["azure_prices.lock"], "nothing is written");
     let PricesError::Service { region, error: http, .. } = &error else { panic!("{error:?}") };
     assert_eq!(region, "westeurope");
     assert!(error.to_string().starts_with("prices of westeurope, page 1: 127.0.0.1:"), "{error}");
@@ -49,26 +49,27 @@ fn failure(
 
 #[test]
 fn asked_too_often_it_waits_and_asks_again() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let too_often = || Reply::new(429, "slow down").with("Retry-After", "0");
     let (server, _) = stumbling(vec![too_often(), too_often()]);
     let heard = Heard::default();
-    refresh(&request(folder.path(), &server, &["westeurope"]), &Facts::embedded(), &heard).unwrap();
+    refresh(&request(directory.path(), &server, &["westeurope"]), &Facts::embedded(), &heard).unwrap();
     let lines = heard.lines();
     assert_eq!(lines.len(), 3, "{lines:?}");
-    let said = "page 1 of westeurope on";
+    let prefix = "page 1 of westeurope on";
     assert!(
-        lines[0].starts_with(said) && lines[0].ends_with("server returned 429 Too Many Requests: slow down"),
+        lines[0].starts_with(prefix)
+            && lines[0].ends_with("server returned 429 Too Many Requests: slow down"),
         "{lines:?}"
     );
-    assert_eq!(price(folder.path(), T4, "westeurope").0, "0.658 2026-11-15");
+    assert_eq!(price(directory.path(), T4, "westeurope").0, "0.658 2026-11-15");
 }
 
 #[test]
 fn a_wish_to_wait_is_granted() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (server, _) = stumbling(vec![Reply::new(429, "").with("Retry-After", "1")]);
-    let mut request = request(folder.path(), &server, &["westeurope"]);
+    let mut request = request(directory.path(), &server, &["westeurope"]);
     request.connection.retries = RetryPolicy { max_delay: Duration::from_secs(5), ..QUICK };
     let begun = std::time::Instant::now();
     run(&request).unwrap();
@@ -87,12 +88,12 @@ fn a_service_that_stumbles_is_asked_again() {
         Reply::new(200, "{\"Items\":[{\"currencyCode\":\"US"),
         Reply::new(200, ""),
     ] {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let (server, count) = stumbling(vec![stumble.clone()]);
-        run(&request(folder.path(), &server, &["westeurope"]))
+        run(&request(directory.path(), &server, &["westeurope"]))
             .unwrap_or_else(|error| panic!("{error} {stumble:?}"));
         assert_eq!(count.load(Ordering::SeqCst), 3, "{stumble:?}");
-        assert_eq!(price(folder.path(), T4, "westeurope").0, "0.658 2026-11-15");
+        assert_eq!(price(directory.path(), T4, "westeurope").0, "0.658 2026-11-15");
     }
 }
 
@@ -118,8 +119,8 @@ fn a_service_that_keeps_failing_is_given_up_with_a_way_out() {
 
 #[test]
 fn a_service_that_is_not_there_is_given_up() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut request = request(folder.path(), &service(rows()), &["westeurope"]);
+    let directory = tempfile::tempdir().unwrap();
+    let mut request = request(directory.path(), &service(rows()), &["westeurope"]);
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     request.endpoint = format!("http://{gone}/api/retail/prices").parse().unwrap();
     let error = run(&request).unwrap_err();
@@ -136,15 +137,15 @@ fn a_service_that_says_nothing_is_given_up() {
 }
 
 #[test]
-fn a_refusal_is_told_in_the_service_s_own_words_and_not_repeated() {
-    let folder = tempfile::tempdir().unwrap();
+fn a_rejected_request_is_reported_with_the_message_of_the_service_and_not_retried() {
+    let directory = tempfile::tempdir().unwrap();
     let server = Server::start(|_| {
         Reply::new(
             400,
             "{\"Error\":{\"Code\":\"BadRequest\",\"Message\":\"Invalid OData\\u001b[31m parameters supplied\"}}\x1b[31m",
         )
     });
-    let error = run(&request(folder.path(), &server, &["westeurope"])).unwrap_err();
+    let error = run(&request(directory.path(), &server, &["westeurope"])).unwrap_err();
     assert!(error.to_string().contains("server returned 400 Bad Request: {\"Error\""), "{error}");
     assert!(!error.to_string().contains('\x1b'));
     assert_eq!(server.requests().len(), 1);
@@ -152,7 +153,7 @@ fn a_refusal_is_told_in_the_service_s_own_words_and_not_repeated() {
 
 #[test]
 fn an_answer_that_is_no_price_list_is_refused() {
-    for (body, words) in [
+    for (body, expected) in [
         ("[1, 2]", "not a price list"),
         ("{\"Items\": 7}", "not a price list"),
         ("{\"Items\":[], \"NextPageLink\": null} and more", "not a price list"),
@@ -160,7 +161,7 @@ fn an_answer_that_is_no_price_list_is_refused() {
         ("{\"BillingCurrency\":\"EUR\",\"Items\":[]}", "prices are in `EUR`, not in USD"),
     ] {
         let (reason, kind, hints) = failure(move |_| Reply::new(200, body));
-        assert!(reason.starts_with(words), "{body}: {reason}");
+        assert!(reason.starts_with(expected), "{body}: {reason}");
         assert_eq!(kind, HttpErrorKind::Malformed);
         assert!(hints[0].contains("--region"), "{hints:?}");
     }
@@ -180,12 +181,12 @@ fn an_answer_without_end_is_refused() {
 
 #[test]
 fn a_service_that_ignores_the_filter_is_noticed_on_the_first_page() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let server = Server::start(|request| {
         let host = request.header("host").unwrap();
         answer(&[Row::new("eastus", T4, "0.526")], &format!("\"http://{host}/api/retail/prices?$skip=1000\""))
     });
-    let error = run(&request(folder.path(), &server, &["westeurope"])).unwrap_err();
+    let error = run(&request(directory.path(), &server, &["westeurope"])).unwrap_err();
     assert!(error.to_string().contains("rows of `eastus` in the list of westeurope"), "{error}");
     assert_eq!(server.requests().len(), 1);
 }
@@ -194,7 +195,7 @@ fn a_service_that_ignores_the_filter_is_noticed_on_the_first_page() {
 fn a_price_that_is_none_ends_the_run_and_is_named() {
     let (reason, ..) = failure(|request| {
         let rows = [Row::new("westeurope", T4, "-1")];
-        answer(if Question::of(request).machines { &rows } else { &[] }, "null")
+        answer(if Query::of(request).machines { &rows } else { &[] }, "null")
     });
     assert_eq!(reason, "the retailPrice `-1` of `Standard_NC4as_T4_v3` is below zero");
 }
@@ -235,17 +236,14 @@ fn a_next_page_on_another_host_is_not_asked_for() {
 
 #[test]
 fn pages_that_go_in_circles_are_noticed() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let server = Server::start(|request| {
         let host = request.header("host").unwrap();
-        let question = Question::of(request);
-        let skip = if question.skip == 1000 { 2000 } else { 1000 };
-        answer(
-            &rows(),
-            &format!("\"http://{host}/api/retail/prices?$filter={}&$skip={skip}\"", question.filter),
-        )
+        let query = Query::of(request);
+        let skip = if query.skip == 1000 { 2000 } else { 1000 };
+        answer(&rows(), &format!("\"http://{host}/api/retail/prices?$filter={}&$skip={skip}\"", query.filter))
     });
-    let error = run(&request(folder.path(), &server, &["westeurope"])).unwrap_err();
+    let error = run(&request(directory.path(), &server, &["westeurope"])).unwrap_err();
     assert!(
         error.to_string().contains("page 3") && error.to_string().contains("the pages go in circles"),
         "{error}"
@@ -254,21 +252,21 @@ fn pages_that_go_in_circles_are_noticed() {
 
 #[test]
 fn a_table_that_cannot_be_read_is_neither_used_nor_lost() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("azure_prices.csv");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("azure_prices.csv");
     fs::write(&path, "mine, and broken").unwrap();
     let server = service(rows());
     let error =
-        refresh(&request(folder.path(), &server, &["westeurope"]), &Facts::embedded(), &()).unwrap_err();
+        refresh(&request(directory.path(), &server, &["westeurope"]), &Facts::embedded(), &()).unwrap_err();
     assert!(matches!(error, PricesError::Overlay { .. }) && !error.is_outside(), "{error}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "mine, and broken");
 }
 
 #[test]
 fn names_that_are_none_are_refused_before_anybody_is_asked() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let server = service(rows());
-    let mut wrong = request(folder.path(), &server, &["x' or 1 eq 1"]);
+    let mut wrong = request(directory.path(), &server, &["x' or 1 eq 1"]);
     assert!(matches!(run(&wrong).unwrap_err(), PricesError::Region { .. }));
     wrong.regions = vec!["westeurope".to_owned()];
     wrong.sizes = vec!["Standard_NC4as_T4_v4".to_owned()];

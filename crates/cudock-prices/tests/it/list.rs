@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use cudock_facts::Facts;
 use cudock_http::RetryPolicy;
-use cudock_prices::{Connection, Listener, PricesError, RegionPrices, Report, Request, refresh};
+use cudock_prices::{
+    Connection, Listener, PricesError, RefreshReport, RefreshRequest, RegionPrices, refresh,
+};
 
 use cudock_testkit::http::{Reply, Request, Server};
 
@@ -94,7 +96,7 @@ impl Row {
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Question {
+pub(crate) struct Query {
     pub(crate) filter: String,
     pub(crate) region: String,
     pub(crate) skip: usize,
@@ -102,7 +104,7 @@ pub(crate) struct Question {
     pub(crate) machines: bool,
 }
 
-impl Question {
+impl Query {
     pub(crate) fn of(request: &Request) -> Self {
         assert_eq!(request.method, "GET");
         let (path, query) = request.path.split_once('?').expect("a query");
@@ -134,11 +136,11 @@ fn decoded(text: &str) -> String {
 }
 
 /// A page, with the link to the next written as the service writes it.
-pub(crate) fn page(request: &Request, question: &Question, rows: &[Row]) -> Reply {
-    let (from, to) = (question.skip.min(rows.len()), (question.skip + PAGE).min(rows.len()));
+pub(crate) fn page(request: &Request, query: &Query, rows: &[Row]) -> Reply {
+    let (from, to) = (query.skip.min(rows.len()), (query.skip + PAGE).min(rows.len()));
     let next = if to < rows.len() {
         let host = request.header("host").unwrap();
-        format!("\"http://{host}/api/retail/prices?$filter={}&$skip={to}\"", question.filter)
+        format!("\"http://{host}/api/retail/prices?$filter={}&$skip={to}\"", query.filter)
     } else {
         "null".to_owned()
     };
@@ -164,31 +166,31 @@ pub(crate) fn service(rows: Vec<Row>) -> Server {
 
 /// The answer of a service that has these rows.
 pub(crate) fn well(request: &Request, rows: &[Row]) -> Reply {
-    let question = Question::of(request);
+    let query = Query::of(request);
     let wanted = |row: &&Row| {
-        row.0["armRegionName"] == format!("\"{}\"", question.region) && row.is_machine() == question.machines
+        row.0["armRegionName"] == format!("\"{}\"", query.region) && row.is_machine() == query.machines
     };
     let rows: Vec<Row> = rows.iter().filter(wanted).cloned().collect();
-    page(request, &question, &rows)
+    page(request, &query, &rows)
 }
 
 /// The regions that were asked for machines, in order, pages counted apart.
 pub(crate) fn asked(server: &Server) -> Vec<String> {
     let questions =
-        server.requests().iter().map(Question::of).filter(|question| question.machines).collect::<Vec<_>>();
+        server.requests().iter().map(Query::of).filter(|query| query.machines).collect::<Vec<_>>();
     questions
         .into_iter()
-        .map(|question| match question.skip {
-            0 => question.region,
-            skip => format!("{}+{skip}", question.region),
+        .map(|query| match query.skip {
+            0 => query.region,
+            skip => format!("{}+{skip}", query.region),
         })
         .collect()
 }
 
 pub(crate) const TODAY: &str = "2026-11-15";
 
-pub(crate) fn request(directory: &Path, server: &Server, regions: &[&str]) -> Request {
-    Request {
+pub(crate) fn request(directory: &Path, server: &Server, regions: &[&str]) -> RefreshRequest {
+    RefreshRequest {
         directory: directory.to_owned(),
         endpoint: format!("http://{}/api/retail/prices", server.host()).parse().unwrap(),
         regions: regions.iter().map(|region| (*region).to_owned()).collect(),
@@ -198,31 +200,30 @@ pub(crate) fn request(directory: &Path, server: &Server, regions: &[&str]) -> Re
     }
 }
 
-/// A run with the tables as they are with the folder's.
-pub(crate) fn run(request: &Request) -> Result<Report, PricesError> {
+/// A run with the embedded tables and those of the directory.
+pub(crate) fn run(request: &RefreshRequest) -> Result<RefreshReport, PricesError> {
     refresh(request, &facts(&request.directory), &())
 }
 
-/// The tables with those of a folder laid over them, all rules applied.
-pub(crate) fn facts(folder: &Path) -> Facts {
-    if folder.exists() { Facts::with_overlay(folder).unwrap() } else { Facts::embedded() }
+/// The tables with the overlay of a directory.
+pub(crate) fn facts(directory: &Path) -> Facts {
+    if directory.exists() { Facts::with_overlay(directory).unwrap() } else { Facts::embedded() }
 }
 
 /// Price and Spot of a size in a region, each with its day.
-pub(crate) fn price(folder: &Path, size: &str, region: &str) -> (String, String) {
-    let facts = facts(folder);
+pub(crate) fn price(directory: &Path, size: &str, region: &str) -> (String, String) {
+    let facts = facts(directory);
     let row = facts.prices().of_size(size).find(|row| row.region == region).expect("a row");
-    let shown =
-        |usd: Option<cudock_facts::tables::Usd>, day: Option<cudock_facts::version::Date>| match (usd, day) {
-            (Some(usd), Some(day)) => format!("{usd} {day}"),
-            _ => "-".to_owned(),
-        };
+    let shown = |usd: Option<cudock_base::Usd>, day: Option<cudock_facts::version::Date>| match (usd, day) {
+        (Some(usd), Some(day)) => format!("{usd} {day}"),
+        _ => "-".to_owned(),
+    };
     (shown(row.price, row.price_date), shown(row.spot, row.spot_date))
 }
 
-/// Names in a folder.
-pub(crate) fn names(folder: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+/// The names of files in a directory.
+pub(crate) fn names(directory: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let mut names: Vec<String> =
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();

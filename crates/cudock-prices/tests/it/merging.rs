@@ -11,17 +11,17 @@ const T4: &str = "Standard_NC4as_T4_v3";
 
 #[test]
 fn regions_that_were_not_asked_for_keep_the_embedded_prices() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let embedded = Facts::embedded();
     let before: Vec<_> = embedded.prices().rows().filter(|row| row.region != "westeurope").collect();
     let server = service(vec![Row::new("westeurope", T4, "0.999")]);
-    let report = run(&request(folder.path(), &server, &["westeurope"])).unwrap();
-    let after = facts(folder.path());
+    let report = run(&request(directory.path(), &server, &["westeurope"])).unwrap();
+    let after = facts(directory.path());
     let kept: Vec<_> = after.prices().rows().filter(|row| row.region != "westeurope").collect();
     let mut before = before;
     before.sort_by(|one, other| (one.size, one.region).cmp(&(other.size, other.region)));
     assert_eq!(kept, before);
-    assert_eq!(price(folder.path(), T4, "westeurope").0, format!("0.999 {TODAY}"));
+    assert_eq!(price(directory.path(), T4, "westeurope").0, format!("0.999 {TODAY}"));
     assert_eq!(report.changes.read, 1);
     assert_eq!(after.prices().as_of, embedded.prices().as_of, "one region does not make the table new");
     assert_eq!(report.rows, after.prices().rows().count());
@@ -29,31 +29,31 @@ fn regions_that_were_not_asked_for_keep_the_embedded_prices() {
 
 #[test]
 fn regions_of_an_earlier_run_stay_when_another_is_asked_for() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let server = service(vec![Row::new("westeurope", T4, "0.999"), Row::new("eastus", T4, "0.888")]);
-    let mut request = request(folder.path(), &server, &["westeurope"]);
+    let mut request = request(directory.path(), &server, &["westeurope"]);
     run(&request).unwrap();
     request.today = "2026-12-24".parse().unwrap();
     request.regions = vec!["eastus".to_owned()];
     run(&request).unwrap();
-    assert_eq!(price(folder.path(), T4, "westeurope").0, format!("0.999 {TODAY}"));
-    assert_eq!(price(folder.path(), T4, "eastus").0, "0.888 2026-12-24");
+    assert_eq!(price(directory.path(), T4, "westeurope").0, format!("0.999 {TODAY}"));
+    assert_eq!(price(directory.path(), T4, "eastus").0, "0.888 2026-12-24");
 }
 
 #[test]
 fn a_region_that_has_no_price_at_all_changes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let server = service(Vec::new());
-    let report = run(&request(folder.path(), &server, &["atlantis"])).unwrap();
+    let report = run(&request(directory.path(), &server, &["atlantis"])).unwrap();
     assert!(report.table.is_none());
     assert_eq!((report.regions[0].sizes, report.changes.read), (0, 0));
-    assert_eq!(names(folder.path()), ["azure_prices.lock"]);
+    assert_eq!(names(directory.path()), ["azure_prices.lock"]);
 }
 
 #[test]
-fn a_folder_is_made_if_it_is_not_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let below = folder.path().join("config/cudock/facts");
+fn a_missing_directory_is_created() {
+    let directory = tempfile::tempdir().unwrap();
+    let below = directory.path().join("config/cudock/facts");
     let server = service(vec![Row::new("westeurope", T4, "0.999")]);
     let report = run(&request(&below, &server, &["westeurope"])).unwrap();
     assert_eq!(report.table.unwrap(), below.join("azure_prices.csv"));
@@ -80,9 +80,9 @@ fn meters(region: &str, cluster_hour: &str) -> Vec<Row> {
 
 #[test]
 fn meters_that_are_known_by_name_are_renewed_region_by_region() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let server = service([meters("eastus", "0.11"), meters("westeurope", "0.12")].concat());
-    let mut request = request(folder.path(), &server, &["eastus"]);
+    let mut request = request(directory.path(), &server, &["eastus"]);
     let report = run(&request).unwrap();
     let done = report.meters.unwrap();
     assert_eq!((done.read, done.file.is_some()), (4, true), "{:?}", done.left);
@@ -90,7 +90,7 @@ fn meters_that_are_known_by_name_are_renewed_region_by_region() {
     request.today = "2026-12-01".parse().unwrap();
     run(&request).unwrap();
 
-    let facts = facts(folder.path());
+    let facts = facts(directory.path());
     let price = |service: &str, meter, gpu: Option<&str>, region: &str| {
         let row = facts.meters().price(service, meter, gpu, region).unwrap();
         (row.usd.to_string(), row.as_of.to_string())
@@ -115,11 +115,11 @@ fn meters_that_are_known_by_name_are_renewed_region_by_region() {
 
 #[test]
 fn a_free_share_that_the_list_does_not_have_is_taken_over() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let name = "Standard Requests";
     let rows = vec![Row::new("eastus", T4, "0.5"), Row::meter("eastus", APPS, APPS, name, "1M", "0.41")];
-    run(&request(folder.path(), &service(rows), &["eastus"])).unwrap();
-    let facts = facts(folder.path());
+    run(&request(directory.path(), &service(rows), &["eastus"])).unwrap();
+    let facts = facts(directory.path());
     let row = facts.meters().price("container-apps", MeterKind::RequestsMillion, None, "eastus").unwrap();
     let embedded = Facts::embedded();
     let before =
@@ -130,7 +130,7 @@ fn a_free_share_that_the_list_does_not_have_is_taken_over() {
 
 #[test]
 fn a_meter_that_one_row_prices_for_several_regions_is_renewed_for_the_one() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let embedded = Facts::embedded();
     let price = |facts: &Facts, region: &str| {
         let row = facts.meters().price("container-apps", MeterKind::VcpuSecond, None, region).unwrap();
@@ -143,24 +143,24 @@ fn a_meter_that_one_row_prices_for_several_regions_is_renewed_for_the_one() {
     assert!(free.is_some());
     let name = "Standard vCPU Active Usage";
     let rows = vec![Row::new(one, T4, "0.5"), Row::meter(one, APPS, APPS, name, "1 Second", "2.9E-05")];
-    run(&request(folder.path(), &service(rows), &[one])).unwrap();
-    let facts = facts(folder.path());
+    run(&request(directory.path(), &service(rows), &[one])).unwrap();
+    let facts = facts(directory.path());
     assert_eq!(price(&facts, one), ("0.000029".to_owned(), 1, free));
     assert_eq!(price(&facts, other), (before, count, free), "its neighbour in that row stays");
 }
 
 #[test]
 fn a_file_of_meters_that_somebody_wrote_is_left_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("azure_meters.toml");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("azure_meters.toml");
     let mine = "[table]\nas_of = \"2026-11-01\"\n";
     fs::write(&path, mine).unwrap();
-    let report = run(&request(folder.path(), &service(meters("eastus", "0.11")), &["eastus"])).unwrap();
+    let report = run(&request(directory.path(), &service(meters("eastus", "0.11")), &["eastus"])).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), mine);
     let done = report.meters.unwrap();
     assert!(done.file.is_none() && done.left.unwrap().contains("was not written by cudock"));
     assert_eq!(
-        price(folder.path(), T4, "eastus").0,
+        price(directory.path(), T4, "eastus").0,
         format!("0.50 {TODAY}"),
         "the sizes are renewed all the same"
     );
@@ -168,12 +168,12 @@ fn a_file_of_meters_that_somebody_wrote_is_left_alone() {
 
 #[test]
 fn meters_of_two_mirrors_keep_their_sources_apart() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let servers = [service(meters("eastus", "0.11")), service(meters("westeurope", "0.12"))];
     for (server, region) in servers.iter().zip(["eastus", "westeurope"]) {
-        run(&request(folder.path(), server, &[region])).unwrap();
+        run(&request(directory.path(), server, &[region])).unwrap();
     }
-    let facts = facts(folder.path());
+    let facts = facts(directory.path());
     for (server, region) in servers.iter().zip(["eastus", "westeurope"]) {
         let row = facts.meters().price("aks", MeterKind::ClusterHour, None, region).unwrap();
         let addresses: Vec<&str> = facts.meters().table.resolve(&row.source).collect();

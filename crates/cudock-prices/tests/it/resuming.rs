@@ -10,7 +10,7 @@ use cudock_base::Report as _;
 use cudock_facts::Facts;
 use cudock_prices::{PricesError, refresh, unfinished};
 
-use crate::list::{Heard, Question, Row, TODAY, asked, names, price, request, run, service, well};
+use crate::list::{Heard, Query, Row, TODAY, asked, names, price, request, run, service, well};
 use cudock_testkit::http::{Reply, Server};
 
 const T4: &str = "Standard_NC4as_T4_v3";
@@ -29,8 +29,8 @@ fn ailing() -> (Server, Arc<AtomicBool>) {
     let server = Server::start({
         let healed = Arc::clone(&healed);
         move |request| {
-            let question = Question::of(request);
-            if question.region == "northeurope" && question.skip > 0 && !healed.load(Ordering::SeqCst) {
+            let query = Query::of(request);
+            if query.region == "northeurope" && query.skip > 0 && !healed.load(Ordering::SeqCst) {
                 return Reply::new(200, "{\"Items\": oops}");
             }
             well(request, &rows())
@@ -41,14 +41,14 @@ fn ailing() -> (Server, Arc<AtomicBool>) {
 
 #[test]
 fn a_broken_page_names_region_and_page_and_the_next_run_goes_on() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (server, healed) = ailing();
-    let request = request(folder.path(), &server, &REGIONS);
+    let request = request(directory.path(), &server, &REGIONS);
     let error = run(&request).unwrap_err();
     assert!(error.to_string().starts_with("prices of northeurope, page 2: "), "{error}");
     assert_eq!(error.hints()[1], "1 region is read and kept; re-run the same command to resume");
-    assert_eq!(names(folder.path()), ["azure_prices.lock", "azure_prices.unfinished"]);
-    let left = unfinished(folder.path(), TODAY.parse().unwrap()).unwrap().unwrap();
+    assert_eq!(names(directory.path()), ["azure_prices.lock", "azure_prices.unfinished"]);
+    let left = unfinished(directory.path(), TODAY.parse().unwrap()).unwrap().unwrap();
     assert_eq!((left.regions.as_slice(), left.usable), (["eastus".to_owned()].as_slice(), true));
     assert_eq!(asked(&server), ["eastus", "northeurope", "northeurope+1000"]);
 
@@ -64,32 +64,32 @@ fn a_broken_page_names_region_and_page_and_the_next_run_goes_on() {
     let resumed: Vec<bool> = report.regions.iter().map(|line| line.resumed).collect();
     assert_eq!(resumed, [true, false, false]);
     for region in REGIONS {
-        assert_eq!(price(folder.path(), T4, region).0, format!("0.777 {TODAY}"));
+        assert_eq!(price(directory.path(), T4, region).0, format!("0.777 {TODAY}"));
     }
-    assert_eq!(names(folder.path()), ["azure_prices.csv", "azure_prices.lock"]);
+    assert_eq!(names(directory.path()), ["azure_prices.csv", "azure_prices.lock"]);
 }
 
 #[test]
 fn a_region_that_fails_can_be_left_out_and_what_was_read_is_used() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (server, _) = ailing();
-    run(&request(folder.path(), &server, &REGIONS)).unwrap_err();
-    run(&request(folder.path(), &server, &["westeurope"])).unwrap();
+    run(&request(directory.path(), &server, &REGIONS)).unwrap_err();
+    run(&request(directory.path(), &server, &["westeurope"])).unwrap();
     assert_eq!(asked(&server).iter().filter(|region| *region == "eastus").count(), 1);
     for region in ["eastus", "westeurope"] {
-        assert_eq!(price(folder.path(), T4, region).0, format!("0.777 {TODAY}"));
+        assert_eq!(price(directory.path(), T4, region).0, format!("0.777 {TODAY}"));
     }
 }
 
 #[test]
 fn a_failure_leaves_the_table_as_it_was() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let good = service(vec![Row::new("northeurope", T4, "0.5")]);
-    run(&request(folder.path(), &good, &["northeurope"])).unwrap();
-    let before = fs::read(folder.path().join("azure_prices.csv")).unwrap();
+    run(&request(directory.path(), &good, &["northeurope"])).unwrap();
+    let before = fs::read(directory.path().join("azure_prices.csv")).unwrap();
     let (server, _) = ailing();
-    run(&request(folder.path(), &server, &REGIONS)).unwrap_err();
-    assert_eq!(fs::read(folder.path().join("azure_prices.csv")).unwrap(), before);
+    run(&request(directory.path(), &server, &REGIONS)).unwrap_err();
+    assert_eq!(fs::read(directory.path().join("azure_prices.csv")).unwrap(), before);
 }
 
 #[test]
@@ -97,9 +97,9 @@ fn an_unfinished_run_is_gone_on_with_the_next_day_and_not_later() {
     for (today, again) in
         [("2026-11-15", false), ("2026-11-16", false), ("2026-11-17", true), ("2026-11-14", true)]
     {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let (server, healed) = ailing();
-        let mut request = request(folder.path(), &server, &REGIONS);
+        let mut request = request(directory.path(), &server, &REGIONS);
         run(&request).unwrap_err();
         healed.store(true, Ordering::SeqCst);
         request.today = today.parse().unwrap();
@@ -107,37 +107,37 @@ fn an_unfinished_run_is_gone_on_with_the_next_day_and_not_later() {
         assert_eq!(asked(&server)[3..].contains(&"eastus".to_owned()), again, "{today}");
         // Each price has the day it was read.
         let expected = if again { today } else { TODAY };
-        assert_eq!(price(folder.path(), T4, "eastus").0, format!("0.777 {expected}"));
+        assert_eq!(price(directory.path(), T4, "eastus").0, format!("0.777 {expected}"));
     }
 }
 
 #[test]
 fn an_unfinished_run_that_cannot_be_read_is_begun_anew() {
     for text in ["", "{", "{\"form\":99}", "\u{0}\u{0}\u{0}"] {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("azure_prices.unfinished"), text).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("azure_prices.unfinished"), text).unwrap();
         let server = service(rows());
-        run(&request(folder.path(), &server, &["eastus"])).unwrap();
-        assert_eq!(names(folder.path()), ["azure_prices.csv", "azure_prices.lock"], "{text:?}");
+        run(&request(directory.path(), &server, &["eastus"])).unwrap();
+        assert_eq!(names(directory.path()), ["azure_prices.csv", "azure_prices.lock"], "{text:?}");
     }
 }
 
 #[test]
 fn an_unfinished_run_that_asked_for_something_else_is_not_lost() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (server, _) = ailing();
-    run(&request(folder.path(), &server, &REGIONS)).unwrap_err();
-    let mut other = request(folder.path(), &server, &["westeurope"]);
+    run(&request(directory.path(), &server, &REGIONS)).unwrap_err();
+    let mut other = request(directory.path(), &server, &["westeurope"]);
     other.sizes = vec![T4.to_owned()];
     run(&other).unwrap();
     for region in ["eastus", "westeurope"] {
-        assert_eq!(price(folder.path(), T4, region).0, format!("0.777 {TODAY}"), "{region}");
+        assert_eq!(price(directory.path(), T4, region).0, format!("0.777 {TODAY}"), "{region}");
     }
 }
 
 #[test]
-fn two_runs_in_one_folder_come_one_after_the_other() {
-    let folder = tempfile::tempdir().unwrap();
+fn two_runs_in_one_directory_are_serialized() {
+    let directory = tempfile::tempdir().unwrap();
     let (arrived, first_is_in) = mpsc::channel();
     let (go_on, may_go_on) = mpsc::channel::<()>();
     let (arrived, may_go_on) = (Mutex::new(Some(arrived)), Mutex::new(may_go_on));
@@ -148,7 +148,7 @@ fn two_runs_in_one_folder_come_one_after_the_other() {
         }
         well(request, &rows())
     });
-    let mut patient = request(folder.path(), &server, &["eastus"]);
+    let mut patient = request(directory.path(), &server, &["eastus"]);
     patient.connection.timeout = std::time::Duration::from_secs(60);
     let (first, second) = (patient.clone(), patient);
     let heard = Arc::new(Heard::default());
@@ -165,13 +165,13 @@ fn two_runs_in_one_folder_come_one_after_the_other() {
     go_on.send(()).unwrap();
     one.join().unwrap().unwrap();
     two.join().unwrap().unwrap();
-    assert_eq!(price(folder.path(), T4, "eastus").0, format!("0.777 {TODAY}"));
+    assert_eq!(price(directory.path(), T4, "eastus").0, format!("0.777 {TODAY}"));
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("file");
+fn a_read_only_directory_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
     let server = service(rows());
     let error =

@@ -1,4 +1,4 @@
-//! An image: its size from its manifest, and its verdicts from as little of it as decides them.
+//! Inspects an image: its size from its manifest, and its verdicts from as few layers as possible.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,8 +30,8 @@ pub(super) fn inspect(
         inspection.architecture = Some(architecture(first));
         inspection.image = Some(size(first, name));
         if costs_fetching {
-            let value = "its layers were not looked at";
-            inspection.note("workload.image", value, "they are not here, and --offline fetches nothing");
+            let value = "its layers were not inspected";
+            inspection.note("workload.image", value, "they are not cached, and --offline prevents fetching");
         }
     }
     Ok(inspection)
@@ -61,10 +61,14 @@ fn size(image: &Image, name: &str) -> ImageSize {
         _ => false,
     };
     if is_plain {
-        let source = format!("assumed: half of the layers of {name}, which are not compressed here");
+        let source = format!("assumed: half of the layers of {name}, which are stored uncompressed");
         return ImageSize { compressed: stored / 2, source, unpacked: unpacked.or(Some(stored)) };
     }
-    ImageSize { compressed: stored, source: format!("the layers of {name}, as its manifest says"), unpacked }
+    ImageSize {
+        compressed: stored,
+        source: format!("the layers of {name}, according to its manifest"),
+        unpacked,
+    }
 }
 
 /// Bytes of all files that a container of it would see.

@@ -1,7 +1,7 @@
-//! Where an image, a program or a project's own files run.
+//! Finds the sizes that an image, a program or the files of a project run on.
 //!
-//! The subject is inspected once and judged for every size on sale, exactly as `cudock check --all-skus` does; sizes it
-//! does not run on leave a plan with the reason of that verdict.
+//! The subject is inspected once and judged for every size on sale, as `cudock check --all-skus` does; a plan rejects the
+//! sizes it does not run on with the reason of the verdict.
 
 mod image;
 #[cfg(test)]
@@ -57,10 +57,10 @@ pub(crate) struct ImageSize {
     pub(crate) unpacked: Option<u64>,
 }
 
-/// A size or profile, and the verdict for it; none if it is not known.
-type Answer = (Target, Option<Judgement>);
+/// A size or profile, and its verdict if that is known.
+type SizeJudgement = (Target, Option<Judgement>);
 
-/// Files of a project that name what it installs, the most exact first.
+/// Files of a project that declare what it installs, the most precise first.
 const PROJECT_FILES: [&str; 5] =
     ["uv.lock", "requirements.txt", "environment.yml", "pyproject.toml", "Dockerfile"];
 
@@ -118,11 +118,11 @@ fn inspect_named(
             let environment = BTreeMap::new();
             let context = Context { facts, environment: &environment, on_this_machine: false };
             let evidence = gather(&other, name, &context)?;
-            let answers = targets(facts, today).into_iter().map(|target| {
+            let judgements = targets(facts, today).into_iter().map(|target| {
                 let judgement = judge(&evidence, &target, facts);
                 (target, Some(judgement))
             });
-            let mut inspection = Inspection::of(name, answers.collect());
+            let mut inspection = Inspection::of(name, judgements.collect());
             inspection.architecture =
                 evidence.cpu.as_deref().map(|cpu| Processor::One(Arch::to_kernel(cpu).to_owned()));
             Ok(inspection)
@@ -130,8 +130,8 @@ fn inspect_named(
     }
 }
 
-/// Inspects a file that names what is installed, which is not everything that runs: what it leaves open stays unknown. A
-/// file that cannot be read is no reason not to plan.
+/// Inspects a file that declares what is installed, which is not everything that runs: the rest stays unknown. A file
+/// that cannot be read does not prevent planning.
 fn inspect_project_file(facts: &Facts, path: &Path, today: Date) -> Inspection {
     let name = path.display().to_string();
     let environment = BTreeMap::new();
@@ -141,16 +141,16 @@ fn inspect_project_file(facts: &Facts, path: &Path, today: Date) -> Inspection {
         Ok(evidence) => evidence,
         Err(error) => {
             let mut inspection = Inspection::default();
-            let value = "what the project installs could not be read";
+            let value = "the dependencies of the project could not be read";
             inspection.note("workload.image", value, error_chain(&error));
             return inspection;
         }
     };
-    // If nothing in it uses a GPU, what would keep it from using one does not matter.
+    // Without anything that uses a GPU there is nothing to judge.
     if evidence.units.is_empty() && evidence.ranges.is_empty() {
         return Inspection::default();
     }
-    let answers: Vec<Answer> = targets(facts, today)
+    let judgements: Vec<SizeJudgement> = targets(facts, today)
         .into_iter()
         .map(|target| {
             let judgement = judge(&evidence, &target, facts);
@@ -158,7 +158,7 @@ fn inspect_project_file(facts: &Facts, path: &Path, today: Date) -> Inspection {
             (target, decided.then_some(judgement))
         })
         .collect();
-    Inspection::of(&name, answers)
+    Inspection::of(&name, judgements)
 }
 
 /// Every size that is on sale somewhere, and every serverless profile.
@@ -178,12 +178,12 @@ impl Inspection {
         });
     }
 
-    /// From judgements to what the planner asks for.
-    fn of(name: &str, answers: Vec<Answer>) -> Self {
+    /// Converts judgements to what the planner needs.
+    fn of(name: &str, judgements: Vec<SizeJudgement>) -> Self {
         let mut inspection = Self::default();
-        let (mut runs, mut unknown, all) = (0_usize, 0_usize, answers.len());
+        let (mut runs, mut unknown, all) = (0_usize, 0_usize, judgements.len());
         let mut capabilities: BTreeSet<Capability> = BTreeSet::new();
-        for (target, judgement) in answers {
+        for (target, judgement) in judgements {
             let judgement = judgement.filter(|judgement| judgement.verdict != Verdict::Unknown);
             let (Some(judgement), Some(size)) = (judgement, target.sku) else {
                 unknown += 1;
@@ -198,22 +198,22 @@ impl Inspection {
             inspection.verdicts.insert(size, verdict);
         }
         let range = match (capabilities.first(), capabilities.last()) {
-            (Some(least), Some(greatest)) if least == greatest => format!("{least} alone"),
+            (Some(least), Some(greatest)) if least == greatest => format!("{least} only"),
             (Some(least), Some(greatest)) => format!("{least} to {greatest}"),
-            _ if unknown == all => "not known".to_owned(),
+            _ if unknown == all => "unknown".to_owned(),
             _ => "none".to_owned(),
         };
-        let rest = if unknown > 0 { format!(", {unknown} not known") } else { String::new() };
-        let value = format!("{range}: it runs on {runs} of {all} sizes and profiles{rest}");
+        let rest = if unknown > 0 { format!(", {unknown} unknown") } else { String::new() };
+        let value = format!("{range}: runs on {runs} of {all} sizes and profiles{rest}");
         inspection.note("needs.capability", value, format!("`cudock check` of {name}"));
         inspection
     }
 }
 
-/// A verdict as the planner takes it.
-fn plan_verdict(judgement: Judgement) -> cudock_plan::Verdict {
+/// Converts a judgement to a verdict of the planner.
+fn plan_verdict(judgement: Judgement) -> cudock_plan::SizeVerdict {
     let error = judgement.findings.iter().find(|finding| finding.severity == Severity::Error);
-    cudock_plan::Verdict {
+    cudock_plan::SizeVerdict {
         runs: matches!(judgement.verdict, Verdict::Works | Verdict::Jit),
         jit: judgement.verdict == Verdict::Jit,
         code: error.map_or(cudock_plan::codes::IMAGE_DOES_NOT_RUN, |finding| finding.code),

@@ -34,7 +34,7 @@ fn put(directory: &Path, kind: &str, bytes: &[u8]) -> serde_json::Value {
     serde_json::json!({"mediaType": kind, "digest": digest.to_string(), "size": bytes.len()})
 }
 
-/// A layout of an image with one file of so many bytes in it.
+/// Writes a layout of an image with one file of `length` bytes.
 fn layout(directory: &Path, architecture: &str, length: usize) {
     let mut layer = vec![0_u8; 512];
     layer[..4].copy_from_slice(b"data");
@@ -64,7 +64,7 @@ fn layout(directory: &Path, architecture: &str, length: usize) {
 }
 
 #[test]
-fn an_image_says_its_size_its_processor_and_where_it_runs() {
+fn an_image_determines_size_architecture_and_verdicts() {
     let directory = tempfile::tempdir().unwrap();
     layout(directory.path(), "amd64", 3000);
     let inspection = inspected(&format!("oci:{}", directory.path().display())).unwrap();
@@ -76,7 +76,7 @@ fn an_image_says_its_size_its_processor_and_where_it_runs() {
     let verdict = inspection.verdicts.of("Standard_NC4as_T4_v3").unwrap();
     assert!(!verdict.runs && !verdict.jit, "{verdict:?}");
     let capability = inspection.assumptions.iter().find(|one| one.about == "needs.capability").unwrap();
-    assert!(capability.value.starts_with("none: it runs on 0 of "), "{capability:?}");
+    assert!(capability.value.starts_with("none: runs on 0 of "), "{capability:?}");
 }
 
 #[test]
@@ -98,11 +98,11 @@ fn a_program_runs_on_the_sizes_its_code_is_for() {
     assert!(!older.runs && !older.reason.is_empty(), "{older:?}");
     assert!(!inspection.verdicts.of("Consumption-GPU-NC8as-T4").unwrap().runs);
     let capability = inspection.assumptions.iter().find(|one| one.about == "needs.capability").unwrap();
-    assert!(capability.value.starts_with("9.0 alone: it runs on "), "{capability:?}");
+    assert!(capability.value.starts_with("9.0 only: runs on "), "{capability:?}");
 }
 
 #[test]
-fn what_is_not_there_is_a_failure() {
+fn a_missing_file_is_an_error() {
     assert!(inspected("./gone.tar").unwrap_err().contains("gone.tar"));
 }
 
@@ -117,7 +117,7 @@ fn of_project(name: &str, text: &str) -> Inspection {
 }
 
 #[test]
-fn a_projects_requirements_say_which_cards_its_framework_has_code_for() {
+fn requirements_determine_which_gpus_the_framework_supports() {
     // PyTorch's wheels for CUDA 12.1 have no code for Blackwell, and all for the T4.
     let inspection =
         of_project("requirements.txt", "--index-url https://download.pytorch.org/whl/cu121\ntorch==2.3.1\n");
@@ -125,21 +125,21 @@ fn a_projects_requirements_say_which_cards_its_framework_has_code_for() {
 }
 
 #[test]
-fn requirements_without_a_framework_rule_nothing_out() {
+fn requirements_without_a_framework_reject_nothing() {
     let inspection = of_project("requirements.txt", "requests==2.32.0\n");
     assert!(inspection.verdicts.of("Standard_NC4as_T4_v3").is_none());
     assert!(inspection.assumptions.is_empty(), "{:?}", inspection.assumptions);
 }
 
 #[test]
-fn requirements_that_cannot_be_read_are_no_reason_not_to_plan() {
+fn unreadable_requirements_do_not_prevent_planning() {
     let inspection = of_project("pyproject.toml", "[project\n");
     assert!(inspection.verdicts.of("Standard_NC4as_T4_v3").is_none());
     assert_eq!(inspection.assumptions[0].about, "workload.image");
 }
 
 #[test]
-fn a_path_in_the_file_starts_in_its_directory_and_a_name_does_not() {
+fn a_path_in_the_file_is_relative_to_it_and_an_image_name_is_not() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("app.tar"), "").unwrap();
     let inside = directory.path().display().to_string();

@@ -15,7 +15,7 @@ fn serve(millis: u64, hours: usize) -> Workload {
     }
     let mut workload =
         workload(Work::Serve { load, replica_rate: PerSecond { millis: 10_000 }, target_percent: 50 });
-    workload.wishes.cold_starts_allowed = true;
+    workload.constraints.cold_starts_allowed = true;
     workload
 }
 
@@ -39,7 +39,7 @@ fn a_node_pool_goes_to_zero_at_night_where_a_cold_start_is_allowed() {
     assert_eq!(usage.bill.start, days(65 * SECOND));
     assert_eq!(usage.bill.work + usage.bill.idle, 3 * MONTH * 10 / 24 + days(600 * SECOND));
     assert_eq!(usage.total, (450 + 20 + 40 + 5) * SECOND);
-    workload.wishes.cold_starts_allowed = false;
+    workload.constraints.cold_starts_allowed = false;
     let usage = used(&workload, ServiceKind::Aks, T4, Priority::Regular).unwrap();
     assert_eq!(usage.total, 0, "one node stays up");
     let days = |time: u128| (2 * time * 730).div_ceil(24);
@@ -73,7 +73,7 @@ fn a_sleeper_is_up_while_a_request_came_lately() {
 #[test]
 fn a_sleeper_may_not_sleep_where_no_request_may_wait() {
     let mut workload = serve(1, 24);
-    workload.wishes.cold_starts_allowed = false;
+    workload.constraints.cold_starts_allowed = false;
     let usage = used(&workload, ServiceKind::ContainerApps, PROFILE, Priority::Regular).unwrap();
     assert_eq!(usage.bill.work + usage.bill.idle, MONTH);
     assert_eq!((usage.bill.start, usage.total), (0, 0));

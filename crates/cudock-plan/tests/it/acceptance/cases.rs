@@ -41,16 +41,16 @@ fn serving(millis: u64, cold: bool, gpu: &str) -> Workload {
     on(with_gpu(Duration::ZERO, &[gpu], 10), |work| {
         let load = DayLoad { hours: [PerSecond { millis }; 24] };
         work.work = Work::Serve { load, replica_rate: PerSecond { millis: 10_000 }, target_percent: 70 };
-        work.wishes.cold_starts_allowed = cold;
+        work.constraints.cold_starts_allowed = cold;
     })
 }
 
 fn in_regions(workload: Workload, regions: &[&str]) -> Workload {
-    on(workload, |work| work.wishes.regions = regions.iter().map(|name| (*name).to_owned()).collect())
+    on(workload, |work| work.constraints.regions = regions.iter().map(|name| (*name).to_owned()).collect())
 }
 
 fn on_services(workload: Workload, services: &[&str]) -> Workload {
-    on(workload, |work| work.wishes.services = services.iter().map(|name| (*name).to_owned()).collect())
+    on(workload, |work| work.constraints.services = services.iter().map(|name| (*name).to_owned()).collect())
 }
 
 #[allow(clippy::too_many_lines, reason = "a table")]
@@ -314,7 +314,7 @@ pub(super) fn all() -> Vec<Case> {
         Case {
             name: "a managed service for an A100 job in westeurope",
             workload: on(in_regions(with_gpu(hours(10), &["A100-80"], 70), &["westeurope"]), |work| {
-                work.wishes.management = cudock_plan::Management::Managed;
+                work.constraints.management = cudock_plan::Management::Managed;
             }),
             first: &["Standard_NC24ads_A100_v4"],
             services: &[MlCluster, MlServerless],

@@ -65,7 +65,7 @@ fn is_proven(workload: &Workload, offer: &Offer) -> bool {
     let services = facts.services();
     let (name, region) = (catalog.size_name(offer.size), catalog.region_name(offer.region));
     let Some(row) = services.region(region) else { return false };
-    let named = workload.wishes.regions.iter().any(|wanted| wanted == region);
+    let named = workload.constraints.regions.iter().any(|wanted| wanted == region);
     if !row.listed || (row.restricted && !named) {
         return false;
     }
@@ -104,7 +104,7 @@ proptest! {
 fn what_no_source_lists_carries_the_finding_that_says_so() {
     let mut workload = crate::support::workloads::job(std::time::Duration::from_secs(3600));
     workload.gpu.models = vec!["A10".to_owned()];
-    workload.wishes.services = vec!["ml".to_owned()];
+    workload.constraints.services = vec!["ml".to_owned()];
     let plan = embedded_plan(&workload);
     assert!(plan.ranked().is_empty(), "Microsoft's table of Machine Learning sizes has no A10");
     let unlisted = plan.placement(&plan.unlisted()[0]);

@@ -1,4 +1,3 @@
 //! What holds whatever is asked.
 
-mod money;
 mod plans;

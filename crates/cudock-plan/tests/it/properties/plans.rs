@@ -2,24 +2,25 @@
 
 use std::time::Duration;
 
-use cudock_plan::{Money, Offer, Plan, Proof, Ranked, Work, Workload, crossover, curve, plan};
+use cudock_base::Usd;
+use cudock_plan::{Offer, Plan, Proof, Ranked, Work, Workload, plan};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use crate::support::arbitrary::{disturbed_workload, sensible_workload, workload};
-use crate::support::{fixed, fixed_plan, no_verdicts};
+use crate::support::{curve_of, fixed, fixed_plan, no_verdicts};
 
-const NOTHING_FITS: Money = Money::from_nanos(u128::MAX);
+const NOTHING_FITS: Usd = Usd::from_nanos(u128::MAX);
 
 /// The least money it can be had for; too much for any purse where nothing fits.
-fn best(plan: &Plan<'_>) -> Money {
+fn best(plan: &Plan<'_>) -> Usd {
     plan.ranked().iter().map(|ranked| ranked.total).min().unwrap_or(NOTHING_FITS)
 }
 
 /// The ranking on some offers.
-fn ranking(offers: &[Offer], workload: &Workload) -> Vec<(Offer, Money, Duration)> {
+fn ranking(offers: &[Offer], workload: &Workload) -> Vec<(Offer, Usd, Duration)> {
     let (facts, catalog) = fixed();
     let catalog = catalog.clone().with_offers(offers.to_vec());
     let plan = plan(&catalog, facts, workload, no_verdicts());
@@ -43,12 +44,12 @@ fn look_at_all(plan: &Plan<'_>) -> Result<(), TestCaseError> {
     prop_assert!(plan.unlisted().iter().all(|ranked| ranked.proof == Proof::NotListed));
     for ranked in plan.best_regions() {
         let placement = plan.placement(ranked);
-        let sum: Money = placement.cost.parts.iter().map(|part| part.money).sum();
+        let sum: Usd = placement.cost.parts.iter().map(|part| part.money).sum();
         prop_assert_eq!(sum, placement.cost.total, "the parts of {} add up", placement.size);
         prop_assert_eq!(ranked.total, placement.cost.total);
-        prop_assert!(placement.cost.parts.iter().all(|part| part.money > Money::ZERO), "no empty parts");
+        prop_assert!(placement.cost.parts.iter().all(|part| part.money > Usd::ZERO), "no empty parts");
         prop_assert!(!placement.size.is_empty() && !placement.region.is_empty());
-        let parts = placement.cost.parts.iter().map(|part| &part.how);
+        let parts = placement.cost.parts.iter().map(|part| &part.arithmetic);
         let warnings = placement.warnings.iter().map(|finding| &finding.message);
         for text in placement.reasons.iter().chain(parts).chain(warnings) {
             prop_assert!(!text.is_empty() && !text.contains("NaN") && !text.contains("$-"), "{}", text);
@@ -96,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn no_scale_brings_a_curve_down(
+    fn no_scale_makes_a_curve_panic(
         workload in any_workload(),
         a in any::<Index>(),
         b in any::<Index>(),
@@ -105,11 +106,12 @@ proptest! {
     ) {
         let (facts, catalog) = fixed();
         let (a, b) = (a.get(catalog.offers()), b.get(catalog.offers()));
-        let ends = [low, high];
-        for offer in [a, b] {
-            prop_assert_eq!(curve(catalog, facts, &workload, no_verdicts(), offer, &ends).len(), 2);
+        let curve = curve_of(catalog, facts, &workload);
+        // Neither offer may panic at either end, whether it can do the work or not.
+        for (offer, scale) in [(a, low), (a, high), (b, low), (b, high)] {
+            let _ = curve.cost(offer, scale);
         }
-        let found = crossover(catalog, facts, &workload, no_verdicts(), a, b, low, high);
+        let found = curve.crossover(a, b, low, high);
         prop_assert!(found.is_none_or(|found| low < found && found <= high), "{:?}", found);
     }
 }
@@ -127,10 +129,10 @@ proptest! {
     #[test]
     fn fewer_regions_are_never_cheaper(workload in any_workload()) {
         let mut here = workload.clone();
-        if here.wishes.regions.is_empty() {
-            here.wishes.regions = vec!["westeurope".to_owned()];
+        if here.constraints.regions.is_empty() {
+            here.constraints.regions = vec!["westeurope".to_owned()];
         } else {
-            here.wishes.regions.truncate(1);
+            here.constraints.regions.truncate(1);
         }
         prop_assert!(best(&fixed_plan(&here)) >= best(&fixed_plan(&workload)));
     }
@@ -162,19 +164,19 @@ proptest! {
     }
 
     #[test]
-    fn more_to_do_is_never_cheaper_in_the_same_place(
-        workload in sensible_workload(), place in any::<Index>(), low in 1_u64..20_000, more in 0_u64..20_000,
+    fn more_work_is_never_cheaper_on_the_same_offer(
+        workload in sensible_workload(), index in any::<Index>(), low in 1_u64..20_000, more in 0_u64..20_000,
     ) {
         let (facts, catalog) = fixed();
-        let offer = place.get(catalog.offers());
-        let costs = curve(catalog, facts, &workload, no_verdicts(), offer, &[low, low + more]);
-        if let [Some(less), Some(more)] = costs[..] {
+        let offer = index.get(catalog.offers());
+        let costs = [low, low + more].map(|scale| curve_of(catalog, facts, &workload).cost(offer, scale));
+        if let [Some(less), Some(more)] = costs {
             prop_assert!(less <= more, "{} {}", less, more);
         }
     }
 
     #[test]
-    fn the_same_question_has_the_same_answer(workload in any_workload()) {
+    fn the_same_workload_has_the_same_plan(workload in any_workload()) {
         let offers = fixed().1.offers();
         prop_assert_eq!(ranking(offers, &workload), ranking(offers, &workload));
     }

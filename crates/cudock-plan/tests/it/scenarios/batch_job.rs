@@ -5,7 +5,7 @@ use std::time::Duration;
 use cudock_plan::{PartKind, Priority, ServiceKind};
 
 use crate::support::workloads::batch_job;
-use crate::support::{code, embedded_plan, first, fixed_plan, named, of, parts, refused, usd};
+use crate::support::{code, embedded_plan, first, fixed_plan, named, of, parts, rejections, usd};
 
 const T4: &str = "Standard_NC4as_T4_v3";
 
@@ -24,7 +24,7 @@ fn forty_minutes_are_billed_as_42() {
         [(PartKind::Compute, usd(0, 345_309_211)), (PartKind::ColdStart, usd(0, 22_890_789))]
     );
     assert_eq!(best.cost.total, usd(0, 368_200_000));
-    assert_eq!(best.cost.total.to_string(), "0.37");
+    assert_eq!(best.cost.total.rounded(), "0.37");
 }
 
 #[test]
@@ -78,33 +78,36 @@ fn endpoints_run_no_jobs_and_other_gpus_were_not_asked_for() {
 #[test]
 fn a_budget_of_30_cents_is_too_little() {
     let mut workload = batch_job();
-    workload.wishes.budget = Some(usd(0, 300_000_000));
+    workload.constraints.budget = Some(usd(0, 300_000_000));
     let plan = fixed_plan(&workload);
     assert!(plan.ranked().is_empty());
-    let why = refused(&plan, ServiceKind::Vm, T4);
+    let why = rejections(&plan, ServiceKind::Vm, T4);
     let regular = why.iter().find(|rejection| rejection.priority != Some(Priority::Spot));
     assert_eq!(regular.map(|rejection| rejection.code), Some("CD0901"), "{why:?}");
     // One billionth decides.
-    workload.wishes.budget = Some(usd(0, 368_199_999));
+    workload.constraints.budget = Some(usd(0, 368_199_999));
     assert!(fixed_plan(&workload).ranked().is_empty());
-    workload.wishes.budget = Some(usd(0, 368_200_000));
-    assert_eq!(fixed_plan(&workload).ranked().first().map(|ranked| ranked.total), workload.wishes.budget);
+    workload.constraints.budget = Some(usd(0, 368_200_000));
+    assert_eq!(
+        fixed_plan(&workload).ranked().first().map(|ranked| ranked.total),
+        workload.constraints.budget
+    );
 }
 
 #[test]
 fn a_deadline_counts_from_the_order() {
     // 2400 s of work are within 2600 s everywhere; with its start a machine takes 2716.667 s, Container Apps 2500 s.
     let mut workload = batch_job();
-    workload.wishes.deadline = Some(Duration::from_secs(2600));
+    workload.constraints.deadline = Some(Duration::from_secs(2600));
     let plan = fixed_plan(&workload);
     assert!(plan.ranked().iter().all(|ranked| ranked.offer.service == ServiceKind::ContainerApps));
     assert_eq!(first(&plan).cost.total, usd(1, 65_180_000));
-    let why = refused(&plan, ServiceKind::Vm, T4);
+    let why = rejections(&plan, ServiceKind::Vm, T4);
     assert!(why.iter().any(|rejection| rejection.code == "CD0902"), "{why:?}");
     // A millisecond decides.
-    workload.wishes.deadline = Some(Duration::from_millis(2_716_666));
+    workload.constraints.deadline = Some(Duration::from_millis(2_716_666));
     assert!(fixed_plan(&workload).find(ServiceKind::Vm, T4, None, None).is_none());
-    workload.wishes.deadline = Some(Duration::from_millis(2_716_667));
+    workload.constraints.deadline = Some(Duration::from_millis(2_716_667));
     assert!(fixed_plan(&workload).find(ServiceKind::Vm, T4, None, None).is_some());
 }
 

@@ -60,8 +60,8 @@ fn the_a100_waits_half_of_its_time_and_says_so() {
     assert_eq!(a100.cost.total, usd(73, 422_589_475) + usd(0, 159_843_859) + usd(10, 73_058_003));
     let warning = a100.warnings.iter().find(|finding| finding.code == "CD0903").expect("it starves");
     let details = warning.evidence.iter().map(|evidence| evidence.detail.as_str());
-    let said = details.fold(warning.message.clone(), |said, detail| said + " " + detail);
-    assert!(said.contains(" 2.5 GB/s") && said.contains(" 5 GB/s"), "both figures: {said}");
+    let text = details.fold(warning.message.clone(), |text, detail| text + " " + detail);
+    assert!(text.contains(" 2.5 GB/s") && text.contains(" 5 GB/s"), "both figures: {text}");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn data_of_another_region_is_paid_for_on_the_way() {
     if let Some(data) = &mut workload.data {
         data.region = Some("westeurope".to_owned());
     }
-    workload.wishes.regions = vec!["swedencentral".to_owned()];
+    workload.constraints.regions = vec!["swedencentral".to_owned()];
     let plan = fixed_plan(&workload);
     let best = first(&plan);
     // 800 GB x 0.02 between regions of Europe.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use cudock_plan::{PartKind, ServiceKind};
 
 use crate::support::workloads::{GB, llm_training};
-use crate::support::{code, embedded_plan, first, fixed_plan, named, of, parts, refused, usd};
+use crate::support::{code, embedded_plan, first, fixed_plan, named, of, parts, rejections, usd};
 
 const H100: &str = "Standard_ND96isr_H100_v5";
 
@@ -71,7 +71,7 @@ fn each_machine_that_cannot_do_it_says_why() {
     let plan = fixed_plan(&workload);
     assert_eq!(code(&plan, ServiceKind::Vm, "Standard_NC80adis_H100_v5"), "CD0807");
     // Container Apps has one GPU in a replica, and replicas do not find each other.
-    assert!(!refused(&plan, ServiceKind::ContainerApps, "Consumption-GPU-NC24-A100").is_empty());
+    assert!(!rejections(&plan, ServiceKind::ContainerApps, "Consumption-GPU-NC24-A100").is_empty());
 }
 
 #[test]

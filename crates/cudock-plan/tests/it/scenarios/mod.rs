@@ -1,4 +1,4 @@
-//! The scenarios people come with, one a file: counted by hand on a fixed catalogue, and looked at once more
+//! The scenarios people come with, one a file: counted by hand on a fixed catalog, and looked at once more
 //! on the tables the program carries, where only what prices cannot change is asserted.
 //!
 //! All of them start an image of 4 GB, 10 GB unpacked, that is ready 30 s after its start. Of that, as the

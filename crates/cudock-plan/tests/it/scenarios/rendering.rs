@@ -5,7 +5,7 @@ use std::time::Duration;
 use cudock_plan::{PartKind, ServiceKind};
 
 use crate::support::workloads::{hours, nightly_rendering};
-use crate::support::{embedded_plan, first, fixed_plan, named, of, parts, refused, usd};
+use crate::support::{embedded_plan, first, fixed_plan, named, of, parts, rejections, usd};
 
 const T4: &str = "Standard_NC4as_T4_v3";
 
@@ -66,7 +66,7 @@ fn serverless_starts_first_and_costs_three_times_as_much() {
 #[test]
 fn more_time_means_fewer_machines_and_less_money() {
     let mut workload = nightly_rendering();
-    workload.wishes.deadline = Some(hours(9));
+    workload.constraints.deadline = Some(hours(9));
     let plan = fixed_plan(&workload);
     let best = first(&plan);
     // 32,400 - 516.667 s leave 5313 images: two machines of 5000.
@@ -78,10 +78,10 @@ fn more_time_means_fewer_machines_and_less_money() {
 #[test]
 fn a_deadline_before_the_first_image_is_refused() {
     let mut workload = nightly_rendering();
-    workload.wishes.deadline = Some(Duration::from_secs(90));
+    workload.constraints.deadline = Some(Duration::from_secs(90));
     let plan = fixed_plan(&workload);
     assert!(plan.ranked().is_empty());
-    let why = refused(&plan, ServiceKind::Vm, T4);
+    let why = rejections(&plan, ServiceKind::Vm, T4);
     assert!(why.iter().any(|rejection| rejection.code == "CD0902"), "{why:?}");
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use cudock_plan::{PartKind, Priority, ServiceKind, Spot, Workload};
 
 use crate::support::workloads::{hours, minutes, spot_training};
-use crate::support::{at, embedded_plan, first, fixed_plan, named, of, parts, refused, usd};
+use crate::support::{at, embedded_plan, first, fixed_plan, named, of, parts, rejections, usd};
 
 const A100: &str = "Standard_NC24ads_A100_v4";
 
@@ -86,7 +86,7 @@ fn work_that_takes_ten_times_its_length_is_refused() {
     let workload = evicted(160, None);
     let plan = fixed_plan(&workload);
     assert!(plan.ranked().iter().all(|ranked| ranked.offer.priority == Priority::Regular));
-    let why = refused(&plan, ServiceKind::Vm, A100);
+    let why = rejections(&plan, ServiceKind::Vm, A100);
     assert!(why.iter().any(|no| no.code == "CD0905" && no.priority == Some(Priority::Spot)), "{why:?}");
 }
 
@@ -122,7 +122,7 @@ fn spot_that_costs_the_same_is_named() {
     let spot = plan.find(ServiceKind::Vm, "Standard_ND96isr_H200_v5", None, Some(Priority::Spot));
     let warned = spot
         .is_some_and(|ranked| plan.placement(ranked).warnings.iter().any(|finding| finding.code == "CD0821"));
-    let why = refused(&plan, ServiceKind::Vm, "Standard_ND96isr_H200_v5");
+    let why = rejections(&plan, ServiceKind::Vm, "Standard_ND96isr_H200_v5");
     assert!(warned || why.iter().any(|rejection| rejection.code == "CD0821"), "{why:?}");
 }
 

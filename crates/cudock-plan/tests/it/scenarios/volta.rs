@@ -4,7 +4,7 @@ use cudock_facts::version::Date;
 use cudock_plan::{Priority, ServiceKind};
 
 use crate::support::workloads::{GB, hours, volta_binary};
-use crate::support::{code, embedded, embedded_plan, first, fixed, fixed_plan, named, of, refused, usd};
+use crate::support::{code, embedded, embedded_plan, first, fixed, fixed_plan, named, of, rejections, usd};
 
 const OLD: &str = "Standard_NC6s_v3";
 const LARGE: &str = "Standard_ND40rs_v2";
@@ -33,7 +33,7 @@ fn the_small_v100_is_left_where_it_ends_later_and_warns_of_its_end() {
     let end = best.warnings.iter().find(|finding| finding.message.contains("2027-06-30"));
     assert!(end.is_some(), "{:?}", best.warnings);
     // Elsewhere it is refused, with the day.
-    let why = refused(&plan, ServiceKind::Vm, OLD);
+    let why = rejections(&plan, ServiceKind::Vm, OLD);
     assert!(!why.is_empty() && why.iter().all(|rejection| rejection.code == "CD0801"), "{why:?}");
     assert!(why.iter().all(|rejection| rejection.reason.contains("2025-09-30")), "{why:?}");
 }
@@ -53,7 +53,7 @@ fn work_that_outlives_the_size_is_refused_there() {
     workload.begins = Date::new(2027, 6, 28).expect("a Monday");
     let plan = fixed_plan(&workload);
     // 28 June and five days are past 30 June.
-    let why = refused(&plan, ServiceKind::Vm, OLD);
+    let why = rejections(&plan, ServiceKind::Vm, OLD);
     let there = why.iter().filter(|rejection| rejection.region.as_deref() == Some("jioindiawest"));
     assert_eq!(there.map(|rejection| rejection.code).collect::<Vec<_>>(), ["CD0813"], "{why:?}");
     assert_eq!(first(&plan).size, LARGE);
@@ -93,6 +93,6 @@ fn the_tables_of_today_offer_no_v100_outside_of_public_regions() {
             && !catalog.region_name(ranked.offer.region).contains("jio")
     }));
     let codes: Vec<&str> =
-        refused(&plan, ServiceKind::Vm, OLD).iter().map(|rejection| rejection.code).collect();
+        rejections(&plan, ServiceKind::Vm, OLD).iter().map(|rejection| rejection.code).collect();
     assert!(codes.contains(&"CD0801") && codes.contains(&"CD0827"), "{codes:?}");
 }

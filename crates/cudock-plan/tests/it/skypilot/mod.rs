@@ -1,12 +1,13 @@
-//! The same question to `SkyPilot`'s catalogue and to ours: the cheapest virtual machine with such a GPU.
+//! The same question to `SkyPilot`'s catalog and to ours: the cheapest virtual machine with such a GPU.
 //!
 //! `SkyPilot`'s file is not part of this project. Name it in `CUDOCK_SKYPILOT_PRICES` and the comparison
 //! runs; with `--nocapture` it prints the table that stands in `docs/plan.md`.
 
 use std::collections::BTreeSet;
 
+use cudock_base::Usd;
 use cudock_facts::Facts;
-use cudock_plan::{Catalog, Money, Priority, Verdicts, Workload, plan};
+use cudock_plan::{Catalog, Priority, Verdicts, Workload, plan};
 
 use crate::support::workloads::{GB, hours, job};
 
@@ -15,36 +16,36 @@ struct Row {
     size: String,
     accelerator: String,
     count: u32,
-    price: Option<Money>,
-    spot: Option<Money>,
+    price: Option<Usd>,
+    spot: Option<Usd>,
     region: String,
 }
 
 /// What is asked: by its names for GPUs, and by ours.
-struct Question {
+struct GpuQuery {
     theirs: &'static str,
     ours: &'static str,
     count: u32,
     gpu_memory: u64,
 }
 
-const QUESTIONS: [Question; 6] = [
-    Question { theirs: "T4", ours: "T4", count: 1, gpu_memory: 16 * GB },
-    Question { theirs: "A100-80GB", ours: "A100-80", count: 1, gpu_memory: 80 * GB },
-    Question { theirs: "H100", ours: "H100-SXM", count: 8, gpu_memory: 80 * GB },
-    Question { theirs: "H100", ours: "H100-NVL", count: 1, gpu_memory: 94 * GB },
-    Question { theirs: "V100", ours: "V100", count: 1, gpu_memory: 16 * GB },
-    Question { theirs: "A10", ours: "A10", count: 1, gpu_memory: 24 * GB },
+const QUERIES: [GpuQuery; 6] = [
+    GpuQuery { theirs: "T4", ours: "T4", count: 1, gpu_memory: 16 * GB },
+    GpuQuery { theirs: "A100-80GB", ours: "A100-80", count: 1, gpu_memory: 80 * GB },
+    GpuQuery { theirs: "H100", ours: "H100-SXM", count: 8, gpu_memory: 80 * GB },
+    GpuQuery { theirs: "H100", ours: "H100-NVL", count: 1, gpu_memory: 94 * GB },
+    GpuQuery { theirs: "V100", ours: "V100", count: 1, gpu_memory: 16 * GB },
+    GpuQuery { theirs: "A10", ours: "A10", count: 1, gpu_memory: 24 * GB },
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Answer {
-    price: Money,
+struct CheapestSize {
+    price: Usd,
     size: String,
     region: String,
 }
 
-impl std::fmt::Display for Answer {
+impl std::fmt::Display for CheapestSize {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let digits = format!("{:07}", self.price.nanos() / 1000);
         let (whole, fraction) = digits.split_at(digits.len() - 6);
@@ -77,31 +78,31 @@ fn theirs() -> Option<Vec<Row>> {
 }
 
 /// An amount as the file writes it, with up to six decimals.
-fn dollars(text: &str) -> Option<Money> {
+fn dollars(text: &str) -> Option<Usd> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let micros: u128 = format!("{whole}{fraction:0<6}").parse().ok()?;
-    Some(Money::from_nanos(micros * 1000))
+    Some(Usd::from_nanos(micros * 1000))
 }
 
 /// `SkyPilot`'s way: rows with the GPU's name and exactly the number asked for, the cheapest of them.
-fn their_answer(rows: &[Row], question: &Question, priority: Priority) -> Option<Answer> {
+fn cheapest_in_skypilot(rows: &[Row], query: &GpuQuery, priority: Priority) -> Option<CheapestSize> {
     rows.iter()
-        .filter(|row| row.accelerator == question.theirs && row.count == question.count)
+        .filter(|row| row.accelerator == query.theirs && row.count == query.count)
         .filter_map(|row| {
             let price = if priority == Priority::Spot { row.spot } else { row.price }?;
-            Some(Answer { price, size: row.size.clone(), region: row.region.clone() })
+            Some(CheapestSize { price, size: row.size.clone(), region: row.region.clone() })
         })
         .min()
 }
 
-fn one_hour(question: &Question, priority: Priority, regions: &BTreeSet<&str>) -> Workload {
+fn one_hour(query: &GpuQuery, priority: Priority, regions: &BTreeSet<&str>) -> Workload {
     let mut workload = job(hours(1));
-    workload.gpu.models = vec![question.ours.to_owned()];
-    workload.gpu.per_instance = question.count;
-    workload.gpu.memory = question.gpu_memory;
-    workload.wishes.services = vec!["vm".to_owned()];
-    workload.wishes.regions = regions.iter().map(|region| (*region).to_owned()).collect();
-    workload.wishes.priority = Some(priority);
+    workload.gpu.models = vec![query.ours.to_owned()];
+    workload.gpu.per_instance = query.count;
+    workload.gpu.memory = query.gpu_memory;
+    workload.constraints.services = vec!["vm".to_owned()];
+    workload.constraints.regions = regions.iter().map(|region| (*region).to_owned()).collect();
+    workload.constraints.priority = Some(priority);
     // Evictions are left out here as `SkyPilot` leaves them out: the question is the price of the hour.
     workload.spot = (priority == Priority::Spot).then_some(cudock_plan::Spot {
         evictions_per_hour: 0,
@@ -111,42 +112,42 @@ fn one_hour(question: &Question, priority: Priority, regions: &BTreeSet<&str>) -
     workload
 }
 
-fn our_answer(question: &Question, priority: Priority, regions: &BTreeSet<&str>) -> Option<Answer> {
+fn cheapest_here(query: &GpuQuery, priority: Priority, regions: &BTreeSet<&str>) -> Option<CheapestSize> {
     let facts = Facts::embedded();
     let catalog = Catalog::of(&facts);
-    let workload = one_hour(question, priority, regions);
+    let workload = one_hour(query, priority, regions);
     let verdicts = Verdicts::default();
     let plan = plan(&catalog, &facts, &workload, &verdicts);
     let placement = plan.placement(plan.ranked().first()?);
-    Some(Answer { price: placement.price_per_hour, size: placement.size, region: placement.region })
+    Some(CheapestSize { price: placement.price_per_hour, size: placement.size, region: placement.region })
 }
 
 #[test]
-fn skypilots_catalogue_and_ours_differ_where_the_documentation_says() {
+fn skypilots_catalog_and_ours_differ_where_the_documentation_says() {
     let Some(rows) = theirs() else {
         cudock_testkit::missing("skypilot-prices", "CUDOCK_SKYPILOT_PRICES names no file");
         return;
     };
     let regions: BTreeSet<&str> = rows.iter().map(|row| row.region.as_str()).collect();
     println!("SkyPilot: {} rows, {} regions", rows.len(), regions.len());
-    println!("| GPUs | priority | SkyPilot's catalogue | cudock |");
+    println!("| GPUs | priority | SkyPilot's catalog | cudock |");
     println!("| --- | --- | --- | --- |");
     let mut answers = Vec::new();
-    for question in &QUESTIONS {
+    for query in &QUERIES {
         for priority in [Priority::Regular, Priority::Spot] {
-            let theirs = their_answer(&rows, question, priority);
-            let ours = our_answer(question, priority, &regions);
-            let shown = |answer: &Option<Answer>| {
-                answer.as_ref().map_or_else(|| "none".to_owned(), Answer::to_string)
+            let theirs = cheapest_in_skypilot(&rows, query, priority);
+            let ours = cheapest_here(query, priority, &regions);
+            let shown = |answer: &Option<CheapestSize>| {
+                answer.as_ref().map_or_else(|| "none".to_owned(), CheapestSize::to_string)
             };
             println!(
                 "| {} x {} | {priority:?} | {} | {} |",
-                question.count,
-                question.theirs,
+                query.count,
+                query.theirs,
                 shown(&theirs),
                 shown(&ours)
             );
-            answers.push((question.theirs, question.count, priority, theirs, ours));
+            answers.push((query.theirs, query.count, priority, theirs, ours));
         }
     }
     let answer = |gpu: &str, count: u32, priority: Priority| {

@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cudock_base::Usd;
 use cudock_facts::version::{Capability, Date};
 use cudock_plan::{
-    Access, Data, DayLoad, GpuNeeds, Image, MachineNeeds, Management, Money, PerSecond, Priority, Spot,
-    Start, Wishes, Work, Workload,
+    Access, Constraints, Data, DayLoad, GpuNeeds, Image, MachineNeeds, Management, PerSecond, Priority, Spot,
+    Start, Work, Workload,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -168,7 +169,7 @@ fn spot() -> BoxedStrategy<Option<Spot>> {
     option::of(spot).boxed()
 }
 
-fn wishes() -> BoxedStrategy<Wishes> {
+fn constraints() -> BoxedStrategy<Constraints> {
     let management = select(vec![Management::Own, Management::Managed, Management::Serverless]);
     let priority = option::weighted(0.3, select(vec![Priority::Regular, Priority::Spot]));
     (
@@ -177,13 +178,13 @@ fn wishes() -> BoxedStrategy<Wishes> {
         names(&["Standard_NC4as_T4_v3", "Standard_ND96isr_H100_v5", "Standard_NC6s_v3", "Standard_None"]),
         priority,
         management,
-        option::weighted(0.3, number().prop_map(|nanos| Money::from_nanos(u128::from(nanos)))),
+        option::weighted(0.3, number().prop_map(|nanos| Usd::from_nanos(u128::from(nanos)))),
         option::weighted(0.3, time()),
         any::<bool>(),
     )
         .prop_map(
             |(regions, services, sizes, priority, management, budget, deadline, cold_starts_allowed)| {
-                Wishes {
+                Constraints {
                     regions,
                     services,
                     sizes,
@@ -206,15 +207,15 @@ fn begins() -> BoxedStrategy<Date> {
 
 /// Any workload at all.
 pub(crate) fn workload() -> BoxedStrategy<Workload> {
-    (work(), gpu(), machine(), data(), start(), spot(), wishes(), begins())
-        .prop_map(|(work, gpu, machine, data, start, spot, wishes, begins)| Workload {
+    (work(), gpu(), machine(), data(), start(), spot(), constraints(), begins())
+        .prop_map(|(work, gpu, machine, data, start, spot, constraints, begins)| Workload {
             work,
             gpu,
             machine,
             data,
             start,
             spot,
-            wishes,
+            constraints,
             begins,
             assumptions: Vec::new(),
         })
@@ -226,7 +227,7 @@ pub(crate) fn workload() -> BoxedStrategy<Workload> {
 pub(crate) fn disturbed_workload() -> BoxedStrategy<Workload> {
     (sensible_workload(), workload(), prop::array::uniform8(prop::bool::weighted(0.25)))
         .prop_map(|(mut sensible, any, replaced)| {
-            let [work, gpu, machine, data, start, spot, wishes, begins] = replaced;
+            let [work, gpu, machine, data, start, spot, constraints, begins] = replaced;
             let put = |replace: bool, part: &mut dyn FnMut()| {
                 if replace {
                     part();
@@ -238,7 +239,7 @@ pub(crate) fn disturbed_workload() -> BoxedStrategy<Workload> {
             put(data, &mut || sensible.data.clone_from(&any.data));
             put(start, &mut || sensible.start = any.start.clone());
             put(spot, &mut || sensible.spot.clone_from(&any.spot));
-            put(wishes, &mut || sensible.wishes = any.wishes.clone());
+            put(constraints, &mut || sensible.constraints = any.constraints.clone());
             put(begins, &mut || sensible.begins = any.begins);
             sensible
         })
@@ -278,8 +279,8 @@ pub(crate) fn sensible_workload() -> BoxedStrategy<Workload> {
             workload.work = work;
             workload.gpu.memory = gpu_gb * GB;
             workload.spot = spot;
-            workload.wishes.deadline = None;
-            workload.wishes.cold_starts_allowed = cold_starts_allowed;
+            workload.constraints.deadline = None;
+            workload.constraints.cold_starts_allowed = cold_starts_allowed;
             if any_model {
                 workload.gpu.models.clear();
                 workload.gpu.measured_on = None;

@@ -1,4 +1,4 @@
-//! The fixed catalogue the scenarios are counted on, and ways to look at a plan.
+//! The fixed catalog the scenarios are counted on, and helpers to inspect a plan.
 
 pub(crate) mod arbitrary;
 pub(crate) mod workloads;
@@ -6,9 +6,10 @@ pub(crate) mod workloads;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use cudock_base::Usd;
 use cudock_facts::Facts;
 use cudock_plan::{
-    Catalog, Money, PartKind, Placement, Plan, Priority, Rejection, ServiceKind, Verdicts, Workload, plan,
+    Catalog, CostCurve, PartKind, Placement, Plan, Priority, Rejection, ServiceKind, Verdicts, Workload, plan,
 };
 
 /// Nothing is known about the image.
@@ -22,8 +23,8 @@ pub(crate) fn no_verdicts() -> &'static Verdicts {
 pub(crate) fn fixed() -> &'static (Facts, Catalog) {
     static FIXED: OnceLock<(Facts, Catalog)> = OnceLock::new();
     FIXED.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/facts");
-        let facts = Facts::with_overlay(&folder).unwrap_or_else(|error| panic!("{error}"));
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/facts");
+        let facts = Facts::with_overlay(&directory).unwrap_or_else(|error| panic!("{error}"));
         let catalog = Catalog::of(&facts);
         (facts, catalog)
     })
@@ -39,7 +40,12 @@ pub(crate) fn embedded() -> &'static (Facts, Catalog) {
     })
 }
 
-/// A plan on the fixed catalogue.
+/// The cost of offers of a workload at other scales.
+pub(crate) fn curve_of<'a>(catalog: &'a Catalog, facts: &'a Facts, workload: &'a Workload) -> CostCurve<'a> {
+    CostCurve { catalog, facts, workload, verdicts: no_verdicts() }
+}
+
+/// A plan on the fixed catalog.
 pub(crate) fn fixed_plan(workload: &Workload) -> Plan<'_> {
     let (facts, catalog) = fixed();
     plan(catalog, facts, workload, no_verdicts())
@@ -52,8 +58,8 @@ pub(crate) fn embedded_plan(workload: &Workload) -> Plan<'_> {
 }
 
 /// An amount in dollars and billionths: `usd(17_696, 123_456_789)`.
-pub(crate) const fn usd(dollars: u128, nanos: u128) -> Money {
-    Money::from_nanos(dollars * 1_000_000_000 + nanos)
+pub(crate) const fn usd(dollars: u128, nanos: u128) -> Usd {
+    Usd::from_nanos(dollars * 1_000_000_000 + nanos)
 }
 
 /// The cheapest placement there is.
@@ -78,9 +84,9 @@ pub(crate) fn named(placement: &Placement) -> (ServiceKind, &str, &str) {
 }
 
 /// The kinds and amounts of a cost, which must be the whole of it.
-pub(crate) fn parts(placement: &Placement) -> Vec<(PartKind, Money)> {
+pub(crate) fn parts(placement: &Placement) -> Vec<(PartKind, Usd)> {
     let parts: Vec<_> = placement.cost.parts.iter().map(|part| (part.kind, part.money)).collect();
-    assert_eq!(parts.iter().map(|(_, money)| *money).sum::<Money>(), placement.cost.total);
+    assert_eq!(parts.iter().map(|(_, money)| *money).sum::<Usd>(), placement.cost.total);
     parts
 }
 
@@ -90,7 +96,7 @@ pub(crate) fn warned(placement: &Placement) -> Vec<&str> {
 }
 
 /// The rejections of a size on a service.
-pub(crate) fn refused<'p>(plan: &'p Plan<'_>, service: ServiceKind, size: &str) -> Vec<&'p Rejection> {
+pub(crate) fn rejections<'p>(plan: &'p Plan<'_>, service: ServiceKind, size: &str) -> Vec<&'p Rejection> {
     let of = |rejection: &&Rejection| {
         rejection.service == Some(service) && rejection.size.as_deref() == Some(size)
     };
@@ -99,7 +105,7 @@ pub(crate) fn refused<'p>(plan: &'p Plan<'_>, service: ServiceKind, size: &str) 
 
 /// The code of the one rejection of a size on a service.
 pub(crate) fn code(plan: &Plan<'_>, service: ServiceKind, size: &str) -> &'static str {
-    match refused(plan, service, size)[..] {
+    match rejections(plan, service, size)[..] {
         [only] => only.code,
         ref several => panic!("{size} on {service:?}: {several:?}"),
     }

@@ -1,11 +1,11 @@
-//! The workloads of the named scenarios. The benchmark ranks the whole catalogue for each of them.
+//! The workloads of the named scenarios. The benchmark ranks the whole catalog for each of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cudock_facts::version::{Capability, Date};
 use cudock_plan::{
-    Access, Data, DayLoad, GpuNeeds, Image, MachineNeeds, PerSecond, Spot, Start, Wishes, Work, Workload,
+    Access, Constraints, Data, DayLoad, GpuNeeds, Image, MachineNeeds, PerSecond, Spot, Start, Work, Workload,
 };
 
 pub(crate) const GB: u64 = 1_000_000_000;
@@ -24,7 +24,7 @@ pub(crate) const fn hours(hours: u64) -> Duration {
 }
 
 /// A job on one GPU with 10 GB, an image of 4 GB (10 GB unpacked) and half a minute to get ready; no data, no
-/// wishes.
+/// constraints.
 pub(crate) fn job(duration: Duration) -> Workload {
     Workload {
         work: Work::Job { duration },
@@ -49,7 +49,7 @@ pub(crate) fn job(duration: Duration) -> Workload {
             jit: Duration::ZERO,
         },
         spot: None,
-        wishes: Wishes { cold_starts_allowed: true, ..Wishes::default() },
+        constraints: Constraints { cold_starts_allowed: true, ..Constraints::default() },
         begins: begins(),
         assumptions: Vec::new(),
     }
@@ -74,7 +74,7 @@ pub(crate) fn nightly_rendering() -> Workload {
     workload.work = Work::Items { items: 10_000, each: Duration::from_secs(6), at_once: None };
     workload.gpu.models = vec!["T4".to_owned()];
     workload.gpu.measured_on = Some("T4".to_owned());
-    workload.wishes.deadline = Some(hours(2));
+    workload.constraints.deadline = Some(hours(2));
     workload
 }
 

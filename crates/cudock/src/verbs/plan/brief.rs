@@ -1,4 +1,4 @@
-//! The default report: the best choice, a few alternatives, and what to know before ordering. `--verbose` has the rest.
+//! The default report: the best placement, a few alternatives, and notes. `--verbose` prints the rest.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{View, table};
 use crate::findings::text::severity_label;
 use crate::output::{self, BOLD, DIM, line, styled};
 
-/// More assumptions than this are behind `--verbose`.
+/// How many assumptions are shown without `--verbose`.
 const SHOWN_ASSUMPTIONS: usize = 4;
 
 const BEST: &str = "Best: ";
@@ -44,7 +44,7 @@ pub(super) fn print(view: &View<'_>, placements: &[Listed]) {
     line(styled(DIM, &output::wrapped("", text.trim_end())));
 }
 
-/// What the placements shown have in common that matters before ordering.
+/// Notes about the placements shown.
 fn print_notes(placements: &[Listed]) {
     let findings = || placements.iter().flat_map(|listed| &listed.placement.warnings);
     let of_best = |code: &str| {
@@ -55,7 +55,7 @@ fn print_notes(placements: &[Listed]) {
         line("The first placements cost the same within the uncertainty of the estimate.");
     }
     if let Some(quota) = of_best(codes::QUOTA) {
-        let text = format!("the quota of GPU families starts at 0; needed: {}.", quota.detail);
+        let text = format!("the default quota of GPU families is 0; needed: {}.", quota.detail);
         line(output::wrapped("Before you order: ", &text));
     }
     let mut shown = BTreeSet::new();

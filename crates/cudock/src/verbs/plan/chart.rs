@@ -1,4 +1,4 @@
-//! The chart of costs: in the terminal, or in a file.
+//! The cost chart, in the terminal or in a file.
 
 use std::path::Path;
 
@@ -7,16 +7,16 @@ use cudock_plan::{Chart, Plan};
 use crate::failure::Failure;
 use crate::output::{self, BOLD, DIM, line, styled};
 
-/// Makes the chart, and writes it if a file is named.
+/// Builds the chart, and writes it if a file is given.
 pub(super) fn draw(plan: &Plan<'_>, title: &str, file: Option<&Path>) -> Result<Chart, Failure> {
     if let Some(file) = file
         && !file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"))
     {
         return Err(Failure::input(format!(
-            "a chart is written as SVG, and `{}` is no name of one",
+            "a chart is written as SVG, and `{}` does not end in .svg",
             file.display()
         ))
-        .hint("--chart plan.svg; or --chart alone, behind the path, for one in the terminal"));
+        .hint("use --chart plan.svg, or --chart alone after the path to draw in the terminal"));
     }
     let chart = Chart::new(plan, title);
     if let Some(file) = file {
@@ -26,24 +26,24 @@ pub(super) fn draw(plan: &Plan<'_>, title: &str, file: Option<&Path>) -> Result<
     Ok(chart)
 }
 
-/// The chart here, or where it was written; and the points where the cheapest changes.
+/// Prints the chart or its file, and the points where the cheapest service changes.
 pub(super) fn print(chart: &Chart, file: Option<&Path>) {
     line("");
     match file {
-        None => print_here(chart),
+        None => print_chart(chart),
         Some(file) => line(format!("chart written to {}", file.display())),
     }
-    line(format!("\n{}", styled(BOLD, "where the cheapest service changes")));
+    line(format!("\n{}", styled(BOLD, "Where the cheapest service changes")));
     for breakpoint in &chart.breakpoints {
         line(output::wrapped("  ", &breakpoint.describe()));
     }
     if chart.breakpoints.is_empty() {
         line(output::wrapped("  ", &chart.unchanged()));
     }
-    line(styled(DIM, "  each service by the offer that is its cheapest at what was asked for"));
+    line(styled(DIM, "  each service by its cheapest offer for the requested workload"));
 }
 
-fn print_here(chart: &Chart) {
+fn print_chart(chart: &Chart) {
     line(styled(BOLD, &format!("{} (logarithmic)", chart.axes())));
     for text in chart.terminal(output::width()) {
         line(text);

@@ -1,8 +1,9 @@
-//! Placements side by side, part by part, and where the cheaper one changes.
+//! Compares placements part by part, and finds where the cheaper one changes.
 
+use cudock_base::Usd;
 use cudock_base::format::duration;
 use cudock_plan::compare::{Candidate, label};
-use cudock_plan::{Breakpoint, Money, PartKind, Placement, Plan, Scan, format};
+use cudock_plan::{Breakpoint, PartKind, Placement, Plan, Scan, format};
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
@@ -14,14 +15,14 @@ pub(super) fn text(plan: &Plan<'_>, names: &[String]) -> Result<Outcome, Failure
     table(plan, &candidates).print();
     for (index, candidate) in candidates.iter().enumerate().filter(|(_, one)| one.placement.is_none()) {
         let name = format!("{} {}", label(index), candidate.name);
-        line(format!("\n{} {}", styled(RED, "out"), styled(BOLD, &name)));
-        for text in plan.why_not(candidate) {
+        line(format!("\n{} {}", styled(RED, "rejected"), styled(BOLD, &name)));
+        for text in plan.rejection_reasons(candidate) {
             line(output::wrapped("  ", &text));
         }
     }
     let scan = Scan::new(plan.workload());
     let breakpoints = plan.candidate_breakpoints(&scan, &candidates);
-    line(format!("\n{}", styled(BOLD, "where the cheaper one changes")));
+    line(format!("\n{}", styled(BOLD, "Where the cheaper one changes")));
     for breakpoint in &breakpoints {
         line(output::wrapped("  ", &breakpoint.describe()));
     }
@@ -29,14 +30,14 @@ pub(super) fn text(plan: &Plan<'_>, names: &[String]) -> Result<Outcome, Failure
         line("  nowhere");
     }
     let (low, high) = scan.bounds();
-    let range = format!("  looked for from {} to {}", scan.describe(low), scan.describe(high));
+    let range = format!("  searched from {} to {}", scan.describe(low), scan.describe(high));
     line(styled(DIM, &range));
     Ok(outcome(&candidates))
 }
 
 pub(super) fn json(plan: &Plan<'_>, title: &str, names: &[String]) -> Result<Outcome, Failure> {
     #[derive(Serialize)]
-    struct Report<'a> {
+    struct CompareReport<'a> {
         schema: u8,
         name: &'a str,
         compared: Vec<Compared<'a>>,
@@ -53,11 +54,11 @@ pub(super) fn json(plan: &Plan<'_>, title: &str, names: &[String]) -> Result<Out
     let compared = candidates.iter().map(|candidate| Compared {
         asked: candidate.name,
         placement: candidate.placement.as_ref(),
-        why_not: if candidate.placement.is_some() { Vec::new() } else { plan.why_not(candidate) },
+        why_not: if candidate.placement.is_some() { Vec::new() } else { plan.rejection_reasons(candidate) },
     });
     let compared = compared.collect();
     let crossovers = plan.candidate_breakpoints(&Scan::new(plan.workload()), &candidates);
-    output::json(&Report { schema: 1, name: title, compared, crossovers });
+    output::json(&CompareReport { schema: 1, name: title, compared, crossovers });
     Ok(outcome(&candidates))
 }
 
@@ -86,7 +87,7 @@ fn table(plan: &Plan<'_>, candidates: &[Candidate<'_>]) -> Table {
     add("region", &|placement| placement.region.clone());
     add("priority", &|placement| placement.priority.name().to_owned());
     add("management", &|placement| placement.management.name().to_owned());
-    add("at once", &|placement| placement.instances.to_string());
+    add("instances", &|placement| placement.instances.to_string());
     add("USD/h each", &|placement| format::hourly(placement.price_per_hour));
     add("start", &|placement| duration(placement.times.start));
     if !plan.serves() {
@@ -94,17 +95,19 @@ fn table(plan: &Plan<'_>, candidates: &[Candidate<'_>]) -> Table {
         add("lost", &|placement| {
             if placement.times.lost.is_zero() { String::new() } else { duration(placement.times.lost) }
         });
-        add("in all", &|placement| duration(placement.times.total));
+        add("total time", &|placement| duration(placement.times.total));
     }
     for kind in PartKind::ALL {
         add(kind.name(), &|placement| {
             let parts = placement.cost.parts.iter().filter(|part| part.kind == kind);
-            let sum: Money = parts.map(|part| part.money).sum();
-            if sum == Money::ZERO { String::new() } else { format::dollars(sum) }
+            let sum: Usd = parts.map(|part| part.money).sum();
+            if sum == Usd::ZERO { String::new() } else { format::dollars(sum) }
         });
     }
-    add(if plan.serves() { "a month" } else { "total" }, &|placement| format::dollars(placement.cost.total));
-    add("a million", &|placement| placement.per_million.map(format::dollars).unwrap_or_default());
+    add(if plan.serves() { "per month" } else { "total" }, &|placement| {
+        format::dollars(placement.cost.total)
+    });
+    add("per million", &|placement| placement.per_million.map(format::dollars).unwrap_or_default());
     add("warnings", &|placement| {
         placement.warnings.iter().map(|warning| warning.code).collect::<Vec<_>>().join(" ")
     });

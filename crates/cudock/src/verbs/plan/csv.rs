@@ -1,5 +1,6 @@
-//! Placements for spreadsheets: one line each, the same columns in every report.
+//! Placements as CSV: one line each, with the same columns in every report.
 
+use cudock_base::Usd;
 use cudock_plan::{Listed, PartKind, format};
 
 use crate::output::line;
@@ -21,7 +22,7 @@ fn row(shown: &Listed) -> Vec<String> {
         let millis = time.as_millis();
         format!("{}.{:03}", millis / 1000, millis % 1000)
     };
-    let money = |money: Option<cudock_plan::Money>| money.map(format::exact).unwrap_or_default();
+    let money = |amount: Option<Usd>| amount.map(format::exact).unwrap_or_default();
     let whole = f64::from(placement.gpus_per_instance) / 1000.0;
     let mut cells = vec![
         shown.rank.to_string(),
@@ -57,7 +58,7 @@ fn row(shown: &Listed) -> Vec<String> {
     cells
 }
 
-/// A cell as RFC 4180 has it.
+/// Quotes a cell as RFC 4180 requires.
 fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", cell.replace('"', "\"\""))

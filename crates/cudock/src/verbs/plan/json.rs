@@ -1,8 +1,9 @@
-//! The report for programs: one object, whose fields keep their names and meaning. See docs/plan.md.
+//! The report as JSON, whose keys keep their names and meaning. See docs/plan.md.
 
 use std::collections::BTreeMap;
 
-use cudock_plan::{Assumption, Breakpoint, Listed, Money, Placement, Plan, Rejection, Work, format};
+use cudock_base::Usd;
+use cudock_plan::{Assumption, Breakpoint, Listed, Placement, Plan, Rejection, Work, format};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -10,7 +11,7 @@ use super::View;
 use crate::output::{self, TableUsed};
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct PlanReport<'a> {
     schema: u8,
     name: &'a str,
     workload: Value,
@@ -19,9 +20,9 @@ struct Report<'a> {
     placements: Vec<Value>,
     /// Rank of the cheapest, the fastest and the one with the least management.
     choices: BTreeMap<&'static str, usize>,
-    /// Whether the fastest is told by published throughput, nothing having been measured.
+    /// Whether the fastest is chosen by published throughput because nothing was measured.
     fastest_by_published_throughput: bool,
-    /// Placements that would hold the workload, but that no source says the service has there.
+    /// Placements that would fit, but that no source lists.
     unlisted: Vec<Value>,
     rejected: &'a [Rejection],
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -33,16 +34,16 @@ struct Report<'a> {
     tables: &'a [TableUsed],
 }
 
-/// What fits if something gives way.
+/// What fits with some relaxations.
 #[derive(Debug, Serialize)]
 pub(super) struct Relaxed {
-    /// What gives way.
+    /// The relaxations, as text.
     pub(super) change: String,
     service: &'static str,
     size: String,
     region: String,
     priority: &'static str,
-    total: Money,
+    total: Usd,
     #[serde(skip)]
     pub(super) placement: Placement,
 }
@@ -50,7 +51,7 @@ pub(super) struct Relaxed {
 impl Relaxed {
     pub(super) fn of(plan: &Plan<'_>) -> Vec<Self> {
         let report = |relaxed: cudock_plan::Relaxed| {
-            let changes = relaxed.concessions.iter().map(|one| one.describe(plan.workload()));
+            let changes = relaxed.relaxations.iter().map(|one| one.describe(plan.workload()));
             let placement = relaxed.placement;
             Self {
                 change: changes.collect::<Vec<_>>().join(", and "),
@@ -66,17 +67,17 @@ impl Relaxed {
     }
 }
 
-/// What else goes into the object.
-pub(super) struct Beside<'a> {
+/// The other parts of the report.
+pub(super) struct Extras<'a> {
     pub(super) unlisted: &'a [Listed],
     pub(super) relaxed: &'a [Relaxed],
     pub(super) crossovers: Option<&'a [Breakpoint]>,
     pub(super) tables: &'a [TableUsed],
 }
 
-pub(super) fn print(view: &View<'_>, placements: &[Listed], beside: &Beside<'_>) {
+pub(super) fn print(view: &View<'_>, placements: &[Listed], extras: &Extras<'_>) {
     let choices = placements.iter().flat_map(|shown| shown.best_at.iter().map(|name| (*name, shown.rank)));
-    output::json(&Report {
+    output::json(&PlanReport {
         schema: 1,
         name: view.title,
         workload: workload(view),
@@ -85,23 +86,23 @@ pub(super) fn print(view: &View<'_>, placements: &[Listed], beside: &Beside<'_>)
         placements: placements.iter().map(placement).collect(),
         choices: choices.collect(),
         fastest_by_published_throughput: view.plan.compares_published(),
-        unlisted: beside.unlisted.iter().map(placement).collect(),
+        unlisted: extras.unlisted.iter().map(placement).collect(),
         rejected: view.plan.rejected(),
         nearest: if placements.is_empty() { view.plan.nearest() } else { Vec::new() },
-        would_fit: beside.relaxed,
-        crossovers: beside.crossovers,
-        tables: beside.tables,
+        would_fit: extras.relaxed,
+        crossovers: extras.crossovers,
+        tables: extras.tables,
     });
 }
 
-/// A placement as DESIGN's shape has it: `cost.parts` by kind, and the arithmetic beside it.
+/// A placement with `cost.parts` by kind, and the calculation of each part.
 fn placement(shown: &Listed) -> Value {
     let placement = &shown.placement;
     let mut object = match serde_json::to_value(placement) {
         Ok(Value::Object(object)) => object,
         _ => Map::new(),
     };
-    let mut parts: BTreeMap<&str, Money> = BTreeMap::new();
+    let mut parts: BTreeMap<&str, Usd> = BTreeMap::new();
     for part in &placement.cost.parts {
         *parts.entry(part.kind.name()).or_default() += part.money;
     }
@@ -120,7 +121,7 @@ fn placement(shown: &Listed) -> Value {
     Value::Object(object)
 }
 
-/// What was understood, as far as a program may want to hold it against what it meant.
+/// The workload as it was understood.
 fn workload(view: &View<'_>) -> Value {
     let workload = view.plan.workload();
     let seconds = |time: std::time::Duration| time.as_secs_f64();

@@ -1,4 +1,4 @@
-//! `cudock plan`: where a workload could run on Azure, at what cost, and why not elsewhere.
+//! `cudock plan`: finds where a workload fits on Azure, and at what cost.
 
 mod args;
 mod brief;
@@ -7,8 +7,8 @@ mod compare;
 mod csv;
 mod json;
 mod table;
-mod understood;
 mod why;
+mod workload;
 
 use std::path::Path;
 
@@ -19,13 +19,13 @@ use cudock_project::Project;
 use cudock_workload::{Notify, Resolved};
 
 pub(crate) use self::args::PlanArgs;
-use self::json::{Beside, Relaxed};
+use self::json::{Extras, Relaxed};
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, PlanFormat, line};
 use crate::verbs::containers::{announce_read, progress};
 use crate::verbs::other_verb;
 
-/// A plan and what its report is called.
+/// A plan and the title of its report.
 struct View<'a> {
     plan: &'a Plan<'a>,
     /// The name of the workload.
@@ -34,17 +34,17 @@ struct View<'a> {
     today: Date,
 }
 
-/// The tables an answer rests on.
+/// The tables that a plan is based on.
 const TABLES: [&str; 6] =
     ["azure_prices", "azure_sizes", "azure_services", "azure_meters", "azure_storage", "gpus"];
 
 /// How many placements the default report shows.
 const SHORT_TOP: usize = 5;
 
-/// How many placements the whole report shows.
+/// How many placements the verbose report shows.
 const TOP: usize = 10;
 
-/// How many of those that no source lists.
+/// How many placements that no source lists are shown.
 const UNLISTED: usize = 3;
 
 pub(super) fn run(facts: &Facts, args: &PlanArgs, format: PlanFormat) -> Result<Outcome, Failure> {
@@ -62,7 +62,7 @@ pub(super) fn run(facts: &Facts, args: &PlanArgs, format: PlanFormat) -> Result<
     Ok(outcome)
 }
 
-/// The file that is named, the one in the folder that is named, the one here, or none.
+/// The project of a file or directory, of this directory, or without a file.
 fn project(path: Option<&Path>) -> Result<Project, Failure> {
     let here = Path::new(".");
     let read = match path {
@@ -79,16 +79,18 @@ fn project(path: Option<&Path>) -> Result<Project, Failure> {
 }
 
 fn report(view: &View<'_>, args: &PlanArgs, format: PlanFormat) -> Result<Outcome, Failure> {
-    let programs = format == PlanFormat::Json;
+    let is_json = format == PlanFormat::Json;
     if format == PlanFormat::Csv && (args.why.is_some() || !args.compare.is_empty()) {
-        return Err(Failure::input("--format csv has the placements only").hint("use --format json"));
+        return Err(
+            Failure::input("--format csv supports the list of placements only").hint("use --format json")
+        );
     }
     let plan = view.plan;
     if let Some(size) = &args.why {
-        return if programs { why::json(plan, view.title, size) } else { why::text(plan, size) };
+        return if is_json { why::json(plan, view.title, size) } else { why::text(plan, size) };
     }
     if !args.compare.is_empty() {
-        return if programs {
+        return if is_json {
             compare::json(plan, view.title, &args.compare)
         } else {
             compare::text(plan, &args.compare)
@@ -112,30 +114,30 @@ fn report(view: &View<'_>, args: &PlanArgs, format: PlanFormat) -> Result<Outcom
     match format {
         PlanFormat::Json => {
             let tables = output::tables_used(plan.facts(), &TABLES);
-            let beside = Beside { unlisted: &unlisted, relaxed: &relaxed, crossovers, tables: &tables };
-            json::print(view, &placements, &beside);
+            let extras = Extras { unlisted: &unlisted, relaxed: &relaxed, crossovers, tables: &tables };
+            json::print(view, &placements, &extras);
         }
         PlanFormat::Csv => csv::print(&placements),
         PlanFormat::Text if !args.verbose && !args.all => {
             if fits {
                 brief::print(view, &placements);
             } else {
-                table::nothing(view, &relaxed);
+                table::no_fit(view, &relaxed);
                 table::unlisted(view, &unlisted);
-                line("\nWorkload, assumptions and every reason: --verbose");
+                line("\nUse --verbose for the workload, assumptions and all reasons.");
             }
             if let Some(chart) = &chart {
                 chart::print(chart, file.flatten());
             }
         }
         PlanFormat::Text => {
-            understood::print(view, &placements);
+            workload::print(view, &placements);
             if fits {
                 table::placements(view, &placements);
                 table::choices(view, &placements);
                 table::warnings(&placements);
             } else {
-                table::nothing(view, &relaxed);
+                table::no_fit(view, &relaxed);
             }
             table::unlisted(view, &unlisted);
             table::rejected(view, args.all, fits);

@@ -1,18 +1,20 @@
-//! The report for people: the placements, the three choices, what to know, and what is out and why.
+//! The text report: placements, the best choices, notes, and rejections.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use cudock_base::Usd;
 use cudock_base::format::{count, duration, thousands};
-use cudock_facts::finding::{Finding, Severity};
+use cudock_facts::finding::Finding;
 use cudock_plan::{Listed, Placement, Priority, Rejection, ServiceKind, codes, format};
 
 use super::View;
 use super::json::Relaxed;
-use crate::output::{self, BLUE, BOLD, DIM, GREEN, RED, YELLOW, line, styled};
+use crate::findings::severity_label;
+use crate::output::{self, BOLD, DIM, GREEN, RED, line, styled};
 use crate::table::{Align, Table};
 
-/// How much of what a warning rests on is shown.
+/// How many details of a note are shown.
 const DETAILS: usize = 3;
 
 /// The placements, one line each.
@@ -22,42 +24,46 @@ pub(super) fn placements(view: &View<'_>, placements: &[Listed]) {
     line(format!("\n{} of {considered} offers fit", thousands(&fitting.to_string())));
     rows(view, placements);
     if placements.iter().any(|shown| shown.other_regions > 0) {
-        line(styled(DIM, "+N: as cheap or dearer in N other regions; --all-regions lists them"));
+        line(styled(
+            DIM,
+            "+N: available in N other regions at the same or a higher price; list them with --all-regions",
+        ));
     }
 }
 
-/// What would fit, but that no source says the service has there: told apart, and never among the choices.
+/// Placements that would fit but that no source lists, which are never among the choices.
 pub(super) fn unlisted(view: &View<'_>, placements: &[Listed]) {
     let Some(first) = placements.first() else { return };
     let all = view.plan.unlisted_best_regions().len();
     let more = match all.saturating_sub(placements.len()) {
         0 => String::new(),
-        more => format!("; {more} more, with --format json"),
+        more => format!("; {more} more with --format json"),
     };
-    line(format!("\n{}{}", styled(BOLD, "not listed"), styled(DIM, &more)));
+    line(format!("\n{}{}", styled(BOLD, "Not listed in this region"), styled(DIM, &more)));
     rows(view, placements);
     let finding = first.placement.warnings.iter().find(|finding| finding.code == codes::NOT_LISTED);
     if let Some(finding) = finding {
-        let (style, word) = severity_words(finding.severity);
-        let text = format!("no source says that these services have these sizes there [{}]", finding.code);
-        line(format!("  {} {text}", styled(style, word)));
+        let (style, label) = severity_label(finding.severity);
+        let text =
+            format!("no source lists these sizes for these services in these regions [{}]", finding.code);
+        line(format!("  {} {text}", styled(style, label)));
         line(output::wrapped("          fix: ", &finding.fix));
     }
 }
 
 pub(super) fn rows(view: &View<'_>, placements: &[Listed]) {
     let several = placements.iter().any(|shown| shown.placement.instances > 1);
-    let (at_once, last) = if view.plan.serves() {
-        ("peak", ["longest wait", "USD/month", "USD/million"])
+    let (instances, last) = if view.plan.serves() {
+        ("peak", ["cold start", "USD/month", "USD/million"])
     } else {
-        ("at once", ["", "time", "USD"])
+        ("instances", ["", "time", "USD"])
     };
     let mut table = Table::report([
         ("#", Align::Right),
         ("service", Align::Left),
         ("size", Align::Left),
         ("GPU", Align::Left),
-        (if several { at_once } else { "" }, Align::Right),
+        (if several { instances } else { "" }, Align::Right),
         ("region", Align::Left),
         ("priority", Align::Left),
         ("USD/h", Align::Right),
@@ -73,11 +79,11 @@ pub(super) fn rows(view: &View<'_>, placements: &[Listed]) {
             others => format!("{} +{others}", placement.region),
         };
         let [first, second, third] = if view.plan.serves() {
-            let million = placement.per_million.map(|money| money.to_string());
+            let million = placement.per_million.map(Usd::rounded);
             let month = placement.per_month.unwrap_or(placement.cost.total);
-            [wait(placement), month.to_string(), million.unwrap_or_else(|| "-".to_owned())]
+            [wait(placement), month.rounded(), million.unwrap_or_else(|| "-".to_owned())]
         } else {
-            [String::new(), duration(placement.times.total), placement.cost.total.to_string()]
+            [String::new(), duration(placement.times.total), placement.cost.total.rounded()]
         };
         table.row(vec![
             shown.rank.to_string(),
@@ -97,58 +103,58 @@ pub(super) fn rows(view: &View<'_>, placements: &[Listed]) {
     table.print();
 }
 
-/// The three choices, in a line each.
+/// The best choices, one line each.
 pub(super) fn choices(view: &View<'_>, placements: &[Listed]) {
     line("");
-    for name in ["cheapest", "fastest", "least management"] {
-        if let Some(shown) = placements.iter().find(|shown| shown.best_at.contains(&name)) {
-            let how = match name {
+    for choice in ["cheapest", "fastest", "least management"] {
+        if let Some(shown) = placements.iter().find(|shown| shown.best_at.contains(&choice)) {
+            let how = match choice {
                 "fastest" if view.plan.compares_published() => {
-                    " (by published throughput of its GPU: nothing was measured)"
+                    " (by published GPU throughput; nothing was measured)"
                 }
                 _ => "",
             };
-            let (place, price) = (place(&shown.placement), price(view, &shown.placement));
-            let text = format!("#{} {place}: {price}{how}", shown.rank);
+            let (name, price) = (describe(&shown.placement), price(view, &shown.placement));
+            let text = format!("#{} {name}: {price}{how}", shown.rank);
             let wrapped = output::wrapped(&" ".repeat(18), &text);
             line(format!(
                 "{}  {}",
-                styled(GREEN, &format!("{name:16}")),
+                styled(GREEN, &format!("{choice:16}")),
                 wrapped.get(18..).unwrap_or_default()
             ));
         }
     }
 }
 
-/// Where: service, size, region, and the priority if it can be taken away.
-pub(super) fn place(placement: &Placement) -> String {
+/// Size, service, region, and whether it is Spot.
+fn describe(placement: &Placement) -> String {
     let spot = if placement.priority == Priority::Spot { ", Spot" } else { "" };
     format!("{} on {} in {}{spot}", placement.size, placement.service.name(), placement.region)
 }
 
-/// What it costs there, and how long it takes.
+/// The cost and the duration of a placement.
 pub(super) fn price(view: &View<'_>, placement: &Placement) -> String {
     let total = format::dollars(placement.cost.total);
     if view.plan.serves() {
         let million = placement
             .per_million
-            .map_or_else(String::new, |money| format!(", {} a million predictions", format::dollars(money)));
+            .map_or_else(String::new, |money| format!(" ({} per million requests)", format::dollars(money)));
         let wait = match wait(placement).as_str() {
             "none" => "always up".to_owned(),
             wait => format!("cold starts of {wait}"),
         };
-        format!("{total} a month{million}, {wait}")
+        format!("{total} per month{million}, {wait}")
     } else {
         format!("{total} in {}", duration(placement.times.total))
     }
 }
 
-/// The longest wait of a request that finds nothing running.
+/// The longest cold start of a request.
 fn wait(placement: &Placement) -> String {
     if placement.times.total.is_zero() { "none".to_owned() } else { duration(placement.times.total) }
 }
 
-/// What to know of the placements shown: one line a code, with the ranks it holds for.
+/// Notes about the placements shown: one per code, with the ranks it applies to.
 pub(super) fn warnings(placements: &[Listed]) {
     let mut codes: BTreeMap<_, Vec<(usize, &Finding)>> = BTreeMap::new();
     for shown in placements {
@@ -160,24 +166,24 @@ pub(super) fn warnings(placements: &[Listed]) {
     if codes.is_empty() {
         return;
     }
-    line(format!("\n{}", styled(BOLD, "to know")));
-    for ((severity, code), found) in codes {
-        let Some((_, first)) = found.first() else { continue };
-        let ranks: BTreeSet<usize> = found.iter().map(|(rank, _)| *rank).collect();
-        let messages: BTreeSet<&str> = found.iter().map(|(_, finding)| finding.message.as_str()).collect();
-        let alike = if messages.len() > 1 { " (and the like)" } else { "" };
+    line(format!("\n{}", styled(BOLD, "Notes")));
+    for ((severity, code), findings) in codes {
+        let Some((_, first)) = findings.first() else { continue };
+        let ranks: BTreeSet<usize> = findings.iter().map(|(rank, _)| *rank).collect();
+        let messages: BTreeSet<&str> = findings.iter().map(|(_, finding)| finding.message.as_str()).collect();
+        let alike = if messages.len() > 1 { " (and similar)" } else { "" };
         let text = format!("{}{alike} [{code}; #{}]", first.message, runs(&ranks));
-        let (style, word) = severity_words(severity.0);
-        let blank = " ".repeat(8_usize.saturating_sub(word.len()));
+        let (style, label) = severity_label(severity.0);
+        let blank = " ".repeat(8_usize.saturating_sub(label.len()));
         let wrapped = output::wrapped(&" ".repeat(10), &text);
-        line(format!("  {}{blank}{}", styled(style, word), wrapped.get(10..).unwrap_or_default()));
-        let seen = found.iter().flat_map(|(_, finding)| &finding.evidence).map(|seen| seen.detail.as_str());
-        let seen: BTreeSet<&str> = seen.collect();
-        for detail in seen.iter().take(DETAILS) {
+        line(format!("  {}{blank}{}", styled(style, label), wrapped.get(10..).unwrap_or_default()));
+        let evidence = findings.iter().flat_map(|(_, finding)| &finding.evidence);
+        let details: BTreeSet<&str> = evidence.map(|evidence| evidence.detail.as_str()).collect();
+        for detail in details.iter().take(DETAILS) {
             line(styled(DIM, &output::wrapped("          ", detail)));
         }
-        if seen.len() > DETAILS {
-            line(styled(DIM, &format!("          and {} more, with --format json", seen.len() - DETAILS)));
+        if details.len() > DETAILS {
+            line(styled(DIM, &format!("          and {} more with --format json", details.len() - DETAILS)));
         }
         if !first.fix.is_empty() {
             line(output::wrapped("          fix: ", &first.fix));
@@ -185,15 +191,7 @@ pub(super) fn warnings(placements: &[Listed]) {
     }
 }
 
-pub(super) fn severity_words(severity: Severity) -> (anstyle::Style, &'static str) {
-    match severity {
-        Severity::Error => (RED, "error"),
-        Severity::Warning => (YELLOW, "warning"),
-        Severity::Note => (BLUE, "note"),
-    }
-}
-
-/// Numbers with those in a row joined: `1-4, 7`.
+/// Numbers with consecutive ones joined: `1-4, 7`.
 fn runs(numbers: &BTreeSet<usize>) -> String {
     let mut pieces: Vec<(usize, usize)> = Vec::new();
     for number in numbers {
@@ -208,47 +206,48 @@ fn runs(numbers: &BTreeSet<usize>) -> String {
     pieces.iter().map(piece).collect::<Vec<_>>().join(", ")
 }
 
-/// What is out, by reason; with `all`, one by one.
+/// The rejections by reason, or with `all` one by one.
 pub(super) fn rejected(view: &View<'_>, all: bool, fits: bool) {
     let rejected = view.plan.rejected();
     if rejected.is_empty() {
         return;
     }
-    let how = if all { "" } else { "; --all lists them, --why SIZE tells all about one" };
-    line(format!("\n{}{}", styled(BOLD, "out"), styled(DIM, how)));
+    let how = if all { "" } else { "; list them with --all, explain one with --why SIZE" };
+    line(format!("\n{}{}", styled(BOLD, "Rejected"), styled(DIM, how)));
     if all {
         for rejection in rejected {
             line(output::wrapped(
                 "  ",
-                &format!("{}: {} [{}]", who(rejection), rejection.reason, rejection.code),
+                &format!("{}: {} [{}]", subject(rejection), rejection.reason, rejection.code),
             ));
         }
         return;
     }
-    services(view, fits);
+    rejected_services(view, fits);
     let mut codes: BTreeMap<&str, Vec<&Rejection>> = BTreeMap::new();
     for rejection in rejected.iter().filter(|rejection| rejection.size.is_some()) {
         codes.entry(rejection.code).or_default().push(rejection);
     }
-    for (code, found) in codes {
-        let sizes: BTreeSet<&str> = found.iter().filter_map(|rejection| rejection.size.as_deref()).collect();
-        let Some(nearest) = found.iter().min_by_key(|rejection| rejection.distance) else { continue };
+    for (code, rejections) in codes {
+        let sizes: BTreeSet<&str> =
+            rejections.iter().filter_map(|rejection| rejection.size.as_deref()).collect();
+        let Some(nearest) = rejections.iter().min_by_key(|rejection| rejection.distance) else { continue };
         let pages = &view.plan.facts().findings().finding;
         let title = pages.iter().find(|page| page.code == code).map_or("", |page| page.title.as_str());
         let title = if title.is_empty() { String::new() } else { format!("{title}; ") };
         let text = format!(
-            "{}: {title}such as {}: {} [{code}]",
+            "{}: {title}for example {}: {} [{code}]",
             count(sizes.len(), "size"),
-            who(nearest),
+            subject(nearest),
             nearest.reason
         );
         line(output::wrapped("  ", &text));
     }
 }
 
-/// Services that hold it on no size: their own reason, or the one of the size that comes nearest. Where nothing fits at
-/// all the nearest have been told.
-fn services(view: &View<'_>, fits: bool) {
+/// Services without a placement: their own rejection, or that of the nearest size. If nothing fits at all, the nearest
+/// sizes are listed already.
+fn rejected_services(view: &View<'_>, fits: bool) {
     let present: BTreeSet<ServiceKind> =
         view.plan.ranked().iter().chain(view.plan.unlisted()).map(|ranked| ranked.offer.service).collect();
     for service in ServiceKind::ALL.into_iter().filter(|service| !present.contains(service)) {
@@ -256,15 +255,20 @@ fn services(view: &View<'_>, fits: bool) {
             || view.plan.rejected().iter().filter(|rejection| rejection.service == Some(service));
         let whole = of_service().find(|rejection| rejection.size.is_none());
         let nearest = || of_service().min_by_key(|rejection| rejection.distance).filter(|_| fits);
-        let Some(found) = whole.or_else(nearest) else { continue };
-        let size =
-            found.size.as_ref().map_or_else(String::new, |size| format!("no size fits; nearest {size}: "));
-        line(output::wrapped("  ", &format!("{}: {size}{} [{}]", service.name(), found.reason, found.code)));
+        let Some(rejection) = whole.or_else(nearest) else { continue };
+        let size = rejection
+            .size
+            .as_ref()
+            .map_or_else(String::new, |size| format!("no size fits; nearest {size}: "));
+        line(output::wrapped(
+            "  ",
+            &format!("{}: {size}{} [{}]", service.name(), rejection.reason, rejection.code),
+        ));
     }
 }
 
-/// What a rejection is about.
-pub(super) fn who(rejection: &Rejection) -> String {
+/// The subject of a rejection.
+pub(super) fn subject(rejection: &Rejection) -> String {
     let mut text = match (&rejection.size, rejection.service) {
         (Some(size), Some(service)) => format!("{size} on {}", service.id()),
         (Some(size), None) => size.clone(),
@@ -280,33 +284,33 @@ pub(super) fn who(rejection: &Rejection) -> String {
     text
 }
 
-/// Nothing fits: what comes nearest, and what would have to give way.
-pub(super) fn nothing(view: &View<'_>, relaxed: &[Relaxed]) {
+/// Reports that nothing fits: the nearest sizes, and the relaxations that would help.
+pub(super) fn no_fit(view: &View<'_>, relaxed: &[Relaxed]) {
     let considered = thousands(&view.plan.considered().to_string());
     let verdict = match view.plan.unlisted().len() {
         0 => format!("none of {considered} offers fits"),
         several => {
-            format!("none of {considered} offers is documented to fit; {several} that no source lists would")
+            format!("none of {considered} offers is documented to fit; {several} undocumented offers would")
         }
     };
     line(styled(RED, &verdict));
     let nearest = view.plan.nearest();
     if !nearest.is_empty() {
-        line(styled(BOLD, "nearest"));
+        line(styled(BOLD, "Nearest"));
         for rejection in nearest.iter().take(5) {
             line(output::wrapped(
                 "  ",
-                &format!("{}: {} [{}]", who(rejection), rejection.reason, rejection.code),
+                &format!("{}: {} [{}]", subject(rejection), rejection.reason, rejection.code),
             ));
         }
     }
     if relaxed.is_empty() {
-        line("more than two needs or wishes stand in the way");
+        line("more than two needs or constraints would have to be relaxed");
         return;
     }
-    line(styled(BOLD, "it would fit with"));
+    line(styled(BOLD, "It would fit with"));
     for one in relaxed {
-        let text = format!("{}: {}, {}", one.change, place(&one.placement), price(view, &one.placement));
+        let text = format!("{}: {}, {}", one.change, describe(&one.placement), price(view, &one.placement));
         line(output::wrapped("  ", &text));
     }
 }

@@ -1,47 +1,47 @@
-//! Everything about one size: what each service says, and each part of its cost with the arithmetic.
+//! Explains one size: its result on each service, and the calculation of each part of its cost.
 
 use cudock_base::format::duration;
 use cudock_facts::finding::Finding;
-use cudock_plan::{Placement, Plan, RuleLine, SizeAnswer, format, shared_rules};
+use cudock_plan::{Placement, Plan, RuleLine, SizeReport, format, shared_rules};
 use serde::Serialize;
 
-use super::table::severity_words;
 use crate::failure::{Failure, Outcome};
+use crate::findings::severity_label;
 use crate::output::{self, BOLD, DIM, GREEN, RED, line, styled};
 
 pub(super) fn text(plan: &Plan<'_>, name: &str) -> Result<Outcome, Failure> {
     let size = plan.size_named(name)?;
-    let answers = plan.size_answers(size);
+    let reports = plan.size_reports(size);
     line(format!("\n{}", styled(BOLD, size)));
-    if answers.is_empty() {
-        line("  no service offers it at a price the tables know");
+    if reports.is_empty() {
+        line("  no service offers it at a known price");
     }
-    let shared = shared_rules(&answers);
+    let shared = shared_rules(&reports);
     for rule in &shared {
         line(rule_line(rule, "  "));
     }
-    for answer in &answers {
-        print(plan, answer, &shared);
+    for report in &reports {
+        print(plan, report, &shared);
     }
-    Ok(outcome(&answers))
+    Ok(outcome(&reports))
 }
 
 pub(super) fn json(plan: &Plan<'_>, title: &str, name: &str) -> Result<Outcome, Failure> {
     #[derive(Serialize)]
-    struct Report<'a> {
+    struct WhyReport<'a> {
         schema: u8,
         name: &'a str,
         size: &'a str,
-        services: &'a [SizeAnswer<'a>],
+        services: &'a [SizeReport<'a>],
     }
     let size = plan.size_named(name)?;
-    let answers = plan.size_answers(size);
-    output::json(&Report { schema: 1, name: title, size, services: &answers });
-    Ok(outcome(&answers))
+    let reports = plan.size_reports(size);
+    output::json(&WhyReport { schema: 1, name: title, size, services: &reports });
+    Ok(outcome(&reports))
 }
 
-fn outcome(answers: &[SizeAnswer<'_>]) -> Outcome {
-    if answers.iter().any(|answer| !answer.placements.is_empty()) { Outcome::Yes } else { Outcome::No }
+fn outcome(reports: &[SizeReport<'_>]) -> Outcome {
+    if reports.iter().any(|report| !report.placements.is_empty()) { Outcome::Yes } else { Outcome::No }
 }
 
 fn rule_line(rule: &RuleLine, indent: &str) -> String {
@@ -50,19 +50,19 @@ fn rule_line(rule: &RuleLine, indent: &str) -> String {
     if rule.holds { styled(DIM, &text) } else { text }
 }
 
-fn print(plan: &Plan<'_>, answer: &SizeAnswer<'_>, shared: &[&RuleLine]) {
-    let (style, word) = if answer.placements.is_empty() { (RED, "out ") } else { (GREEN, "fits") };
-    line(format!("\n{}  {}", styled(style, word), styled(BOLD, answer.service.name())));
-    for rule in answer.own_rules(shared) {
+fn print(plan: &Plan<'_>, report: &SizeReport<'_>, shared: &[&RuleLine]) {
+    let (style, label) = if report.placements.is_empty() { (RED, "rejected") } else { (GREEN, "fits") };
+    line(format!("\n{}  {}", styled(style, label), styled(BOLD, report.service.name())));
+    for rule in report.own_rules(shared) {
         line(rule_line(rule, "      "));
     }
-    for rejection in answer.other_rejections() {
+    for rejection in report.other_rejections() {
         let scope = [rejection.region.clone(), rejection.priority.map(|of| of.name().to_owned())];
         let scope: Vec<String> = scope.into_iter().flatten().collect();
         let scope = if scope.is_empty() { String::new() } else { format!("{}: ", scope.join(", ")) };
-        line(output::wrapped("      out  ", &format!("{scope}{} [{}]", rejection.reason, rejection.code)));
+        line(output::wrapped("      no   ", &format!("{scope}{} [{}]", rejection.reason, rejection.code)));
     }
-    for placement in &answer.placements {
+    for placement in &report.placements {
         print_placement(plan, placement);
     }
 }
@@ -70,28 +70,28 @@ fn print(plan: &Plan<'_>, answer: &SizeAnswer<'_>, shared: &[&RuleLine]) {
 /// One placement in full.
 fn print_placement(plan: &Plan<'_>, placement: &Placement) {
     let count =
-        if placement.instances == 1 { String::new() } else { format!("{} at once, ", placement.instances) };
+        if placement.instances == 1 { String::new() } else { format!("{} instances, ", placement.instances) };
     line(format!(
-        "\n      {} in {}, {count}${} an hour each{}",
+        "\n      {} in {}, {count}${} per hour{}",
         placement.priority.name(),
         placement.region,
         format::hourly(placement.price_per_hour),
         placement.price_date.map_or_else(String::new, |date| format!(", read {date}")),
     ));
     let times = &placement.times;
-    let parts = [("start", times.start), ("work", times.work), ("lost", times.lost), ("in all", times.total)];
+    let parts = [("start", times.start), ("work", times.work), ("lost", times.lost), ("total", times.total)];
     let shown = parts.iter().filter(|(_, time)| !time.is_zero());
     let shown: Vec<String> = shown.map(|(name, time)| format!("{name} {}", duration(*time))).collect();
     line(output::wrapped("        time   ", &shown.join(", ")));
     let width = placement.cost.parts.iter().map(|part| format::dollars(part.money).len()).max().unwrap_or(0);
     for part in &placement.cost.parts {
         let head = format!("        {:>width$}  {:10} ", format::dollars(part.money), part.kind.name());
-        line(output::wrapped(&head, &part.how));
+        line(output::wrapped(&head, &part.arithmetic));
     }
-    let unit = if plan.serves() { "a month of 730 hours" } else { "in all" };
+    let unit = if plan.serves() { "per month of 730 hours" } else { "total" };
     line(styled(BOLD, &format!("        {:>width$}  {unit}", format::dollars(placement.cost.total))));
     if let Some(million) = placement.per_million {
-        line(format!("        {:>width$}  a million predictions", format::dollars(million)));
+        line(format!("        {:>width$}  per million requests", format::dollars(million)));
     }
     if let Some(quota) = &placement.quota {
         line(output::wrapped("        quota  ", quota));
@@ -105,10 +105,10 @@ fn print_placement(plan: &Plan<'_>, placement: &Placement) {
 }
 
 fn print_warning(warning: &Finding) {
-    let (style, word) = severity_words(warning.severity);
-    let indent = " ".repeat(8 + word.len() + 2);
-    let seen: Vec<&str> = warning.evidence.iter().map(|seen| seen.detail.as_str()).collect();
-    let seen = if seen.is_empty() { String::new() } else { format!(": {}", seen.join("; ")) };
-    let text = output::wrapped(&indent, &format!("{}{seen} [{}]", warning.message, warning.code));
-    line(format!("        {}  {}", styled(style, word), text.get(indent.len()..).unwrap_or_default()));
+    let (style, label) = severity_label(warning.severity);
+    let indent = " ".repeat(8 + label.len() + 2);
+    let details: Vec<&str> = warning.evidence.iter().map(|one| one.detail.as_str()).collect();
+    let details = if details.is_empty() { String::new() } else { format!(": {}", details.join("; ")) };
+    let text = output::wrapped(&indent, &format!("{}{details} [{}]", warning.message, warning.code));
+    line(format!("        {}  {}", styled(style, label), text.get(indent.len()..).unwrap_or_default()));
 }

@@ -1,4 +1,4 @@
-//! `cudock prices`: how old the prices are, and newer ones.
+//! `cudock prices`: shows the age of the prices, and refreshes them.
 
 mod refresh;
 mod status;
@@ -13,10 +13,10 @@ use cudock_prices::{PricesError, env};
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 
-/// Tell how old the prices of Azure's sizes are, or renew them
+/// Show how old the prices of Azure's sizes are, or refresh them
 ///
-/// Newer prices come from Azure's public price list, which needs no sign-in, and go into a table that is laid over the
-/// embedded one: in --facts DIR, else in cudock/facts in your configuration directory. See docs/prices.md.
+/// Newer prices come from Azure's public price list, which needs no login, and go into an overlay of the embedded table:
+/// in --facts DIR, or else in cudock/facts in your configuration directory. See docs/prices.md.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cudock prices
@@ -32,7 +32,7 @@ pub(crate) struct PricesArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PricesVerb {
-    /// Read the public price list and write what it says over the embedded prices
+    /// Read the public price list into an overlay of the embedded prices
     ///
     /// Re-run the same command to resume an interrupted run, today or tomorrow.
     Refresh(RefreshArgs),
@@ -40,33 +40,31 @@ pub(crate) enum PricesVerb {
 
 #[derive(Debug, Args)]
 pub(crate) struct RefreshArgs {
-    /// Only this region; may be given several times
+    /// Refresh only this region (repeatable)
     #[arg(long, value_name = "REGION")]
     pub(crate) region: Vec<String>,
 
-    /// Only this size; may be given several times
+    /// Refresh only this size (repeatable)
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Vec<String>,
 
-    /// The currency; the list converts to others for orientation only, and the tables are in US dollars
+    /// Request this currency; the tables are in US dollars
     #[arg(long, value_name = "CODE", value_parser = ["USD"], default_value = "USD", hide_default_value = true)]
     pub(crate) currency: String,
 
-    /// The list's address, for mirrors
+    /// Read the list from this URL, such as a mirror
     #[arg(long, value_name = "URL", env = env::CUDOCK_PRICES_URL)]
     pub(crate) endpoint: Option<String>,
 }
 
-/// Runs with the folder that `--facts` names.
-pub(super) fn run(folder: Option<&Path>, words: &PricesArgs, format: Format) -> Result<Outcome, Failure> {
-    match &words.what {
-        None => status::run(folder, format),
-        Some(PricesVerb::Refresh(words)) => refresh::run(folder, words, format),
+pub(super) fn run(directory: Option<&Path>, args: &PricesArgs, format: Format) -> Result<Outcome, Failure> {
+    match &args.what {
+        None => status::run(directory, format),
+        Some(PricesVerb::Refresh(args)) => refresh::run(directory, args, format),
     }
 }
 
-/// The tables with those of the folder that `--facts` names, else with those of the user's own folder, if it has
-/// any.
+/// The tables with the overlay of `--facts`, or else that of the user, if there is one.
 pub(super) fn tables(given: Option<&Path>) -> Result<Facts, Failure> {
     let Some(directory) = env::tables_directory(given) else { return Ok(Facts::embedded()) };
     Facts::with_overlay(&directory).map_err(|error| {
@@ -74,7 +72,7 @@ pub(super) fn tables(given: Option<&Path>) -> Result<Facts, Failure> {
         if given.is_some() {
             return failure;
         }
-        failure.hint(format!("tables in {} are used wherever --facts names no others", directory.display()))
+        failure.hint(format!("tables in {} are used unless --facts names others", directory.display()))
     })
 }
 
@@ -82,11 +80,7 @@ fn user_directory() -> Option<PathBuf> {
     env::user_directory(&Environment::of_process())
 }
 
-/// Where newer tables are, or would be.
-fn folder(given: Option<&Path>) -> Result<PathBuf, Failure> {
+/// The directory of the overlay, which may not exist yet.
+fn directory(given: Option<&Path>) -> Result<PathBuf, Failure> {
     Ok(given.map(Path::to_owned).or_else(user_directory).ok_or(PricesError::NoDirectory)?)
-}
-
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

@@ -1,42 +1,44 @@
 use std::path::{Path, PathBuf};
 
+use cudock_base::format::count;
 use cudock_facts::Facts;
 use cudock_facts::version::Date;
 use cudock_prices::{PriceSummary, Unfinished, table_in, unfinished};
 use serde::Serialize;
 
-use super::{counted, folder, tables};
+use super::{directory, tables};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, Format, YELLOW, line, styled, wrapped};
 
 #[derive(Serialize)]
-struct Report {
+struct StatusReport {
     schema: u8,
     day: Date,
-    /// The prices that reports rest on.
+    /// The prices in use.
     table: PriceSummary,
-    /// Those that the program was built with.
+    /// The embedded prices.
     embedded: PriceSummary,
-    /// Those that are laid over them.
+    /// The prices of the overlay.
     overlay: Option<PriceSummary>,
-    /// Where newer ones would go.
-    folder: Option<PathBuf>,
+    /// Where the overlay is or would be.
+    #[serde(rename = "folder")]
+    directory: Option<PathBuf>,
     unfinished: Option<Unfinished>,
 }
 
 pub(super) fn run(given: Option<&Path>, format: Format) -> Result<Outcome, Failure> {
     let day = output::today();
     let facts = tables(given)?;
-    let folder = folder(given).ok();
-    let overlay = folder.as_deref().map(table_in).transpose()?.flatten();
-    let report = Report {
+    let directory = directory(given).ok();
+    let overlay = directory.as_deref().map(table_in).transpose()?.flatten();
+    let report = StatusReport {
         schema: 1,
         day,
         table: PriceSummary::of(facts.prices(), None, day),
         embedded: PriceSummary::of(Facts::embedded().prices(), None, day),
         overlay: overlay.map(|(path, prices)| PriceSummary::of(&prices, Some(path), day)),
-        unfinished: folder.as_deref().map(|folder| unfinished(folder, day)).transpose()?.flatten(),
-        folder,
+        unfinished: directory.as_deref().map(|directory| unfinished(directory, day)).transpose()?.flatten(),
+        directory,
     };
     match format {
         Format::Json => output::json(&report),
@@ -45,7 +47,7 @@ pub(super) fn run(given: Option<&Path>, format: Format) -> Result<Outcome, Failu
     Ok(Outcome::Yes)
 }
 
-fn print(report: &Report) {
+fn print(report: &StatusReport) {
     let table = &report.table;
     let stale = if table.stale { styled(YELLOW, " (stale)") } else { String::new() };
     line(format!(
@@ -68,7 +70,7 @@ fn print(report: &Report) {
     }
     let embedded = format!("embedded  as of {}, {}", report.embedded.as_of, age(report.embedded.age_days));
     line(format!("{embedded}: {} rows", report.embedded.rows));
-    match (&report.overlay, &report.folder) {
+    match (&report.overlay, &report.directory) {
         (Some(overlay), _) => {
             let path = overlay.path.as_deref().unwrap_or(Path::new("")).display();
             line(format!(
@@ -79,17 +81,17 @@ fn print(report: &Report) {
             ));
             line(format!("  {path}"));
         }
-        (None, Some(folder)) => {
-            line(format!("overlay   none; `cudock prices refresh` writes one into {}", folder.display()));
+        (None, Some(directory)) => {
+            line(format!("overlay   none; `cudock prices refresh` creates one in {}", directory.display()));
         }
-        (None, None) => line("overlay   none; `cudock --facts DIR prices refresh` writes one"),
+        (None, None) => line("overlay   none; `cudock --facts DIR prices refresh` creates one"),
     }
     if let Some(run) = &report.unfinished {
         let next = if run.usable { "re-run the same command to resume" } else { "too old to resume" };
         line(format!(
             "unfinished  a run of {} that read {}; {next}",
             run.day,
-            counted(run.regions.len(), "region")
+            count(run.regions.len(), "region")
         ));
     }
     let regions: Vec<&str> = table.regions.iter().map(String::as_str).collect();

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::planned::{NAMES, example, list, number, report};
+use super::examples::{NAMES, example, list, number, report};
 use crate::support::{code, shown};
 
 #[test]
@@ -30,8 +30,8 @@ fn a_crossover_is_where_the_costs_meet() {
     let rate = number(&crossover["value"]);
     let cost_at = |rate: f64| {
         let rate = format!("{rate:.6},0@08:00-20:00");
-        let words = ["--compare", names, "--rate", &rate];
-        let compared = super::planned::report("daytime-inference", &words);
+        let args = ["--compare", names, "--rate", &rate];
+        let compared = super::examples::report("daytime-inference", &args);
         let costs = list(&compared, "compared").iter().map(|one| number(&one["placement"]["cost"]["total"]));
         costs.collect::<Vec<f64>>()
     };
@@ -44,7 +44,7 @@ fn a_crossover_is_where_the_costs_meet() {
 fn a_chart_in_the_terminal_has_axes_a_legend_and_the_crossovers() {
     let text = shown(&example("daytime-inference", &["--chart"]));
     for expected in
-        ["USD a month by requests a second", "A  ", "where the cheapest service changes", "asked for: 5"]
+        ["USD per month by requests per second", "A  ", "Where the cheapest service changes", "requested: 5"]
     {
         assert!(text.contains(expected), "{expected} is not in: {text}");
     }
@@ -52,9 +52,9 @@ fn a_chart_in_the_terminal_has_axes_a_legend_and_the_crossovers() {
 
 #[test]
 fn a_chart_is_written_as_svg_whose_texts_do_not_overlap() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for name in NAMES {
-        let path = folder.path().join(format!("{name}.svg"));
+        let path = directory.path().join(format!("{name}.svg"));
         let output = example(name, &["--chart", path.to_str().unwrap()]);
         assert_eq!(code(&output), 0, "{}", shown(&output));
         let svg = fs::read_to_string(&path).unwrap();
@@ -65,26 +65,26 @@ fn a_chart_is_written_as_svg_whose_texts_do_not_overlap() {
         assert!(texts.len() > 10, "{name}: {texts:?}");
         for (index, one) in texts.iter().enumerate() {
             for other in texts.iter().skip(index + 1) {
-                assert!(!one.touches(other), "{name}: `{}` and `{}`", one.words, other.words);
+                assert!(!one.touches(other), "{name}: `{}` and `{}`", one.content, other.content);
             }
         }
     }
 }
 
 #[test]
-fn a_chart_of_another_kind_is_refused() {
+fn a_chart_of_another_format_is_rejected() {
     let output = example("batch-job", &["--chart", "plan.png"]);
     assert_eq!(code(&output), 2);
     assert!(shown(&output).contains("SVG"), "{}", shown(&output));
 }
 
-/// A text and the box it takes, by a width a letter that is more than most letters have.
+/// A text and its bounding box, with a width per letter that most letters do not exceed.
 #[derive(Debug)]
 struct Text {
     left: f64,
     right: f64,
     y: f64,
-    words: String,
+    content: String,
 }
 
 impl Text {
@@ -110,7 +110,7 @@ fn texts(svg: &str) -> Vec<Text> {
                 "end" => (x - width, x),
                 _ => (x - width / 2.0, x + width / 2.0),
             };
-            Text { left, right, y: attribute("y").parse().unwrap(), words: text.to_owned() }
+            Text { left, right, y: attribute("y").parse().unwrap(), content: text.to_owned() }
         })
         .collect()
 }

@@ -1,7 +1,7 @@
 //! `cudock plan` as a user types it.
 
 mod charts;
-mod forms;
-mod planned;
-mod refusals;
+mod examples;
+mod invalid_input;
+mod reports;
 mod scenarios;

@@ -1,8 +1,8 @@
-//! The named scenarios: what the answer must say whatever its words are.
+//! The named scenarios: facts that every report must contain.
 
 use serde_json::Value;
 
-use super::planned::{NAMES, example, list, number, report};
+use super::examples::{NAMES, example, list, number, report};
 use crate::support::{code, shown};
 
 fn codes(placement: &Value) -> Vec<&str> {
@@ -93,7 +93,7 @@ fn a_service_for_the_day_costs_a_month_and_a_million() {
     for service in ["container-apps", "vm", "aks", "ml-endpoint"] {
         assert!(services.contains(&service), "{service} is not in {services:?}");
     }
-    assert!(!services.contains(&"batch"), "Batch answers no requests");
+    assert!(!services.contains(&"batch"), "Batch does not serve requests");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_sweep_keeps_three_machines() {
 }
 
 #[test]
-fn data_that_cannot_keep_up_is_said_with_both_figures() {
+fn slow_data_is_reported_with_both_figures() {
     let streamed = report("data-bound", &[]);
     let warned = list(&streamed, "placements").iter().filter(|one| codes(one).contains(&"CD0903"));
     let warned: Vec<&Value> = warned.collect();
@@ -123,7 +123,7 @@ fn data_that_cannot_keep_up_is_said_with_both_figures() {
 }
 
 #[test]
-fn spot_with_checkpoints_is_cheaper_and_says_what_evictions_cost() {
+fn spot_with_checkpoints_is_cheaper_and_includes_the_cost_of_evictions() {
     let report = report("spot-training", &[]);
     let placements = list(&report, "placements");
     let first = &placements[0];
@@ -135,7 +135,7 @@ fn spot_with_checkpoints_is_cheaper_and_says_what_evictions_cost() {
 }
 
 #[test]
-fn code_for_volta_alone_runs_on_v100_alone_and_the_end_of_v100_is_said() {
+fn code_for_volta_runs_on_v100_only_and_its_retirement_is_reported() {
     let report = report("v100-binary", &[]);
     for placement in list(&report, "placements") {
         assert_eq!(placement["gpu"], "V100", "{placement}");

@@ -1,32 +1,36 @@
-//! A placement in words: what it is made of, why it is there and what to know about it.
+//! The text of placements and rejections, produced on demand.
 
-mod how;
+mod arithmetic;
 mod reasons;
+mod rejection;
 mod warnings;
 
+use cudock_base::Usd;
+use cudock_base::format::precise_duration;
+
+use crate::context::{Case, PlanContext};
+use crate::cost::billing::duration;
 use crate::cost::{Parts, Usage};
-use crate::money::Money;
-use crate::placement::{Cost, Part, Placement};
-use crate::question::{Case, Question};
+use crate::evaluate::usage_of;
+use crate::placement::{Cost, Part, Placement, Times};
 use crate::rank::Ranked;
 use crate::service::ServiceKind;
-use crate::sift::usage_of;
 use crate::workload::Priority;
 
-/// What the words of one placement look at.
-struct Told<'t, 'q, 'a> {
+/// Everything that the text of a placement is made from.
+struct PlacementView<'t, 'q, 'a> {
     case: &'t Case<'q, 'a>,
     ranked: &'t Ranked,
     usage: &'t Usage,
     parts: &'t Parts,
 }
 
-/// A ranked offer in full. One of another catalogue or question comes back with its figures alone.
-pub(crate) fn placement(question: &Question, ranked: &Ranked) -> Placement {
+/// A ranked offer in full; one of another plan gets its figures only.
+pub(crate) fn placement(context: &PlanContext, ranked: &Ranked) -> Placement {
     let offer = &ranked.offer;
-    let catalog = question.catalog;
-    let case = Case::new(question, offer.service, offer.size);
-    let known = case.as_ref().and_then(|case| Some((case, usage_of(case, offer, ranked.way)?)));
+    let catalog = context.catalog;
+    let case = Case::new(context, offer.service, offer.size);
+    let known = case.as_ref().and_then(|case| Some((case, usage_of(case, offer, ranked.mode)?)));
     let mut placement = Placement {
         service: offer.service,
         size: catalog.size_name(offer.size).to_owned(),
@@ -35,13 +39,13 @@ pub(crate) fn placement(question: &Question, ranked: &Ranked) -> Placement {
         gpu: catalog.gpu_of(offer.size).unwrap_or_default().to_owned(),
         gpus_per_instance: case.as_ref().and_then(|case| case.machine.gpus).unwrap_or(0),
         instances: 0,
-        price_per_hour: offer.rate.hour(),
+        price_per_hour: offer.rate,
         price_date: Some(offer.date),
         price_source: catalog.source_name(offer.source).map(str::to_owned),
         management: offer.service.management(),
-        times: crate::placement::Times::default(),
+        times: Times::default(),
         cost: Cost { total: ranked.total, parts: Vec::new() },
-        per_month: question.serves().then_some(ranked.total),
+        per_month: context.serves().then_some(ranked.total),
         per_million: None,
         quota: None,
         proof: ranked.proof,
@@ -50,31 +54,36 @@ pub(crate) fn placement(question: &Question, ranked: &Ranked) -> Placement {
         warnings: Vec::new(),
     };
     let Some((case, (usage, parts))) = known else { return placement };
-    let told = Told { case, ranked, usage: &usage, parts: &parts };
+    let view = PlacementView { case, ranked, usage: &usage, parts: &parts };
     placement.instances = usage.machines;
     placement.times = usage.times();
-    placement.cost = told.cost();
+    placement.cost = view.cost();
     placement.per_million = per_million(&usage, ranked.total);
-    placement.quota = told.quota();
-    placement.reasons = told.reasons();
-    placement.warnings = told.warnings();
+    placement.quota = view.quota();
+    placement.reasons = view.reasons();
+    placement.warnings = view.warnings();
     placement
 }
 
-/// What a million answers cost; none without requests.
-fn per_million(usage: &Usage, total: Money) -> Option<Money> {
+/// The cost of a million requests; none without requests.
+fn per_million(usage: &Usage, total: Usd) -> Option<Usd> {
     // Requests are in thousandths.
     (usage.requests > 0).then(|| total.share(1_000_000 * 1000, usage.requests))
 }
 
-impl Told<'_, '_, '_> {
+/// A time in milliseconds as text.
+fn time(millis: u128) -> String {
+    precise_duration(duration(millis))
+}
+
+impl PlacementView<'_, '_, '_> {
     fn cost(&self) -> Cost {
         let parts = self.parts.iter();
-        let parts = parts.map(|(kind, money)| Part { kind, money, how: self.how(kind) });
+        let parts = parts.map(|(kind, money)| Part { kind, money, arithmetic: self.arithmetic(kind) });
         Cost { total: self.parts.total(), parts: parts.collect() }
     }
 
-    /// The quota that must hold it, named as the service counts it.
+    /// The quota it needs, named as the service counts it.
     fn quota(&self) -> Option<String> {
         let (machine, kind) = (self.case.machine, self.case.terms.kind);
         let instances = u64::from(self.usage.machines);
@@ -90,7 +99,7 @@ impl Told<'_, '_, '_> {
         };
         let counted = (instances * (100 + reserve)).div_ceil(100);
         let vcpu = counted * u64::from(machine.vcpu?);
-        let family = machine.family.as_deref().unwrap_or("its family, which the tables do not name");
+        let family = machine.family.as_deref().unwrap_or("its family (name unknown)");
         let pool = match (kind.table_id(), self.ranked.offer.priority) {
             ("ml", Priority::Spot) => "Machine Learning low priority, all families".to_owned(),
             ("ml", Priority::Regular) => format!("Machine Learning, {family}"),
@@ -98,8 +107,9 @@ impl Told<'_, '_, '_> {
             (_, Priority::Spot) => "Spot, all families".to_owned(),
             (_, Priority::Regular) => family.to_owned(),
         };
-        let more = if reserve > 0 { format!(" ({reserve} % kept back for upgrades)") } else { String::new() };
-        Some(format!("{pool}: {vcpu} vCPU{more}"))
+        let reserved =
+            if reserve > 0 { format!(" ({reserve} % reserved for upgrades)") } else { String::new() };
+        Some(format!("{pool}: {vcpu} vCPU{reserved}"))
     }
 }
 
@@ -143,7 +153,7 @@ mod tests {
         let placement = regular(&sweep, ServiceKind::MlCluster, T4, "westeurope");
         // 181 min billed each, 85 s of them start: 10,775 s = 2.9931 h.
         let compute = placement.cost.parts.iter().find(|part| part.kind == PartKind::Compute).unwrap();
-        assert_eq!(compute.how, "3 instances x 2.9931 h x $0.658");
+        assert_eq!(compute.arithmetic, "3 instances x 2.9931 h x $0.658");
     }
 
     #[test]
@@ -157,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_keeps_a_fifth_of_the_quota_back_unless_exempt() {
+    fn an_endpoint_reserves_a_fifth_of_the_quota_unless_exempt() {
         let load = DayLoad { hours: [PerSecond { millis: 50_000 }; 24] };
         let serve =
             workload(Work::Serve { load, replica_rate: PerSecond { millis: 10_000 }, target_percent: 50 });
         // Ten instances of four vCPU need quota for twelve.
         let quota = regular(&serve, ServiceKind::MlEndpoint, T4, "westeurope").quota.unwrap();
-        let words = "Machine Learning, Standard NCASv3_T4 Family: 48 vCPU (20 % kept back for upgrades)";
-        assert_eq!(quota, words);
+        let expected = "Machine Learning, Standard NCASv3_T4 Family: 48 vCPU (20 % reserved for upgrades)";
+        assert_eq!(quota, expected);
         let mut slower = serve.clone();
         slower.gpu.speeds.insert("A100-80".into(), 1000);
         let quota = regular(&slower, ServiceKind::MlEndpoint, "Standard_NC24ads_A100_v4", "westeurope");
@@ -172,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_answers_cost_a_months_share() {
+    fn a_million_requests_cost_their_share_of_a_month() {
         // One a second are 2.628 million a month.
         let load = DayLoad { hours: [PerSecond { millis: 1000 }; 24] };
         let serve =
@@ -184,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_name_what_is_there_and_what_is_needed() {
+    fn reasons_name_what_is_available_and_what_is_needed() {
         let mut workload = job(60);
         workload.gpu.memory = 70_000_000_000;
         workload.gpu.infiniband = true;
@@ -195,20 +205,20 @@ mod tests {
             [
                 "80 GB on each of 8 H100-SXM, 70 GB needed",
                 "NVLink 4.0, InfiniBand 3200 Gb/s, InfiniBand needed",
-                "1 of its 8 GPUs are used, all are paid for",
+                "uses 1 of 8 GPUs, all are billed",
             ]
         );
     }
 
     #[test]
-    fn a_grid_driver_and_an_empty_quota_are_told() {
+    fn a_grid_driver_and_an_empty_quota_are_reported() {
         let placement = regular(&job(600), ServiceKind::Vm, "Standard_NV36ads_A10_v5", "westeurope");
         let codes = codes(&placement);
         assert!(codes.contains(&"CD0802") && codes.contains(&"CD0820"), "{codes:?}");
     }
 
     #[test]
-    fn spot_that_saves_nothing_is_told() {
+    fn spot_that_saves_nothing_is_reported() {
         let mut workload = job(60);
         workload.spot =
             Some(Spot { evictions_per_hour: 10, checkpoint_every: None, checkpoint_takes: Duration::ZERO });
@@ -220,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn spot_that_evictions_make_dearer_is_told() {
+    fn spot_that_evictions_make_more_expensive_is_reported() {
         // H100 in eastus at a tenth of an eviction an hour, nothing kept: ten hours cost e - 1 = 1.72 times as much work.
         let mut workload = job(600);
         workload.gpu.measured_on = None;
@@ -230,21 +240,21 @@ mod tests {
         let verdicts = Verdicts::default();
         let plan = plan(catalog(), facts(), &workload, &verdicts);
         let spots = plan.ranked().iter().filter(|entry| entry.offer.priority == Priority::Spot);
-        let mut told = 0;
+        let mut reported = 0;
         for spot in spots.filter(|entry| entry.offer.service == ServiceKind::Vm) {
             let (size, region) = (spot.offer.size, spot.offer.region);
             let (size, region) = (catalog().size_name(size), catalog().region_name(region));
             let regular = plan.find(ServiceKind::Vm, size, Some(region), Some(Priority::Regular));
             let Some(regular) = regular.filter(|entry| entry.offer.rate > spot.offer.rate) else { continue };
-            let dearer = regular.total <= spot.total;
-            assert_eq!(codes(&plan.placement(spot)).contains(&"CD0905"), dearer, "{size} {region}");
-            told += usize::from(dearer);
+            let more_expensive = regular.total <= spot.total;
+            assert_eq!(codes(&plan.placement(spot)).contains(&"CD0905"), more_expensive, "{size} {region}");
+            reported += usize::from(more_expensive);
         }
-        assert!(told > 0, "some discount is too small for this");
+        assert!(reported > 0, "some discount is too small for this");
     }
 
     #[test]
-    fn a_gpu_that_waits_for_data_is_told_with_both_figures() {
+    fn a_gpu_that_waits_for_data_is_reported_with_both_figures() {
         let mut workload = job(60);
         workload.data = Some(Data {
             bytes: 1_000_000_000,
@@ -263,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_price_is_told() {
+    fn an_old_price_is_reported() {
         let mut workload = job(60);
         workload.begins = "2027-11-15".parse().unwrap();
         let placement = regular(&workload, ServiceKind::Vm, T4, "westeurope");
@@ -271,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_that_costs_more_than_the_work_is_told() {
+    fn a_start_that_costs_more_than_the_work_is_reported() {
         let placement = regular(&job(1), ServiceKind::MlCluster, T4, "westeurope");
         assert!(codes(&placement).contains(&"CD0906"), "{placement:?}");
         let placement = regular(&job(600), ServiceKind::MlCluster, T4, "westeurope");
@@ -279,11 +289,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_assumed_or_from_elsewhere_is_told() {
+    fn assumed_prices_and_those_of_other_regions_are_reported() {
         let placement = regular(&job(60), ServiceKind::Vm, T4, "eastus");
         let finding = placement.warnings.iter().find(|finding| finding.code == "CD0907").unwrap();
-        let told: Vec<&str> = finding.evidence.iter().map(|one| one.detail.as_str()).collect();
-        assert!(told.contains(&"the disk is priced as in westeurope"), "{told:?}");
-        assert!(told.iter().any(|words| words.contains("rate of the pull")), "{told:?}");
+        let details: Vec<&str> = finding.evidence.iter().map(|one| one.detail.as_str()).collect();
+        assert!(details.contains(&"the disk has the price of westeurope"), "{details:?}");
+        assert!(details.iter().any(|detail| detail.contains("pull rate")), "{details:?}");
     }
 }

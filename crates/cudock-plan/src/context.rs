@@ -1,38 +1,38 @@
-//! A workload held against a catalogue: all that judging and pricing look at, looked up once.
+//! Everything that evaluating and pricing offers needs to know about a workload, looked up once.
 
 use cudock_facts::Facts;
 use cudock_facts::tables::{Billing, BoundKey, SizeDriver, StartTimes};
 
 use crate::catalog::Catalog;
-use crate::cost::places::Places;
-use crate::cost::storage::Store;
-use crate::machine::Machine;
+use crate::cost::region::RegionCostCache;
+use crate::cost::storage::DataStore;
+use crate::machine::MachineType;
 use crate::offer::{RegionId, SizeId};
 use crate::service::ServiceKind;
-use crate::verdict::{Verdict, Verdicts};
+use crate::verdict::{SizeVerdict, Verdicts};
 use crate::workload::{Access, Work, Workload};
 
-/// One question. Making it costs some dozens of look-ups by name; nothing behind it looks up names.
-pub(crate) struct Question<'a> {
+/// A workload with the tables it is planned against. Building it takes dozens of look-ups by name; using it takes none.
+pub(crate) struct PlanContext<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) facts: &'a Facts,
     pub(crate) workload: &'a Workload,
     pub(crate) verdicts: &'a Verdicts,
-    /// Where the data lies; none if there is none, or no such storage.
-    pub(crate) store: Option<Store<'a>>,
-    /// Where weights are fetched from.
-    pub(crate) weights_store: Option<Store<'a>>,
-    /// What a region asks for beside the machines.
-    pub(crate) places: Places<'a>,
-    /// Thousandths of the load that are served: a load of thousandths a second is too coarse to be scaled itself.
+    /// The storage of the data; none without data, or if the storage is unknown.
+    pub(crate) store: Option<DataStore<'a>>,
+    /// The storage that weights are fetched from.
+    pub(crate) weights_store: Option<DataStore<'a>>,
+    /// What each region charges besides machines.
+    pub(crate) region_costs: RegionCostCache<'a>,
+    /// The scale of the load in thousandths. The load itself has thousandths of a request per second, too coarse to scale.
     pub(crate) load_scale: u64,
-    /// Published throughput of the GPU the times hold on.
+    /// Published throughput of the GPU that was measured.
     pub(crate) measured_gflops: Option<u64>,
     terms: Vec<Terms<'a>>,
     allowed: Vec<bool>,
 }
 
-/// How a service counts, starts and limits.
+/// How a service bills, starts and limits workloads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms<'a> {
     pub(crate) kind: ServiceKind,
@@ -40,11 +40,11 @@ pub(crate) struct Terms<'a> {
     pub(crate) start: Option<&'a StartTimes>,
     pub(crate) row: Option<&'a cudock_facts::tables::Service>,
     pub(crate) limits: Limits,
-    /// The kinds of driver the service is known to bring: CUDA, GRID, GRID 20.
+    /// Which drivers the service provides: CUDA, GRID, GRID 20.
     drivers: [bool; 3],
 }
 
-/// Limits that hold whatever support says, and what is kept back.
+/// Limits that cannot be raised, and quota that is reserved.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Limits {
     pub(crate) lifetime: Option<u64>,
@@ -61,21 +61,21 @@ pub(crate) struct Limits {
     pub(crate) reserve_percent: u64,
 }
 
-impl<'a> Question<'a> {
+impl<'a> PlanContext<'a> {
     pub(crate) fn new(
         catalog: &'a Catalog,
         facts: &'a Facts,
         workload: &'a Workload,
         verdicts: &'a Verdicts,
     ) -> Self {
-        let store = workload.data.as_ref().and_then(|data| Store::find(facts, &data.storage, data.bytes));
+        let store = workload.data.as_ref().and_then(|data| DataStore::find(facts, &data.storage, data.bytes));
         let weights = (workload.start.weights > 0).then(|| match &store {
             Some(store) => Some(*store),
-            None => Store::find(facts, "blob-hot", workload.start.weights),
+            None => DataStore::find(facts, "blob-hot", workload.start.weights),
         });
         let measured = workload.gpu.measured_on.as_deref();
         let row = facts.gpus().gpu.iter().find(|row| Some(row.id.as_str()) == measured);
-        let wanted = &workload.wishes.regions;
+        let wanted = &workload.constraints.regions;
         let allowed = catalog
             .regions()
             .map(|region| wanted.is_empty() || wanted.iter().any(|name| name == catalog.region_name(region)));
@@ -84,7 +84,7 @@ impl<'a> Question<'a> {
             facts,
             workload,
             verdicts,
-            places: Places::new(catalog, facts, workload),
+            region_costs: RegionCostCache::new(catalog, facts, workload),
             store,
             weights_store: weights.flatten(),
             load_scale: 1000,
@@ -95,7 +95,7 @@ impl<'a> Question<'a> {
     }
 
     pub(crate) fn terms(&self, kind: ServiceKind) -> Terms<'a> {
-        let known = self.terms.get(usize::from(kind.place())).copied();
+        let known = self.terms.get(usize::from(kind.index())).copied();
         known.unwrap_or_else(|| Terms::of(self.facts, kind))
     }
 
@@ -107,16 +107,16 @@ impl<'a> Question<'a> {
         matches!(self.workload.work, Work::Serve { .. })
     }
 
-    /// The ways the data may be read; without data one, which reads nothing.
-    pub(crate) fn ways(&self) -> &'static [Way] {
+    /// How the data may be read; one mode, which reads nothing, without data.
+    pub(crate) fn read_modes(&self) -> &'static [ReadMode] {
         match self.workload.data.as_ref().map(|data| data.access) {
-            None | Some(Access::Stream { .. }) => &[Way::Stream],
-            Some(Access::Stage) => &[Way::Stage],
-            Some(Access::Either { .. }) => &[Way::Stream, Way::Stage],
+            None | Some(Access::Stream { .. }) => &[ReadMode::Stream],
+            Some(Access::Stage) => &[ReadMode::Stage],
+            Some(Access::Either { .. }) => &[ReadMode::Stream, ReadMode::Stage],
         }
     }
 
-    /// How often the data is read from where it lies.
+    /// How often the data is read from its storage.
     pub(crate) fn passes(&self) -> u64 {
         match self.workload.data.as_ref().map(|data| data.access) {
             Some(Access::Stream { passes } | Access::Either { passes }) => u64::from(passes),
@@ -125,12 +125,12 @@ impl<'a> Question<'a> {
     }
 }
 
-/// How data gets to the GPU.
+/// How data gets to the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Read from where it lies.
+pub(crate) enum ReadMode {
+    /// Read from its storage.
     Stream,
-    /// Copied to the machine first.
+    /// Copied to the local disk first.
     Stage,
 }
 
@@ -142,7 +142,7 @@ impl<'a> Terms<'a> {
             let mut rows = facts.services().driver.iter();
             rows.any(|row| row.service == kind.table_id() && row.kind == wanted)
         };
-        // What support raises on request is no reason against a service.
+        // A limit that support raises on request does not reject a service.
         let firm =
             |key| meters.bound(kind.id(), key).filter(|bound| !bound.can_be_raised).map(|bound| bound.value);
         let figure = |key| meters.bound(kind.id(), key).map(|bound| bound.value);
@@ -169,18 +169,18 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// Whether the service brings a kind of driver; a service whose drivers nobody tells is trusted with all.
-    pub(crate) fn brings(&self, driver: SizeDriver) -> bool {
-        let place = match driver {
+    /// Whether the service provides a driver; a service without any documented driver is assumed to provide all.
+    pub(crate) fn provides(&self, driver: SizeDriver) -> bool {
+        let index = match driver {
             SizeDriver::Cuda => 0,
             SizeDriver::Grid => 1,
             SizeDriver::GridV20 => 2,
             _ => return false,
         };
-        self.drivers == [false; 3] || self.drivers.get(place).copied().unwrap_or(false)
+        self.drivers == [false; 3] || self.drivers.get(index).copied().unwrap_or(false)
     }
 
-    /// The lifetime of a job, in milliseconds.
+    /// The longest a job may run, in milliseconds.
     pub(crate) fn lifetime(&self, spot: bool) -> Option<u128> {
         let seconds =
             if spot { self.limits.lifetime_spot.or(self.limits.lifetime) } else { self.limits.lifetime };
@@ -188,25 +188,25 @@ impl<'a> Terms<'a> {
     }
 }
 
-/// A size on a service, as the question sees it.
+/// A machine type on a service, which the rules and costs of a plan are about.
 pub(crate) struct Case<'q, 'a> {
-    pub(crate) question: &'q Question<'a>,
+    pub(crate) context: &'q PlanContext<'a>,
     pub(crate) terms: Terms<'a>,
     pub(crate) size: SizeId,
-    pub(crate) machine: &'a Machine,
+    pub(crate) machine: &'a MachineType,
 }
 
 impl<'q, 'a> Case<'q, 'a> {
-    pub(crate) fn new(question: &'q Question<'a>, service: ServiceKind, size: SizeId) -> Option<Self> {
-        let machine = question.catalog.machine(size)?;
-        Some(Self { question, terms: question.terms(service), size, machine })
+    pub(crate) fn new(context: &'q PlanContext<'a>, service: ServiceKind, size: SizeId) -> Option<Self> {
+        let machine = context.catalog.machine(size)?;
+        Some(Self { context, terms: context.terms(service), size, machine })
     }
 
     pub(crate) fn workload(&self) -> &'a Workload {
-        self.question.workload
+        self.context.workload
     }
 
-    pub(crate) fn verdict(&self) -> Option<&'a Verdict> {
-        self.question.verdicts.of(&self.machine.name)
+    pub(crate) fn verdict(&self) -> Option<&'a SizeVerdict> {
+        self.context.verdicts.of(&self.machine.name)
     }
 }

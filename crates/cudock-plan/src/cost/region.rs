@@ -1,82 +1,82 @@
-//! What a region asks for beside machines: disks, storage, moved data, fees. Looked up once for all offers.
+//! What a region charges besides machines: disks, storage, data transfer, fees. Looked up once per region.
 
 use std::cell::OnceCell;
 
 use cudock_facts::Facts;
 use cudock_facts::tables::{DiskTier, MeterKind};
 
-use super::storage::{StorePrices, price};
+use super::storage::{DataStorePrices, price};
 use crate::catalog::Catalog;
+use crate::context::PlanContext;
 use crate::machine::GIB;
-use crate::money::Money;
 use crate::offer::RegionId;
-use crate::question::Question;
 use crate::service::ServiceKind;
 use crate::workload::Workload;
+use cudock_base::Usd;
 
-/// A machine's own disk holds at least a system and what runs on it: the tier that documentation starts at.
+/// The OS disk that Azure's documentation starts with.
 const OS_DISK: &str = "managed-disk-premium";
 const LEAST_OS_DISK_GIB: u64 = 128;
-/// What the system takes of it, beside the unpacked image.
+/// What the operating system takes besides the unpacked image.
 const SYSTEM_GIB: u64 = 32;
 
-/// All regions, each looked up when the first offer there is priced.
-pub(crate) struct Places<'a> {
-    cells: Vec<OnceCell<Place>>,
-    /// The disk that machines boot from.
+/// The costs of all regions, each looked up when its first offer is priced.
+pub(crate) struct RegionCostCache<'a> {
+    cells: Vec<OnceCell<RegionCosts>>,
+    /// The OS disk of machines.
     pub(crate) os_disk: Option<&'a DiskTier>,
 }
 
-/// One region.
+/// What one region charges.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Place {
-    pub(crate) store: StorePrices,
-    /// A month of the disk that machines boot from.
-    pub(crate) disk_month: Option<Money>,
+pub(crate) struct RegionCosts {
+    pub(crate) store: DataStorePrices,
+    /// A month of the OS disk.
+    pub(crate) disk_month: Option<Usd>,
     pub(crate) disk_elsewhere: bool,
-    /// What all that leaves Azure costs.
-    pub(crate) egress: Option<Money>,
-    /// A GB from where the data lies.
+    /// The price of all data that leaves Azure.
+    pub(crate) egress: Option<Usd>,
+    /// Moving data from its own region.
     pub(crate) transfer: Transfer,
-    /// Whether a price of moving data is worked out from others.
+    /// Whether a price of moving data is derived from others.
     pub(crate) moving_assumed: bool,
     fees: [Fees; 9],
 }
 
-/// What moving data to a region costs.
+/// The price of moving data to a region.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Transfer {
-    /// It lies there.
+    /// It is there already.
     #[default]
     None,
-    /// A GB costs this.
-    Gb(Money),
-    /// Nobody knows.
+    /// A price per GB.
+    Gb(Usd),
+    /// Not known.
     Unknown,
 }
 
-/// What a service asks for itself.
+/// The fees of a service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Fees {
-    /// An hour, however many instances there are.
-    pub(crate) hour: Money,
-    /// An hour, if there are several instances to spread requests over.
-    pub(crate) balancer_hour: Money,
-    /// A day, however many instances there are.
-    pub(crate) day: Money,
-    /// A day for each 50 instances.
-    pub(crate) nodes_day: Money,
-    /// Whether that is taken from a sibling of the service.
+    /// Per hour, independent of instances.
+    pub(crate) hour: Usd,
+    /// Per hour, for load balancing over several instances.
+    pub(crate) balancer_hour: Usd,
+    /// Per day, independent of instances.
+    pub(crate) day: Usd,
+    /// Per day for each 50 instances.
+    pub(crate) nodes_day: Usd,
+    /// Whether that is taken from a related service.
     pub(crate) nodes_assumed: bool,
-    /// What of `hour` is worked out from others.
-    pub(crate) assumed_hour: Money,
-    /// A million requests.
-    pub(crate) requests: Money,
-    /// Whether a price is worked out from others.
+    /// The part of `hour` that is derived from others.
+    pub(crate) assumed_hour: Usd,
+    /// Per million requests.
+    pub(crate) requests: Usd,
+    /// Whether a fee is derived from other prices.
     pub(crate) assumed: bool,
 }
 
-impl<'a> Places<'a> {
+impl<'a> RegionCostCache<'a> {
     pub(crate) fn new(catalog: &Catalog, facts: &'a Facts, workload: &Workload) -> Self {
         let unpacked = workload.start.image.as_ref().map_or(0, |image| image.unpacked.div_ceil(GIB));
         let gib = unpacked.saturating_add(SYSTEM_GIB).max(LEAST_OS_DISK_GIB);
@@ -86,21 +86,21 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// A region; none if it is of another catalogue.
-    pub(crate) fn of(&self, question: &Question, region: RegionId) -> Option<&Place> {
+    /// The costs of a region; none for an id of another catalog.
+    pub(crate) fn of(&self, context: &PlanContext, region: RegionId) -> Option<&RegionCosts> {
         let cell = self.cells.get(region.index())?;
-        Some(cell.get_or_init(|| self.look_up(question, region)))
+        Some(cell.get_or_init(|| self.look_up(context, region)))
     }
 
-    fn look_up(&self, question: &Question, region: RegionId) -> Place {
-        let (facts, name) = (question.facts, question.catalog.region_name(region));
+    fn look_up(&self, context: &PlanContext, region: RegionId) -> RegionCosts {
+        let (facts, name) = (context.facts, context.catalog.region_name(region));
         let meter = self.os_disk.map(|tier| format!("{}-month", tier.tier));
         let disk = meter.and_then(|meter| price(facts, OS_DISK, &meter, name));
-        let data = question.workload.data.as_ref();
+        let data = context.workload.data.as_ref();
         let home = data.and_then(|data| data.region.as_deref()).unwrap_or(name);
-        let serves = question.serves();
-        Place {
-            store: question.store.map(|store| store.prices(facts, home)).unwrap_or_default(),
+        let serves = context.serves();
+        RegionCosts {
+            store: context.store.map(|store| store.prices(facts, home)).unwrap_or_default(),
             disk_month: disk.map(|(price, _)| price),
             disk_elsewhere: disk.is_some_and(|(_, here)| !here),
             egress: data.and_then(|data| egress(facts, name, data.leaves)),
@@ -111,16 +111,16 @@ impl<'a> Places<'a> {
     }
 }
 
-impl Place {
+impl RegionCosts {
     pub(crate) fn fees(&self, kind: ServiceKind) -> Fees {
-        self.fees.get(usize::from(kind.place())).copied().unwrap_or_default()
+        self.fees.get(usize::from(kind.index())).copied().unwrap_or_default()
     }
 }
 
 fn transfer(facts: &Facts, from: &str, to: &str) -> Transfer {
     match facts.meters().transfer(from, to) {
         _ if from == to => Transfer::None,
-        Some(meter) => Transfer::Gb(nanos(meter.usd.nanos())),
+        Some(meter) => Transfer::Gb(meter.usd),
         None => Transfer::Unknown,
     }
 }
@@ -130,19 +130,19 @@ fn moving_assumed(facts: &Facts, from: &str, to: &str, leaves: u64) -> bool {
     [facts.meters().transfer(from, to), out].into_iter().flatten().any(|meter| meter.assumed)
 }
 
-/// What so many bytes cost that leave Azure, tier by tier. What is free for a whole subscription is not taken off.
-fn egress(facts: &Facts, region: &str, bytes: u64) -> Option<Money> {
+/// The price of bytes that leave Azure, tier by tier, without the free grant of a subscription.
+fn egress(facts: &Facts, region: &str, bytes: u64) -> Option<Usd> {
     const GB: u128 = 1_000_000_000;
     if bytes == 0 {
-        return Some(Money::ZERO);
+        return Some(Usd::ZERO);
     }
     let tiers = facts.meters().tiers("network", MeterKind::EgressGb, None, region);
-    let mut total = Money::ZERO;
+    let mut total = Usd::ZERO;
     let mut from = 0_u128;
-    for (place, tier) in tiers.iter().enumerate() {
-        let next = tiers.get(place + 1).map_or(u128::MAX, |next| u128::from(next.above) * GB);
+    for (index, tier) in tiers.iter().enumerate() {
+        let next = tiers.get(index + 1).map_or(u128::MAX, |next| u128::from(next.above) * GB);
         let until = u128::from(bytes).min(next);
-        total += nanos(tier.usd.nanos()).share(until.saturating_sub(from), GB);
+        total += tier.usd.share(until.saturating_sub(from), GB);
         from = until.max(from);
     }
     (!tiers.is_empty()).then_some(total)
@@ -153,7 +153,7 @@ fn fees(facts: &Facts, kind: ServiceKind, region: &str, serves: bool) -> Fees {
     let mut priced = |service: &str, meter: MeterKind| {
         let row = facts.meters().price(service, meter, None, region);
         assumed |= row.is_some_and(|row| row.assumed);
-        row.map_or((Money::ZERO, false), |row| (nanos(row.usd.nanos()), row.assumed))
+        row.map_or((Usd::ZERO, false), |row| (row.usd, row.assumed))
     };
     let always = [
         MeterKind::ClusterHour,
@@ -162,25 +162,21 @@ fn fees(facts: &Facts, kind: ServiceKind, region: &str, serves: bool) -> Fees {
         MeterKind::ManagementHour,
     ];
     let always = always.map(|meter| priced(kind.id(), meter));
-    let mut hour: Money = always.iter().map(|(money, _)| *money).sum();
+    let mut hour: Usd = always.iter().map(|(money, _)| *money).sum();
     let assumed_hour = always.iter().filter(|(_, assumed)| *assumed).map(|(money, _)| *money).sum();
     let (nodes_day, nodes_assumed) = priced(kind.id(), MeterKind::NodeBalancerDay);
     let (day, _) = priced(kind.id(), MeterKind::RegistryDay);
     let mut find = |service: &str, meter: MeterKind| priced(service, meter).0;
-    let (mut balancer_hour, mut requests) = (Money::ZERO, Money::ZERO);
+    let (mut balancer_hour, mut requests) = (Usd::ZERO, Usd::ZERO);
     if serves {
         requests = find(kind.id(), MeterKind::RequestsMillion);
         if matches!(kind, ServiceKind::Vm | ServiceKind::Aks) {
             hour += find("network", MeterKind::PublicIpHour);
         }
         if kind == ServiceKind::Vm {
-            // One kind of balancer is sold; the row that tells its price is that of clusters.
+            // There is one kind of load balancer; its price is in the row of clusters.
             balancer_hour = find(ServiceKind::Aks.id(), MeterKind::LoadBalancerHour);
         }
     }
     Fees { hour, balancer_hour, day, nodes_day, nodes_assumed, assumed_hour, requests, assumed }
-}
-
-fn nanos(nanos: u64) -> Money {
-    Money::from_nanos(u128::from(nanos))
 }

@@ -1,6 +1,6 @@
-//! What the report looks like, for people and for programs.
+//! The reports of `cudock plan` as text, JSON and CSV.
 
-use super::planned::{NAMES, example, list, report, with_facts};
+use super::examples::{NAMES, example, list, report, with_facts};
 use crate::support::{code, run, shown};
 
 macro_rules! shows {
@@ -13,28 +13,28 @@ macro_rules! shows {
 }
 
 shows! {
-    the_table_of_a_job: "batch-job";
-    the_whole_report_of_a_job: "batch-job" "--verbose";
-    the_table_of_a_service: "daytime-inference" "--top" "6";
-    the_table_of_a_spot_job: "spot-training" "--top" "4" "--region" "westeurope";
+    job: "batch-job";
+    job_verbose: "batch-job" "--verbose";
+    service: "daytime-inference" "--top" "6";
+    spot_job: "spot-training" "--top" "4" "--region" "westeurope";
     nothing_fits: "impossible";
-    all_about_a_size: "batch-job" "--why" "NC4as_T4_v3" "--service" "batch,container-apps" "--region" "eastus";
-    two_side_by_side: "daytime-inference" "--compare" "vm/Standard_NC4as_T4_v3/eastus,container-apps/Consumption-GPU-NC8as-T4/eastus";
+    why_a_size: "batch-job" "--why" "NC4as_T4_v3" "--service" "batch,container-apps" "--region" "eastus";
+    compare_two: "daytime-inference" "--compare" "vm/Standard_NC4as_T4_v3/eastus,container-apps/Consumption-GPU-NC8as-T4/eastus";
 }
 
 #[test]
 fn two_runs_are_equal_byte_for_byte() {
     for name in NAMES {
-        for words in [vec![], vec!["--format", "json"], vec!["--format", "csv"], vec!["--chart"]] {
-            let (first, second) = (example(name, &words), example(name, &words));
-            assert_eq!(first.stdout, second.stdout, "{name} {words:?}");
-            assert_eq!(code(&first), 0, "{name} {words:?}: {}", shown(&first));
+        for args in [vec![], vec!["--format", "json"], vec!["--format", "csv"], vec!["--chart"]] {
+            let (first, second) = (example(name, &args), example(name, &args));
+            assert_eq!(first.stdout, second.stdout, "{name} {args:?}");
+            assert_eq!(code(&first), 0, "{name} {args:?}: {}", shown(&first));
         }
     }
 }
 
 #[test]
-fn json_begins_with_its_schema_and_has_the_fields_others_rely_on() {
+fn json_begins_with_its_schema_and_has_the_documented_fields() {
     for name in NAMES {
         let output = example(name, &["--format", "json"]);
         assert!(output.stdout.starts_with(b"{\n  \"schema\": 1,"), "{}", shown(&output));
@@ -79,7 +79,7 @@ fn every_code_has_a_page() {
 }
 
 #[test]
-fn a_table_for_spreadsheets_has_as_many_cells_in_every_line() {
+fn csv_has_the_same_number_of_cells_in_every_line() {
     for name in NAMES {
         let output = example(name, &["--format", "csv"]);
         let text = String::from_utf8(output.stdout).unwrap();
@@ -124,7 +124,7 @@ fn all_regions_lists_more_and_the_cheapest_is_the_same() {
 
 #[test]
 fn flags_alone_are_enough() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let output = crate::support::cudock(&[
         "plan",
         "--gpu-memory",
@@ -135,17 +135,17 @@ fn flags_alone_are_enough() {
         "--format",
         "json",
     ])
-    .current_dir(folder.path())
+    .current_dir(directory.path())
     .output()
     .unwrap();
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let report = crate::support::json(&output);
     assert!(!list(&report, "placements").is_empty());
-    assert!(!list(&report, "assumptions").is_empty(), "what was not given is assumed, and said");
+    assert!(!list(&report, "assumptions").is_empty(), "missing values are assumed and reported");
 }
 
 #[test]
-fn a_flag_stands_over_the_key() {
+fn a_flag_overrides_the_key() {
     let longer = report("batch-job", &["--duration", "80m"]);
     assert_eq!(longer["workload"]["work"]["duration_s"], 4800.0);
     let west = report("batch-job", &["--region", "westeurope"]);
@@ -153,7 +153,7 @@ fn a_flag_stands_over_the_key() {
 }
 
 #[test]
-fn spreadsheets_are_for_plan_alone() {
+fn csv_is_supported_by_plan_only() {
     let output = run(&["facts", "--format", "csv"]);
     assert_eq!(code(&output), 2);
     let output =
@@ -178,7 +178,7 @@ fn the_example_of_the_help_gives_no_restricted_region() {
         assert!(region.listed && !region.restricted, "{placement}");
         assert_ne!(placement["proof"], "not-listed");
     }
-    // H100 is faster than A100, whatever starts first; nothing was measured, and that is said.
+    // H100 is faster than A100, whatever starts first; nothing was measured, and the report has a flag for that.
     let fastest = report["choices"]["fastest"].as_u64().unwrap();
     let fastest = placements.iter().find(|one| one["rank"].as_u64() == Some(fastest)).unwrap();
     let gpu = fastest["gpu"].as_str().unwrap();
@@ -187,12 +187,12 @@ fn the_example_of_the_help_gives_no_restricted_region() {
 }
 
 #[test]
-fn a_gpu_that_is_named_is_taken_in_its_smallest_form_and_memory_is_never_zero() {
+fn a_named_gpu_defaults_to_its_smallest_memory() {
     let (_, report) = of_json(&["--gpu", "V100", "--duration", "2h"]);
     assert_eq!(report["workload"]["gpu_memory_bytes"], 16_000_000_000_u64);
     let (code, report) = of_json(&["--gpu", "K80", "--duration", "2h"]);
     assert_eq!((code, &report["workload"]["gpu_memory_bytes"]), (1, &12_000_000_000_u64.into()));
-    // Whatever card is named, its memory is known or said not to be.
+    // Memory is never shown as zero, even where the table lacks it.
     let facts = cudock_facts::Facts::embedded();
     for gpu in facts.gpus().gpu.iter().filter(|gpu| gpu.memory_gb.is_empty()) {
         let output = run(&["plan", "--gpu", &gpu.id, "--duration", "2h", "--top", "1"]);
@@ -202,7 +202,7 @@ fn a_gpu_that_is_named_is_taken_in_its_smallest_form_and_memory_is_never_zero() 
 }
 
 #[test]
-fn what_no_source_lists_is_told_apart_and_is_no_answer() {
+fn unlisted_offers_are_reported_separately() {
     let (code, report) = of_json(&["--gpu", "A10", "--duration", "2h", "--service", "ml"]);
     assert_eq!(code, 1, "nothing that is proven fits");
     assert_eq!(report["placements"].as_array().unwrap().len(), 0);
@@ -210,21 +210,21 @@ fn what_no_source_lists_is_told_apart_and_is_no_answer() {
     assert!(!unlisted.is_empty() && unlisted.iter().all(|one| one["proof"] == "not-listed"));
     let output = run(&["plan", "--gpu", "A10", "--duration", "2h", "--service", "ml"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.contains("not listed") && text.contains("CD0825"), "{text}");
+    assert!(text.contains("Not listed") && text.contains("CD0825"), "{text}");
 }
 
 #[test]
-fn container_instances_are_not_said_to_run_no_work_that_ends() {
+fn container_instances_run_jobs() {
     let output = run(&["plan", "--gpu", "T4", "--duration", "2h", "--why", "NC4as_T4_v3"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(!text.contains("Container Instances answers requests and runs no work that ends"), "{text}");
+    assert!(!text.contains("Container Instances serves requests and does not run jobs"), "{text}");
 }
 
 #[test]
-fn a_cluster_of_six_thousand_nodes_is_more_than_aks_has() {
+fn a_cluster_of_six_thousand_nodes_exceeds_the_limit_of_aks() {
     let (_, report) = of_json(&["--gpu", "T4", "--duration", "2h", "--nodes", "6000", "--service", "aks"]);
     assert_eq!(report["placements"].as_array().unwrap().len(), 0);
     let rejected = report["rejected"].as_array().unwrap();
-    let told = rejected.iter().find(|one| one["reason"].as_str().unwrap().contains("5000 at most"));
-    assert_eq!(told.expect("the limit is named")["code"], "CD0815");
+    let limit = rejected.iter().find(|one| one["reason"].as_str().unwrap().contains("at most 5000"));
+    assert_eq!(limit.expect("the limit is named")["code"], "CD0815");
 }

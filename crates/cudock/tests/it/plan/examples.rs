@@ -26,17 +26,17 @@ pub(crate) fn file(name: &str) -> String {
     format!("{EXAMPLES}/{name}.toml")
 }
 
-pub(crate) fn with_facts(words: &[&str]) -> Output {
-    run(&[&["plan", "--facts", FACTS], words].concat())
+pub(crate) fn with_facts(args: &[&str]) -> Output {
+    run(&[&["plan", "--facts", FACTS], args].concat())
 }
 
-pub(crate) fn example(name: &str, words: &[&str]) -> Output {
-    with_facts(&[&[file(name).as_str()], words].concat())
+pub(crate) fn example(name: &str, args: &[&str]) -> Output {
+    with_facts(&[&[file(name).as_str()], args].concat())
 }
 
 /// The report of an example as JSON, which must have succeeded.
-pub(crate) fn report(name: &str, words: &[&str]) -> Value {
-    let output = example(name, &[words, &["--format", "json"]].concat());
+pub(crate) fn report(name: &str, args: &[&str]) -> Value {
+    let output = example(name, &[args, &["--format", "json"]].concat());
     assert_eq!(code(&output), 0, "{name}: {}", shown(&output));
     json(&output)
 }

@@ -1,4 +1,4 @@
-//! What each service says about one size.
+//! How one size fares on each service.
 
 use cudock_base::{UsageError, suggest};
 use serde::Serialize;
@@ -8,21 +8,21 @@ use crate::plan::{Plan, RuleLine};
 use crate::service::ServiceKind;
 use crate::workload::Priority;
 
-/// What one service says about a size.
+/// How a size fares on one service.
 #[derive(Debug, Serialize)]
-pub struct SizeAnswer<'a> {
+pub struct SizeReport<'a> {
     /// The service.
     pub service: ServiceKind,
     /// The cheapest region of each priority.
     pub placements: Vec<Placement>,
     /// Why it does not fit.
     pub rejections: Vec<&'a Rejection>,
-    /// Every rule, in the order they are applied.
+    /// Every rule, in the order of evaluation.
     pub rules: Vec<RuleLine>,
 }
 
-impl SizeAnswer<'_> {
-    /// The rejections that no unmet rule already states.
+impl SizeReport<'_> {
+    /// The rejections that no failed rule states already.
     pub fn other_rejections(&self) -> impl Iterator<Item = &Rejection> {
         let stated = |rejection: &Rejection| {
             self.rules
@@ -32,26 +32,26 @@ impl SizeAnswer<'_> {
         self.rejections.iter().copied().filter(move |rejection| !stated(rejection))
     }
 
-    /// The rules that are worth showing, without those that all services share. If the service is out as a whole, the
-    /// rules that hold say nothing.
+    /// The rules that are worth showing, without those that all services share. If the whole service is rejected, the
+    /// rules that hold do not matter.
     pub fn own_rules(&self, shared: &[&RuleLine]) -> impl Iterator<Item = &RuleLine> {
         let whole = self.rejections.iter().any(|rejection| rejection.size.is_none());
         self.rules.iter().filter(move |rule| !(shared.contains(rule) || whole && rule.holds))
     }
 }
 
-/// The rules with the same result on every service: what is true of the size itself.
-pub fn shared_rules<'a>(answers: &'a [SizeAnswer<'_>]) -> Vec<&'a RuleLine> {
-    let Some((first, others)) = answers.split_first().filter(|(_, others)| !others.is_empty()) else {
+/// The rules with the same result on every service: facts about the size itself.
+pub fn shared_rules<'a>(reports: &'a [SizeReport<'_>]) -> Vec<&'a RuleLine> {
+    let Some((first, others)) = reports.split_first().filter(|(_, others)| !others.is_empty()) else {
         return Vec::new();
     };
-    first.rules.iter().filter(|rule| others.iter().all(|answer| answer.rules.contains(rule))).collect()
+    first.rules.iter().filter(|rule| others.iter().all(|report| report.rules.contains(rule))).collect()
 }
 
 impl<'p> Plan<'p> {
-    /// The tables' spelling of a size or profile.
+    /// The name of a size or profile as the tables spell it.
     pub fn size_named(&self, name: &str) -> Result<&'p str, UsageError> {
-        let facts = self.question.facts;
+        let facts = self.context.facts;
         let sizes = facts.sizes().size.iter().map(|size| size.name.as_str());
         let profiles = facts.services().profile.iter().map(|profile| profile.name.as_str());
         let all: Vec<&str> = sizes.chain(profiles).chain(facts.prices().sizes()).collect();
@@ -65,12 +65,12 @@ impl<'p> Plan<'p> {
         })
     }
 
-    /// What the services that are allowed say about a size; those that know nothing of it are left out.
-    pub fn size_answers(&self, size: &str) -> Vec<SizeAnswer<'_>> {
-        let allowed = &self.question.workload.wishes.services;
+    /// How a size fares on the allowed services; those that do not offer it are left out.
+    pub fn size_reports(&self, size: &str) -> Vec<SizeReport<'_>> {
+        let allowed = &self.context.workload.constraints.services;
         let is_allowed =
             |service: &ServiceKind| allowed.is_empty() || allowed.iter().any(|id| id == service.id());
-        let answers = ServiceKind::ALL.into_iter().filter(is_allowed).map(|service| {
+        let reports = ServiceKind::ALL.into_iter().filter(is_allowed).map(|service| {
             let cheapest = [Priority::Regular, Priority::Spot]
                 .into_iter()
                 .filter_map(|priority| self.find(service, size, None, Some(priority)));
@@ -79,13 +79,13 @@ impl<'p> Plan<'p> {
                     && rejection.size.as_deref().is_none_or(|of| of == size)
                     && (rejection.service.is_some() || rejection.size.is_some())
             };
-            SizeAnswer {
+            SizeReport {
                 service,
                 placements: cheapest.map(|ranked| self.placement(ranked)).collect(),
                 rejections: self.rejected().iter().filter(about).collect(),
                 rules: self.rules(service, size),
             }
         });
-        answers.filter(|answer| !answer.placements.is_empty() || !answer.rejections.is_empty()).collect()
+        reports.filter(|report| !report.placements.is_empty() || !report.rejections.is_empty()).collect()
     }
 }

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use cudock_base::UsageError;
-use cudock_plan::{Management, Money, Priority, Spot, Wishes, Work};
+use cudock_base::{UsageError, Usd};
+use cudock_plan::{Constraints, Management, Priority, Spot, Work};
 use cudock_project::{ManagementWanted, SpotUse};
 
 use crate::assumptions::assumptions;
-use crate::builder::{Builder, Origin, flag_or_key};
+use crate::builder::{Origin, WorkloadBuilder, flag_or_key};
 
-/// The highest budget that is accepted, in dollars: more is a typing error.
+/// The highest valid budget in dollars: more is a typo.
 const MAX_BUDGET: f64 = 1e12;
 
-impl Builder<'_> {
+impl WorkloadBuilder<'_> {
     pub(crate) fn spot(&mut self, work: &Work) -> Result<Option<Spot>, UsageError> {
         let (flags, file) = (self.flags, self.file().deploy.spot);
         let options = [
@@ -21,9 +21,7 @@ impl Builder<'_> {
         ];
         let option = options.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag);
         if let (Some(false), Some(flag)) = (flags.allows_spot(), option) {
-            return Err(
-                self.incomplete(Origin::Flag(flag), "it is for Spot machines, and --no-spot rules them out")
-            );
+            return Err(self.incomplete(Origin::Flag(flag), "conflicts with --no-spot"));
         }
         let by_file = file.map(|choice| choice.allowed != SpotUse::No);
         let given = flags.allows_spot().or(option.map(|_| true)).or(by_file);
@@ -35,14 +33,14 @@ impl Builder<'_> {
         let evictions = flags.evictions.as_deref().map(|text| {
             let rate =
                 text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= 0.0 && *rate < MAX_BUDGET);
-            let problem = || format!("`{text}` is no rate; write evictions an hour, as 0.05");
+            let problem = || format!("invalid rate `{text}`: expected evictions per hour, such as 0.05");
             rate.ok_or_else(|| self.invalid(Origin::Flag("--evictions"), problem(), None))
         });
         let evictions = evictions.transpose()?.or(file.evictions);
         let evictions = evictions.unwrap_or_else(|| self.default(&assumptions().evictions));
         let mut every = flags.checkpoint_every.or(file.checkpoint_every).map(|span| span.0);
         if every.is_some_and(|every| every.is_zero()) {
-            return Err(self.invalid(Origin::Flag("--checkpoint-every"), "that is no time at all", None));
+            return Err(self.invalid(Origin::Flag("--checkpoint-every"), "must be longer than zero", None));
         }
         let whole = matches!(work, Work::Job { .. } | Work::Sweep { .. });
         if every.is_none() && whole {
@@ -56,7 +54,7 @@ impl Builder<'_> {
         }))
     }
 
-    pub(crate) fn wishes(&mut self, work: &Work) -> Result<Wishes, UsageError> {
+    pub(crate) fn constraints(&mut self, work: &Work) -> Result<Constraints, UsageError> {
         let (flags, deploy) = (self.flags, &self.file().deploy);
         let regions = match flags.region.as_slice() {
             [] => self.regions(&deploy.regions, Origin::Key("deploy.regions"))?,
@@ -78,7 +76,7 @@ impl Builder<'_> {
                 ManagementWanted::Managed => Management::Managed,
                 ManagementWanted::Serverless => Management::Serverless,
             }));
-        Ok(Wishes {
+        Ok(Constraints {
             regions,
             services,
             sizes,
@@ -104,10 +102,10 @@ impl Builder<'_> {
         }
     }
 
-    fn budget(&self) -> Result<Option<Money>, UsageError> {
+    fn budget(&self) -> Result<Option<Usd>, UsageError> {
         let flag = self.flags.budget.as_deref().map(|text| {
             let number = text.trim().trim_start_matches('$').parse::<f64>().ok();
-            let problem = || format!("`{text}` is no budget; write US dollars, as 100 or 12.5");
+            let problem = || format!("invalid budget `{text}`: expected US dollars, such as 100 or 12.5");
             let number = number.filter(|number| number.is_finite() && *number > 0.0);
             number.ok_or_else(|| self.invalid(Origin::Flag("--budget"), problem(), None))
         });
@@ -117,10 +115,10 @@ impl Builder<'_> {
             return Ok(None);
         };
         if dollars > MAX_BUDGET {
-            return Err(self.invalid(given, "this is more money than there is", None));
+            return Err(self.invalid(given, "exceeds the highest budget, 1000 billion dollars", None));
         }
-        // Nobody writes a budget in less than cents, so thousandths of a dollar are exact.
-        Ok(Some(Money::from_nanos(u128::from(thousandths(dollars)) * 1_000_000)))
+        // Budgets are given in cents at most, so thousandths of a dollar are exact.
+        Ok(Some(Usd::from_nanos(u128::from(thousandths(dollars)) * 1_000_000)))
     }
 }
 

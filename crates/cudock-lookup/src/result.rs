@@ -1,35 +1,54 @@
-//! An answer: a sheet for one thing, a list for many.
+//! Results of look-ups: a sheet for one entry, a list for many.
 
+use serde::Serialize;
 use serde_json::Value;
 
-/// An answer, for people and for programs.
+/// A result, as text and as JSON.
 #[derive(Debug)]
-pub struct Answer {
-    /// The tables it rests on, the main one first.
+pub struct LookupResult {
+    /// The tables it is from, the main one first.
     pub tables: Vec<&'static str>,
-    /// The rows, for programs.
+    /// The rows as JSON.
     pub rows: Vec<Value>,
-    /// The same for people.
+    /// The same as text.
     pub view: View,
 }
 
-/// An answer for people.
+impl LookupResult {
+    /// Many entries, one row each.
+    pub(crate) fn list<T: Serialize>(
+        tables: &[&'static str],
+        entries: &[T],
+        columns: &[&'static str],
+        cells: impl Fn(&T) -> Vec<String>,
+    ) -> Self {
+        let list = List { columns: columns.to_vec(), rows: entries.iter().map(cells).collect() };
+        Self { tables: tables.to_vec(), rows: entries.iter().map(value).collect(), view: View::List(list) }
+    }
+
+    /// One entry in full.
+    pub(crate) fn sheet(tables: &[&'static str], row: Value, sheet: Sheet) -> Self {
+        Self { tables: tables.to_vec(), rows: vec![row], view: View::Sheets(vec![sheet]) }
+    }
+}
+
+/// A result as text.
 #[derive(Debug)]
 pub enum View {
-    /// One or a few things in full.
+    /// One or a few entries in full.
     Sheets(Vec<Sheet>),
-    /// Many things.
+    /// Many entries.
     List(List),
 }
 
-/// One thing, field by field.
+/// One entry, field by field.
 #[derive(Debug)]
 pub struct Sheet {
     /// Its name.
     pub title: String,
     /// Fields with their values, which may have several lines.
     pub fields: Vec<(&'static str, String)>,
-    /// Where the facts are from.
+    /// The sources of the facts.
     pub sources: Vec<String>,
 }
 
@@ -60,26 +79,31 @@ impl Sheet {
     }
 }
 
-/// Many things, a row each.
+/// Many entries, one row each.
 #[derive(Debug)]
 pub struct List {
-    /// The titles of the columns.
+    /// The column headers.
     pub columns: Vec<&'static str>,
-    /// Rows of as many cells.
+    /// Rows with as many cells.
     pub rows: Vec<Vec<String>>,
 }
 
-/// Items on one line.
+/// Items separated by commas.
 pub(crate) fn joined<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
     items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
 }
 
+/// A cell with a value, or a dash.
+pub(crate) fn or_dash(item: Option<impl ToString>) -> String {
+    item.map_or_else(|| "-".to_owned(), |item| item.to_string())
+}
+
 /// A row as JSON.
-pub(crate) fn value(row: &impl serde::Serialize) -> Value {
+pub(crate) fn value(row: &impl Serialize) -> Value {
     serde_json::to_value(row).unwrap_or(Value::Null)
 }
 
-/// An enum's name in the tables: `new-feature` of a driver branch.
-pub(crate) fn word(item: &impl serde::Serialize) -> String {
+/// The name of an enum value in the tables, such as `new-feature`.
+pub(crate) fn enum_name(item: &impl Serialize) -> String {
     value(item).as_str().unwrap_or_default().to_owned()
 }

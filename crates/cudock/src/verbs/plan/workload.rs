@@ -1,4 +1,4 @@
-//! What was understood of the workload, and what was assumed: the first thing to read when a plan looks odd.
+//! The workload as it was understood, and its assumptions.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(super) fn print(view: &View<'_>, placements: &[Listed]) {
         ("start", start(view)),
         ("Spot", spot(view)),
         ("begins", view.plan.workload().begins.to_string()),
-        ("wanted", wanted(view)),
+        ("limits", constraints(view)),
         ("prices", prices(view, placements)),
     ];
     for (name, text) in fields {
@@ -45,14 +45,14 @@ fn work(view: &View<'_>) -> String {
     match &view.plan.workload().work {
         Work::Job { duration: length } => format!("one job of {}{on}", duration(*length)),
         Work::Items { items, each, at_once } => {
-            let at_once = at_once.map_or_else(String::new, |count| format!(", {count} at a time at most"));
+            let at_once = at_once.map_or_else(String::new, |count| format!(", at most {count} at a time"));
             format!("{} items of {}{on} each{at_once}", thousands(&items.to_string()), duration(*each))
         }
         Work::Sweep { trials, at_once, each } => {
             format!("{trials} trials of {}{on} each, {at_once} at a time", duration(*each))
         }
         Work::Serve { load, replica_rate, target_percent } => format!(
-            "serving, {}; one instance answers {}/s{on}, kept {target_percent} % full",
+            "serving, {}; one instance answers {}/s{on}, target utilization {target_percent} %",
             format::load(load),
             format::rate(*replica_rate)
         ),
@@ -74,8 +74,8 @@ fn gpu(view: &View<'_>) -> String {
         (None, Some(greatest)) => Some(format!("compute capability {greatest} or less")),
         (None, None) => None,
     });
-    parts.extend(gpu.nvlink.then(|| "joined by NVLink".to_owned()));
-    let joined = if gpu.infiniband { " joined by InfiniBand" } else { "" };
+    parts.extend(gpu.nvlink.then(|| "connected by NVLink".to_owned()));
+    let joined = if gpu.infiniband { " connected by InfiniBand" } else { "" };
     match gpu.instances {
         0 | 1 => parts.extend(gpu.infiniband.then(|| "InfiniBand".to_owned())),
         several => parts.push(format!("in each of {several} machines{joined}")),
@@ -97,11 +97,11 @@ fn data(view: &View<'_>) -> String {
     let passes = |passes: u32| if passes == 1 { "once".to_owned() } else { format!("{passes} times") };
     let access = match data.access {
         Access::Stream { passes: count } => format!("read {} from there", passes(count)),
-        Access::Stage => "copied to the machine's disk first".to_owned(),
+        Access::Stage => "copied to the local disk first".to_owned(),
         Access::Either { passes: count } => format!("read {}, or copied first", passes(count)),
     };
     let mut parts = vec![format!("{} in {}{region}, {access}", bytes(data.bytes), data.storage)];
-    parts.extend(data.rate_per_gpu.map(|rate| format!("a GPU uses up {}/s", bytes(rate))));
+    parts.extend(data.rate_per_gpu.map(|rate| format!("a GPU reads {}/s", bytes(rate))));
     parts.extend((data.leaves > 0).then(|| format!("{} leave Azure", bytes(data.leaves))));
     parts.join("; ")
 }
@@ -117,52 +117,54 @@ fn start(view: &View<'_>) -> String {
         parts.push(format!("{} of weights", bytes(start.weights)));
     }
     if !start.ready.is_zero() {
-        parts.push(format!("ready {} after its start", duration(start.ready)));
+        parts.push(format!("ready {} after the start", duration(start.ready)));
     }
     if !start.jit.is_zero() {
-        parts.push(format!("{} of compiling by the driver", duration(start.jit)));
+        parts.push(format!("{} of JIT compilation", duration(start.jit)));
     }
     parts.join(", ")
 }
 
 fn spot(view: &View<'_>) -> String {
-    let Some(spot) = &view.plan.workload().spot else { return "no: evictions are not borne".to_owned() };
+    let Some(spot) = &view.plan.workload().spot else { return "no: eviction is not allowed".to_owned() };
     let evictions = format::rate(PerSecond { millis: spot.evictions_per_hour });
     let checkpoints = match spot.checkpoint_every {
         Some(every) => format!("a checkpoint every {}", duration(every)),
         None => "no checkpoints".to_owned(),
     };
-    format!("{evictions} evictions an hour, {checkpoints}")
+    format!("{evictions} evictions per hour, {checkpoints}")
 }
 
-fn wanted(view: &View<'_>) -> String {
-    let wishes = &view.plan.workload().wishes;
+fn constraints(view: &View<'_>) -> String {
+    let constraints = &view.plan.workload().constraints;
     let mut parts = Vec::new();
     let listed =
         |what: &str, names: &[String]| (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")));
-    parts.extend(listed("in", &wishes.regions));
-    parts.extend(listed("on", &wishes.services));
-    parts.extend(listed("size", &wishes.sizes));
-    parts.extend(wishes.priority.map(|priority| match priority {
+    parts.extend(listed("in", &constraints.regions));
+    parts.extend(listed("on", &constraints.services));
+    parts.extend(listed("size", &constraints.sizes));
+    parts.extend(constraints.priority.map(|priority| match priority {
         Priority::Regular => "no Spot".to_owned(),
         Priority::Spot => "Spot only".to_owned(),
     }));
-    let management = wishes.management.name();
-    parts.extend((management != "own").then(|| format!("{management} at least")));
-    parts.extend(wishes.deadline.map(|deadline| format!("done within {}", duration(deadline))));
-    let for_what = if view.plan.serves() { " a month" } else { "" };
-    parts.extend(wishes.budget.map(|budget| format!("{}{for_what} at most", format::dollars(budget))));
-    parts.extend((view.plan.serves() && !wishes.cold_starts_allowed).then(|| "no cold starts".to_owned()));
+    let management = constraints.management.name();
+    parts.extend((management != "own").then(|| format!("at least {management}")));
+    parts.extend(constraints.deadline.map(|deadline| format!("finished within {}", duration(deadline))));
+    let for_what = if view.plan.serves() { " per month" } else { "" };
+    parts.extend(constraints.budget.map(|budget| format!("at most {}{for_what}", format::dollars(budget))));
+    parts.extend(
+        (view.plan.serves() && !constraints.cold_starts_allowed).then(|| "no cold starts".to_owned()),
+    );
     parts.join("; ")
 }
 
-/// How old the prices are: of the table, and of those that are shown.
+/// The age of the prices in the table, and of those that are shown.
 fn prices(view: &View<'_>, placements: &[Listed]) -> String {
     let as_of = view.plan.facts().prices().newest();
     let dates: BTreeSet<Date> = placements.iter().filter_map(|shown| shown.placement.price_date).collect();
     let read = match (dates.first(), dates.last()) {
-        (Some(first), Some(last)) if first == last => format!("; those below were read {first}"),
-        (Some(first), Some(last)) => format!("; those below were read {first} to {last}"),
+        (Some(first), Some(last)) if first == last => format!("; those below are of {first}"),
+        (Some(first), Some(last)) => format!("; those below are of {first} to {last}"),
         _ => String::new(),
     };
     let age = view.today.days_since(as_of);

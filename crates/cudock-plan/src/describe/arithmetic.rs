@@ -1,0 +1,211 @@
+//! The calculation behind each part of a cost.
+
+use cudock_facts::tables::Rounding;
+
+use super::{PlacementView, time};
+use crate::context::ReadMode;
+use crate::cost::price::balancers;
+use crate::cost::region::{RegionCosts, Transfer};
+use crate::format::thousandths;
+use crate::placement::PartKind;
+use cudock_base::Usd;
+use cudock_base::format::bytes;
+
+impl PlacementView<'_, '_, '_> {
+    pub(super) fn arithmetic(&self, kind: PartKind) -> String {
+        let bill = &self.usage.bill;
+        match kind {
+            PartKind::Compute => self.instance_time(bill.work, ""),
+            PartKind::ColdStart => self.instance_time(bill.start, &self.describe_start()),
+            PartKind::Idle => self.instance_time(bill.idle, "up without work"),
+            PartKind::Evictions => self.instance_time(bill.lost, &self.describe_eviction()),
+            PartKind::Rounding => self.instance_time(bill.rounding, &self.describe_rounding()),
+            PartKind::Fee => self.describe_fee(),
+            PartKind::Disk => self.describe_disk(),
+            PartKind::Storage => self.describe_storage(),
+            PartKind::Egress => self.describe_egress(),
+        }
+    }
+
+    fn region_costs(&self) -> Option<&RegionCosts> {
+        let context = self.case.context;
+        context.region_costs.of(context, self.ranked.offer.region)
+    }
+
+    /// Instance time at the price per hour: "3 instances x 0.67 h x $0.526".
+    fn instance_time(&self, millis: u128, note: &str) -> String {
+        let rate = self.ranked.offer.rate;
+        let machines = u128::from(self.usage.machines.max(1));
+        let even = millis.is_multiple_of(machines) && machines > 1 && !self.case.context.serves();
+        let time = if even {
+            format!("{machines} instances x {} h", hours(millis / machines))
+        } else {
+            format!("{} h", hours(millis))
+        };
+        let note = if note.is_empty() { String::new() } else { format!(": {note}") };
+        format!("{time} x ${rate}{note}")
+    }
+
+    fn describe_start(&self) -> String {
+        let start = &self.usage.startup;
+        let parts = [
+            (start.driver, "driver"),
+            (start.pull, "pull"),
+            (start.unpack, "unpack"),
+            (start.stage, "copying data"),
+            (start.weights, "weights"),
+            (start.ready, "program"),
+            (start.jit, "JIT compilation"),
+        ];
+        let listed: Vec<String> = parts
+            .into_iter()
+            .filter(|(millis, _)| *millis > 0)
+            .map(|(millis, name)| format!("{name} {}", time(millis)))
+            .collect();
+        let billed = format!("{} of {} per start are billed", time(start.billed), time(start.total()));
+        let starts = match self.usage.starts {
+            0 => String::new(),
+            thousandths => format!(", {} starts a month", thousandths.div_ceil(1000)),
+        };
+        format!("{billed} ({}){starts}", listed.join(", "))
+    }
+
+    fn describe_eviction(&self) -> String {
+        let Some(spot) = &self.case.workload().spot else { return String::new() };
+        let rate = thousandths(spot.evictions_per_hour);
+        let checkpoints = spot.checkpoint_every.map(|every| time(every.as_millis()));
+        let checkpoints =
+            checkpoints.map_or("no checkpoints".to_owned(), |every| format!("a checkpoint every {every}"));
+        format!(
+            "{rate} evictions per hour and instance, {checkpoints}, {} per start",
+            time(self.usage.startup.total())
+        )
+    }
+
+    fn describe_rounding(&self) -> String {
+        let Some(billing) = self.case.terms.billing else { return String::new() };
+        let direction = match billing.rounding {
+            Rounding::Up => "up",
+            Rounding::Down => "down",
+            Rounding::Nearest => "to the nearest",
+        };
+        format!("billed in units of {} s, rounded {direction}", billing.unit_s)
+    }
+
+    fn describe_fee(&self) -> String {
+        let Some(costs) = self.region_costs() else { return String::new() };
+        let fees = costs.fees(self.case.terms.kind);
+        let mut terms = Vec::new();
+        if fees.hour > Usd::ZERO {
+            let what = match self.case.terms.kind.table_id() {
+                "aks" => "cluster, system node, load balancer; zero if a cluster exists already",
+                "vm" => "public IP address",
+                "batch" => "load balancer and IP address of the pool",
+                _ => "environment",
+            };
+            terms.push(format!("{} h x ${}/h ({what})", hours(self.usage.lasts), fees.hour));
+        }
+        if fees.day > Usd::ZERO {
+            terms.push(format!("{} h x ${}/day (registry)", hours(self.usage.lasts), fees.day));
+        }
+        if fees.nodes_day > Usd::ZERO && self.usage.machines > 0 {
+            let balancers = match balancers(self.usage.machines) {
+                1 => String::new(),
+                several => format!("{several} x "),
+            };
+            let (time, price) = (hours(self.usage.lasts), fees.nodes_day);
+            terms.push(format!("{balancers}{time} h x ${price}/day (load balancer per 50 nodes)"));
+        }
+        if fees.balancer_hour > Usd::ZERO && self.usage.machines > 1 {
+            terms.push(format!("{} h x ${}/h (load balancer)", hours(self.usage.lasts), fees.balancer_hour));
+        }
+        if fees.requests > Usd::ZERO && self.usage.requests > 0 {
+            let millions = thousandths(u64::try_from(self.usage.requests / 1_000_000).unwrap_or(u64::MAX));
+            let price = fees.requests;
+            terms.push(format!(
+                "{millions} million requests x ${price}, without the free grant of a subscription"
+            ));
+        }
+        terms.join(" + ")
+    }
+
+    fn describe_disk(&self) -> String {
+        let context = self.case.context;
+        let (Some(costs), Some(tier)) = (self.region_costs(), context.region_costs.os_disk) else {
+            return String::new();
+        };
+        let price = costs.disk_month.unwrap_or_default();
+        let from = if costs.disk_elsewhere { ", price of westeurope" } else { "" };
+        format!("{} h of a {} of {} GiB x ${price}/month{from}", hours(self.usage.disks), tier.tier, tier.gib)
+    }
+
+    fn describe_storage(&self) -> String {
+        let context = self.case.context;
+        let (Some(costs), Some(data), Some(store)) =
+            (self.region_costs(), &self.case.workload().data, &context.store)
+        else {
+            return String::new();
+        };
+        let prices = costs.store;
+        let mut terms = Vec::new();
+        match prices.month {
+            Some(month) if month > Usd::ZERO => {
+                terms.push(format!(
+                    "{} for {} x ${}/month",
+                    bytes(data.bytes),
+                    time(self.usage.lasts),
+                    month
+                ));
+            }
+            Some(_) => {}
+            None => terms.push("storing it has no known price and is not included".to_owned()),
+        }
+        if let Some(reads) = prices.reads {
+            let count = self.usage.read.div_ceil(u128::from(data.read_size.max(1)));
+            terms.push(format!("{count} reads x ${}/10,000", reads));
+        }
+        if let Some(retrieval) = prices.retrieval {
+            terms.push(format!("{} retrieved x ${}/GB", bytes(narrow(self.usage.read)), retrieval));
+        }
+        let from = if prices.elsewhere { ", prices of westeurope" } else { "" };
+        let copied = if self.usage.mode == ReadMode::Stage { ", copied first" } else { "" };
+        format!("{}{copied}: {}{from}", store.name, terms.join(" + "))
+    }
+
+    fn describe_egress(&self) -> String {
+        let (Some(costs), Some(data)) = (self.region_costs(), &self.case.workload().data) else {
+            return String::new();
+        };
+        let mut terms = Vec::new();
+        if data.leaves > 0 {
+            let out = costs.egress.unwrap_or_default();
+            terms.push(format!(
+                "{} leave Azure: ${out}, without the free grant of a subscription",
+                bytes(data.leaves)
+            ));
+        }
+        if let Transfer::Gb(price) = costs.transfer {
+            let home = data.region.as_deref().unwrap_or_default();
+            terms.push(format!("{} from {home} x ${}/GB", bytes(narrow(self.usage.read)), price));
+        }
+        terms.join(" + ")
+    }
+}
+
+/// Hours with two decimals, with four below ten.
+pub(super) fn hours(millis: u128) -> String {
+    const HOUR: u128 = 3_600_000;
+    if millis >= 10 * HOUR {
+        let hundredths = millis.saturating_mul(100).saturating_add(HOUR / 2) / HOUR;
+        return format!("{}.{:02}", hundredths / 100, hundredths % 100);
+    }
+    let parts = (millis * 10_000 + HOUR / 2) / HOUR;
+    let text = format!("{}.{:04}", parts / 10_000, parts % 10_000);
+    let short = text.trim_end_matches('0');
+    let decimals = short.len() - short.find('.').unwrap_or(0);
+    text.get(..short.len() + 3_usize.saturating_sub(decimals)).unwrap_or(short).to_owned()
+}
+
+fn narrow(bytes: u128) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
