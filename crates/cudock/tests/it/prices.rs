@@ -33,7 +33,7 @@ impl Service {
     }
 
     /// The regions it was asked for machines of, in order.
-    fn asked(&self) -> Vec<String> {
+    fn requests(&self) -> Vec<String> {
         let questions = self.server.requests().iter().map(question).collect::<Vec<_>>();
         questions.into_iter().filter_map(|(region, machines)| machines.then_some(region)).collect()
     }
@@ -71,19 +71,19 @@ fn well() -> Service {
 }
 
 /// The command, with a configuration of its own.
-fn cudock(config: &Path, words: &[&str]) -> Command {
-    let mut command = support::cudock(words);
+fn cudock(config: &Path, args: &[&str]) -> Command {
+    let mut command = support::cudock(args);
     command.env("XDG_CONFIG_HOME", config).env_remove("CUDOCK_PRICES_URL");
     command
 }
 
-fn run(config: &Path, words: &[&str]) -> Output {
-    cudock(config, words).output().unwrap()
+fn run(config: &Path, args: &[&str]) -> Output {
+    cudock(config, args).output().unwrap()
 }
 
-fn refresh(config: &Path, service: &Service, words: &[&str]) -> Output {
+fn refresh(config: &Path, service: &Service, args: &[&str]) -> Output {
     let endpoint = service.endpoint();
-    run(config, &[&["prices", "refresh", "--endpoint", &endpoint], words].concat())
+    run(config, &[&["prices", "refresh", "--endpoint", &endpoint], args].concat())
 }
 
 /// Price and date of T4 in a region, as `facts size` has them.
@@ -100,9 +100,9 @@ fn after_a_refresh_every_verb_has_the_new_price_with_its_date() {
     let before = fact(config.path(), "westeurope");
     let output = refresh(config.path(), &service, &["--region", "westeurope"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
-    let told = shown(&output);
-    assert!(told.contains("2 prices of 1 region read from http://127.0.0.1:"), "{told}");
-    assert!(told.contains("region 1 of 1: westeurope, 1 size, 2 rows read"), "{told}");
+    let text = shown(&output);
+    assert!(text.contains("2 prices of 1 region read from http://127.0.0.1:"), "{text}");
+    assert!(text.contains("region 1 of 1: westeurope, 1 size, 2 rows read"), "{text}");
     assert!(config.path().join("cudock/facts/azure_prices.csv").is_file());
     assert_eq!(fact(config.path(), "westeurope"), (0.7777, "2026-11-15".to_owned()));
     assert_ne!(fact(config.path(), "westeurope"), before);
@@ -113,28 +113,28 @@ fn after_a_refresh_every_verb_has_the_new_price_with_its_date() {
 }
 
 #[test]
-fn the_new_table_goes_where_facts_are_looked_for() {
+fn the_new_table_goes_into_the_facts_directory() {
     let (config, facts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let folder = facts.path().join("made");
+    let directory = facts.path().join("made");
     let service = well();
-    let words = ["--facts", folder.to_str().unwrap(), "prices", "refresh", "--region", "eastus"];
-    let output = cudock(config.path(), &words).env("CUDOCK_PRICES_URL", service.endpoint()).output().unwrap();
+    let args = ["--facts", directory.to_str().unwrap(), "prices", "refresh", "--region", "eastus"];
+    let output = cudock(config.path(), &args).env("CUDOCK_PRICES_URL", service.endpoint()).output().unwrap();
     assert_eq!(code(&output), 0, "{}", shown(&output));
-    assert!(folder.join("azure_prices.csv").is_file() && !config.path().join("cudock").exists());
+    assert!(directory.join("azure_prices.csv").is_file() && !config.path().join("cudock").exists());
     assert!(
         (fact(config.path(), "eastus").0 - 0.526).abs() < 1e-9,
         "without --facts the embedded one counts"
     );
-    let words = ["--facts", folder.to_str().unwrap(), "facts", "size", T4, "--region", "eastus"];
-    assert!(shown(&run(config.path(), &words)).contains("$0.7777"));
+    let args = ["--facts", directory.to_str().unwrap(), "facts", "size", T4, "--region", "eastus"];
+    assert!(shown(&run(config.path(), &args)).contains("$0.7777"));
 }
 
 #[test]
-fn the_report_is_one_object_for_programs() {
+fn the_json_report_is_one_object() {
     let config = tempfile::tempdir().unwrap();
     let service = well();
-    let words = ["--region", "eastus", "--region", "westeurope", "--size", T4, "--format", "json"];
-    let output = refresh(config.path(), &service, &words);
+    let args = ["--region", "eastus", "--region", "westeurope", "--size", T4, "--format", "json"];
+    let output = refresh(config.path(), &service, &args);
     let report = json(&output);
     assert_eq!((report["schema"].as_u64(), report["day"].as_str()), (Some(1), Some("2026-11-15")));
     assert_eq!(report["changes"]["read"], 4);
@@ -144,10 +144,10 @@ fn the_report_is_one_object_for_programs() {
 }
 
 #[test]
-fn the_status_tells_the_age_of_the_table_and_of_the_overlay() {
+fn the_status_shows_the_age_of_the_table_and_of_the_overlay() {
     let config = tempfile::tempdir().unwrap();
     let status = shown(&run(config.path(), &["prices"]));
-    assert!(status.contains("overlay   none; `cudock prices refresh` writes one into "), "{status}");
+    assert!(status.contains("overlay   none; `cudock prices refresh` creates one in "), "{status}");
     assert!(status.contains("prices from karpenter-provider-azure, 2026-06-18"), "{status}");
     assert!(status.contains("westeurope"), "{status}");
     let service = well();
@@ -167,7 +167,7 @@ fn the_status_tells_the_age_of_the_table_and_of_the_overlay() {
 }
 
 #[test]
-fn asked_too_often_it_says_so_waits_and_goes_on() {
+fn too_many_requests_are_reported_and_retried() {
     let config = tempfile::tempdir().unwrap();
     let first = Mutex::new(true);
     let service = Service::start(move |region, machines| {
@@ -179,14 +179,14 @@ fn asked_too_often_it_says_so_waits_and_goes_on() {
     let output = refresh(config.path(), &service, &["--region", "eastus"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert!(
-        shown(&output).contains("server returned 429 Too Many Requests; trying again in 0.0 s"),
+        shown(&output).contains("server returned 429 Too Many Requests; retrying in 0.0 s"),
         "{}",
         shown(&output)
     );
 }
 
 #[test]
-fn a_broken_region_ends_with_3_and_the_same_command_goes_on() {
+fn a_broken_region_exits_with_3_and_the_same_command_resumes() {
     let config = tempfile::tempdir().unwrap();
     let broken = Arc::new(AtomicBool::new(true));
     let service = Service::start({
@@ -197,28 +197,28 @@ fn a_broken_region_ends_with_3_and_the_same_command_goes_on() {
             (_, false) => list(&[]),
         }
     });
-    let words = ["--region", "eastus", "--region", "northeurope", "--region", "westeurope"];
-    let output = refresh(config.path(), &service, &words);
+    let args = ["--region", "eastus", "--region", "northeurope", "--region", "westeurope"];
+    let output = refresh(config.path(), &service, &args);
     assert_eq!(code(&output), 3, "{}", shown(&output));
-    let told = shown(&output);
-    assert!(told.contains("error: prices of northeurope, page 1: 127.0.0.1:"), "{told}");
-    assert!(told.contains("not a price list"), "{told}");
-    assert!(told.contains("hint: 1 region is read and kept; re-run the same command to resume"), "{told}");
+    let text = shown(&output);
+    assert!(text.contains("error: prices of northeurope, page 1: 127.0.0.1:"), "{text}");
+    assert!(text.contains("not a price list"), "{text}");
+    assert!(text.contains("hint: 1 region was read and kept; re-run the same command to resume"), "{text}");
     let status = shown(&run(config.path(), &["prices"]));
     assert!(status.contains("unfinished  a run of 2026-11-15 that read 1 region;"), "{status}");
     broken.store(false, Ordering::SeqCst);
-    let output = refresh(config.path(), &service, &words);
+    let output = refresh(config.path(), &service, &args);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert!(
         shown(&output).contains("going on with an earlier run that read 1 of 3 regions"),
         "{}",
         shown(&output)
     );
-    assert_eq!(service.asked(), ["eastus", "northeurope", "northeurope", "westeurope"]);
+    assert_eq!(service.requests(), ["eastus", "northeurope", "northeurope", "westeurope"]);
 }
 
 #[test]
-fn a_run_that_is_killed_between_regions_is_gone_on_with() {
+fn a_run_that_is_killed_between_regions_is_resumed() {
     let config = tempfile::tempdir().unwrap();
     let (reached, second_region) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
@@ -234,7 +234,7 @@ fn a_run_that_is_killed_between_regions_is_gone_on_with() {
         if machines { page(region, "0.7777", "0.1111") } else { list(&[]) }
     });
     let endpoint = service.endpoint();
-    let words = [
+    let args = [
         "prices",
         "refresh",
         "--endpoint",
@@ -246,63 +246,63 @@ fn a_run_that_is_killed_between_regions_is_gone_on_with() {
         "--region",
         "westeurope",
     ];
-    let mut child =
-        cudock(config.path(), &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = cudock(config.path(), &args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     second_region.recv().unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
     drop(release);
-    let folder = config.path().join("cudock/facts");
-    assert!(!folder.join("azure_prices.csv").exists(), "the table is written at the end");
-    let output = run(config.path(), &words);
+    let directory = config.path().join("cudock/facts");
+    assert!(!directory.join("azure_prices.csv").exists(), "the table is written at the end");
+    let output = run(config.path(), &args);
     assert_eq!(code(&output), 0, "{}", shown(&output));
-    let asked = service.asked();
-    assert_eq!(asked, ["eastus", "northeurope", "northeurope", "westeurope"], "eastus is asked for once");
+    let requests = service.requests();
+    assert_eq!(requests, ["eastus", "northeurope", "northeurope", "westeurope"], "eastus is asked for once");
     for region in ["eastus", "northeurope", "westeurope"] {
         assert_eq!(fact(config.path(), region), (0.7777, "2026-11-15".to_owned()));
     }
-    let mut left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut left: Vec<_> =
+        fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["azure_prices.csv", "azure_prices.lock"]);
 }
 
 #[test]
-fn a_region_that_is_misspelt_is_told_and_nothing_is_written() {
+fn a_misspelled_region_is_reported_and_nothing_is_written() {
     let config = tempfile::tempdir().unwrap();
     let service = Service::start(|_, _| list(&[]));
     let output = refresh(config.path(), &service, &["--region", "westeurop"]);
     assert_eq!(code(&output), 1, "{}", shown(&output));
-    let told = shown(&output);
-    assert!(told.contains("note: the list has no price for westeurop"), "{told}");
-    assert!(told.contains("did you mean westeurope"), "{told}");
+    let text = shown(&output);
+    assert!(text.contains("note: the list has no price for westeurop"), "{text}");
+    assert!(text.contains("did you mean westeurope"), "{text}");
     assert!(!config.path().join("cudock/facts/azure_prices.csv").exists());
 }
 
 #[test]
-fn words_that_cannot_be_meant_are_refused() {
+fn invalid_arguments_are_rejected() {
     let config = tempfile::tempdir().unwrap();
-    for (words, said) in [
+    for (args, expected) in [
         (&["--region", "x' or 1 eq 1"][..], "is not the name of a region, such as westeurope"),
         (&["--size", "Standard_NC4as_T4_v4"][..], "did you mean `Standard_NC4as_T4_v3`"),
         (&["--currency", "EUR"][..], "possible values: USD"),
-        (&["--endpoint", "http://prices.azure.com/x"][..], "is plain http, which anybody can alter"),
-        (&["--endpoint", "https://me:secret@mirror.example/"][..], "has a user in it"),
+        (&["--endpoint", "http://prices.azure.com/x"][..], "uses plain http, which is not secure"),
+        (&["--endpoint", "https://me:secret@mirror.example/"][..], "contains a user name"),
     ] {
-        let output = run(config.path(), &[&["prices", "refresh"], words].concat());
-        let told = shown(&output);
-        assert_eq!(code(&output), 2, "{told}");
-        assert!(told.contains(said) && !told.contains("secret"), "{words:?}: {told}");
+        let output = run(config.path(), &[&["prices", "refresh"], args].concat());
+        let text = shown(&output);
+        assert_eq!(code(&output), 2, "{text}");
+        assert!(text.contains(expected) && !text.contains("secret"), "{args:?}: {text}");
     }
 }
 
 #[test]
-fn a_list_that_is_not_there_ends_with_3_and_a_way_out() {
+fn an_unreachable_list_exits_with_3_and_a_hint() {
     let config = tempfile::tempdir().unwrap();
     let service = Service::start(|_, _| Reply::new(404, "no such list"));
     let output = refresh(config.path(), &service, &["--region", "eastus"]);
-    let told = shown(&output);
-    assert_eq!(code(&output), 3, "{told}");
-    assert!(told.contains("server returned 404 Not Found: no such list"), "{told}");
-    assert!(told.contains("hint: check that 127.0.0.1:"), "{told}");
-    assert!(told.contains("hint: nothing was changed; re-run the same command to try again"), "{told}");
+    let text = shown(&output);
+    assert_eq!(code(&output), 3, "{text}");
+    assert!(text.contains("server returned 404 Not Found: no such list"), "{text}");
+    assert!(text.contains("hint: check that 127.0.0.1:"), "{text}");
+    assert!(text.contains("hint: nothing was changed; re-run the same command to try again"), "{text}");
 }
