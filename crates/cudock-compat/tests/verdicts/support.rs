@@ -7,7 +7,7 @@ use cudock_facts::Facts;
 pub(crate) use crate::builds::*;
 pub(crate) use crate::expected::*;
 pub(crate) use crate::given::*;
-pub(crate) use crate::place::*;
+pub(crate) use crate::hardware::*;
 
 /// One case: its name is the promise, the rule is where in the rules it was read.
 macro_rules! case {

@@ -147,7 +147,7 @@ fn inspect_project_file(facts: &Facts, path: &Path, today: Date) -> Inspection {
         }
     };
     // If nothing in it uses a GPU, what would keep it from using one does not matter.
-    if evidence.units.is_empty() && evidence.ranges.is_empty() {
+    if evidence.artifacts.is_empty() && evidence.ranges.is_empty() {
         return Inspection::default();
     }
     let answers: Vec<Answer> = targets(facts, today)
