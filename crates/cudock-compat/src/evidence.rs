@@ -1,4 +1,4 @@
-//! What was found in a subject, as plain data: the verdict rests on this and on nothing else.
+//! What was found in a subject, as plain data: the only input of the verdict besides target and fact tables.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use cudock_host::frameworks::{Build, Support};
 use serde::Serialize;
 
 /// All that is known of a subject.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default)]
 pub struct Evidence {
-    /// What was looked at, in the user's words.
+    /// What was checked, as the user named it.
     pub subject: String,
     /// What kind of thing it is.
     pub kind: SubjectKind,
@@ -21,9 +21,8 @@ pub struct Evidence {
     /// Copies of libcuda inside it, in the order in which the loader would come to them.
     pub driver_copies: Vec<DriverCopy>,
     /// What could use a GPU.
-    pub units: Vec<Unit>,
+    pub artifacts: Vec<Artifact>,
     /// Frameworks of which a range of versions is asked for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<Range>,
     /// CUDA libraries and what else is worth listing.
     pub components: Vec<Component>,
@@ -33,12 +32,11 @@ pub struct Evidence {
     /// library, needs positive evidence: with anything in this list it is `unknown`.
     pub unread: Vec<Unread>,
     /// Why there will be nothing to start.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub build_failure: Option<BuildFailure>,
 }
 
 /// A framework whose version is one of several.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct Range {
     /// The package.
     pub name: String,
@@ -47,11 +45,11 @@ pub struct Range {
     /// Where it is written.
     pub path: String,
     /// What it may turn out to be, oldest first, each with its version.
-    pub variants: Vec<(String, Unit)>,
+    pub variants: Vec<(String, Artifact)>,
 }
 
 /// Why an image cannot be built or an environment cannot be installed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildFailure {
     /// The finding's code.
     pub code: &'static str,
@@ -68,7 +66,7 @@ pub struct BuildFailure {
 }
 
 /// Something that may use a GPU or bring a library, of which the contents are not known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     /// What it is: "requirements/gpu.txt", "sglang 0.5.0".
     pub what: String,
@@ -89,19 +87,18 @@ impl Unread {
 }
 
 /// What kind of thing was looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SubjectKind {
-    /// A container image, or a folder that is the root of one.
+    /// A container image, or a root file system.
     #[default]
     Image,
     /// One program or library.
     Program,
-    /// A folder of them.
-    Folder,
+    /// A directory of them.
+    Directory,
     /// A Python wheel.
     Wheel,
-    /// A file that says what will be installed.
+    /// A Dockerfile or another dependency file.
     Environment,
 }
 
@@ -113,7 +110,7 @@ impl SubjectKind {
 }
 
 /// A copy of libcuda that is not the host's own.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct DriverCopy {
     /// Where it is.
     pub path: String,
@@ -124,8 +121,7 @@ pub struct DriverCopy {
 }
 
 /// What a copy of libcuda is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CopyKind {
     /// A driver's own.
     Driver(Option<DriverVersion>),
@@ -143,7 +139,7 @@ pub enum CopyKind {
 }
 
 /// The note in a cuda-compat libcuda.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompatNote {
     /// The CUDA version it brings.
     pub cuda: Option<CudaVersion>,
@@ -152,8 +148,7 @@ pub struct CompatNote {
 }
 
 /// How the loader comes to a library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
     /// By `LD_LIBRARY_PATH`: before everything else.
     LibraryPath,
@@ -161,19 +156,19 @@ pub enum Reach {
     Configuration,
     /// In a directory it always searches, where the host's is put too.
     Default,
-    /// In the place where the container toolkit looks for cuda-compat.
-    CompatPlace,
+    /// In the directory where the container toolkit looks for cuda-compat.
+    CompatDirectory,
     /// Not at all.
     NotSearched,
 }
 
 /// Something that could use a GPU: a program, a framework, an extension.
-#[derive(Debug, Clone, Serialize)]
-pub struct Unit {
+#[derive(Debug, Clone)]
+pub struct Artifact {
     /// "torch 2.15.0", or the program's name.
     pub name: String,
     /// What it is.
-    pub kind: UnitKind,
+    pub kind: ArtifactKind,
     /// Its file, or its metadata.
     pub path: String,
     /// Whether it was built to use an NVIDIA GPU.
@@ -194,7 +189,7 @@ pub struct Unit {
     pub build: Option<Build>,
 }
 
-impl Unit {
+impl Artifact {
     /// A framework's build, with the code that was found of it; without any, what the tables say counts.
     pub(crate) fn of_build(build: Build, path: String, code: Option<Code>, missing: Vec<Missing>) -> Self {
         let by_tables = || match &build.sass {
@@ -208,7 +203,7 @@ impl Unit {
         let runtime = |major| Runtime { major, version, linked_in: false, path: path.clone() };
         Self {
             name: format!("{} {}", build.name, build.version),
-            kind: UnitKind::Framework,
+            kind: ArtifactKind::Framework,
             support: build.support.clone(),
             runtime: build.cuda_major.map(runtime),
             links_driver: false,
@@ -222,18 +217,17 @@ impl Unit {
     }
 
     /// A framework whose libraries the program must load is a question of its own beside torch, which answers for itself.
-    pub(crate) fn beside_torch(&mut self, has_torch: bool) {
+    pub(crate) fn demote_beside_torch(&mut self, has_torch: bool) {
         let is_open = self.missing.first().is_some_and(|missing| missing.effect == Effect::LoadedByProgram);
         if has_torch && is_open {
-            self.kind = UnitKind::Extension;
+            self.kind = ArtifactKind::Extension;
         }
     }
 }
 
-/// What a unit is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum UnitKind {
+/// What a artifact is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ArtifactKind {
     /// A program.
     Program,
     /// A library that is looked at by itself.
@@ -245,7 +239,7 @@ pub enum UnitKind {
 }
 
 /// A CUDA runtime.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Runtime {
     /// 12
     pub major: u8,
@@ -257,9 +251,8 @@ pub struct Runtime {
     pub path: String,
 }
 
-/// The GPU code of a unit.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "kebab-case")]
+/// The GPU code of a artifact.
+#[derive(Debug, Clone)]
 pub enum Code {
     /// Read from these files.
     Files(Vec<CodeFile>),
@@ -283,7 +276,7 @@ pub enum Code {
 }
 
 /// What is known of the GPU code of a package by its name alone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageCode {
     /// What is not known, as a sentence.
     pub why: String,
@@ -298,7 +291,7 @@ pub struct PackageCode {
 }
 
 /// A file with GPU code.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct CodeFile {
     /// Where it is.
     pub path: String,
@@ -313,16 +306,13 @@ pub struct CodeFile {
     /// The toolkit that made it.
     pub toolkit: Option<CudaVersion>,
     /// NVIDIA's libraries that are linked into it statically, as far as they choose kernels by the card: cuBLAS, cuDNN.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub embeds: Vec<&'static str>,
     /// Libraries it cannot be loaded without, by name.
-    #[serde(skip)]
     pub needed: Vec<String>,
 }
 
 /// How much the gaps of a file matter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Every module is there to be used: one that does not load fails.
     Program,
@@ -334,12 +324,11 @@ pub enum Role {
 }
 
 /// Modules with the same targets.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pattern {
     /// Machine code.
     pub sass: Vec<SmArch>,
     /// Machine code in groups (`nvcc --concat`), which older drivers do not open.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub grouped: Vec<SmArch>,
     /// PTX and its language.
     pub ptx: Vec<(PtxArch, PtxIsa)>,
@@ -348,7 +337,7 @@ pub struct Pattern {
 }
 
 /// A library that is needed and will not be found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     /// libcudnn.so.9
     pub library: String,
@@ -363,8 +352,7 @@ pub struct Missing {
 }
 
 /// What follows from a missing library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// The loader stops, or the import fails.
     Fails,

@@ -15,4 +15,4 @@ pub use cudock_target::{self as target, Machine, StartPath, Target, TargetError,
 pub use evidence::Evidence;
 pub use gather::{Context, GatherError, Subject, gather, subject};
 pub use image_set::{ImageSet, OnRead};
-pub use judge::{Failure, Judgement, RULES, Rule, RuleUse, UnitJudgement, judge};
+pub use judge::{ArtifactJudgement, Failure, Judgement, RULES, Rule, RuleUse, judge};

@@ -5,7 +5,7 @@ use cudock_facts::Facts;
 use cudock_facts::version::CudaVersion;
 use cudock_host::frameworks::{CpuBuildSeverity, Support};
 
-use crate::evidence::{Code, Runtime, Unit, UnitKind};
+use crate::evidence::{Artifact, ArtifactKind, Code, Runtime};
 use cudock_declared::{Declared, DeclaredPackage, Manager};
 
 /// A framework and its packages in conda.
@@ -70,9 +70,9 @@ enum Flavor {
     Open,
 }
 
-/// One unit for each framework that conda installs.
-pub(super) fn units(facts: &Facts, file: &str, declared: &Declared) -> Vec<Unit> {
-    FAMILIES.iter().filter_map(|family| unit(facts, file, declared, family)).collect()
+/// One artifact for each framework that conda installs.
+pub(super) fn artifacts(facts: &Facts, file: &str, declared: &Declared) -> Vec<Artifact> {
+    FAMILIES.iter().filter_map(|family| artifact(facts, file, declared, family)).collect()
 }
 
 /// Whether a package is one of a framework's.
@@ -82,7 +82,7 @@ pub(crate) fn is_framework(name: &str) -> bool {
     })
 }
 
-fn unit(facts: &Facts, file: &str, declared: &Declared, family: &Family) -> Option<Unit> {
+fn artifact(facts: &Facts, file: &str, declared: &Declared, family: &Family) -> Option<Artifact> {
     let by_conda = |package: &&DeclaredPackage| package.manager == Manager::Conda;
     let of = |names: &'static [&'static str]| {
         declared
@@ -121,9 +121,9 @@ fn unit(facts: &Facts, file: &str, declared: &Declared, family: &Family) -> Opti
     let path = format!("{file}:{}", first.span.line);
     let version = members.iter().find_map(|package| package.exact.as_ref());
     let shown = version.map_or_else(String::new, |version| format!(" {version}"));
-    Some(Unit {
+    Some(Artifact {
         name: format!("{}{shown} (conda)", family.name),
-        kind: UnitKind::Framework,
+        kind: ArtifactKind::Framework,
         support: support(family, flavor),
         runtime: cuda.map(|version| Runtime {
             major: version.major(),

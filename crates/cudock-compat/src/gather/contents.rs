@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use cudock_host::{Files, Root};
 use cudock_image::{NodeKind, Tree};
 
-use super::kept::{self, ElfFacts, Kept};
+use super::file_facts::{self, ElfFacts, FileFacts};
 
 /// A file system whose ELF files can be read.
 pub(crate) trait Contents: Files {
@@ -18,13 +18,13 @@ pub(crate) trait Contents: Files {
 }
 
 /// An image's file system, already read.
-pub(crate) struct TreeFiles<'t>(pub(crate) &'t Tree<Kept>);
+pub(crate) struct TreeFiles<'t>(pub(crate) &'t Tree<FileFacts>);
 
 impl Files for TreeFiles<'_> {
     fn text(&self, path: &str) -> Option<String> {
         match self.0.resolve(path)?.1.kept()? {
-            Kept::Text(text) => Some(text.to_string()),
-            Kept::Elf(_) | Kept::OpensDriver => None,
+            FileFacts::Text(text) => Some(text.to_string()),
+            FileFacts::Elf(_) | FileFacts::OpensDriver => None,
         }
     }
 
@@ -49,8 +49,8 @@ impl Files for TreeFiles<'_> {
 impl Contents for TreeFiles<'_> {
     fn elf(&self, path: &str) -> Option<Arc<ElfFacts>> {
         match self.0.resolve(path)?.1.kept()? {
-            Kept::Elf(facts) => Some(facts.clone()),
-            Kept::Text(_) | Kept::OpensDriver => None,
+            FileFacts::Elf(facts) => Some(facts.clone()),
+            FileFacts::Text(_) | FileFacts::OpensDriver => None,
         }
     }
 
@@ -102,7 +102,7 @@ impl Contents for Disk {
         }
         let facts = cudock_map::map(Path::new(&real))
             .ok()
-            .and_then(|bytes| bytes.starts_with(b"\x7fELF").then(|| Arc::new(kept::read(&bytes))));
+            .and_then(|bytes| bytes.starts_with(b"\x7fELF").then(|| Arc::new(file_facts::read_elf(&bytes))));
         known.insert(real, facts.clone());
         facts
     }

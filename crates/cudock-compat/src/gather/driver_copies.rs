@@ -1,4 +1,4 @@
-//! Copies of libcuda inside a subject.
+//! Finds copies of libcuda in a subject.
 
 use cudock_facts::version::DriverVersion;
 use cudock_host::host::FoundBy;
@@ -8,7 +8,7 @@ use super::contents::Contents;
 use crate::evidence::{CopyKind, DriverCopy, Reach};
 
 /// Where the container toolkit looks for cuda-compat.
-const COMPAT_PLACE: &str = "/usr/local/cuda/compat";
+const COMPAT_DIRECTORY: &str = "/usr/local/cuda/compat";
 /// A stub does nothing; a real libcuda has dozens of megabytes.
 const LARGEST_STUB: u64 = 1 << 20;
 
@@ -37,11 +37,11 @@ pub(crate) fn find(files: &dyn Contents, directories: &[Directory]) -> Vec<Drive
             }
         }
     }
-    // Two libraries there, and the toolkit uses neither.
-    let in_place: Vec<String> =
-        files.names(COMPAT_PLACE).into_iter().filter(|name| is_versioned(name)).collect();
-    if let [only] = in_place.as_slice() {
-        copies.extend(copy(files, format!("{COMPAT_PLACE}/{only}"), Reach::CompatPlace));
+    // If there are two, the toolkit uses neither.
+    let in_directory: Vec<String> =
+        files.names(COMPAT_DIRECTORY).into_iter().filter(|name| is_versioned(name)).collect();
+    if let [only] = in_directory.as_slice() {
+        copies.extend(copy(files, format!("{COMPAT_DIRECTORY}/{only}"), Reach::CompatDirectory));
     }
     copies.sort_by_key(|copy| copy.reach);
     copies
@@ -68,7 +68,7 @@ fn copy(files: &dyn Contents, path: String, reach: Reach) -> Option<DriverCopy> 
         CopyKind::Empty
     } else if real.contains("/stubs/") || (size < LARGEST_STUB && version.is_none()) {
         CopyKind::Stub
-    } else if in_compat || reach == Reach::CompatPlace {
+    } else if in_compat || reach == Reach::CompatDirectory {
         let note = files.elf(&real).and_then(|facts| facts.note.clone());
         CopyKind::Compat { driver: version, note }
     } else {

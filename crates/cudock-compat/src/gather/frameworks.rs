@@ -1,4 +1,4 @@
-//! Python environments and their frameworks as units.
+//! Finds the frameworks of Python environments.
 
 use std::collections::BTreeSet;
 
@@ -11,35 +11,35 @@ use super::contents::Contents;
 use super::linking::Search;
 use super::packages;
 use super::survey::Survey;
-use crate::evidence::{Code, CodeFile, Effect, Missing, Role, Unit};
+use crate::evidence::{Artifact, Code, CodeFile, Effect, Missing, Role};
 
-/// How whole the subject is: whether a library that is not in it is missing.
+/// Whether a library that is not in the subject is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wholeness {
-    /// All that will be there is there.
-    Whole,
-    /// A part: others bring the rest.
-    Part,
+pub(crate) enum Completeness {
+    /// Everything that will be there is in it.
+    Complete,
+    /// Other parts bring the rest.
+    Partial,
 }
 
 /// A file with GPU code, by its path.
 pub(crate) struct CodeAt {
     pub(crate) path: String,
-    pub(crate) code: super::kept::FileCode,
+    pub(crate) code: super::file_facts::FileCode,
 }
 
-/// The units of a Python environment: its frameworks, and the extensions beside them. Takes the files it uses out of
+/// The artifacts of a Python environment: its frameworks, and the extensions beside them. Takes the files it uses out of
 /// the survey.
-pub(crate) fn units(
+pub(crate) fn artifacts(
     facts: &Facts,
     files: &dyn Contents,
     search: &Search<'_>,
     python: &PythonEnvironment,
     cpu_arch: &str,
-    wholeness: Wholeness,
+    completeness: Completeness,
     survey: &mut Survey,
-) -> Vec<Unit> {
-    let wheel_folders: Vec<String> = python
+) -> Vec<Artifact> {
+    let wheel_directories: Vec<String> = python
         .site_packages
         .iter()
         .flat_map(|site| {
@@ -47,42 +47,43 @@ pub(crate) fn units(
             files.names(&nvidia).into_iter().map(move |component| format!("{nvidia}/{component}/lib"))
         })
         .collect();
-    let found = Found { files, search, python, wheel_folders: &wheel_folders, wholeness };
-    let mut units: Vec<Unit> = builds(facts, python, cpu_arch)
+    let context =
+        FrameworkContext { files, search, python, wheel_directories: &wheel_directories, completeness };
+    let mut artifacts: Vec<Artifact> = builds(facts, python, cpu_arch)
         .into_iter()
-        .map(|build| framework(&found, build, &mut survey.code))
+        .map(|build| framework(&context, build, &mut survey.code))
         .collect();
-    for unit in &mut units {
-        unit.missing.extend(late(&found, unit));
-        unit.beside_torch(python.torch.is_some());
+    for artifact in &mut artifacts {
+        artifact.missing.extend(loaded_by_program(&context, artifact));
+        artifact.demote_beside_torch(python.torch.is_some());
     }
-    units.extend(packages::extensions(facts, files, &python.site_packages, survey));
-    units
+    artifacts.extend(packages::extensions(facts, files, &python.site_packages, survey));
+    artifacts
 }
 
 /// A library in a wheel that the loader would not find by itself: the program has to load it first.
-fn late(found: &Found<'_>, unit: &Unit) -> Option<Missing> {
-    let build = unit.build.as_ref()?;
+fn loaded_by_program(context: &FrameworkContext<'_>, artifact: &Artifact) -> Option<Missing> {
+    let build = artifact.build.as_ref()?;
     let MissingLibraryEffect::UsesCpu { loads_first: true, .. } = build.without else { return None };
-    let library = build.needs.iter().find(|soname| found.search.find(soname).is_none())?;
-    if !unit.missing.is_empty() {
+    let library = build.needs.iter().find(|soname| context.search.find(soname).is_none())?;
+    if !artifact.missing.is_empty() {
         return None;
     }
-    let (library, needed_by) = (library.clone(), unit.path.clone());
+    let (library, needed_by) = (library.clone(), artifact.path.clone());
     Some(Missing { library, needed_by, version: None, broken: None, effect: Effect::LoadedByProgram })
 }
 
-/// What all units of an environment share.
-struct Found<'a> {
+/// What all frameworks of an environment share.
+struct FrameworkContext<'a> {
     files: &'a dyn Contents,
     search: &'a Search<'a>,
     python: &'a PythonEnvironment,
-    wheel_folders: &'a [String],
-    wholeness: Wholeness,
+    wheel_directories: &'a [String],
+    completeness: Completeness,
 }
 
-/// The folders of a framework in site-packages, and the files whose libraries are looked for.
-fn places(name: &str) -> (&'static [&'static str], &'static [&'static str]) {
+/// The directories of a framework in site-packages, and the libraries whose dependencies are resolved.
+fn locations(name: &str) -> (&'static [&'static str], &'static [&'static str]) {
     match name {
         "torch" => (
             &["torch"],
@@ -101,82 +102,83 @@ fn places(name: &str) -> (&'static [&'static str], &'static [&'static str]) {
     }
 }
 
-fn framework(found: &Found<'_>, build: Build, code: &mut Vec<CodeAt>) -> Unit {
-    let (folders, heads) = places(&build.name);
+fn framework(context: &FrameworkContext<'_>, build: Build, code: &mut Vec<CodeAt>) -> Artifact {
+    let (directories, heads) = locations(&build.name);
     let mut own = Vec::new();
-    for site in &found.python.site_packages {
-        for folder in folders {
-            own.extend(taken(code, &format!("{site}/{folder}/")));
+    for site in &context.python.site_packages {
+        for directory in directories {
+            own.extend(take_below(code, &format!("{site}/{directory}/")));
         }
     }
-    let heads: Vec<String> = found
+    let heads: Vec<String> = context
         .python
         .site_packages
         .iter()
         .flat_map(|site| heads.iter().map(move |head| format!("{site}/{head}")))
-        .filter(|head| found.files.elf(head).is_some())
+        .filter(|head| context.files.elf(head).is_some())
         .collect();
     let missing = if build.support == Support::Cuda || matches!(build.support, Support::NotInTables { .. }) {
-        missing(found, &build, &heads)
+        missing(context, &build, &heads)
     } else {
         Vec::new()
     };
     let mut files: Vec<CodeFile> = own.into_iter().map(|at| code_file(at, Role::Framework)).collect();
     if !files.is_empty() {
-        files.extend(vendor_files(found, &heads));
+        files.extend(vendor_files(context, &heads));
     }
-    let path = build.path.clone().unwrap_or_else(|| found.python.prefix.clone());
+    let path = build.path.clone().unwrap_or_else(|| context.python.prefix.clone());
     let code = (!files.is_empty()).then_some(Code::Files(files));
-    Unit::of_build(build, path, code, missing)
+    Artifact::of_build(build, path, code, missing)
 }
 
 /// NVIDIA's libraries that a framework loads, as far as they hold code.
-fn vendor_files(found: &Found<'_>, heads: &[String]) -> Vec<CodeFile> {
+fn vendor_files(context: &FrameworkContext<'_>, heads: &[String]) -> Vec<CodeFile> {
     let loaded: BTreeSet<String> = heads
         .iter()
-        .flat_map(|head| found.search.closure(head, found.wheel_folders).found.into_values())
+        .flat_map(|head| context.search.dependencies(head, context.wheel_directories).found.into_values())
         .collect();
     let code = |path: String| {
         vendor_library(&path)?;
-        let code = found.files.elf(&path)?.code.clone()?;
-        let path = found.files.real(&path).unwrap_or(path);
+        let code = context.files.elf(&path)?.code.clone()?;
+        let path = context.files.real(&path).unwrap_or(path);
         Some(code_file(CodeAt { path, code }, Role::Vendor))
     };
     loaded.into_iter().filter_map(code).collect()
 }
 
-fn missing(found: &Found<'_>, build: &Build, heads: &[String]) -> Vec<Missing> {
+fn missing(context: &FrameworkContext<'_>, build: &Build, heads: &[String]) -> Vec<Missing> {
     let falls_back = matches!(build.without, MissingLibraryEffect::UsesCpu { .. });
-    let effect = match (found.wholeness, falls_back) {
-        (Wholeness::Part, _) => Effect::NotHere,
-        (Wholeness::Whole, true) => Effect::UsesCpu,
-        (Wholeness::Whole, false) => Effect::Fails,
+    let effect = match (context.completeness, falls_back) {
+        (Completeness::Partial, _) => Effect::NotHere,
+        (Completeness::Complete, true) => Effect::UsesCpu,
+        (Completeness::Complete, false) => Effect::Fails,
     };
     // Wheels' libraries are loaded by the framework itself where their own paths do not lead to them.
-    let closures = heads.iter().map(|head| found.search.closure(head, found.wheel_folders));
-    let mut missing: Vec<Missing> = closures.flat_map(|closure| closure.into_missing(effect)).collect();
+    let closures = heads.iter().map(|head| context.search.dependencies(head, context.wheel_directories));
+    let mut missing: Vec<Missing> =
+        closures.flat_map(|dependencies| dependencies.into_missing(effect)).collect();
     for soname in &build.needs {
-        let there = found.search.find(soname).is_some()
-            || found.python.wheel_libraries.contains(soname)
-            || by_distribution(found.python, soname)
+        let there = context.search.find(soname).is_some()
+            || context.python.wheel_libraries.contains(soname)
+            || by_distribution(context.python, soname)
             || missing.iter().any(|known| known.library == *soname);
-        if !there && found.wholeness == Wholeness::Whole {
+        if !there && context.completeness == Completeness::Complete {
             let needed_by = build.path.clone().unwrap_or_else(|| build.name.clone());
             missing.push(Missing { library: soname.clone(), needed_by, version: None, broken: None, effect });
         }
     }
     if heads.is_empty() && build.name == "torch" {
-        missing.extend(pinned(found, effect));
+        missing.extend(pinned(context, effect));
     }
     missing.dedup();
     missing
 }
 
 /// What torch's metadata requires and no metadata provides: all there is to go by where its files are not here.
-fn pinned(found: &Found<'_>, effect: Effect) -> Vec<Missing> {
-    let Some(torch) = found.python.get("torch") else { return Vec::new() };
+fn pinned(context: &FrameworkContext<'_>, effect: Effect) -> Vec<Missing> {
+    let Some(torch) = context.python.get("torch") else { return Vec::new() };
     let required = torch.requires.iter().filter(|requirement| requirement.name.starts_with("nvidia-"));
-    let absent = required.filter(|requirement| found.python.get(&requirement.name).is_none());
+    let absent = required.filter(|requirement| context.python.get(&requirement.name).is_none());
     absent
         .map(|requirement| Missing {
             library: requirement.name.clone(),
@@ -216,7 +218,7 @@ fn by_distribution(python: &PythonEnvironment, soname: &str) -> bool {
     })
 }
 
-fn taken(code: &mut Vec<CodeAt>, prefix: &str) -> Vec<CodeAt> {
+fn take_below(code: &mut Vec<CodeAt>, prefix: &str) -> Vec<CodeAt> {
     let (own, rest) = code.drain(..).partition(|at| at.path.starts_with(prefix));
     *code = rest;
     own

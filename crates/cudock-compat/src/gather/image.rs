@@ -1,4 +1,4 @@
-//! An image: its configuration at once, its layers where they decide.
+//! Evidence of an image: from its configuration alone, or from all of its layers.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use cudock_host::python;
 use cudock_image::{Image, LayerLimits, Tree};
 
 use super::contents::TreeFiles;
-use super::frameworks::{self, Wholeness};
-use super::kept::{self, Kept};
+use super::file_facts::{self, FileFacts};
+use super::frameworks::{self, Completeness};
 use super::linking::Search;
 use super::survey::{machine_of, programs_and_rest, survey};
 use super::{GatherError, components, cpu_arch, driver_copies};
 use crate::evidence::{Evidence, SubjectKind};
 
-/// What an image's configuration alone says.
+/// Evidence from the configuration of an image alone.
 pub(crate) fn image_start(image: &Image, name: &str, environment: &BTreeMap<String, String>) -> Evidence {
     let mut set = image.config.config.environment();
     set.extend(environment.clone());
@@ -36,13 +36,13 @@ pub(crate) fn image(
     facts: &Facts,
 ) -> Result<Evidence, GatherError> {
     let start = image_start(image, name, environment);
-    let tree = image.walk(LayerLimits::default(), kept::look)?;
+    let tree = image.walk(LayerLimits::default(), file_facts::read)?;
     Ok(of_tree(&tree, name, start.cpu, start.environment, facts))
 }
 
 /// Evidence of a root file system.
 pub(super) fn of_tree(
-    tree: &Tree<Kept>,
+    tree: &Tree<FileFacts>,
     name: &str,
     cpu: Option<String>,
     environment: BTreeMap<String, String>,
@@ -57,18 +57,19 @@ pub(super) fn of_tree(
         Evidence { subject: name.to_owned(), kind: SubjectKind::Image, cpu, ..Evidence::default() };
     evidence.driver_copies = driver_copies::find(&files, search.directories());
     for python in python_environments(tree, &files, &environment) {
-        let units = frameworks::units(facts, &files, &search, &python, arch, Wholeness::Whole, &mut survey);
-        evidence.units.extend(units);
+        let artifacts =
+            frameworks::artifacts(facts, &files, &search, &python, arch, Completeness::Complete, &mut survey);
+        evidence.artifacts.extend(artifacts);
         evidence.components.extend(components::distributions(&python));
     }
-    programs_and_rest(facts, &files, &search, survey, Wholeness::Whole, &mut evidence);
+    programs_and_rest(facts, &files, &search, survey, Completeness::Complete, &mut evidence);
     evidence.environment = environment;
     evidence
 }
 
-/// The environment a program of the image would run in, or all that hold packages of interest where none is active.
+/// The active Python environment of the image, or all environments with relevant packages if none is active.
 pub(super) fn python_environments(
-    tree: &Tree<Kept>,
+    tree: &Tree<FileFacts>,
     files: &TreeFiles<'_>,
     environment: &BTreeMap<String, String>,
 ) -> Vec<PythonEnvironment> {
@@ -78,9 +79,9 @@ pub(super) fn python_environments(
     let mut sites: Vec<String> = Vec::new();
     for (path, _) in tree.iter().filter(|(_, node)| node.kept().is_some()) {
         let known = path.strip_suffix("/METADATA").or_else(|| path.strip_suffix(".dist-info/RECORD"));
-        let Some(folder) = known else { continue };
+        let Some(directory) = known else { continue };
         // The tree itself may be a directory of packages.
-        let site = folder.rsplit_once('/').map_or_else(String::new, |(site, _)| format!("/{site}"));
+        let site = directory.rsplit_once('/').map_or_else(String::new, |(site, _)| format!("/{site}"));
         if !sites.contains(&site) {
             sites.push(site);
         }

@@ -1,4 +1,4 @@
-//! What the dynamic loader would find for a program, and what it would not.
+//! Resolves libraries as the dynamic loader does.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,57 +15,49 @@ pub(crate) fn belongs_to_driver(name: &str) -> bool {
     named.contains(&name) || (name.starts_with("libnvidia-") && name.ends_with(".so.1"))
 }
 
-/// Where a loader looks.
+/// The search path of the loader.
 pub(crate) struct Search<'f> {
     files: &'f dyn Contents,
     directories: Vec<Directory>,
 }
 
-/// All libraries of a program.
+/// All libraries that a program needs, directly or indirectly.
 #[derive(Debug, Default)]
-pub(crate) struct Closure {
-    /// By the name they are asked for.
+pub(crate) struct Dependencies {
+    /// Their paths, by the needed name.
     pub(crate) found: BTreeMap<String, String>,
-    /// What is asked for and not found.
-    pub(crate) missing: Vec<Gone>,
-    /// The library, the version it lacks, and who asks for it.
-    pub(crate) lacking: Vec<(String, String, String)>,
-    /// Whether something names libcuda among what it cannot start without.
+    /// Libraries that are not found.
+    pub(crate) missing: Vec<UnresolvedLibrary>,
+    /// The library, the symbol version that it does not define, and the file that needs it.
+    pub(crate) missing_versions: Vec<(String, String, String)>,
+    /// Whether libcuda is among them.
     pub(crate) links_driver: bool,
 }
 
-impl Closure {
-    /// What is not found, or lacks a version, with what follows from it.
+impl Dependencies {
+    /// The libraries that are not found or miss a symbol version.
     pub(crate) fn into_missing(self, effect: Effect) -> Vec<Missing> {
-        let gone = self.missing.into_iter().map(|Gone { name, needed_by, broken }| Missing {
-            library: name,
-            needed_by,
-            version: None,
-            broken,
-            effect,
+        let unresolved = self.missing.into_iter().map(|UnresolvedLibrary { name, needed_by, broken }| {
+            Missing { library: name, needed_by, version: None, broken, effect }
         });
-        let lacking = self.lacking.into_iter().map(|(library, version, needed_by)| Missing {
-            library,
-            needed_by,
-            version: Some(version),
-            broken: None,
-            effect,
+        let without_version = self.missing_versions.into_iter().map(|(library, version, needed_by)| {
+            Missing { library, needed_by, version: Some(version), broken: None, effect }
         });
-        gone.chain(lacking).collect()
+        unresolved.chain(without_version).collect()
     }
 }
 
-/// A library that is asked for and not found.
+/// A needed library that is not found.
 #[derive(Debug)]
-pub(crate) struct Gone {
+pub(crate) struct UnresolvedLibrary {
     pub(crate) name: String,
     pub(crate) needed_by: String,
-    /// A file that ends the search, because it is none.
+    /// A file that ends the search because it is not a library.
     pub(crate) broken: Option<String>,
 }
 
-/// A library that is still to be looked at, with the directories its loaders hand down.
-struct Open {
+/// A library whose dependencies are still to be resolved, with the RPATHs that it inherits.
+struct Pending {
     path: String,
     inherited: Vec<String>,
 }
@@ -90,13 +82,13 @@ impl<'f> Search<'f> {
             .map(|directory| directory.path.as_str())
     }
 
-    /// Where a library is that was asked for by name alone.
+    /// The path of a library by its name alone.
     pub(crate) fn find(&self, name: &str) -> Option<String> {
         let searched = self.of(|found_by| found_by != FoundBy::NotSearched);
         searched.map(|directory| format!("{directory}/{name}")).find(|path| self.files.elf(path).is_some())
     }
 
-    /// Where a library is that a program opens by itself: its own paths count, too.
+    /// The path of a library that a program opens with dlopen, which also uses the program's own search paths.
     pub(crate) fn find_for(&self, program: &str, name: &str) -> Option<String> {
         let facts = self.files.elf(program)?;
         let own = |list: &Option<String>| -> Vec<String> {
@@ -106,15 +98,15 @@ impl<'f> Search<'f> {
         self.resolve(name, facts.linkage.machine, &rpath, &runpath, &[]).ok()
     }
 
-    /// Everything a file needs, as the loader would find it. `loaded` are directories whose libraries the program loads
-    /// by itself before they are asked for.
-    pub(crate) fn closure(&self, start: &str, loaded: &[String]) -> Closure {
-        let mut closure = Closure::default();
+    /// Resolves everything that a file needs. `loaded` are directories whose libraries the program loads itself before they
+    /// are needed.
+    pub(crate) fn dependencies(&self, start: &str, loaded: &[String]) -> Dependencies {
+        let mut dependencies = Dependencies::default();
         let mut seen = BTreeSet::new();
-        let mut open = VecDeque::from([Open { path: start.to_owned(), inherited: Vec::new() }]);
+        let mut pending = VecDeque::from([Pending { path: start.to_owned(), inherited: Vec::new() }]);
         let machine = self.files.elf(start).map_or(0, |facts| facts.linkage.machine);
         let mut needs: Vec<(String, String, String)> = Vec::new();
-        while let Some(Open { path, inherited }) = open.pop_front() {
+        while let Some(Pending { path, inherited }) = pending.pop_front() {
             if !seen.insert(path.clone()) {
                 continue;
             }
@@ -138,28 +130,34 @@ impl<'f> Search<'f> {
             };
             for name in &linkage.needed {
                 if belongs_to_driver(name) {
-                    closure.links_driver |= name == "libcuda.so.1";
+                    dependencies.links_driver |= name == "libcuda.so.1";
                     continue;
                 }
-                if closure.found.contains_key(name) || closure.missing.iter().any(|gone| gone.name == *name) {
+                if dependencies.found.contains_key(name)
+                    || dependencies.missing.iter().any(|unresolved| unresolved.name == *name)
+                {
                     continue;
                 }
                 match self.resolve(name, machine, &rpaths, &runpath, loaded) {
                     Ok(found) => {
-                        closure.found.insert(name.clone(), found.clone());
-                        open.push_back(Open { path: found, inherited: rpaths.clone() });
+                        dependencies.found.insert(name.clone(), found.clone());
+                        pending.push_back(Pending { path: found, inherited: rpaths.clone() });
                     }
                     Err(broken) => {
-                        closure.missing.push(Gone { name: name.clone(), needed_by: path.clone(), broken });
+                        dependencies.missing.push(UnresolvedLibrary {
+                            name: name.clone(),
+                            needed_by: path.clone(),
+                            broken,
+                        });
                     }
                 }
             }
         }
-        closure.lacking = self.lacking(&closure, needs);
-        closure
+        dependencies.missing_versions = self.missing_versions(&dependencies, needs);
+        dependencies
     }
 
-    /// The first file of that name for this processor. A file that is no library ends the search: the loader stops at it.
+    /// The first file of that name for this processor. Like the loader, stops at a file that is not a library.
     fn resolve(
         &self,
         name: &str,
@@ -193,30 +191,30 @@ impl<'f> Search<'f> {
         Err(None)
     }
 
-    /// Versions that are asked for and not there.
-    fn lacking(
+    /// Symbol versions that are needed but not defined.
+    fn missing_versions(
         &self,
-        closure: &Closure,
+        dependencies: &Dependencies,
         needs: Vec<(String, String, String)>,
     ) -> Vec<(String, String, String)> {
-        let mut lacking = Vec::new();
-        for (library, version, by) in needs {
-            let Some(path) = closure.found.get(&library) else { continue };
+        let mut missing_versions = Vec::new();
+        for (library, version, needed_by) in needs {
+            let Some(path) = dependencies.found.get(&library) else { continue };
             let Some(facts) = self.files.elf(path) else { continue };
             let defines = &facts.linkage.defines;
-            // Other makers' libraries may come without versions, and work; NVIDIA's always have them.
+            // Libraries of other vendors may have no versions and work; those of NVIDIA always have them.
             let bare = defines.is_empty() && vendor_library(path).is_none();
             if !bare && !defines.contains(&version) && version != "GLIBC_PRIVATE" {
-                lacking.push((library, version, by));
+                missing_versions.push((library, version, needed_by));
             }
         }
-        lacking
+        missing_versions
     }
 }
 
-/// An entry of RPATH or RUNPATH with its variables put in.
+/// An entry of RPATH or RUNPATH with its variables expanded.
 fn expanded(entry: &str, file: &str) -> Vec<String> {
-    let origin = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let origin = file.rsplit_once('/').map_or("", |(directory, _)| directory);
     let entry = entry.replace("${ORIGIN}", origin).replace("$ORIGIN", origin);
     let entry = entry.trim_end_matches('/').to_owned();
     if entry.is_empty() {

@@ -1,26 +1,26 @@
-//! Evidence from what is there: an image, a folder, a program, a wheel, a file of requirements.
+//! Gathers evidence from images, directories, programs, wheels and dependency files.
 
-mod beside;
+mod build_context;
 mod components;
 mod conda;
 mod conflicts;
 mod contents;
 mod declared;
+mod directory;
 mod driver_copies;
-mod folder;
+mod file_facts;
 mod frameworks;
 mod image;
-mod kept;
 mod linking;
 mod loose;
 mod package_names;
 mod packages;
 mod program;
 mod programs;
+mod strings;
 mod subject;
 mod survey;
 mod wheel;
-mod words;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -36,13 +36,13 @@ pub use subject::{Subject, subject};
 use crate::evidence::Evidence;
 use cudock_declared::{DeclaredError, FileKind};
 
-/// Why there is no evidence.
+/// An error while gathering evidence.
 #[derive(Debug, thiserror::Error)]
 pub enum GatherError {
-    /// There is nothing.
-    #[error("no file or folder is called {}", path.display())]
+    /// It does not exist.
+    #[error("{} not found", path.display())]
     NotFound {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
     /// It cannot be read.
@@ -50,11 +50,11 @@ pub enum GatherError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
-    /// It is nothing that can be checked.
-    #[error("{} is nothing that can be checked", path.display())]
+    /// It is not a supported file.
+    #[error("cannot check {}: unsupported file type", path.display())]
     NotASubject {
         /// The file.
         path: PathBuf,
@@ -62,20 +62,20 @@ pub enum GatherError {
     /// The image cannot be read.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// The file of requirements is broken.
+    /// The dependency file is invalid.
     #[error("{file}:{}:{}: {}", error.line, error.column, error.message)]
     Declared {
         /// The file.
         file: String,
-        /// What is wrong, and where.
+        /// The error with its position.
         error: DeclaredError,
     },
-    /// The program is broken.
+    /// The program or wheel is invalid.
     #[error("{}: {message}", path.display())]
     Broken {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         message: String,
     },
 }
@@ -102,25 +102,25 @@ impl Report for GatherError {
     }
 }
 
-/// What to look at besides the subject itself.
+/// The context of gathering.
 pub struct Context<'a> {
-    /// The tables.
+    /// The fact tables.
     pub facts: &'a Facts,
-    /// Variables that are set when it starts, over the image's own.
+    /// Variables that are set when it starts; they override those of the image.
     pub environment: &'a BTreeMap<String, String>,
     /// Whether a program will run on this machine, in the environment of this process.
     pub on_this_machine: bool,
 }
 
-/// Evidence of anything but an image, which is opened first.
+/// Gathers evidence of anything but an image, which has to be opened first.
 pub fn gather(subject: &Subject, name: &str, context: &Context<'_>) -> Result<Evidence, GatherError> {
     match subject {
         Subject::Image(_) => Err(GatherError::NotASubject { path: PathBuf::from(name) }),
-        Subject::Root(folder) => {
-            let tree = walk_directory(folder, false, kept::look)?;
+        Subject::Root(root) => {
+            let tree = walk_directory(root, false, file_facts::read)?;
             Ok(image::of_tree(&tree, name, None, context.environment.clone(), context.facts))
         }
-        Subject::Folder(folder) => folder::evidence(folder, name, context),
+        Subject::Directory(directory) => directory::evidence(directory, name, context),
         Subject::Program(path) => program::evidence(path, name, context),
         Subject::Wheel(path) => wheel::evidence(path, name, context),
         Subject::Environment(path, kind) => environment(path, *kind, name, context),
@@ -134,20 +134,22 @@ fn environment(
     context: &Context<'_>,
 ) -> Result<Evidence, GatherError> {
     let text = std::fs::read(path).map_err(|source| GatherError::Io { path: path.to_owned(), source })?;
-    let wrong = |error| GatherError::Declared { file: name.to_owned(), error };
+    let invalid = |error| GatherError::Declared { file: name.to_owned(), error };
     let text = String::from_utf8_lossy(&text);
-    let directory =
-        beside::Directory::of_dockerfile(path, if kind == FileKind::Dockerfile { &text } else { "" });
+    let directory = build_context::BuildContext::of_dockerfile(
+        path,
+        if kind == FileKind::Dockerfile { &text } else { "" },
+    );
     let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut declared =
-        cudock_declared::read_with_files(kind, name, &text, Arch::default(), &own, &directory).map_err(wrong)?;
+    let mut declared = cudock_declared::read_with_files(kind, name, &text, Arch::default(), &own, &directory)
+        .map_err(invalid)?;
     if kind == FileKind::Pyproject {
         declared.keep_default_groups();
     }
     Ok(of_declared(&declared, name, context))
 }
 
-/// Evidence of what files say.
+/// Evidence of dependency files.
 fn of_declared(declared: &cudock_declared::Declared, name: &str, context: &Context<'_>) -> Evidence {
     let platform = declared.platform.as_deref().and_then(|platform| platform.split('/').nth(1));
     let arch = platform.and_then(Arch::parse).unwrap_or_default();
@@ -156,7 +158,7 @@ fn of_declared(declared: &cudock_declared::Declared, name: &str, context: &Conte
     evidence
 }
 
-/// What a program that is started on this machine is started with.
+/// The environment of a program that is started on this machine.
 fn started_with(context: &Context<'_>) -> BTreeMap<String, String> {
     let matters = |name: &str| {
         name.starts_with("CUDA_")
@@ -167,12 +169,12 @@ fn started_with(context: &Context<'_>) -> BTreeMap<String, String> {
     own.chain(context.environment.clone()).collect()
 }
 
-/// What the loader's directories are named after.
+/// The architecture as the loader's directories name it.
 fn cpu_arch(cpu: Option<&str>) -> &'static str {
     cpu.and_then(Arch::parse).unwrap_or_default().name()
 }
 
-/// What images call the processor of an ELF file.
+/// The architecture of an ELF file as images name it.
 fn architecture(machine: u16) -> Option<&'static str> {
     if let Some(arch) = Arch::from_elf_machine(machine) {
         return Some(arch.oci_name());

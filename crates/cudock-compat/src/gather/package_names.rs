@@ -10,7 +10,7 @@ use cudock_host::frameworks::Support;
 use pep440_rs::{Version, VersionSpecifiers};
 
 use super::conda;
-use crate::evidence::{Code, Evidence, PackageCode, Runtime, Unit, UnitKind, Unread};
+use crate::evidence::{Artifact, ArtifactKind, Code, Evidence, PackageCode, Runtime, Unread};
 use cudock_declared::{Declared, DeclaredPackage, Manager};
 
 /// Frameworks that are judged by the tables of their builds.
@@ -73,7 +73,7 @@ fn row_name<'a>(index: &PackageIndex<'a>, name: &'a str) -> &'a str {
     }
 }
 
-/// Adds a unit for each package that uses a GPU and is not a framework of its own, and lists the unknown ones.
+/// Adds a artifact for each package that uses a GPU and is not a framework of its own, and lists the unknown ones.
 ///
 /// The first `listed` packages are those that the file names; the others are pinned by them.
 /// `toolkit` is the CUDA in the base image, with which packages compile at run time.
@@ -96,7 +96,7 @@ pub(crate) fn add(
     let listed = names(&declared.packages);
     let mut unknown: Vec<&DeclaredPackage> = Vec::new();
     // What needs other packages to do anything with a GPU.
-    let mut helpers: Vec<Unit> = Vec::new();
+    let mut helpers: Vec<Artifact> = Vec::new();
     let plain: BTreeSet<&str> = declared.packages.iter().map(|package| package.name.as_str()).collect();
     let mut done: BTreeSet<&str> = BTreeSet::new();
     for package in &declared.packages {
@@ -112,7 +112,7 @@ pub(crate) fn add(
             }
             PackageUse::Gpu(row, cuda) => (row, cuda),
         };
-        let question = Question { file, package, row, cuda, toolkit };
+        let question = PackageContext { file, package, row, cuda, toolkit };
         let runs_on_listed = row.on.iter().any(|wanted| listed.contains(wanted)) && !asks_for_gpu(package);
         // Where the file names an extension and not the framework below it, the extension is what it is about.
         let is_main = !row.on.is_empty() && !row.on.iter().any(|wanted| by_file.contains(wanted));
@@ -121,21 +121,21 @@ pub(crate) fn add(
             // Plugins of a framework: `jax-cuda12-plugin` is judged with jax.
             GpuUse::Framework if plain.contains(row.name.as_str()) => {}
             GpuUse::Wraps | GpuUse::Compiler if runs_on_listed => {}
-            GpuUse::Wraps => evidence.units.push(question.without_base()),
-            GpuUse::Library | GpuUse::Driver => helpers.push(question.unit()),
+            GpuUse::Wraps => evidence.artifacts.push(question.without_base()),
+            GpuUse::Library | GpuUse::Driver => helpers.push(question.artifact()),
             GpuUse::Code | GpuUse::Compiler if !row.on.is_empty() && !runs_on_listed => {
-                evidence.units.push(question.without_base());
+                evidence.artifacts.push(question.without_base());
             }
             GpuUse::Framework | GpuUse::Code | GpuUse::Compiler | GpuUse::OtherApi => {
-                let kind = if is_main { UnitKind::Framework } else { UnitKind::Extension };
-                evidence.units.push(Unit { kind, ..question.unit() });
+                let kind = if is_main { ArtifactKind::Framework } else { ArtifactKind::Extension };
+                evidence.artifacts.push(Artifact { kind, ..question.artifact() });
             }
         }
     }
-    evidence.units.extend(conda::units(facts, file, declared));
+    evidence.artifacts.extend(conda::artifacts(facts, file, declared));
     evidence.unread.extend(unread(file, &unknown));
-    if evidence.units.is_empty() && evidence.unread.is_empty() {
-        evidence.units.extend(helpers);
+    if evidence.artifacts.is_empty() && evidence.unread.is_empty() {
+        evidence.artifacts.extend(helpers);
     }
 }
 
@@ -193,7 +193,7 @@ fn installed(package: &DeclaredPackage) -> String {
 }
 
 /// A package that uses a GPU, and where it is asked for.
-struct Question<'a> {
+struct PackageContext<'a> {
     file: &'a str,
     package: &'a DeclaredPackage,
     row: &'a GpuPackage,
@@ -202,9 +202,9 @@ struct Question<'a> {
     toolkit: Option<CudaVersion>,
 }
 
-impl Question<'_> {
+impl PackageContext<'_> {
     /// A package that runs on another, which nothing in the file brings.
-    fn without_base(&self) -> Unit {
+    fn without_base(&self) -> Artifact {
         let on = self.row.on.join(", ");
         let one = if self.row.on.len() > 1 { "one of " } else { "" };
         let why = format!("it runs on {one}{on}, which the file does not list");
@@ -213,10 +213,10 @@ impl Question<'_> {
             self.row.on.first().map_or("it", String::as_str),
             installed(self.package)
         );
-        Unit { support: Support::NotInTables { fix }, runtime: None, ..self.with(Code::Unknown(why)) }
+        Artifact { support: Support::NotInTables { fix }, runtime: None, ..self.with(Code::Unknown(why)) }
     }
 
-    fn unit(&self) -> Unit {
+    fn artifact(&self) -> Artifact {
         let (why, compiles) = match self.row.uses {
             GpuUse::Driver => return self.with(Code::None),
             GpuUse::Compiler => {
@@ -234,7 +234,7 @@ impl Question<'_> {
         self.with(Code::Package(PackageCode { why, fix, compiles, to_machine_code, min_capability }))
     }
 
-    fn with(&self, code: Code) -> Unit {
+    fn with(&self, code: Code) -> Artifact {
         let Self { file, package, row, cuda, toolkit } = self;
         let path = format!("{file}:{}", package.span.line);
         let by_tag = package.tag.as_deref().and_then(CudaVersion::from_tag);
@@ -245,9 +245,9 @@ impl Question<'_> {
             .or(cuda.and_then(|cuda| cuda.version))
             .or(compiles_with.filter(|toolkit| major == Some(toolkit.major())));
         let shown = package.exact.as_ref().map_or_else(String::new, |version| format!(" {version}"));
-        Unit {
+        Artifact {
             name: format!("{}{shown}", package.name),
-            kind: UnitKind::Extension,
+            kind: ArtifactKind::Extension,
             support: Support::Cuda,
             runtime: major.map(|major| Runtime { major, version, linked_in: false, path: path.clone() }),
             links_driver: false,

@@ -1,5 +1,5 @@
-//! Python packages that are not a framework's own: extensions with GPU code, NVIDIA's libraries, and packages that make
-//! their GPU code when they run.
+//! Finds Python packages other than frameworks: extensions with GPU code, NVIDIA's libraries, and packages that generate
+//! their GPU code at run time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::contents::Contents;
 use super::frameworks::{CodeAt, code_file};
 use super::programs::toolkit_of;
 use super::survey::Survey;
-use crate::evidence::{Code, CodeFile, Role, Runtime, Unit, UnitKind};
+use crate::evidence::{Artifact, ArtifactKind, Code, CodeFile, Role, Runtime};
 
 /// Directories of site-packages that hold NVIDIA's libraries or its tools, whatever their files are called.
 const NVIDIA_DIRECTORIES: [&str; 4] = ["nvidia", "tensorrt", "nvidia_cutlass_dsl", "cutlass"];
@@ -33,7 +33,7 @@ pub(crate) fn extensions(
     files: &dyn Contents,
     sites: &[String],
     survey: &mut Survey,
-) -> Vec<Unit> {
+) -> Vec<Artifact> {
     let owners = Owners::read(files, sites);
     let mut groups: BTreeMap<String, Vec<CodeAt>> = BTreeMap::new();
     let mut nvidias: BTreeMap<String, Vec<CodeAt>> = BTreeMap::new();
@@ -76,13 +76,13 @@ pub(crate) fn package(
     name: String,
     code: Vec<CodeAt>,
     role: Role,
-) -> Unit {
+) -> Artifact {
     let path = code.first().map(|at| at.path.clone()).unwrap_or_default();
     let runtime = runtime(facts, files, &code);
     let in_role = |at: CodeAt| CodeFile { role, ..code_file(at, role) };
-    Unit {
+    Artifact {
         name,
-        kind: if role == Role::Vendor { UnitKind::Library } else { UnitKind::Extension },
+        kind: if role == Role::Vendor { ArtifactKind::Library } else { ArtifactKind::Extension },
         path,
         support: Support::Cuda,
         runtime,
@@ -96,17 +96,19 @@ pub(crate) fn package(
 }
 
 /// A package that opens the driver and holds no GPU code.
-fn at_run_time(name: String, paths: &[String]) -> Unit {
+fn at_run_time(name: String, paths: &[String]) -> Artifact {
     let path = paths.first().cloned().unwrap_or_default();
     let file = path.rsplit('/').next().unwrap_or_default();
-    Unit {
+    Artifact {
         name,
-        kind: UnitKind::Extension,
+        kind: ArtifactKind::Extension,
         support: Support::Cuda,
         runtime: None,
         links_driver: false,
         own_floor: None,
-        code: Code::AtRunTime(format!("{file} loads the NVIDIA driver, and the package holds no GPU code")),
+        code: Code::AtRunTime(format!(
+            "{file} loads the NVIDIA driver, but the package contains no GPU code"
+        )),
         missing: Vec::new(),
         barred: None,
         build: None,
@@ -122,13 +124,13 @@ fn runtime(facts: &Facts, files: &dyn Contents, code: &[CodeAt]) -> Option<Runti
         let needed = elf.linkage.needed.iter().find_map(|name| name.strip_prefix("libcudart.so."));
         let ptx = at.code.patterns.iter().flat_map(|pattern| pattern.ptx.iter().map(|(_, isa)| *isa)).max();
         let of_ptx = || {
-            let has_runtime = needed.is_some() || elf.words.runtime_inside;
+            let has_runtime = needed.is_some() || elf.strings.runtime_inside;
             ptx.filter(|_| has_runtime).and_then(|isa| toolkit_of(facts, isa))
         };
         let version: Option<CudaVersion> = at.code.toolkit.or_else(of_ptx);
         let by_name = || needed.and_then(|major| major.split('.').next()?.parse().ok());
         let major: u8 = version.map(CudaVersion::major).or_else(by_name)?;
-        Some(Runtime { major, version, linked_in: elf.words.runtime_inside, path: at.path.clone() })
+        Some(Runtime { major, version, linked_in: elf.strings.runtime_inside, path: at.path.clone() })
     };
     code.iter().filter_map(found).min_by_key(|runtime| (runtime.major, runtime.version))
 }
@@ -149,10 +151,10 @@ impl<'s> Owners<'s> {
     fn read(files: &dyn Contents, sites: &'s [String]) -> Self {
         let mut by_path = BTreeMap::new();
         for site in sites {
-            for folder in files.names(site) {
-                let stem = folder.strip_suffix(".dist-info").and_then(|stem| stem.rsplit_once('-'));
+            for directory in files.names(site) {
+                let stem = directory.strip_suffix(".dist-info").and_then(|stem| stem.rsplit_once('-'));
                 let Some((name, version)) = stem else { continue };
-                let record = files.text(&format!("{site}/{folder}/RECORD")).unwrap_or_default();
+                let record = files.text(&format!("{site}/{directory}/RECORD")).unwrap_or_default();
                 let paths = record.lines().filter_map(|line| line.split(',').next());
                 for path in paths.filter(|path| path.contains(".so")) {
                     by_path.insert(format!("{site}/{path}"), format!("{} {version}", normalized(name)));

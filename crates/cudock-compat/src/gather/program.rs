@@ -1,4 +1,4 @@
-//! One program, library or piece of GPU code on this machine.
+//! Evidence of one program, library or piece of GPU code on this machine.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use cudock_host::frameworks::Support;
 use cudock_image::ImageError;
 
 use super::contents::{Contents, Disk};
-use super::frameworks::{CodeAt, Wholeness, code_file};
+use super::frameworks::{CodeAt, Completeness, code_file};
 use super::linking::Search;
 use super::survey::damage;
-use super::{Context, GatherError, architecture, cpu_arch, kept, programs, started_with};
-use crate::evidence::{Code, Evidence, Role, SubjectKind, Unit, UnitKind};
+use super::{Context, GatherError, architecture, cpu_arch, file_facts, programs, started_with};
+use crate::evidence::{Artifact, ArtifactKind, Code, Evidence, Role, SubjectKind};
 
 pub(super) fn evidence(path: &Path, name: &str, context: &Context<'_>) -> Result<Evidence, GatherError> {
     let real = path.canonicalize().map_err(|source| GatherError::Io { path: path.to_owned(), source })?;
@@ -23,21 +23,22 @@ pub(super) fn evidence(path: &Path, name: &str, context: &Context<'_>) -> Result
     let environment = started_with(context);
     let cpu = architecture(binary.linkage.machine).map(str::to_owned);
     let search = Search::new(&files, &environment, cpu_arch(cpu.as_deref()));
-    let wholeness = if context.on_this_machine { Wholeness::Whole } else { Wholeness::Part };
-    let unit = if binary.linkage.machine == 0 {
+    let completeness = if context.on_this_machine { Completeness::Complete } else { Completeness::Partial };
+    let artifact = if binary.linkage.machine == 0 {
         loose(&bytes, &real)
     } else {
-        programs::unit(context.facts, &files, &search, &real, wholeness)
+        programs::artifact(context.facts, &files, &search, &real, completeness)
     };
-    let unit = unit.map(|unit| {
-        let refused = context.on_this_machine && unit.kind == UnitKind::Program && !files.is_program(&real);
-        Unit { barred: refused.then(|| "the file has no execute permission".to_owned()), ..unit }
+    let artifact = artifact.map(|artifact| {
+        let refused =
+            context.on_this_machine && artifact.kind == ArtifactKind::Program && !files.is_program(&real);
+        Artifact { barred: refused.then(|| "the file has no execute permission".to_owned()), ..artifact }
     });
     Ok(Evidence {
         subject: name.to_owned(),
         kind: SubjectKind::Program,
         cpu,
-        units: unit.into_iter().collect(),
+        artifacts: artifact.into_iter().collect(),
         findings: files.elf(&real).and_then(|facts| damage(&real, &facts)).into_iter().collect(),
         environment,
         ..Evidence::default()
@@ -45,12 +46,12 @@ pub(super) fn evidence(path: &Path, name: &str, context: &Context<'_>) -> Result
 }
 
 /// A fat binary or a cubin by itself: loaded by some program through the driver.
-fn loose(bytes: &[u8], path: &str) -> Option<Unit> {
-    let code = kept::read(bytes).code?;
+fn loose(bytes: &[u8], path: &str) -> Option<Artifact> {
+    let code = file_facts::read_elf(bytes).code?;
     let file = code_file(CodeAt { path: path.to_owned(), code }, Role::Program);
-    Some(Unit {
+    Some(Artifact {
         name: path.rsplit('/').next().unwrap_or(path).to_owned(),
-        kind: UnitKind::Library,
+        kind: ArtifactKind::Library,
         path: path.to_owned(),
         support: Support::Cuda,
         runtime: None,

@@ -1,4 +1,4 @@
-//! Programs and libraries outside Python as units.
+//! Finds programs and libraries outside of Python packages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,78 +9,78 @@ use cudock_host::frameworks::Support;
 
 use super::components::vendor_library;
 use super::contents::Contents;
-use super::frameworks::{CodeAt, Wholeness, code_file};
-use super::kept::ElfFacts;
-use super::linking::{Closure, Search, belongs_to_driver};
-use crate::evidence::{Code, CodeFile, Effect, Role, Runtime, Unit, UnitKind};
+use super::file_facts::ElfFacts;
+use super::frameworks::{CodeAt, Completeness, code_file};
+use super::linking::{Dependencies, Search, belongs_to_driver};
+use crate::evidence::{Artifact, ArtifactKind, Code, CodeFile, Effect, Role, Runtime};
 
-/// One program or library, with all that it would load; none if it has nothing to do with a GPU.
-pub(crate) fn unit(
+/// One program or library with everything it loads; none if it has nothing to do with a GPU.
+pub(crate) fn artifact(
     facts: &Facts,
     files: &dyn Contents,
     search: &Search<'_>,
     path: &str,
-    wholeness: Wholeness,
-) -> Option<Unit> {
+    completeness: Completeness,
+) -> Option<Artifact> {
     let elf = files.elf(path)?;
-    let closure = search.closure(path, &[]);
-    let runtime = runtime(facts, files, &elf, path, &closure);
+    let dependencies = search.dependencies(path, &[]);
+    let runtime = runtime(facts, files, &elf, path, &dependencies);
     let is_program = elf.linkage.interpreter.is_some();
-    let reaches = if is_program { elf.words.opens_driver } else { elf.words.reaches_driver };
-    if elf.code.is_none() && runtime.is_none() && !closure.links_driver && !reaches {
+    let reaches = if is_program { elf.strings.opens_driver } else { elf.strings.reaches_driver };
+    if elf.code.is_none() && runtime.is_none() && !dependencies.links_driver && !reaches {
         return None;
     }
     let mut code: Vec<CodeFile> = Vec::new();
     if let Some(own) = &elf.code {
         code.push(code_file(CodeAt { path: path.to_owned(), code: own.clone() }, Role::Program));
     }
-    let opened = elf.words.opens.iter().filter_map(|name| opened(files, search, path, name));
-    for found in closure.found.values().cloned().chain(opened).collect::<BTreeSet<_>>() {
+    let opened = elf.strings.opens.iter().filter_map(|name| opened(files, search, path, name));
+    for found in dependencies.found.values().cloned().chain(opened).collect::<BTreeSet<_>>() {
         let found = &found;
         if let Some(code_in) = files.elf(found).and_then(|facts| facts.code.clone()) {
             let real = files.real(found).unwrap_or_else(|| found.clone());
             code.push(code_file(CodeAt { path: real, code: code_in }, Role::Program));
         }
     }
-    let effect = if wholeness == Wholeness::Whole { Effect::Fails } else { Effect::NotHere };
-    Some(Unit {
+    let effect = if completeness == Completeness::Complete { Effect::Fails } else { Effect::NotHere };
+    Some(Artifact {
         name: path.rsplit('/').next().unwrap_or(path).to_owned(),
-        kind: if is_program { UnitKind::Program } else { UnitKind::Library },
+        kind: if is_program { ArtifactKind::Program } else { ArtifactKind::Library },
         path: path.to_owned(),
         support: Support::Cuda,
         runtime,
-        links_driver: closure.links_driver,
+        links_driver: dependencies.links_driver,
         own_floor: None,
-        code: told(code, &elf),
-        missing: closure.into_missing(effect),
+        code: known_code(code, &elf),
+        missing: dependencies.into_missing(effect),
         barred: None,
         build: None,
     })
 }
 
-/// What is known of its code: a program that brings none may make it or fetch it.
-fn told(code: Vec<CodeFile>, elf: &ElfFacts) -> Code {
+/// The GPU code of a program; one without any may generate or load it.
+fn known_code(code: Vec<CodeFile>, elf: &ElfFacts) -> Code {
     if code.iter().any(|file| file.role != Role::Vendor) {
         return Code::Files(code);
     }
-    if elf.words.compiles {
+    if elf.strings.compiles {
         return Code::Unknown(
-            "it compiles GPU code when it runs (NVRTC): for this card, if it asks for it".to_owned(),
+            "it compiles GPU code at run time (NVRTC), for this GPU if it requests that".to_owned(),
         );
     }
-    if elf.words.opens_driver && !elf.words.runtime_inside {
+    if elf.strings.opens_driver && !elf.strings.runtime_inside {
         return Code::Unknown(
-            "it loads GPU code through the driver, and holds none that could be read".to_owned(),
+            "it loads GPU code through the driver, but contains none that could be read".to_owned(),
         );
     }
     let links_runtime = elf.linkage.needed.iter().any(|name| name.starts_with("libcudart."));
-    if code.is_empty() && elf.linkage.interpreter.is_none() && elf.words.reaches_driver && !links_runtime {
-        return Code::AtRunTime("it loads the NVIDIA driver, and holds no GPU code".to_owned());
+    if code.is_empty() && elf.linkage.interpreter.is_none() && elf.strings.reaches_driver && !links_runtime {
+        return Code::AtRunTime("it loads the NVIDIA driver, but contains no GPU code".to_owned());
     }
     if code.is_empty() { Code::None } else { Code::Files(code) }
 }
 
-/// A library that a program opens by itself, where its name leads to one.
+/// The path of a library that a program opens with dlopen.
 fn opened(files: &dyn Contents, search: &Search<'_>, program: &str, name: &str) -> Option<String> {
     if belongs_to_driver(name) || name == "libcuda.so" {
         return None;
@@ -88,8 +88,8 @@ fn opened(files: &dyn Contents, search: &Search<'_>, program: &str, name: &str) 
     if name.starts_with('/') {
         return files.elf(name).map(|_| name.to_owned());
     }
-    let folder = program.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let beside = format!("{folder}/{}", name.trim_start_matches("./"));
+    let directory = program.rsplit_once('/').map_or("", |(directory, _)| directory);
+    let beside = format!("{directory}/{}", name.trim_start_matches("./"));
     if files.elf(&beside).is_some() {
         return Some(beside);
     }
@@ -102,9 +102,9 @@ fn runtime(
     files: &dyn Contents,
     elf: &Arc<ElfFacts>,
     path: &str,
-    closure: &Closure,
+    dependencies: &Dependencies,
 ) -> Option<Runtime> {
-    let shared = closure.found.iter().find(|(name, _)| name.starts_with("libcudart.so"));
+    let shared = dependencies.found.iter().find(|(name, _)| name.starts_with("libcudart.so"));
     if let Some((name, found)) = shared {
         let real = files.real(found).unwrap_or_else(|| found.clone());
         let version = version_in_name(&real).or_else(|| by_package(files, &real));
@@ -120,7 +120,7 @@ fn runtime(
     if let Some(major) = wanted.and_then(|major| major.split('.').next()?.parse().ok()) {
         return Some(Runtime { major, version: None, linked_in: false, path: path.to_owned() });
     }
-    if !elf.words.runtime_inside {
+    if !elf.strings.runtime_inside {
         return None;
     }
     // The toolkit that linked it is the one whose runtime is inside; PTX tells where machine code does not.

@@ -1,4 +1,4 @@
-//! What a word on the command line is.
+//! Decides what kind of subject an argument names.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,23 +14,23 @@ use cudock_declared::FileKind;
 pub enum Subject {
     /// A container image.
     Image(ImageSource),
-    /// A folder that is the root of a file system.
+    /// The root directory of a file system.
     Root(PathBuf),
-    /// A folder of programs or packages.
-    Folder(PathBuf),
+    /// A directory of programs or packages.
+    Directory(PathBuf),
     /// A program or a library.
     Program(PathBuf),
     /// A wheel.
     Wheel(PathBuf),
-    /// A file that says what will be installed.
+    /// A Dockerfile or another dependency file.
     Environment(PathBuf, FileKind),
 }
 
-/// What such a word means. A name that is no path is an image: of a daemon if one has it, which the caller finds out,
-/// or of a registry.
+/// Decides what an argument names. A name that is not a path is an image: of a daemon if it has one, which the caller finds
+/// out, or of a registry.
 pub fn subject(text: &str) -> Result<Subject, GatherError> {
-    if let Some(folder) = text.strip_prefix("rootfs:") {
-        return existing(Path::new(folder)).map(|folder| Subject::Root(folder.to_owned()));
+    if let Some(root) = text.strip_prefix("rootfs:") {
+        return existing(Path::new(root)).map(|root| Subject::Root(root.to_owned()));
     }
     if let Some(source) = ImageSource::with_transport(text) {
         return Ok(Subject::Image(source?));
@@ -49,7 +49,11 @@ pub fn subject(text: &str) -> Result<Subject, GatherError> {
     if path.is_dir() {
         let has = |name: &str| path.join(name).symlink_metadata().is_ok();
         let is_root = has("etc") && has("usr");
-        return Ok(if is_root { Subject::Root(path.to_owned()) } else { Subject::Folder(path.to_owned()) });
+        return Ok(if is_root {
+            Subject::Root(path.to_owned())
+        } else {
+            Subject::Directory(path.to_owned())
+        });
     }
     file(path)
 }

@@ -1,4 +1,4 @@
-//! What a tree of files holds that has to do with GPUs.
+//! Finds everything in a file tree that has to do with GPUs.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_image::Tree;
 
-use super::frameworks::{CodeAt, Wholeness};
-use super::kept::{ElfFacts, Kept};
+use super::file_facts::{ElfFacts, FileFacts};
+use super::frameworks::{CodeAt, Completeness};
 use super::linking::Search;
 use super::{architecture, components, packages, programs};
 use crate::codes;
-use crate::evidence::{Code, Component, Evidence, Role, SubjectKind, Unit};
+use crate::evidence::{Artifact, Code, Component, Evidence, Role, SubjectKind};
 
 use super::contents::Contents;
 
@@ -25,32 +25,32 @@ pub(crate) struct Survey {
     pub(crate) components: Vec<Component>,
     /// What is damaged.
     pub(crate) findings: Vec<Finding>,
-    /// Files that can come to the driver and hold no GPU code.
+    /// Files that can load the driver but have no GPU code.
     pub(crate) reaching: Vec<String>,
-    /// NVIDIA's packages, which count where nothing else was found.
-    pub(crate) nvidias: Vec<Unit>,
-    /// Packages that make their GPU code when they run, which count where nothing else was found.
-    pub(crate) compiling: Vec<Unit>,
+    /// NVIDIA's packages, which only count if nothing else was found.
+    pub(crate) nvidias: Vec<Artifact>,
+    /// Packages that generate their GPU code at run time, which only count if nothing else was found.
+    pub(crate) compiling: Vec<Artifact>,
 }
 
-/// Looks through a tree. `prefix` leads to it in the file system that is searched for libraries.
-pub(crate) fn survey(tree: &Tree<Kept>, prefix: &str) -> Survey {
+/// Surveys a tree. `prefix` is its path in the file system that is searched for libraries.
+pub(crate) fn survey(tree: &Tree<FileFacts>, prefix: &str) -> Survey {
     let mut survey = Survey::default();
     for (path, node) in tree.iter() {
         let path = format!("{prefix}/{path}");
         let facts = match node.kept() {
-            Some(Kept::Elf(facts)) => facts,
-            Some(Kept::OpensDriver) => {
+            Some(FileFacts::Elf(facts)) => facts,
+            Some(FileFacts::OpensDriver) => {
                 survey.reaching.push(path);
                 continue;
             }
-            Some(Kept::Text(_)) | None => continue,
+            Some(FileFacts::Text(_)) | None => continue,
         };
         survey.components.extend(components::component(&path));
         survey.findings.extend(damage(&path, facts));
         if let Some(code) = &facts.code {
             survey.code.push(CodeAt { path: path.clone(), code: code.clone() });
-        } else if facts.words.reaches_driver {
+        } else if facts.strings.reaches_driver {
             survey.reaching.push(path.clone());
         }
         if facts.linkage.interpreter.is_some() && uses_cuda(facts) && !belongs_to_others(&path) {
@@ -63,69 +63,69 @@ pub(crate) fn survey(tree: &Tree<Kept>, prefix: &str) -> Survey {
 fn uses_cuda(facts: &ElfFacts) -> bool {
     let links = |name: &String| name.starts_with("libcudart.") || name == "libcuda.so.1";
     facts.code.is_some()
-        || facts.words.runtime_inside
-        || facts.words.opens_driver
+        || facts.strings.runtime_inside
+        || facts.strings.opens_driver
         || facts.linkage.needed.iter().any(links)
 }
 
-/// Tools of toolkits, and tests and tools of Python distributions, are not what an image is for.
+/// Whether a program belongs to a toolkit or a Python distribution: those are not what an image is for.
 fn belongs_to_others(path: &str) -> bool {
     programs::is_toolkit_file(path) || path.contains("/site-packages/") || path.contains("/dist-packages/")
 }
 
-/// What to say about a file that could not be read whole.
+/// The finding about a corrupt file.
 pub(crate) fn damage(path: &str, facts: &ElfFacts) -> Option<Finding> {
     let damage = facts.damage.as_ref()?;
-    let message = format!("{path} is damaged: {damage}");
+    let message = format!("{path} is corrupt: {damage}");
     let fix = "install it again: a broken download or a full disk leaves such files";
     let finding = Finding::new(codes::UNREADABLE_BINARY, Severity::Warning, message, fix);
     Some(finding.with_evidence([FindingEvidence::new(path, damage.clone())]))
 }
 
-/// Programs as units, and then libraries that no program and no framework was found to load.
+/// Programs as artifacts, and then libraries that no program and no framework was found to load.
 pub(crate) fn programs_and_rest(
     facts: &Facts,
     files: &dyn Contents,
     search: &Search<'_>,
     survey: Survey,
-    wholeness: Wholeness,
+    completeness: Completeness,
     evidence: &mut Evidence,
 ) {
     let Survey { mut code, programs, components, findings, nvidias, compiling, reaching: _ } = survey;
     evidence.components.extend(components);
     evidence.findings.extend(findings);
     for path in &programs {
-        let Some(unit) = programs::unit(facts, files, search, path, wholeness) else { continue };
-        if let Code::Files(used) = &unit.code {
+        let Some(artifact) = programs::artifact(facts, files, search, path, completeness) else { continue };
+        if let Code::Files(used) = &artifact.code {
             code.retain(|at| !used.iter().any(|file| file.path == at.path));
         }
-        evidence.units.push(unit);
+        evidence.artifacts.push(artifact);
     }
     let (toolkit, rest): (Vec<CodeAt>, Vec<CodeAt>) =
         code.into_iter().partition(|at| programs::is_toolkit_file(&at.path));
     for at in rest {
-        evidence.units.extend(programs::unit(facts, files, search, &at.path, Wholeness::Part));
+        evidence.artifacts.extend(programs::artifact(facts, files, search, &at.path, Completeness::Partial));
     }
     // A framework's CPU build beside NVIDIA's libraries does not use them.
-    if !evidence.units.is_empty() {
+    if !evidence.artifacts.is_empty() {
         return;
     }
-    evidence.units.extend(nvidias);
-    // In an image, NVIDIA's libraries wait for a program; in a directory that was named, they are what is asked about.
-    if evidence.kind == SubjectKind::Folder && !toolkit.is_empty() {
+    evidence.artifacts.extend(nvidias);
+    // NVIDIA's libraries alone do nothing in an image; in a directory they are what the user wants to know about.
+    if evidence.kind == SubjectKind::Directory && !toolkit.is_empty() {
         let name = "NVIDIA's libraries".to_owned();
-        evidence.units.push(packages::package(facts, files, name, toolkit, Role::Vendor));
+        evidence.artifacts.push(packages::package(facts, files, name, toolkit, Role::Vendor));
     }
-    if evidence.units.is_empty() {
-        evidence.units.extend(compiling);
+    if evidence.artifacts.is_empty() {
+        evidence.artifacts.extend(compiling);
     }
 }
 
-/// The processor most files of a tree are for.
-pub(crate) fn machine_of(tree: &Tree<Kept>) -> Option<String> {
+/// The processor architecture of most files of a tree.
+pub(crate) fn machine_of(tree: &Tree<FileFacts>) -> Option<String> {
     let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
     for (_, node) in tree.iter() {
-        if let Some(Kept::Elf(facts)) = node.kept() {
+        if let Some(FileFacts::Elf(facts)) = node.kept() {
             *counts.entry(facts.linkage.machine).or_default() += 1;
         }
     }

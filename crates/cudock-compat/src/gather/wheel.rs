@@ -1,4 +1,4 @@
-//! A wheel: looked at as if it were unpacked into an empty site-packages.
+//! Evidence of a wheel, as if it were unpacked into an empty site-packages.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,14 +8,14 @@ use cudock_host::python;
 use cudock_image::{Content, EntryHeader, EntryKind, NodeKind, Tree, TreeNode};
 
 use super::contents::TreeFiles;
-use super::frameworks::{self, Wholeness};
-use super::kept::{self, Kept};
+use super::file_facts::{self, FileFacts};
+use super::frameworks::{self, Completeness};
 use super::linking::Search;
 use super::survey::{machine_of, programs_and_rest, survey};
 use super::{Context, GatherError, cpu_arch};
 use crate::evidence::{Evidence, SubjectKind};
 
-/// No file of a wheel is larger.
+/// The limit of a file in a wheel.
 const MAX_MEMBER: u64 = 8 << 30;
 const SITE: &str = "/site-packages";
 
@@ -28,25 +28,37 @@ pub(super) fn evidence(path: &Path, name: &str, context: &Context<'_>) -> Result
     let arch = cpu_arch(cpu.as_deref());
     let mut survey = survey(&tree, "");
     let python = python::at(&files, SITE.to_owned(), "wheel", vec![SITE.to_owned()]);
-    let units =
-        frameworks::units(context.facts, &files, &search, &python, arch, Wholeness::Part, &mut survey);
-    let mut evidence =
-        Evidence { subject: name.to_owned(), kind: SubjectKind::Wheel, cpu, units, ..Evidence::default() };
-    programs_and_rest(context.facts, &files, &search, survey, Wholeness::Part, &mut evidence);
+    let artifacts = frameworks::artifacts(
+        context.facts,
+        &files,
+        &search,
+        &python,
+        arch,
+        Completeness::Partial,
+        &mut survey,
+    );
+    let mut evidence = Evidence {
+        subject: name.to_owned(),
+        kind: SubjectKind::Wheel,
+        cpu,
+        artifacts,
+        ..Evidence::default()
+    };
+    programs_and_rest(context.facts, &files, &search, survey, Completeness::Partial, &mut evidence);
     evidence.environment = environment;
     Ok(evidence)
 }
 
-fn tree(path: &Path) -> Result<Tree<Kept>, GatherError> {
-    let wrong = |source: io::Error| GatherError::Io { path: path.to_owned(), source };
-    let broken = |error: zip::result::ZipError| GatherError::Broken {
+fn tree(path: &Path) -> Result<Tree<FileFacts>, GatherError> {
+    let io_error = |source: io::Error| GatherError::Io { path: path.to_owned(), source };
+    let invalid_zip = |error: zip::result::ZipError| GatherError::Broken {
         path: path.to_owned(),
-        message: format!("broken zip file: {error}"),
+        message: format!("invalid zip file: {error}"),
     };
-    let mut archive = zip::ZipArchive::new(File::open(path).map_err(wrong)?).map_err(broken)?;
+    let mut archive = zip::ZipArchive::new(File::open(path).map_err(io_error)?).map_err(invalid_zip)?;
     let mut tree = Tree::default();
     for index in 0..archive.len() {
-        let mut member = archive.by_index(index).map_err(broken)?;
+        let mut member = archive.by_index(index).map_err(invalid_zip)?;
         let Some(inside) = member.enclosed_name().filter(|_| member.is_file()) else { continue };
         let inside = inside.to_string_lossy().into_owned();
         if member.size() > MAX_MEMBER {
@@ -62,7 +74,7 @@ fn tree(path: &Path) -> Result<Tree<Kept>, GatherError> {
             mode: 0o644,
             link: String::new(),
         };
-        let kept = opened(&mut member, &header).map_err(wrong)?;
+        let kept = read_member(&mut member, &header).map_err(io_error)?;
         tree.insert(
             &header.path,
             TreeNode { mode: header.mode, kind: NodeKind::File { size: header.size, kept } },
@@ -71,16 +83,16 @@ fn tree(path: &Path) -> Result<Tree<Kept>, GatherError> {
     Ok(tree)
 }
 
-/// Opens what may matter: the first bytes tell.
-fn opened(member: &mut impl Read, header: &EntryHeader) -> io::Result<Option<Kept>> {
+/// Reads a member if its name or its first bytes are relevant.
+fn read_member(member: &mut impl Read, header: &EntryHeader) -> io::Result<Option<FileFacts>> {
     let mut bytes = Vec::new();
     member.by_ref().take(512).read_to_end(&mut bytes)?;
     let path = &header.path;
-    let text = path.ends_with("/METADATA") || kept::is_record(path) || kept::is_source(path);
+    let text = path.ends_with("/METADATA") || file_facts::is_record(path) || file_facts::is_source(path);
     if !text && !cudock_fatbin::is_candidate(&bytes) {
         return Ok(None);
     }
     member.take(header.size).read_to_end(&mut bytes)?;
     let mut content = Content::from_bytes(&bytes);
-    kept::look(header, &mut content)
+    file_facts::read(header, &mut content)
 }

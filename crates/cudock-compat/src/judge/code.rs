@@ -9,7 +9,7 @@ use crate::evidence::{CodeFile, Pattern, Role};
 /// Programs with more modules than this carry statically linked libraries, which choose among theirs by the card.
 const MANY_MODULES: u64 = 64;
 
-/// The toolkit groups were first seen with. Measured: a driver of 13.0 answers 209 to a program that has the card's code
+/// The toolkit groups were first evidence with. Measured: a driver of 13.0 answers 209 to a program that has the card's code
 /// in a group alone.
 const GROUPS_FROM: CudaVersion = CudaVersion::new(13, 4);
 
@@ -241,22 +241,22 @@ pub(super) fn newest_isa(file: &CodeFile) -> Option<PtxIsa> {
     file.patterns.iter().flat_map(|pattern| pattern.ptx.iter().map(|(_, isa)| *isa)).max()
 }
 
-/// All targets of a file, for people.
+/// The targets of a file as text.
 pub(super) fn targets(patterns: &[Pattern]) -> String {
-    let mut words = sorted(patterns.iter().flat_map(|pattern| &pattern.sass), ToString::to_string);
-    words.extend(sorted(patterns.iter().flat_map(|pattern| &pattern.grouped), |code| {
+    let mut names = sorted(patterns.iter().flat_map(|pattern| &pattern.sass), ToString::to_string);
+    names.extend(sorted(patterns.iter().flat_map(|pattern| &pattern.grouped), |code| {
         format!("{code} (grouped)")
     }));
-    words.extend(sorted(patterns.iter().flat_map(|pattern| &pattern.ptx), |(code, isa)| {
+    names.extend(sorted(patterns.iter().flat_map(|pattern| &pattern.ptx), |(code, isa)| {
         format!("{code} (PTX {isa})")
     }));
-    if words.is_empty() { "nothing".to_owned() } else { words.join(" ") }
+    if names.is_empty() { "nothing".to_owned() } else { names.join(" ") }
 }
 
-/// Each once, in order, in words.
-fn sorted<'p, T: Ord + 'p>(all: impl Iterator<Item = &'p T>, words: impl Fn(&T) -> String) -> Vec<String> {
+/// Each once, in order, as text.
+fn sorted<'p, T: Ord + 'p>(all: impl Iterator<Item = &'p T>, name: impl Fn(&T) -> String) -> Vec<String> {
     let all: BTreeSet<&T> = all.collect();
-    all.into_iter().map(words).collect()
+    all.into_iter().map(name).collect()
 }
 
 /// Machine code for a card that lies in a group, which its driver does not open.

@@ -46,8 +46,14 @@ fn visible(case: &mut Case<'_>) -> Result<(), Stop> {
     if !known_absent && twice {
         case.applies("V4", format!("`{value}` names a card twice"));
         let reason = format!("CUDA_VISIBLE_DEVICES is `{value}`: it names a GPU twice");
-        let seen = vec![FindingEvidence::new("CUDA_VISIBLE_DEVICES", value)];
-        case.find(Severity::Error, codes::HIDDEN_BY_ENVIRONMENT, reason.clone(), seen, "name each GPU once");
+        let evidence = vec![FindingEvidence::new("CUDA_VISIBLE_DEVICES", value)];
+        case.find(
+            Severity::Error,
+            codes::HIDDEN_BY_ENVIRONMENT,
+            reason.clone(),
+            evidence,
+            "name each GPU once",
+        );
         return Err(fails(case.cuda_error(101), reason));
     }
     if !known_absent {
@@ -56,12 +62,12 @@ fn visible(case: &mut Case<'_>) -> Result<(), Stop> {
     }
     case.applies("V4", format!("`{value}` shows none"));
     let reason = format!("CUDA_VISIBLE_DEVICES is `{value}`: it hides every GPU");
-    let seen = vec![FindingEvidence::new("CUDA_VISIBLE_DEVICES", value)];
+    let evidence = vec![FindingEvidence::new("CUDA_VISIBLE_DEVICES", value)];
     case.find(
         Severity::Error,
         codes::HIDDEN_BY_ENVIRONMENT,
         reason.clone(),
-        seen,
+        evidence,
         "unset CUDA_VISIBLE_DEVICES, or list cards that are there",
     );
     Err(fails(case.cuda_error(100), reason))

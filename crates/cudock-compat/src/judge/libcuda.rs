@@ -60,7 +60,7 @@ pub(super) fn choose(case: &mut Case<'_>) -> Libcuda {
             reason,
         ));
     }
-    if let Some(copy) = copies.iter().find(|copy| copy.reach == Reach::CompatPlace)
+    if let Some(copy) = copies.iter().find(|copy| copy.reach == Reach::CompatDirectory)
         && let CopyKind::Compat { driver, note } = &copy.kind
     {
         return by_toolkit(case, copy, *driver, note.as_ref(), own);
@@ -82,36 +82,36 @@ fn on_machine(case: &mut Case<'_>, found: Option<cudock_target::HostLibcuda>, ow
         );
         return Libcuda::Absent(message.to_owned());
     };
-    let seen = vec![FindingEvidence::new(library.path.clone(), "found first by the loader")];
+    let evidence = vec![FindingEvidence::new(library.path.clone(), "found first by the loader")];
     match library.kind {
-        LibraryKind::Stub => stub(case, seen),
-        LibraryKind::Empty | LibraryKind::Dangling => empty(case, seen),
+        LibraryKind::Stub => stub(case, evidence),
+        LibraryKind::Empty | LibraryKind::Dangling => empty(case, evidence),
         LibraryKind::Compat => compat(case, &library.path, library.version, None, own, true),
         LibraryKind::Driver => Libcuda::Usable(own),
     }
 }
 
-fn stub(case: &mut Case<'_>, seen: Vec<FindingEvidence>) -> Libcuda {
+fn stub(case: &mut Case<'_>, evidence: Vec<FindingEvidence>) -> Libcuda {
     let reason = "a stub libcuda comes before the real one";
     case.applies("V6", reason);
     case.find(
         Severity::Error,
         codes::STUB_FIRST,
         reason,
-        seen,
+        evidence,
         "take the stubs directory out of LD_LIBRARY_PATH",
     );
     Libcuda::Broken(fails(case.cuda_error(34), reason))
 }
 
-fn empty(case: &mut Case<'_>, seen: Vec<FindingEvidence>) -> Libcuda {
+fn empty(case: &mut Case<'_>, evidence: Vec<FindingEvidence>) -> Libcuda {
     let reason = "an empty libcuda comes before the real one";
     case.applies("V6", reason);
     case.find(
         Severity::Error,
         codes::EMPTY_LIBRARY,
         reason,
-        seen,
+        evidence,
         "delete the file: the driver's own is put in when the container starts",
     );
     Libcuda::Absent(reason.to_owned())
@@ -119,10 +119,10 @@ fn empty(case: &mut Case<'_>, seen: Vec<FindingEvidence>) -> Libcuda {
 
 /// A copy in the image that the loader comes to before the host's.
 fn copy_first(case: &mut Case<'_>, copy: &DriverCopy, own: Driver) -> Libcuda {
-    let seen = vec![FindingEvidence::new(copy.path.clone(), "found before the host's driver library")];
+    let evidence = vec![FindingEvidence::new(copy.path.clone(), "found before the host's driver library")];
     match &copy.kind {
-        CopyKind::Stub => stub(case, seen),
-        CopyKind::Empty => empty(case, seen),
+        CopyKind::Stub => stub(case, evidence),
+        CopyKind::Empty => empty(case, evidence),
         CopyKind::Compat { driver, note } => {
             let (driver, note) = (*driver, note.clone());
             compat(case, &copy.path, driver, note.as_ref(), own, true)
@@ -141,7 +141,7 @@ fn copy_first(case: &mut Case<'_>, copy: &DriverCopy, own: Driver) -> Libcuda {
                 Severity::Error,
                 codes::DRIVER_BAKED_IN,
                 reason.clone(),
-                seen,
+                evidence,
                 "take the driver's libraries out of the image",
             );
             Libcuda::Broken(fails(case.cuda_error(803), reason))
@@ -158,8 +158,8 @@ fn baked_in(case: &mut Case<'_>, copy: &DriverCopy) {
         CopyKind::Compat { .. } => "a cuda-compat library".to_owned(),
     };
     let message = format!("the image holds {what} where the host's is put");
-    let seen = vec![FindingEvidence::new(copy.path.clone(), "belongs to the host")];
-    case.find(Severity::Warning, codes::DRIVER_BAKED_IN, message, seen, "delete it from the image: containers get the host's, and two of them can mix (803) or collide (WSL2)");
+    let evidence = vec![FindingEvidence::new(copy.path.clone(), "belongs to the host")];
+    case.find(Severity::Warning, codes::DRIVER_BAKED_IN, message, evidence, "delete it from the image: containers get the host's, and two of them can mix (803) or collide (WSL2)");
 }
 
 /// The toolkit's own decision about cuda-compat in its usual place.
@@ -203,7 +203,7 @@ fn compat(
     forced: bool,
 ) -> Libcuda {
     let (Some(compat), Some(host)) = (driver, own.version) else { return Libcuda::Usable(own) };
-    let seen = vec![FindingEvidence::new(path, format!("cuda-compat of driver {compat}"))];
+    let evidence = vec![FindingEvidence::new(path, format!("cuda-compat of driver {compat}"))];
     let fix = if forced {
         "take the compat directory out of LD_LIBRARY_PATH and ld.so.conf: the container toolkit decides by itself"
     } else {
@@ -215,7 +215,7 @@ fn compat(
     if compat < host {
         case.applies("C3", format!("cuda-compat {compat} is older than driver {host}"));
         let reason = format!("cuda-compat {compat} comes first and is older than driver {host}");
-        case.find(Severity::Error, codes::COMPAT_DOES_NOT_FIT, reason.clone(), seen, fix);
+        case.find(Severity::Error, codes::COMPAT_DOES_NOT_FIT, reason.clone(), evidence, fix);
         return Libcuda::Broken(fails(case.cuda_error(803), reason));
     }
     let branch = case.facts.drivers().branch_of(compat);
@@ -223,7 +223,7 @@ fn compat(
     if compat.branch() != host.branch() && !pair_is_supported(case, cuda, note, host) {
         case.applies("C1", format!("R{} is no base for cuda-compat {compat}", host.branch()));
         let reason = format!("cuda-compat {compat} does not run on kernel driver {host}");
-        case.find(Severity::Error, codes::COMPAT_DOES_NOT_FIT, reason.clone(), seen, fix);
+        case.find(Severity::Error, codes::COMPAT_DOES_NOT_FIT, reason.clone(), evidence, fix);
         return Libcuda::Broken(fails(case.cuda_error(803), reason));
     }
     let gpu = case.target.gpu.clone().unwrap_or_else(|| "this card".to_owned());
@@ -231,14 +231,14 @@ fn compat(
         ForwardCompatClass::No => {
             case.applies("C1", format!("{gpu} is of no class that cuda-compat supports"));
             let reason = format!("cuda-compat {compat} is used, and does not support {gpu}");
-            case.find(Severity::Error, codes::COMPAT_NOT_ON_CARD, reason.clone(), seen, fix);
+            case.find(Severity::Error, codes::COMPAT_NOT_ON_CARD, reason.clone(), evidence, fix);
             return Libcuda::Broken(fails(case.cuda_error(804), reason));
         }
         ForwardCompatClass::BrandDependent => {
             let message = format!(
                 "cuda-compat {compat} is used, and only some boards of the {gpu} kind support it (804 on the others)"
             );
-            case.find(Severity::Warning, codes::COMPAT_NOT_ON_CARD, message, seen.clone(), fix);
+            case.find(Severity::Warning, codes::COMPAT_NOT_ON_CARD, message, evidence.clone(), fix);
         }
         ForwardCompatClass::Yes => {}
     }
@@ -249,7 +249,7 @@ fn compat(
         Severity::Note,
         codes::COMPAT_IN_USE,
         message,
-        seen,
+        evidence,
         "nothing to do; a newer driver makes it unnecessary",
     );
     let toolkit = cuda.and_then(|cuda| case.facts.toolkits().toolkit(cuda)).map(|toolkit| toolkit.ptx_isa);

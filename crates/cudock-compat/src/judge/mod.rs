@@ -1,17 +1,17 @@
 //! The verdict: a pure function of evidence, target and tables.
 //!
 //! What fails first is what the user sees, so questions are asked in the order in which a container or a process
-//! meets them: the processor, the card and its driver, the start gate, the driver library, then for each unit its
+//! meets them: the processor, the card and its driver, the start gate, the driver library, then for each artifact its
 //! libraries, its runtime and its GPU code.
 
+mod artifact;
 mod code;
 mod devices;
+mod hardware;
 mod libcuda;
-mod place;
 mod range;
 mod rules;
 mod start;
-mod unit;
 mod unread;
 
 use cudock_facts::Facts;
@@ -24,7 +24,7 @@ use serde::Serialize;
 pub use rules::{RULES, Rule};
 
 use crate::codes;
-use crate::evidence::{Evidence, SubjectKind, UnitKind};
+use crate::evidence::{ArtifactKind, Evidence, SubjectKind};
 use cudock_target::Target;
 
 /// What a subject will do on a target.
@@ -32,20 +32,21 @@ use cudock_target::Target;
 pub struct Judgement {
     /// What it will do.
     pub verdict: Verdict,
-    /// The error that will be seen, where it fails.
+    /// The error that will be evidence, where it fails.
     pub error: Option<Failure>,
     /// One sentence that says why.
     pub reason: String,
     /// Why, in parts: what is wrong, what it rests on, what to do.
     pub findings: Vec<Finding>,
-    /// Each unit by itself.
-    pub units: Vec<UnitJudgement>,
+    /// Each artifact by itself.
+    #[serde(rename = "units")]
+    pub artifacts: Vec<ArtifactJudgement>,
     /// The rules that were applied, in order.
     #[serde(skip)]
     pub rules: Vec<RuleUse>,
 }
 
-/// The error that will be seen.
+/// The error that will be evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
     /// CUDA's number; none for errors of the loader, the kernel or the container runtime.
@@ -56,16 +57,16 @@ pub struct Failure {
     pub message: String,
 }
 
-/// What one unit will do.
+/// What one artifact will do.
 #[derive(Debug, Clone, Serialize)]
-pub struct UnitJudgement {
+pub struct ArtifactJudgement {
     /// "torch 2.15.0"
     pub name: String,
     /// Its file.
     pub path: String,
     /// What it will do.
     pub verdict: Verdict,
-    /// The error that will be seen.
+    /// The error that will be evidence.
     pub error: Option<Failure>,
     /// Why.
     pub reason: String,
@@ -163,18 +164,18 @@ fn judge_release(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgeme
     let mut case = Case { evidence, target, facts, findings: Vec::new(), rules: Vec::new() };
     case.findings.extend(target.traits.notes.iter().cloned());
     case.findings.extend(evidence.findings.iter().cloned());
-    let (outcome, units) = match questions(&mut case) {
+    let (outcome, artifacts) = match questions(&mut case) {
         Ok((libcuda, stop)) => {
-            let mut units: Vec<UnitJudgement> = evidence
-                .units
+            let mut artifacts: Vec<ArtifactJudgement> = evidence
+                .artifacts
                 .iter()
-                .map(|unit| unit::judge(&mut case, unit, &libcuda, stop.as_ref()))
+                .map(|artifact| artifact::judge(&mut case, artifact, &libcuda, stop.as_ref()))
                 .collect();
             for range in &evidence.ranges {
-                units.push(range::judge(&mut case, range, &libcuda, stop.as_ref()));
+                artifacts.push(range::judge(&mut case, range, &libcuda, stop.as_ref()));
             }
-            let outcome = combined(&mut case, &units, stop);
-            (unread::weigh(&mut case, outcome), units)
+            let outcome = combined(&mut case, &artifacts, stop);
+            (unread::weigh(&mut case, outcome), artifacts)
         }
         Err(stop) => (stop, Vec::new()),
     };
@@ -190,12 +191,12 @@ fn judge_release(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgeme
     }
     if let Some(driver) = target.driver.filter(|driver| facts.drivers().branch_of(*driver).is_none()) {
         let message = format!("driver {driver} is of no branch in the tables: what it carries is not known");
-        let seen = vec![FindingEvidence::new("--driver", driver.to_string())];
+        let evidence = vec![FindingEvidence::new("--driver", driver.to_string())];
         case.find(
             Severity::Warning,
             codes::DRIVER_ASSUMED,
             message,
-            seen,
+            evidence,
             "name a driver that `cudock facts driver` lists, or lay newer tables over with --facts",
         );
     }
@@ -206,7 +207,7 @@ fn judge_release(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgeme
         error: outcome.error,
         reason: outcome.reason,
         findings,
-        units,
+        artifacts,
         rules,
     }
 }
@@ -215,17 +216,17 @@ fn judge_release(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgeme
 /// card, the driver, or the start gate. Layers of an image need not be fetched then.
 pub(crate) fn judge_start(evidence: &Evidence, target: &Target, facts: &Facts) -> Option<Judgement> {
     let mut case = Case { evidence, target, facts, findings: target.traits.notes.clone(), rules: Vec::new() };
-    let stop = place::check(&mut case).and_then(|()| start::check(&mut case)).err()?;
+    let stop = hardware::check(&mut case).and_then(|()| start::check(&mut case)).err()?;
     let Case { findings, rules, .. } = case;
     let Stop { verdict, error, reason } = stop;
-    Some(Judgement { verdict, error, reason, findings, units: Vec::new(), rules })
+    Some(Judgement { verdict, error, reason, findings, artifacts: Vec::new(), rules })
 }
 
-/// The questions before any unit: an error ends them; what stops only programs that use the GPU comes back beside the
+/// The questions before any artifact: an error ends them; what stops only programs that use the GPU comes back beside the
 /// driver library.
 fn questions(case: &mut Case<'_>) -> Result<(libcuda::Libcuda, Option<Stop>), Stop> {
     built(case)?;
-    place::check(case)?;
+    hardware::check(case)?;
     start::check(case)?;
     let libcuda = libcuda::choose(case);
     let stop = devices::check(case).err();
@@ -236,41 +237,49 @@ fn questions(case: &mut Case<'_>) -> Result<(libcuda::Libcuda, Option<Stop>), St
 fn built(case: &mut Case<'_>) -> Result<(), Stop> {
     let Some(failure) = &case.evidence.build_failure else { return Ok(()) };
     case.applies("B1", failure.reason.clone());
-    let (reason, seen) = (failure.reason.clone(), failure.evidence.clone());
-    case.find(Severity::Error, failure.code, reason.clone(), seen, failure.fix.clone());
+    let (reason, evidence) = (failure.reason.clone(), failure.evidence.clone());
+    case.find(Severity::Error, failure.code, reason.clone(), evidence, failure.fix.clone());
     Err(fails(other_error(&failure.error, failure.message.clone()), reason))
 }
 
-/// What the subject as a whole will do: the worst of what can use the GPU. A unit that was never meant to use one
+/// What the subject as a whole will do: the worst of what can use the GPU. A artifact that was never meant to use one
 /// decides only where there is nothing else.
-fn combined(case: &mut Case<'_>, units: &[UnitJudgement], stop: Option<Stop>) -> Stop {
+fn combined(case: &mut Case<'_>, artifacts: &[ArtifactJudgement], stop: Option<Stop>) -> Stop {
     let counts = |index: usize, verdict: Verdict| {
-        // Ranges come behind the units.
-        if index >= case.evidence.units.len() {
-            let mut ranges = case.evidence.ranges.iter().skip(index - case.evidence.units.len());
+        // Ranges come behind the artifacts.
+        if index >= case.evidence.artifacts.len() {
+            let mut ranges = case.evidence.ranges.iter().skip(index - case.evidence.artifacts.len());
             return ranges.next().is_some_and(range::is_meant_for_gpu);
         }
-        case.evidence.units.get(index).is_some_and(|unit| {
-            let meant_for_gpu = !matches!(unit.support, Support::Cpu { .. });
+        case.evidence.artifacts.get(index).is_some_and(|artifact| {
+            let meant_for_gpu = !matches!(artifact.support, Support::Cpu { .. });
             // What an extension does is a question of its own, where the framework's answer is known.
-            let open_extension = unit.kind == UnitKind::Extension && verdict == Verdict::Unknown;
+            let open_extension = artifact.kind == ArtifactKind::Extension && verdict == Verdict::Unknown;
             meant_for_gpu && !open_extension
         })
     };
     // Of those alike the first counts: frameworks come before what extends them.
     let worst_of = |wanted: &dyn Fn(usize, Verdict) -> bool| {
-        let judged = units.iter().enumerate().rev().filter(|(index, unit)| wanted(*index, unit.verdict));
-        judged.max_by_key(|(_, unit)| unit.verdict)
+        let judged =
+            artifacts.iter().enumerate().rev().filter(|(index, artifact)| wanted(*index, artifact.verdict));
+        judged.max_by_key(|(_, artifact)| artifact.verdict)
     };
     // A CPU build decides only where nothing else could use the GPU.
     let could_use_gpu = |index: usize, _: Verdict| {
-        case.evidence.units.get(index).is_some_and(|unit| !matches!(unit.support, Support::Cpu { .. }))
+        case.evidence
+            .artifacts
+            .get(index)
+            .is_some_and(|artifact| !matches!(artifact.support, Support::Cpu { .. }))
     };
     let chosen = worst_of(&counts).or_else(|| worst_of(&could_use_gpu)).or_else(|| worst_of(&|_, _| true));
-    if let Some((_, unit)) = chosen {
-        let is_itself = units.len() == 1 && case.evidence.kind == SubjectKind::Program;
-        let reason = if is_itself { unit.reason.clone() } else { format!("{}: {}", unit.name, unit.reason) };
-        return Stop { verdict: unit.verdict, error: unit.error.clone(), reason };
+    if let Some((_, artifact)) = chosen {
+        let is_itself = artifacts.len() == 1 && case.evidence.kind == SubjectKind::Program;
+        let reason = if is_itself {
+            artifact.reason.clone()
+        } else {
+            format!("{}: {}", artifact.name, artifact.reason)
+        };
+        return Stop { verdict: artifact.verdict, error: artifact.error.clone(), reason };
     }
     if let Some(stop) = stop.filter(|_| case.evidence.kind == SubjectKind::Program) {
         return stop;

@@ -5,13 +5,13 @@ use cudock_host::Verdict;
 use cudock_host::frameworks::Support;
 
 use super::libcuda::Libcuda;
-use super::{Case, Stop, UnitJudgement, unit};
+use super::{ArtifactJudgement, Case, Stop, artifact};
 use crate::codes;
 use crate::evidence::Range;
 
 /// Whether one of its versions can use a GPU.
 pub(super) fn is_meant_for_gpu(range: &Range) -> bool {
-    range.variants.iter().any(|(_, unit)| !matches!(unit.support, Support::Cpu { .. }))
+    range.variants.iter().any(|(_, artifact)| !matches!(artifact.support, Support::Cpu { .. }))
 }
 
 pub(super) fn judge(
@@ -19,14 +19,14 @@ pub(super) fn judge(
     range: &Range,
     libcuda: &Libcuda,
     stop: Option<&Stop>,
-) -> UnitJudgement {
+) -> ArtifactJudgement {
     let mut judged = Vec::new();
-    for (version, unit) in &range.variants {
+    for (version, artifact) in &range.variants {
         let mut own = Case { findings: Vec::new(), rules: Vec::new(), ..*case };
-        let outcome = unit::judge(&mut own, unit, libcuda, stop);
+        let outcome = artifact::judge(&mut own, artifact, libcuda, stop);
         judged.push((version.as_str(), outcome, own.findings, own.rules));
     }
-    let same = |a: &UnitJudgement, b: &UnitJudgement| {
+    let same = |a: &ArtifactJudgement, b: &ArtifactJudgement| {
         a.verdict == b.verdict
             && a.error.as_ref().map(|error| error.code) == b.error.as_ref().map(|error| error.code)
     };
@@ -47,14 +47,20 @@ pub(super) fn judge(
         case.findings.extend(findings);
         case.rules.extend(rules);
         let reason = format!("{} (every version in {} does)", outcome.reason, range.asked);
-        return UnitJudgement { name: range.name.clone(), path: range.path.clone(), reason, ..outcome };
+        return ArtifactJudgement { name: range.name.clone(), path: range.path.clone(), reason, ..outcome };
     }
     let reason =
         format!("what {} does depends on the version that is installed: {}", range.asked, changes.join(", "));
     let fix = format!("pin it: {}==VERSION", range.name);
-    let seen = vec![FindingEvidence::new(range.path.clone(), range.asked.clone())];
-    case.find(Severity::Warning, codes::VERSION_NOT_PINNED, format!("{}: {reason}", range.name), seen, fix);
-    UnitJudgement {
+    let evidence = vec![FindingEvidence::new(range.path.clone(), range.asked.clone())];
+    case.find(
+        Severity::Warning,
+        codes::VERSION_NOT_PINNED,
+        format!("{}: {reason}", range.name),
+        evidence,
+        fix,
+    );
+    ArtifactJudgement {
         name: range.name.clone(),
         path: range.path.clone(),
         verdict: Verdict::Unknown,
@@ -63,7 +69,7 @@ pub(super) fn judge(
     }
 }
 
-fn described(outcome: &UnitJudgement) -> String {
+fn described(outcome: &ArtifactJudgement) -> String {
     match outcome.error.as_ref().and_then(|error| error.code) {
         Some(code) => format!("fails with error {code}"),
         None => match outcome.verdict {

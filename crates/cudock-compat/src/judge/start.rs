@@ -42,10 +42,10 @@ pub(super) fn check(case: &mut Case<'_>) -> Result<(), Stop> {
 fn no_devices(case: &mut Case<'_>, reason: &str, error: u16) -> Stop {
     let value = case.evidence.environment.get("NVIDIA_VISIBLE_DEVICES").cloned().unwrap_or_default();
     case.applies("V1", format!("`{value}`"));
-    let seen = vec![FindingEvidence::new("NVIDIA_VISIBLE_DEVICES", value)];
+    let evidence = vec![FindingEvidence::new("NVIDIA_VISIBLE_DEVICES", value)];
     let fix =
         "start it with --gpus all, which docker sets after the image's own value, or take the variable out";
-    case.find(Severity::Error, codes::NO_DEVICES_ASKED_FOR, reason, seen, fix);
+    case.find(Severity::Error, codes::NO_DEVICES_ASKED_FOR, reason, evidence, fix);
     fails(case.cuda_error(error), reason)
 }
 
@@ -71,7 +71,7 @@ fn gate(case: &mut Case<'_>) -> Result<(), Stop> {
         _ => return Ok(()),
     };
     let value = case.evidence.environment.get(&variable).cloned().unwrap_or_default();
-    let seen = vec![FindingEvidence::new(variable.clone(), shortened(&value))];
+    let evidence = vec![FindingEvidence::new(variable.clone(), shortened(&value))];
     if target.traits.start == StartPath::Cdi {
         case.applies("G2", format!("{variable} would refuse, and is not evaluated"));
         let message = format!("{variable} would refuse this host; CDI does not evaluate it ({why})");
@@ -79,7 +79,7 @@ fn gate(case: &mut Case<'_>) -> Result<(), Stop> {
             Severity::Warning,
             codes::GATE_SKIPPED,
             message,
-            seen,
+            evidence,
             "start it with CDI everywhere, or set NVIDIA_DISABLE_REQUIRE=1",
         );
         return Ok(());
@@ -88,14 +88,14 @@ fn gate(case: &mut Case<'_>) -> Result<(), Stop> {
         case.applies("G1", format!("{variable} cannot be read: {why}"));
         let reason = format!("the container does not start: {variable} cannot be read ({why})");
         let fix = "correct the variable, or start the container with NVIDIA_DISABLE_REQUIRE=1";
-        case.find(Severity::Error, code, reason.clone(), seen, fix);
+        case.find(Severity::Error, code, reason.clone(), evidence, fix);
         return Err(fails(other_error("nvidia-container-cli: requirement error", printed), reason));
     }
     case.applies("G1", format!("{variable} refuses: {why}"));
     let reason = format!("the container does not start: {variable} refuses {target} ({why})");
     let fix = "update the driver, take an image of an older CUDA, or start it with NVIDIA_DISABLE_REQUIRE=1 where the \
                program itself fits (`--start cdi` shows whether it does)";
-    case.find(Severity::Error, code, reason.clone(), seen, fix);
+    case.find(Severity::Error, code, reason.clone(), evidence, fix);
     Err(fails(other_error("nvidia-container-cli: requirement error", printed), reason))
 }
 
@@ -114,16 +114,16 @@ fn capabilities(case: &mut Case<'_>) -> Result<(), Stop> {
     let asked: Vec<&str> = value.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     let gives_compute = asked.is_empty() || asked.iter().any(|name| matches!(*name, "compute" | "all"));
     let unknown = asked.iter().find(|name| !CAPABILITIES.contains(name));
-    let seen = vec![FindingEvidence::new("NVIDIA_DRIVER_CAPABILITIES", value.clone())];
+    let evidence = vec![FindingEvidence::new("NVIDIA_DRIVER_CAPABILITIES", value.clone())];
     let fix = "set NVIDIA_DRIVER_CAPABILITIES=compute,utility";
     if case.target.traits.start == StartPath::Cdi {
         case.applies("V2", "CDI injects the whole driver");
         return Ok(());
     }
     if let Some(name) = unknown {
-        case.applies("V2", format!("`{name}` is no capability"));
-        let reason = format!("the container does not start: `{name}` is no driver capability");
-        case.find(Severity::Error, codes::NO_COMPUTE_CAPABILITY, reason.clone(), seen, fix);
+        case.applies("V2", format!("`{name}` is not a capability"));
+        let reason = format!("the container does not start: `{name}` is not a driver capability");
+        case.find(Severity::Error, codes::NO_COMPUTE_CAPABILITY, reason.clone(), evidence, fix);
         let printed = format!("unsupported capabilities found in '{value}'");
         return Err(fails(other_error("nvidia-container-runtime-hook", printed), reason));
     }
@@ -133,6 +133,6 @@ fn capabilities(case: &mut Case<'_>) -> Result<(), Stop> {
     }
     case.applies("V2", format!("`{value}` lacks compute"));
     let reason = format!("NVIDIA_DRIVER_CAPABILITIES is `{value}`: the container gets no libcuda");
-    case.find(Severity::Error, codes::NO_COMPUTE_CAPABILITY, reason.clone(), seen, fix);
+    case.find(Severity::Error, codes::NO_COMPUTE_CAPABILITY, reason.clone(), evidence, fix);
     Err(fails(case.cuda_error(35), reason))
 }

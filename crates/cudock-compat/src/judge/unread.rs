@@ -25,7 +25,7 @@ pub(super) fn weigh(case: &mut Case<'_>, outcome: Stop) -> Stop {
         0 => String::new(),
         more => format!(" (and {more} more)"),
     };
-    let reason = if evidence.units.is_empty() {
+    let reason = if evidence.artifacts.is_empty() {
         format!("nothing that uses a GPU was found, but not all was read: {}{more}", first.describe())
     } else {
         format!("{}, but not all was read: {}{more}", outcome.reason, first.describe())

@@ -146,8 +146,8 @@ fn inspect_project_file(facts: &Facts, path: &Path, today: Date) -> Inspection {
             return inspection;
         }
     };
-    // Without anything that uses a GPU there is nothing to judge.
-    if evidence.units.is_empty() && evidence.ranges.is_empty() {
+    // If nothing in it uses a GPU, what would keep it from using one does not matter.
+    if evidence.artifacts.is_empty() && evidence.ranges.is_empty() {
         return Inspection::default();
     }
     let judgements: Vec<SizeJudgement> = targets(facts, today)

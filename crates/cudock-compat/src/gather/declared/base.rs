@@ -158,7 +158,7 @@ fn cuda(facts: &Facts, image: &DeclaredImage, tag: &str, at: &str, evidence: &mu
         evidence.driver_copies.push(DriverCopy {
             path: format!("{at}: {}", image.reference),
             kind: CopyKind::Compat { driver: Some(DriverVersion::of_branch(branch.branch)), note: None },
-            reach: Reach::CompatPlace,
+            reach: Reach::CompatDirectory,
         });
     }
     let flavour = parsed.flavour.as_str();

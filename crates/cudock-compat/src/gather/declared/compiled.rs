@@ -8,7 +8,7 @@ use cudock_host::frameworks::Support;
 
 use super::base::toolkit_of_image;
 use crate::codes;
-use crate::evidence::{BuildFailure, Code, Evidence, Runtime, Unit, UnitKind};
+use crate::evidence::{Artifact, ArtifactKind, BuildFailure, Code, Evidence, Runtime};
 use cudock_declared::{Compiled, Declared, Targets};
 
 /// Adds what is compiled.
@@ -31,7 +31,7 @@ pub(super) fn add(facts: &Facts, file: &str, declared: &Declared, evidence: &mut
                 message: format!("nvcc fatal   : Unsupported gpu architecture '{unsupported}'"),
             });
         }
-        evidence.units.push(unit(compiled, path, cuda, toolkit));
+        evidence.artifacts.push(artifact(compiled, path, cuda, toolkit));
     }
 }
 
@@ -57,7 +57,12 @@ fn unsupported(compiled: &Compiled, toolkit: &Toolkit) -> Option<String> {
     of_sass.or_else(|| of_ptx.map(ToString::to_string)).filter(|_| is_certain)
 }
 
-fn unit(compiled: &Compiled, path: String, cuda: Option<CudaVersion>, toolkit: Option<&Toolkit>) -> Unit {
+fn artifact(
+    compiled: &Compiled,
+    path: String,
+    cuda: Option<CudaVersion>,
+    toolkit: Option<&Toolkit>,
+) -> Artifact {
     let isa = toolkit.map(|toolkit| toolkit.ptx_isa);
     let code = match (&compiled.targets, toolkit) {
         (Targets::Listed { sass, ptx }, _) => Code::Table { sass: sass.clone(), ptx: Some(ptx.clone()), isa },
@@ -74,7 +79,7 @@ fn unit(compiled: &Compiled, path: String, cuda: Option<CudaVersion>, toolkit: O
             Code::Table { ptx: Some(ptx.into_iter().collect()), sass, isa }
         }
         (Targets::Default | Targets::All, _) => Code::Unknown(
-            "it is compiled for the compiler's default architecture, and which CUDA compiles it is not told"
+            "it is compiled for the compiler's default architecture, and the CUDA version of the compiler is unknown"
                 .to_owned(),
         ),
     };
@@ -86,11 +91,11 @@ fn unit(compiled: &Compiled, path: String, cuda: Option<CudaVersion>, toolkit: O
     });
     // An open question about an extension does not count beside its framework, unless the extension is what is built.
     let kind = match (compiled.is_extension, &code) {
-        (true, Code::Unknown(_)) => UnitKind::Framework,
-        (true, _) => UnitKind::Extension,
-        (false, _) => UnitKind::Program,
+        (true, Code::Unknown(_)) => ArtifactKind::Framework,
+        (true, _) => ArtifactKind::Extension,
+        (false, _) => ArtifactKind::Program,
     };
-    Unit {
+    Artifact {
         name: compiled.name.clone(),
         kind,
         path,

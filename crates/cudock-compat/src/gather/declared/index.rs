@@ -1,16 +1,16 @@
-//! Versions that the index they are asked from does not have.
+//! Finds versions that their package index does not have.
 
 use cudock_facts::Facts;
 use cudock_facts::finding::FindingEvidence;
 use cudock_facts::lookup::{TorchWheel, without_local};
 
-use super::place;
+use super::position;
 use crate::codes;
 use crate::evidence::BuildFailure;
 use cudock_declared::{Declared, DeclaredPackage, Manager};
 
 /// A version of torch that its index never had: each index holds the releases of some years.
-pub(super) fn not_there(facts: &Facts, file: &str, declared: &Declared) -> Option<BuildFailure> {
+pub(super) fn missing_version(facts: &Facts, file: &str, declared: &Declared) -> Option<BuildFailure> {
     declared.packages.iter().find_map(|package| torch(facts, file, package))
 }
 
@@ -37,7 +37,7 @@ fn torch(facts: &Facts, file: &str, package: &DeclaredPackage) -> Option<BuildFa
     Some(BuildFailure {
         code: codes::NOT_IN_INDEX,
         reason: format!("the index {tag} has torch {first} to {last}, and not {wanted}: installing it fails"),
-        evidence: vec![FindingEvidence::new(place(file, package), format!("torch {version} from {tag}"))],
+        evidence: vec![FindingEvidence::new(position(file, package), format!("torch {version} from {tag}"))],
         fix: format!("take torch {wanted} from {tags}, or a torch from {first} to {last}"),
         error: "pip".to_owned(),
         message: format!("ERROR: No matching distribution found for torch=={version}"),

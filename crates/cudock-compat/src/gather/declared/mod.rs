@@ -2,9 +2,9 @@
 
 mod base;
 mod compiled;
+mod effective;
 mod index;
 mod ranges;
-mod settled;
 
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, FindingEvidence, Severity};
@@ -18,7 +18,7 @@ use self::base::Base;
 use super::package_names::FRAMEWORKS;
 use super::{conflicts, package_names};
 use crate::codes;
-use crate::evidence::{Code, Effect, Evidence, Missing, Range, SubjectKind, Unit, UnitKind, Unread};
+use crate::evidence::{Artifact, ArtifactKind, Code, Effect, Evidence, Missing, Range, SubjectKind, Unread};
 use cudock_declared::{Declared, DeclaredPackage, Manager};
 
 /// What a file says about GPUs, with the tables' help.
@@ -33,27 +33,28 @@ pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch:
     conflicts::check(facts, name, declared, &mut evidence);
     let image = declared.base_image.as_ref();
     let base = image.map(|image| base::read(facts, image, name, &mut evidence));
-    let declared = &settled::settle(declared, base.as_ref());
-    if let Some(failure) = index::not_there(facts, name, declared) {
+    let declared = &effective::effective(declared, base.as_ref());
+    if let Some(failure) = index::missing_version(facts, name, declared) {
         evidence.build_failure.get_or_insert(failure);
     }
     let listed = declared.packages.len();
     let declared = &package_names::with_pinned(facts, declared);
-    evidence.units.extend(frameworks(facts, name, declared, base.as_ref(), cpu_arch));
+    evidence.artifacts.extend(frameworks(facts, name, declared, base.as_ref(), cpu_arch));
     let frameworks_asked = declared.packages.iter().filter(|package| {
         is_by_pip(package) && FRAMEWORKS.contains(&package.name.as_str()) && package.exact.is_none()
     });
     for package in frameworks_asked {
         let variants = ranges::versions(facts, package).into_iter().filter_map(|version| {
             let exact = ranges::pinned(declared, package, &version);
-            let mut units = frameworks(facts, name, &exact, base.as_ref(), cpu_arch).into_iter();
-            let is_it =
-                |unit: &Unit| unit.build.as_ref().is_some_and(|build| is_called(&build.name, &package.name));
-            Some((version.to_string(), units.find(is_it)?))
+            let mut artifacts = frameworks(facts, name, &exact, base.as_ref(), cpu_arch).into_iter();
+            let is_it = |artifact: &Artifact| {
+                artifact.build.as_ref().is_some_and(|build| is_called(&build.name, &package.name))
+            };
+            Some((version.to_string(), artifacts.find(is_it)?))
         });
-        let variants: Vec<(String, Unit)> = variants.collect();
+        let variants: Vec<(String, Artifact)> = variants.collect();
         if variants.is_empty() {
-            evidence.units.push(unpinned(name, package));
+            evidence.artifacts.push(unpinned(name, package));
             continue;
         }
         let asked =
@@ -61,21 +62,21 @@ pub(crate) fn evidence(facts: &Facts, name: &str, declared: &Declared, cpu_arch:
         evidence.ranges.push(Range {
             name: package.name.clone(),
             asked: asked.unwrap_or_else(|| "any version".to_owned()),
-            path: place(name, package),
+            path: position(name, package),
             variants,
         });
     }
     let toolkit = base.as_ref().and_then(|base| base.toolkit);
     package_names::add(facts, name, declared, listed, toolkit, &mut evidence);
     compiled::add(facts, name, declared, &mut evidence);
-    if evidence.units.is_empty() && evidence.ranges.is_empty() && starts_nvidia_smi(declared) {
-        evidence.units.push(nvidia_smi(name));
+    if evidence.artifacts.is_empty() && evidence.ranges.is_empty() && starts_nvidia_smi(declared) {
+        evidence.artifacts.push(nvidia_smi(name));
     }
     unread(name, declared, &mut evidence);
     evidence
 }
 
-/// What the text does not tell: what could decide is unread, the rest is worth a note.
+/// Adds what the files do not say: unread if it could change the verdict, else a note.
 fn unread(name: &str, declared: &Declared, evidence: &mut Evidence) {
     let fix = if declared.base_image.is_some() {
         "build the image and check it: `cudock check docker-daemon:NAME`"
@@ -101,7 +102,7 @@ fn frameworks(
     declared: &Declared,
     base: Option<&Base>,
     cpu_arch: &str,
-) -> Vec<Unit> {
+) -> Vec<Artifact> {
     let python = environment(facts, declared, cpu_arch);
     let of_base = |build: &Build| {
         let package = base.and_then(|base| base.package.as_ref())?;
@@ -117,7 +118,7 @@ fn frameworks(
             Some(base) if base.is_complete => Vec::new(),
             _ => missing(declared, &build, base),
         };
-        unit(declared, name, build, missing)
+        artifact(declared, name, build, missing)
     };
     builds(facts, &python, cpu_arch).into_iter().map(build).collect()
 }
@@ -129,24 +130,24 @@ fn is_called(build: &str, package: &str) -> bool {
         || build == "tensorflow" && package.starts_with("tensorflow")
 }
 
-/// Where a package is asked for.
-fn place(file: &str, package: &DeclaredPackage) -> String {
+/// The position of a package in its file: `requirements.txt:3`.
+fn position(file: &str, package: &DeclaredPackage) -> String {
     format!("{}:{}", package.file.as_deref().unwrap_or(file), package.span.line)
 }
 
 /// Whether the container starts the driver's own tool.
 fn starts_nvidia_smi(declared: &Declared) -> bool {
-    let words = declared.command.iter().flatten().flat_map(|word| word.split_whitespace());
+    let arguments = declared.command.iter().flatten().flat_map(|argument| argument.split_whitespace());
     let mut programs =
-        words.filter(|word| !["/bin/sh", "/bin/bash", "sh", "bash", "-c", "exec"].contains(word));
+        arguments.filter(|argument| !["/bin/sh", "/bin/bash", "sh", "bash", "-c", "exec"].contains(argument));
     programs.next().is_some_and(|program| program == "nvidia-smi" || program.ends_with("/nvidia-smi"))
 }
 
 /// The driver's tool, which the container runtime brings along.
-fn nvidia_smi(file: &str) -> Unit {
-    Unit {
+fn nvidia_smi(file: &str) -> Artifact {
+    Artifact {
         name: "nvidia-smi".to_owned(),
-        kind: UnitKind::Program,
+        kind: ArtifactKind::Program,
         path: file.to_owned(),
         support: Support::Cuda,
         runtime: None,
@@ -310,39 +311,44 @@ fn missing(declared: &Declared, build: &Build, base: Option<&Base>) -> Vec<Missi
     missing
 }
 
-fn unit(declared: &Declared, file: &str, build: Build, missing: Vec<Missing>) -> Unit {
+fn artifact(declared: &Declared, file: &str, build: Build, missing: Vec<Missing>) -> Artifact {
     let wanted =
         if build.name == "torch" { ["torch", "pytorch"] } else { [build.name.as_str(), build.name.as_str()] };
     let package = declared.packages.iter().find(|package| wanted.contains(&package.name.as_str()));
-    let path = package.map_or_else(|| format!("{file}:1"), |package| place(file, package));
+    let path = package.map_or_else(|| format!("{file}:1"), |package| position(file, package));
     let has_torch =
         declared.packages.iter().any(|package| matches!(package.name.as_str(), "torch" | "pytorch"));
-    let mut unit = Unit::of_build(build, path, None, missing);
-    unit.beside_torch(has_torch);
-    unit
+    let mut artifact = Artifact::of_build(build, path, None, missing);
+    artifact.demote_beside_torch(has_torch);
+    artifact
 }
 
-/// A framework whose version is left open: what is installed is decided on the day.
-fn unpinned(file: &str, package: &DeclaredPackage) -> Unit {
+/// A framework without a pinned version: what is installed depends on the day.
+fn unpinned(file: &str, package: &DeclaredPackage) -> Artifact {
     let range = package.range.as_ref().map_or_else(String::new, |range| format!(" ({range})"));
     let name = &package.name;
-    let why =
-        format!("the version of {name} is not pinned{range}: which build is installed is decided on the day");
+    let why = format!("the version of {name} is not pinned{range}: the installed build depends on the day");
     open_question(
         file,
         package,
-        UnitKind::Framework,
+        ArtifactKind::Framework,
         why,
         format!("pin it: {name}==VERSION, or check the lock file or the built image"),
     )
 }
 
-/// A package of which the text does not tell what it will do.
-fn open_question(file: &str, package: &DeclaredPackage, kind: UnitKind, why: String, fix: String) -> Unit {
-    Unit {
+/// A package whose GPU code the files do not determine.
+fn open_question(
+    file: &str,
+    package: &DeclaredPackage,
+    kind: ArtifactKind,
+    why: String,
+    fix: String,
+) -> Artifact {
+    Artifact {
         name: package.name.clone(),
         kind,
-        path: place(file, package),
+        path: position(file, package),
         support: Support::NotInTables { fix },
         runtime: None,
         links_driver: false,

@@ -1,11 +1,11 @@
 //! Frameworks as the tables have them, and builds that cannot use a card.
 
-use cudock_compat::evidence::{Code, Role, Runtime, UnitKind};
+use cudock_compat::evidence::{ArtifactKind, Code, Role, Runtime};
 use cudock_facts::lookup::TorchWheel;
 use cudock_facts::version::{CudaRelease, CudaVersion, PtxArch, PtxIsa, SmArch};
 use cudock_host::frameworks::{Build, CpuBuildSeverity, MissingLibraryEffect, Support};
 
-use super::given::{Part, unit};
+use super::given::{Part, artifact};
 use super::support::facts;
 
 fn framework(
@@ -18,7 +18,7 @@ fn framework(
     let (sass, ptx, known_isa) = code;
     let by_toolkit = cuda.and_then(|cuda| facts().toolkits().toolkit(cuda)).map(|toolkit| toolkit.ptx_isa);
     let isa = known_isa.or(by_toolkit);
-    let mut part = unit(&format!("{name} {version}"), UnitKind::Framework);
+    let mut part = artifact(&format!("{name} {version}"), ArtifactKind::Framework);
     part.0.runtime = Some(Runtime { major, version: cuda, linked_in: false, path: part.0.path.clone() });
     part.0.code = match &sass {
         Some(sass) => Code::Table { sass: sass.clone(), ptx: ptx.clone(), isa },
@@ -94,9 +94,10 @@ pub(crate) fn jax(plugin: &str, version: &str) -> Part {
 /// A framework that was built for the CPU.
 pub(crate) fn cpu_build(name: &str, severity: CpuBuildSeverity) -> Part {
     let (reason, fix) = ("not compiled with CUDA enabled".to_owned(), "install the CUDA build".to_owned());
-    unit(name, UnitKind::Framework).support(Support::Cpu { reason, severity, fix })
+    artifact(name, ArtifactKind::Framework).support(Support::Cpu { reason, severity, fix })
 }
 
 pub(crate) fn rocm_build(name: &str) -> Part {
-    unit(name, UnitKind::Framework).support(Support::OtherVendor { fix: "install the CUDA build".to_owned() })
+    artifact(name, ArtifactKind::Framework)
+        .support(Support::OtherVendor { fix: "install the CUDA build".to_owned() })
 }

@@ -16,7 +16,7 @@ fn needs_12_4() -> Part {
 case!(
     compat_in_its_place_is_used_on_an_older_branch,
     "C4",
-    needs_12_4().in_image().libcuda(compat("550.54.15"), Reach::CompatPlace),
+    needs_12_4().in_image().libcuda(compat("550.54.15"), Reach::CompatDirectory),
     gpu("A100", "535.161.08"),
     jit().finding("CD0219").by("C4").by("C1")
 );
@@ -30,49 +30,52 @@ case!(
 case!(
     with_compat_in_use_the_limits_of_minor_compatibility_do_not_apply,
     "D4",
-    sass(&["sm_80"]).runtime("12.4").in_image().libcuda(compat("550.54.15"), Reach::CompatPlace),
+    sass(&["sm_80"]).runtime("12.4").in_image().libcuda(compat("550.54.15"), Reach::CompatDirectory),
     gpu("A100", "535.161.08"),
     works().no_finding("CD0217")
 );
 case!(
     compat_does_not_lift_the_language_beyond_its_own,
     "D4",
-    ptx(&[("compute_80", "8.5")]).runtime("12.6").in_image().libcuda(compat("550.54.15"), Reach::CompatPlace),
+    ptx(&[("compute_80", "8.5")])
+        .runtime("12.6")
+        .in_image()
+        .libcuda(compat("550.54.15"), Reach::CompatDirectory),
     gpu("A100", "535.161.08"),
     fails(222)
 );
 case!(
     compat_of_cuda_13_brings_cuda_13_to_570,
     "C1",
-    sass(&["sm_80"]).runtime("13.0").in_image().libcuda(compat("580.65.06"), Reach::CompatPlace),
+    sass(&["sm_80"]).runtime("13.0").in_image().libcuda(compat("580.65.06"), Reach::CompatDirectory),
     gpu("A100", "570.124.06"),
     works().finding("CD0219")
 );
 case!(
     compat_of_cuda_13_1_brings_cuda_13_to_535,
     "C1",
-    sass(&["sm_90"]).runtime("13.1").in_image().libcuda(compat("590.44.01"), Reach::CompatPlace),
+    sass(&["sm_90"]).runtime("13.1").in_image().libcuda(compat("590.44.01"), Reach::CompatDirectory),
     gpu("H100", "535.161.08"),
     works().finding("CD0219")
 );
 case!(
     compat_brings_no_code_for_the_card,
     "§9",
-    sass(&["sm_75"]).runtime("13.0").in_image().libcuda(compat("580.65.06"), Reach::CompatPlace),
+    sass(&["sm_75"]).runtime("13.0").in_image().libcuda(compat("580.65.06"), Reach::CompatDirectory),
     gpu("V100", "570.124.06"),
     fails(209)
 );
 case!(
     compat_of_the_hosts_branch_is_not_used_without_a_note,
     "C4",
-    sass(&["sm_80"]).runtime("12.4").in_image().libcuda(compat("550.163.01"), Reach::CompatPlace),
+    sass(&["sm_80"]).runtime("12.4").in_image().libcuda(compat("550.163.01"), Reach::CompatDirectory),
     gpu("A100", "550.54.15"),
     works().no_finding("CD0219")
 );
 case!(
     older_compat_in_its_place_is_not_used,
     "C3",
-    sass(&["sm_80"]).runtime("12.4").in_image().libcuda(compat("550.54.15"), Reach::CompatPlace),
+    sass(&["sm_80"]).runtime("12.4").in_image().libcuda(compat("550.54.15"), Reach::CompatDirectory),
     gpu("A100", "580.95.05"),
     works().no_finding("CD0219")
 );
@@ -82,7 +85,7 @@ case!(
     ptx(&[("compute_80", "8.8")])
         .runtime("12.9")
         .in_image()
-        .libcuda(noted_compat("575.57.08", "12.9", BRANCHES_OF_12_9), Reach::CompatPlace),
+        .libcuda(noted_compat("575.57.08", "12.9", BRANCHES_OF_12_9), Reach::CompatDirectory),
     gpu("A100", "550.54.15"),
     jit().finding("CD0219").by("C4")
 );
@@ -92,7 +95,7 @@ case!(
     ptx(&[("compute_80", "8.8")])
         .runtime("12.9")
         .in_image()
-        .libcuda(noted_compat("575.57.08", "12.9", BRANCHES_OF_12_9), Reach::CompatPlace),
+        .libcuda(noted_compat("575.57.08", "12.9", BRANCHES_OF_12_9), Reach::CompatDirectory),
     gpu("A100", "545.29.06"),
     fails(222).no_finding("CD0219")
 );
@@ -102,7 +105,7 @@ case!(
     sass(&["sm_80"])
         .runtime("12.9")
         .in_image()
-        .libcuda(noted_compat("575.57.08", "12.9", BRANCHES_OF_12_9), Reach::CompatPlace),
+        .libcuda(noted_compat("575.57.08", "12.9", BRANCHES_OF_12_9), Reach::CompatDirectory),
     gpu("A100", "545.29.06"),
     works().no_finding("CD0219")
 );
@@ -112,7 +115,7 @@ case!(
     sass(&["sm_80"])
         .runtime("13.1")
         .in_image()
-        .libcuda(noted_compat("590.48.01", "13.1", BRANCHES_OF_13_1), Reach::CompatPlace),
+        .libcuda(noted_compat("590.48.01", "13.1", BRANCHES_OF_13_1), Reach::CompatDirectory),
     gpu("A100", "590.44.01"),
     works().finding("CD0219")
 );
@@ -122,7 +125,7 @@ case!(
     sass(&["sm_80"])
         .runtime("13.1")
         .in_image()
-        .libcuda(noted_compat("590.44.01", "13.1", BRANCHES_OF_13_1), Reach::CompatPlace),
+        .libcuda(noted_compat("590.44.01", "13.1", BRANCHES_OF_13_1), Reach::CompatDirectory),
     gpu("A100", "590.48.01"),
     works().no_finding("CD0219")
 );
@@ -134,7 +137,7 @@ case!(
             driver: None,
             note: Some(CompatNote { cuda: Some("13.2".parse().unwrap()), branches: vec![] })
         },
-        Reach::CompatPlace
+        Reach::CompatDirectory
     ),
     gpu("AGX-Orin", "580.95.05"),
     jit()
@@ -142,7 +145,7 @@ case!(
 case!(
     a_geforce_is_given_compat_and_refuses_it,
     "C4",
-    sass(&["sm_86"]).runtime("12.4").in_image().libcuda(compat("550.54.15"), Reach::CompatPlace),
+    sass(&["sm_86"]).runtime("12.4").in_image().libcuda(compat("550.54.15"), Reach::CompatDirectory),
     gpu("RTX-3090", "535.161.08"),
     fails(804).finding("CD0215").by("C1").prints("cudaErrorCompatNotSupportedOnDevice")
 );
@@ -152,35 +155,38 @@ case!(
     sass(&["sm_86"])
         .runtime("12.9")
         .in_image()
-        .libcuda(noted_compat("575.57.08", "12.9", BRANCHES_OF_12_9), Reach::CompatPlace),
+        .libcuda(noted_compat("575.57.08", "12.9", BRANCHES_OF_12_9), Reach::CompatDirectory),
     gpu("RTX-3090", "535.161.08"),
     fails(804)
 );
 case!(
     a_geforce_with_the_newer_driver_is_not_given_compat,
     "C4",
-    sass(&["sm_86"]).runtime("12.4").in_image().libcuda(compat("550.54.15"), Reach::CompatPlace),
+    sass(&["sm_86"]).runtime("12.4").in_image().libcuda(compat("550.54.15"), Reach::CompatDirectory),
     gpu("RTX-3090", "550.54.15"),
     works()
 );
 case!(
     a_base_that_is_no_supported_pair_mismatches,
     "C1",
-    sass(&["sm_80"]).runtime("12.8").in_image().libcuda(compat("570.124.06"), Reach::CompatPlace),
+    sass(&["sm_80"]).runtime("12.8").in_image().libcuda(compat("570.124.06"), Reach::CompatDirectory),
     gpu("A100", "545.29.06"),
     fails(803).finding("CD0207").by("C1").prints("cudaErrorSystemDriverMismatch")
 );
 case!(
     compat_runs_on_a_jetson,
     "C1",
-    ptx(&[("compute_87", "9.2")]).runtime("13.2").in_image().libcuda(compat("595.91.07"), Reach::CompatPlace),
+    ptx(&[("compute_87", "9.2")])
+        .runtime("13.2")
+        .in_image()
+        .libcuda(compat("595.91.07"), Reach::CompatDirectory),
     gpu("AGX-Orin", "580.95.05"),
     jit().finding("CD0219")
 );
 case!(
     compat_of_cuda_12_does_not_run_cuda_13,
     "D2",
-    sass(&["sm_80"]).runtime("13.0").in_image().libcuda(compat("570.124.06"), Reach::CompatPlace),
+    sass(&["sm_80"]).runtime("13.0").in_image().libcuda(compat("570.124.06"), Reach::CompatDirectory),
     gpu("A100", "535.161.08"),
     fails(35)
 );
@@ -191,7 +197,7 @@ case!(
         .runtime("13.0")
         .in_image()
         .env("NVIDIA_REQUIRE_CUDA", "cuda>=13.0")
-        .libcuda(compat("580.65.06"), Reach::CompatPlace),
+        .libcuda(compat("580.65.06"), Reach::CompatDirectory),
     gpu("A100", "570.124.06"),
     refused()
 );

@@ -1,8 +1,8 @@
 //! What is judged, put together in few words.
 
 use cudock_compat::evidence::{
-    Code, CodeFile, CompatNote, CopyKind, DriverCopy, Effect, Evidence, Missing, Pattern, Reach, Role,
-    Runtime, SubjectKind, Unit, UnitKind, Unread,
+    Artifact, ArtifactKind, Code, CodeFile, CompatNote, CopyKind, DriverCopy, Effect, Evidence, Missing,
+    Pattern, Reach, Role, Runtime, SubjectKind, Unread,
 };
 use cudock_facts::version::{CudaVersion, PtxArch, PtxIsa, SmArch};
 use cudock_host::frameworks::Support;
@@ -15,11 +15,11 @@ fn ptx_code(targets: &[(&str, &str)]) -> Vec<(PtxArch, PtxIsa)> {
     targets.iter().map(|(target, isa)| (target.parse().unwrap(), isa.parse().unwrap())).collect()
 }
 
-/// A unit in the making.
-pub(crate) struct Part(pub(crate) Unit);
+/// A artifact in the making.
+pub(crate) struct Part(pub(crate) Artifact);
 
-pub(crate) fn unit(name: &str, kind: UnitKind) -> Part {
-    Part(Unit {
+pub(crate) fn artifact(name: &str, kind: ArtifactKind) -> Part {
+    Part(Artifact {
         name: name.to_owned(),
         kind,
         path: format!("/opt/{name}"),
@@ -36,12 +36,12 @@ pub(crate) fn unit(name: &str, kind: UnitKind) -> Part {
 
 /// A program without GPU code or runtime, until it is given them.
 pub(crate) fn app() -> Part {
-    unit("app", UnitKind::Program)
+    artifact("app", ArtifactKind::Program)
 }
 
 /// A Python extension, likewise.
 pub(crate) fn extension() -> Part {
-    unit("extension.so", UnitKind::Extension)
+    artifact("extension.so", ArtifactKind::Extension)
 }
 
 /// A program of one module with this machine code.
@@ -168,7 +168,7 @@ impl Part {
     }
 
     /// A library that is there and lacks a symbol version.
-    pub(crate) fn lacking(mut self, library: &str, version: &str) -> Self {
+    pub(crate) fn missing_versions(mut self, library: &str, version: &str) -> Self {
         let (library, needed_by) = (library.to_owned(), self.0.path.clone());
         let version = Some(version.to_owned());
         self.0.missing.push(Missing { library, needed_by, version, broken: None, effect: Effect::Fails });
@@ -215,7 +215,7 @@ impl Part {
 
 impl Given {
     pub(crate) fn with(mut self, part: Part) -> Self {
-        self.0.units.push(part.0);
+        self.0.artifacts.push(part.0);
         self
     }
 

@@ -42,14 +42,14 @@ case!(
 case!(
     a_library_that_lacks_a_symbol_version_ends_the_import,
     "§10",
-    torch("2.5.1", "cu124").lacking("libnvJitLink.so.12", "libnvJitLink.so.12"),
+    torch("2.5.1", "cu124").missing_versions("libnvJitLink.so.12", "libnvJitLink.so.12"),
     h100(),
     fails_by("loader")
 );
 case!(
     a_c_library_that_is_too_old_ends_the_program,
     "§10",
-    sass(&["sm_90"]).lacking("libc.so.6", "GLIBC_2.38"),
+    sass(&["sm_90"]).missing_versions("libc.so.6", "GLIBC_2.38"),
     h100(),
     fails_by("loader").finding("CD0608").by("L3").prints("version `GLIBC_2.38' not found")
 );

@@ -6,7 +6,7 @@
 mod builds;
 mod expected;
 mod given;
-mod place;
+mod hardware;
 mod support;
 
 mod code;

@@ -1,4 +1,4 @@
-//! §1: what fails first is what the user sees. And what several units come to together.
+//! §1: what fails first is what the user sees. And what several artifacts come to together.
 
 use cudock_compat::evidence::{Effect, Reach};
 use cudock_host::frameworks::CpuBuildSeverity;
@@ -103,7 +103,7 @@ case!(
     fails_by("loader")
 );
 
-// Several units.
+// Several artifacts.
 case!(
     a_cpu_onnxruntime_beside_torch_does_not_make_it_cpu,
     "2.4",

@@ -1,7 +1,7 @@
 //! Packages of several libraries, NVIDIA's own packages, and libraries older than the card. The module lists are those of
 //! the wheels they are named after.
 
-use cudock_compat::evidence::{Code, Role, SubjectKind, UnitKind};
+use cudock_compat::evidence::{ArtifactKind, Code, Role, SubjectKind};
 use cudock_compat::{Verdict, judge};
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ const R580: &str = "580.95.05";
 const GENERAL: [&str; 7] = ["sm_70", "sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"];
 
 fn package(name: &str) -> Part {
-    unit(name, UnitKind::Extension)
+    artifact(name, ArtifactKind::Extension)
 }
 
 /// vllm 0.9.2: a core for all cards, quantization kernels for some, and three libraries of attention kernels.
@@ -87,7 +87,7 @@ fn faiss() -> Part {
 }
 
 fn nvidias(name: &str) -> Part {
-    let part = unit(name, UnitKind::Library);
+    let part = artifact(name, ArtifactKind::Library);
     let path = part.0.path.clone();
     part.file(&path, Role::Vendor)
 }
@@ -154,8 +154,8 @@ case!(
 );
 
 /// torch 2.9.0 of CUDA 12.8: MAGMA in its linear algebra was built for older cards than its core.
-fn torch_2_9(kind: UnitKind) -> Part {
-    unit("torch 2.9.0", kind)
+fn torch_2_9(kind: ArtifactKind) -> Part {
+    artifact("torch 2.9.0", kind)
         .file("/site/torch/lib/libtorch_cuda.so", Role::Framework)
         .module(&["sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"], &[], 480)
         .file("/site/torch/lib/libtorch_cuda_linalg.so", Role::Framework)
@@ -165,18 +165,24 @@ fn torch_2_9(kind: UnitKind) -> Part {
 case!(
     the_libraries_of_a_framework_belong_together,
     "R2",
-    torch_2_9(UnitKind::Framework),
+    torch_2_9(ArtifactKind::Framework),
     gpu("P100", R580),
     fails(209)
 );
 case!(
     a_library_that_links_one_without_code_does_not_save_the_package,
     "R2",
-    torch_2_9(UnitKind::Extension),
+    torch_2_9(ArtifactKind::Extension),
     gpu("P100", R580),
     fails(209)
 );
-case!(a_framework_runs_where_most_of_it_does, "R2", torch_2_9(UnitKind::Framework), gpu("T4", R580), works());
+case!(
+    a_framework_runs_where_most_of_it_does,
+    "R2",
+    torch_2_9(ArtifactKind::Framework),
+    gpu("T4", R580),
+    works()
+);
 
 // A4: NVIDIA's packages by themselves, and code made at run time.
 case!(

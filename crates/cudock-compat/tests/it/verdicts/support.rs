@@ -7,7 +7,7 @@ use cudock_facts::Facts;
 pub(crate) use super::builds::*;
 pub(crate) use super::expected::*;
 pub(crate) use super::given::*;
-pub(crate) use super::place::*;
+pub(crate) use super::hardware::*;
 
 /// One case: its name is the promise, the rule is where in the rules it was read.
 macro_rules! case {

@@ -37,7 +37,7 @@ case!(e03_torch_2_5_1_fails_on_470, "3", torch("2.5.1", "cu124"), gpu("A100", "4
 case!(
     e03_compat_12_4_makes_470_do,
     "3",
-    torch("2.5.1", "cu124").in_image().libcuda(compat("550.54.15"), Reach::CompatPlace),
+    torch("2.5.1", "cu124").in_image().libcuda(compat("550.54.15"), Reach::CompatDirectory),
     gpu("A100", "470.256.02"),
     works().finding("CD0219")
 );
@@ -46,7 +46,7 @@ case!(e04_the_cu128_build_runs_on_570, "4", torch("2.11.0", "cu128"), gpu("A100"
 case!(
     e04_compat_13_makes_570_do,
     "4",
-    torch("2.11.0", "cu130").in_image().libcuda(compat("580.65.06"), Reach::CompatPlace),
+    torch("2.11.0", "cu130").in_image().libcuda(compat("580.65.06"), Reach::CompatDirectory),
     gpu("A100", "570.124.06"),
     works()
 );
@@ -160,7 +160,7 @@ case!(
 case!(
     e17_a_4090_is_given_compat_and_refuses_it,
     "17",
-    image_12_4_1("sm_89").libcuda(compat("550.54.15"), Reach::CompatPlace),
+    image_12_4_1("sm_89").libcuda(compat("550.54.15"), Reach::CompatDirectory),
     gpu("RTX-4090", "535.161.08"),
     fails(804)
 );

@@ -22,8 +22,9 @@ pub(super) fn print(subject: &str, results: &[TargetResult]) {
 /// The subject, and what in it can use a GPU.
 fn heading(subject: &str, results: &[TargetResult]) -> String {
     const MOST: usize = 4;
-    let units = results.iter().map(|result| &result.judgement.units).max_by_key(|units| units.len());
-    let names = units.into_iter().flatten().map(|unit| unit.name.as_str());
+    let artifacts =
+        results.iter().map(|result| &result.judgement.artifacts).max_by_key(|artifacts| artifacts.len());
+    let names = artifacts.into_iter().flatten().map(|artifact| artifact.name.as_str());
     let names: Vec<&str> = names.filter(|name| *name != subject).collect();
     let more = names.len().saturating_sub(MOST);
     let mut text = names.iter().take(MOST).copied().collect::<Vec<_>>().join(", ");

@@ -40,11 +40,12 @@ fn print_each(results: &[TargetResult], explain: bool) {
         if let Some(error) = &judgement.error {
             line(output::wrapped("        ", &describe_error(error)));
         }
-        if judgement.units.len() > 1 {
-            for unit in &judgement.units {
-                let (style, verdict) = verdict_label(unit.verdict);
+        if judgement.artifacts.len() > 1 {
+            for artifact in &judgement.artifacts {
+                let (style, verdict) = verdict_label(artifact.verdict);
                 let blank = " ".repeat(8_usize.saturating_sub(verdict.len()));
-                let text = output::wrapped(&" ".repeat(16), &format!("{}: {}", unit.name, unit.reason));
+                let text =
+                    output::wrapped(&" ".repeat(16), &format!("{}: {}", artifact.name, artifact.reason));
                 line(format!(
                     "        {}{blank}{}",
                     styled(style, verdict),

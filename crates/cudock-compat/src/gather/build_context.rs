@@ -1,4 +1,4 @@
-//! The files beside an environment file, read from the disk within bounds.
+//! Reads the build context of a Dockerfile and the files next to a dependency file, within bounds.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -6,31 +6,31 @@ use std::path::{Path, PathBuf};
 
 use cudock_declared::Files;
 
-/// Larger than any file of requirements that people write.
+/// The limit of a file; requirements files are far smaller.
 const LARGEST: u64 = 4 << 20;
-/// More files than a build context is looked through for.
+/// The limit of files in a build context.
 const MOST_FILES: usize = 4096;
-/// Deeper than projects are.
+/// The limit of nested directories.
 const DEEPEST: usize = 12;
 
-/// Directories that hold installed or generated files, and none that a project says of itself.
+/// Directories with installed or generated files.
 const SKIPPED: [&str; 8] =
     [".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".mypy_cache"];
 
-/// A directory that is the root of a build context.
+/// The root directory of a build context.
 #[derive(Debug, Clone)]
-pub(super) struct Directory {
+pub(super) struct BuildContext {
     root: PathBuf,
 }
 
-impl Directory {
+impl BuildContext {
     /// The directory, with links in its own path resolved.
     pub(super) fn new(root: &Path) -> Self {
         Self { root: root.canonicalize().unwrap_or_else(|_| root.to_owned()) }
     }
 
-    /// The directory that a Dockerfile's `COPY` instructions mean: its own, or the one above where only that has the
-    /// files, as with `docker build -f docker/Dockerfile .`.
+    /// The build context of a Dockerfile: its own directory, or the parent if only that has the files of its `COPY`
+    /// instructions, as with `docker build -f docker/Dockerfile .`.
     pub(super) fn of_dockerfile(path: &Path, text: &str) -> Self {
         let own = Self::new(
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")),
@@ -46,7 +46,7 @@ impl Directory {
         }
     }
 
-    /// A file below the root, not one that a link leads out to.
+    /// A file below the root. Symlinks that lead out of it are not followed.
     fn file(&self, path: &str) -> Option<PathBuf> {
         let real = self.root.join(path).canonicalize().ok()?;
         (real.starts_with(&self.root) && real.is_file()).then_some(real)
@@ -73,7 +73,7 @@ impl Directory {
     }
 }
 
-impl Files for Directory {
+impl Files for BuildContext {
     fn text(&self, path: &str) -> Option<String> {
         let mut bytes = Vec::new();
         File::open(self.file(path)?).ok()?.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
@@ -95,23 +95,24 @@ impl Files for Directory {
     }
 }
 
-/// The plain paths that `COPY` and `ADD` name in the context, without looking closer.
+/// The plain paths that `COPY` and `ADD` copy from the context, by a rough parser.
 fn copied(text: &str) -> Vec<String> {
     let mut sources = Vec::new();
     for line in text.lines().map(str::trim) {
-        let mut words = line.split_whitespace();
-        let is_copy = words
+        let mut tokens = line.split_whitespace();
+        let is_copy = tokens
             .next()
-            .is_some_and(|word| word.eq_ignore_ascii_case("copy") || word.eq_ignore_ascii_case("add"));
-        let words: Vec<&str> = words.collect();
-        if !is_copy || words.iter().any(|word| word.starts_with("--from") || word.contains("<<")) {
+            .is_some_and(|token| token.eq_ignore_ascii_case("copy") || token.eq_ignore_ascii_case("add"));
+        let tokens: Vec<&str> = tokens.collect();
+        if !is_copy || tokens.iter().any(|token| token.starts_with("--from") || token.contains("<<")) {
             continue;
         }
-        let plain = words.split_last().map_or(&[][..], |(_, sources)| sources);
+        let plain = tokens.split_last().map_or(&[][..], |(_, sources)| sources);
         let is_plain =
-            |word: &&&str| !word.contains(['*', '$', '[', '"', ':', '\\']) && !word.starts_with("--");
-        let named = plain.iter().filter(is_plain).map(|word| word.trim_start_matches("./").trim_matches('/'));
-        sources.extend(named.filter(|word| !word.is_empty() && *word != ".").map(str::to_owned));
+            |token: &&&str| !token.contains(['*', '$', '[', '"', ':', '\\']) && !token.starts_with("--");
+        let named =
+            plain.iter().filter(is_plain).map(|token| token.trim_start_matches("./").trim_matches('/'));
+        sources.extend(named.filter(|token| !token.is_empty() && *token != ".").map(str::to_owned));
     }
     sources
 }

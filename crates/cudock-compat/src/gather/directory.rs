@@ -1,4 +1,4 @@
-//! A folder of programs or packages on this machine.
+//! Evidence of a directory of programs or packages on this machine.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,43 +8,45 @@ use cudock_host::host::PythonEnvironment;
 use cudock_host::python;
 use cudock_image::{Tree, walk_directory};
 
-use super::beside::Directory;
+use super::build_context::BuildContext;
 use super::contents::{Disk, TreeFiles};
-use super::frameworks::{self, Wholeness};
+use super::file_facts::{self, FileFacts};
+use super::frameworks::{self, Completeness};
 use super::image::python_environments;
-use super::kept::{self, Kept};
 use super::linking::Search;
 use super::survey::{machine_of, programs_and_rest, survey};
 use super::{Context, GatherError, Subject, components, cpu_arch, started_with};
 use crate::evidence::{Evidence, SubjectKind};
 use cudock_declared::{Declared, FileKind, Files, read_with_files, read_sources};
 
-pub(super) fn evidence(folder: &Path, name: &str, context: &Context<'_>) -> Result<Evidence, GatherError> {
-    let real = folder.canonicalize().map_err(|source| GatherError::Io { path: folder.to_owned(), source })?;
-    // The Dockerfile is the authority: other files count as far as it copies and installs them.
+pub(super) fn evidence(directory: &Path, name: &str, context: &Context<'_>) -> Result<Evidence, GatherError> {
+    let real =
+        directory.canonicalize().map_err(|source| GatherError::Io { path: directory.to_owned(), source })?;
+    // If there is a Dockerfile, other files only count if it copies and installs them.
     if let Some(file) = dockerfile(&real) {
         let path = file.display().to_string();
         return super::gather(&Subject::Environment(file, FileKind::Dockerfile), &path, context);
     }
     let prefix = real.to_string_lossy().into_owned();
-    let tree = walk_directory(&real, true, kept::look)?;
+    let tree = walk_directory(&real, true, file_facts::read)?;
     let files = Disk::new();
     let environment = started_with(context);
     let cpu = machine_of(&tree);
     let arch = cpu_arch(cpu.as_deref());
     let search = Search::new(&files, &environment, arch);
-    let wholeness = if context.on_this_machine { Wholeness::Whole } else { Wholeness::Part };
+    let completeness = if context.on_this_machine { Completeness::Complete } else { Completeness::Partial };
     let mut survey = survey(&tree, &prefix);
     let mut evidence =
-        Evidence { subject: name.to_owned(), kind: SubjectKind::Folder, cpu, ..Evidence::default() };
+        Evidence { subject: name.to_owned(), kind: SubjectKind::Directory, cpu, ..Evidence::default() };
     for python in environments_below(&tree, &files, &prefix) {
-        let units = frameworks::units(context.facts, &files, &search, &python, arch, wholeness, &mut survey);
-        evidence.units.extend(units);
+        let artifacts =
+            frameworks::artifacts(context.facts, &files, &search, &python, arch, completeness, &mut survey);
+        evidence.artifacts.extend(artifacts);
         evidence.components.extend(components::distributions(&python));
     }
-    programs_and_rest(context.facts, &files, &search, survey, wholeness, &mut evidence);
-    // A project that is not built yet: what it says will be installed and compiled.
-    if evidence.units.is_empty()
+    programs_and_rest(context.facts, &files, &search, survey, completeness, &mut evidence);
+    // In a project that is not built yet, dependency files say what will be installed and compiled.
+    if evidence.artifacts.is_empty()
         && let Some(declared) = project(&real, name)?
     {
         return Ok(super::of_declared(&declared, name, context));
@@ -53,7 +55,7 @@ pub(super) fn evidence(folder: &Path, name: &str, context: &Context<'_>) -> Resu
     Ok(evidence)
 }
 
-/// The file that says how the directory becomes an image. Of several, one for GPUs.
+/// The Dockerfile of a directory; of several, one for GPUs.
 fn dockerfile(directory: &Path) -> Option<PathBuf> {
     for name in ["Dockerfile", "Containerfile", "dockerfile", "docker/Dockerfile", ".docker/Dockerfile"] {
         let path = directory.join(name);
@@ -79,7 +81,7 @@ fn dockerfile(directory: &Path) -> Option<PathBuf> {
     others.into_iter().nth(chosen)
 }
 
-/// Dependency files that are installed together. A lock file stands for the files it was made from.
+/// Dependency files that are installed together. A lock file replaces the files it was made from.
 const ENVIRONMENT_FILES: [(&str, FileKind); 5] = [
     ("uv.lock", FileKind::UvLock),
     ("requirements.txt", FileKind::Requirements),
@@ -88,9 +90,9 @@ const ENVIRONMENT_FILES: [(&str, FileKind); 5] = [
     ("pyproject.toml", FileKind::Pyproject),
 ];
 
-/// What a directory's dependency files and sources say together; nothing where there are none.
+/// The dependency files and sources of a directory, merged; none if there are none.
 fn project(directory: &Path, name: &str) -> Result<Option<Declared>, GatherError> {
-    let files = Directory::new(directory);
+    let files = BuildContext::new(directory);
     let mut all = read_sources(&files);
     let mut is_project = !all.compiled.is_empty() || !all.notes.is_empty();
     let has_lock = files.text("uv.lock").is_some();
@@ -99,8 +101,8 @@ fn project(directory: &Path, name: &str) -> Result<Option<Declared>, GatherError
             continue;
         }
         let Some(text) = files.text(file) else { continue };
-        let wrong = |error| GatherError::Declared { file: format!("{name}/{file}"), error };
-        let mut declared = read_with_files(kind, file, &text, Arch::default(), file, &files).map_err(wrong)?;
+        let invalid = |error| GatherError::Declared { file: format!("{name}/{file}"), error };
+        let mut declared = read_with_files(kind, file, &text, Arch::default(), file, &files).map_err(invalid)?;
         if kind == FileKind::Pyproject {
             declared.keep_default_groups();
         }
@@ -110,8 +112,8 @@ fn project(directory: &Path, name: &str) -> Result<Option<Declared>, GatherError
     Ok(is_project.then_some(all))
 }
 
-/// The directories of packages below a folder, as paths of this machine.
-fn environments_below(tree: &Tree<Kept>, files: &Disk, prefix: &str) -> Vec<PythonEnvironment> {
+/// The Python environments below a directory, with paths of this machine.
+fn environments_below(tree: &Tree<FileFacts>, files: &Disk, prefix: &str) -> Vec<PythonEnvironment> {
     let below = python_environments(tree, &TreeFiles(tree), &BTreeMap::new());
     let sites = below.into_iter().flat_map(|environment| environment.site_packages);
     let sites = sites.map(|site| format!("{prefix}{}", site.trim_end_matches('/')));

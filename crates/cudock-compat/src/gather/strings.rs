@@ -1,46 +1,46 @@
-//! What the texts in a program tell: which libraries it opens by itself, and whether a CUDA runtime is inside.
+//! Searches the strings of a binary: which libraries it opens with dlopen, and whether a CUDA runtime is linked in.
 
 use cudock_fatbin::Linkage;
 use memchr::memmem;
 
-/// Names that are looked for in one program.
+/// The limit of library names from one program.
 const MAX_NAMES: usize = 64;
-/// Texts of larger sections are not read for names.
+/// Larger sections are not searched for names.
 const MAX_SECTION: usize = 64 << 20;
 
-/// What the texts in an ELF file tell.
+/// What the strings of an ELF file say about its use of CUDA.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an observation of its own")]
-pub(crate) struct Words {
+pub(crate) struct BinaryStrings {
     /// Whether a CUDA runtime is linked into it.
     pub(crate) runtime_inside: bool,
-    /// Whether it loads libcuda, by the loader or by itself.
+    /// Whether it loads libcuda, as a dependency or with dlopen.
     pub(crate) opens_driver: bool,
     /// Whether it compiles GPU code when it runs.
     pub(crate) compiles: bool,
-    /// Libraries it may open by itself.
+    /// Libraries it may open with dlopen.
     pub(crate) opens: Vec<String>,
-    /// Whether it can come to the driver at all: it links or names libcuda, NVRTC or the CUDA runtime, or has the runtime
-    /// inside. Libraries too, and so a wider net than `opens_driver`.
+    /// Whether it can load the driver at all: it links or names libcuda, NVRTC or the CUDA runtime, or contains the runtime.
+    /// Also set for libraries, unlike `opens_driver`.
     pub(crate) reaches_driver: bool,
-    /// NVIDIA's libraries that are linked into it statically and choose kernels by the card.
+    /// NVIDIA's libraries that are linked into it statically and choose kernels by the GPU.
     pub(crate) embeds: Vec<&'static str>,
 }
 
-/// Variables that switch on the logs of NVIDIA's libraries: only the libraries themselves name them.
+/// Variables that switch on the logs of NVIDIA's libraries: only the libraries themselves contain these names.
 const EMBEDDED: [(&str, &str); 2] = [("cuBLAS", "CUBLAS_LOGDEST_DBG"), ("cuDNN", "CUDNN_LOGDEST_DBG")];
-/// What only those name that load the driver or compile for it.
+/// Names that only occur in files that load the driver or compile for it.
 const DRIVER_NAMES: [&str; 2] = ["libcuda.so", "libnvrtc.so"];
 
-impl Words {
+impl BinaryStrings {
     pub(crate) fn of(bytes: &[u8], linkage: &Linkage) -> Self {
         let needs = |prefix: &str| linkage.needed.iter().any(|name| name.starts_with(prefix));
-        let texts = cudock_fatbin::sections(bytes, ".rodata");
-        let has = |words: &str| texts.iter().any(|text| memmem::find(text, words.as_bytes()).is_some());
+        let sections = cudock_fatbin::sections(bytes, ".rodata");
+        let has = |wanted: &str| sections.iter().any(|data| memmem::find(data, wanted.as_bytes()).is_some());
         let runtime_inside =
             !needs("libcudart.") && has("CUDA driver version is insufficient for CUDA runtime version");
         let is_program = linkage.interpreter.is_some()
-            && texts.iter().map(|text| text.len()).sum::<usize>() <= MAX_SECTION;
+            && sections.iter().map(|data| data.len()).sum::<usize>() <= MAX_SECTION;
         let links = ["libcuda.so", "libcudart.so", "libnvrtc.so"].into_iter().any(needs);
         let embedded = EMBEDDED.iter().filter(|(_, variable)| has(variable)).map(|(library, _)| *library);
         Self {
@@ -49,10 +49,10 @@ impl Words {
             runtime_inside,
             opens_driver: needs("libcuda.so") || (is_program && has("libcuda.so")),
             compiles: needs("libnvrtc.") || (is_program && has("libnvrtc.so")),
-            opens: texts
+            opens: sections
                 .iter()
                 .filter(|_| is_program)
-                .flat_map(|text| library_names(text))
+                .flat_map(|data| library_names(data))
                 .take(MAX_NAMES)
                 .collect(),
         }
@@ -64,16 +64,16 @@ pub(crate) fn source_opens_driver(source: &[u8]) -> bool {
     memmem::find(source, b"libcuda.so").is_some()
 }
 
-/// Texts that are names of libraries.
-fn library_names(texts: &[u8]) -> Vec<String> {
+/// The zero-terminated strings that are names of libraries.
+fn library_names(data: &[u8]) -> Vec<String> {
     let part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./+-".contains(byte);
     let mut names: Vec<String> = Vec::new();
-    for at in memmem::find_iter(texts, b".so") {
-        let before = texts.get(..at).unwrap_or_default();
+    for at in memmem::find_iter(data, b".so") {
+        let before = data.get(..at).unwrap_or_default();
         let start = before.iter().rposition(|byte| !part(byte)).map_or(0, |last| last + 1);
-        let rest = texts.get(start..).unwrap_or_default();
+        let rest = data.get(start..).unwrap_or_default();
         let length = rest.iter().take(256).position(|byte| !part(byte)).unwrap_or(0);
-        // A text ends with a zero byte; what goes on is a sentence about a library.
+        // What does not end here is a sentence about a library.
         let name = rest
             .get(..length)
             .filter(|_| rest.get(length) == Some(&0))
@@ -95,8 +95,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_libraries_are_texts_of_their_own() {
-        let texts = b"cannot open libx.so today\0./libkernels.so\0libcuda.so.1\0.so\0plain\0libcut.so";
-        assert_eq!(library_names(texts), ["./libkernels.so", "libcuda.so.1"]);
+    fn names_of_libraries_are_whole_strings() {
+        let data = b"cannot open libx.so today\0./libkernels.so\0libcuda.so.1\0.so\0plain\0libcut.so";
+        assert_eq!(library_names(data), ["./libkernels.so", "libcuda.so.1"]);
     }
 }

@@ -5,15 +5,15 @@ use cudock_facts::tables::Toolkit;
 use cudock_facts::version::{Capability, DriverVersion, PtxArch, PtxIsa, SmArch};
 use cudock_host::Verdict;
 
-use super::gpu_code::{Found, told};
+use super::gpu_code::{CodeEvidence, conclude};
 use crate::codes;
-use crate::evidence::{Pattern, Unit, UnitKind};
+use crate::evidence::{Artifact, ArtifactKind, Pattern};
 use crate::judge::code::{self, Card, Loads};
 use crate::judge::{Case, Stop};
 
 pub(super) fn by_table(
     case: &mut Case<'_>,
-    unit: &Unit,
+    artifact: &Artifact,
     card: Card,
     driver: Option<DriverVersion>,
     (sass, ptx, isa): (&[SmArch], Option<&[PtxArch]>, Option<PtxIsa>),
@@ -26,39 +26,46 @@ pub(super) fn by_table(
         modules: 1,
         ..Pattern::default()
     };
-    let toolkit = unit.build.as_ref().and_then(|build| build.cuda);
+    let toolkit = artifact.build.as_ref().and_then(|build| build.cuda);
     let answer = code::loads(&pattern, card, toolkit);
-    if answer == Loads::Nothing && ptx.is_none() && !is_older_than_build(unit, sass, card.capability) {
+    if answer == Loads::Nothing && ptx.is_none() && !is_older_than_build(artifact, sass, card.capability) {
         let reason = format!(
             "no machine code for capability {}, and whether it has PTX is not in the tables",
             card.capability
         );
-        let fix = unit.build.as_ref().map_or_else(String::new, |build| {
+        let fix = artifact.build.as_ref().map_or_else(String::new, |build| {
             build.fix_for_no_code(case.facts, &[card.capability], case.target.driver)
         });
         case.find(
             Severity::Warning,
             codes::BUILD_UNKNOWN,
-            format!("{}: {reason}", unit.name),
-            vec![FindingEvidence::new(unit.path.clone(), "by the tables")],
+            format!("{}: {reason}", artifact.name),
+            vec![FindingEvidence::new(artifact.path.clone(), "by the tables")],
             fix,
         );
         return Err(Stop { verdict: Verdict::Unknown, error: None, reason });
     }
-    if let Some(stop) = by_any_toolkit(case, unit, card, driver, (sass, answer)) {
+    if let Some(stop) = by_any_toolkit(case, artifact, card, driver, (sass, answer)) {
         return Err(stop);
     }
-    let seen = vec![FindingEvidence::new(
-        unit.path.clone(),
+    let evidence = vec![FindingEvidence::new(
+        artifact.path.clone(),
         format!("has {}, by the tables", code::targets(std::slice::from_ref(&pattern))),
     )];
-    told(case, unit, card, (answer, std::slice::from_ref(&pattern)), 209, Found { seen, part: None })
+    conclude(
+        case,
+        artifact,
+        card,
+        (answer, std::slice::from_ref(&pattern)),
+        209,
+        CodeEvidence { evidence, part: None },
+    )
 }
 
 /// Whether a card is older than all a build of torch was compiled for: its list of architectures adds PTX to a target
 /// that is in it, so PTX cannot reach such a card either.
-fn is_older_than_build(unit: &Unit, sass: &[SmArch], card: Capability) -> bool {
-    let is_torch = unit.build.as_ref().is_some_and(|build| build.name == "torch");
+fn is_older_than_build(artifact: &Artifact, sass: &[SmArch], card: Capability) -> bool {
+    let is_torch = artifact.build.as_ref().is_some_and(|build| build.name == "torch");
     is_torch && !sass.is_empty() && sass.iter().all(|code| code.capability() > card)
 }
 
@@ -66,12 +73,12 @@ fn is_older_than_build(unit: &Unit, sass: &[SmArch], card: Capability) -> bool {
 /// knows its targets.
 fn by_any_toolkit(
     case: &mut Case<'_>,
-    unit: &Unit,
+    artifact: &Artifact,
     card: Card,
     driver: Option<DriverVersion>,
     (sass, answer): (&[SmArch], Loads),
 ) -> Option<Stop> {
-    if unit.kind != UnitKind::Program || unit.runtime.is_some() || !answer.works() {
+    if artifact.kind != ArtifactKind::Program || artifact.runtime.is_some() || !answer.works() {
         return None;
     }
     let driver = driver?;
@@ -85,11 +92,11 @@ fn by_any_toolkit(
     };
     let first = facts.toolkits().toolkit.iter().filter(knows).find(is_too_new)?.cuda;
     let reason = format!(
-        "which CUDA compiles it is not told, and driver {driver} does not run what CUDA {first} compiles"
+        "the CUDA version that compiles it is unknown, and driver {driver} does not run what CUDA {first} compiles"
     );
-    case.applies("D2", format!("{}: CUDA {first} on driver {driver}", unit.name));
-    let seen = vec![FindingEvidence::new(unit.path.clone(), unit.name.clone())];
+    case.applies("D2", format!("{}: CUDA {first} on driver {driver}", artifact.name));
+    let evidence = vec![FindingEvidence::new(artifact.path.clone(), artifact.name.clone())];
     let fix = "check the program that was built, or update the driver";
-    case.find(Severity::Warning, codes::BUILD_UNKNOWN, format!("{}: {reason}", unit.name), seen, fix);
+    case.find(Severity::Warning, codes::BUILD_UNKNOWN, format!("{}: {reason}", artifact.name), evidence, fix);
     Some(Stop { verdict: Verdict::Unknown, error: None, reason })
 }

@@ -6,7 +6,7 @@ use cudock_facts::version::Capability;
 use cudock_host::Verdict;
 
 use crate::codes;
-use crate::evidence::{PackageCode, Runtime, Unit};
+use crate::evidence::{Artifact, PackageCode, Runtime};
 use crate::judge::{Case, Stop, fails, other_error};
 
 /// Whether the toolkits of a CUDA compile for a card.
@@ -22,60 +22,72 @@ enum Compiles {
 
 pub(super) fn package(
     case: &mut Case<'_>,
-    unit: &Unit,
+    artifact: &Artifact,
     capability: Capability,
     code: &PackageCode,
 ) -> Result<Stop, Stop> {
-    let seen = vec![FindingEvidence::new(unit.path.clone(), unit.name.clone())];
+    let evidence = vec![FindingEvidence::new(artifact.path.clone(), artifact.name.clone())];
     if let Some(lowest) = code.min_capability.filter(|lowest| capability < *lowest) {
-        case.applies("R1", format!("{}: documented for {lowest} and newer", unit.name));
+        case.applies("R1", format!("{}: documented for {lowest} and newer", artifact.name));
         let reason =
             format!("it supports compute capability {lowest} and newer, and the card has {capability}");
-        let message = format!("{}: {reason}", unit.name);
+        let message = format!("{}: {reason}", artifact.name);
         let fix = format!("use a card of capability {lowest} or newer, or a package that supports this one");
-        case.find(Severity::Error, codes::CARD_NOT_SUPPORTED, message, seen, fix);
+        case.find(Severity::Error, codes::CARD_NOT_SUPPORTED, message, evidence, fix);
         return Err(fails(other_error("unsupported GPU", reason.clone()), reason));
     }
-    let supports = unit.runtime.as_ref().and_then(|runtime| compiles(case, runtime, capability));
-    let cuda = unit.runtime.as_ref().map_or_else(String::new, |runtime| {
+    let supports = artifact.runtime.as_ref().and_then(|runtime| compiles(case, runtime, capability));
+    let cuda = artifact.runtime.as_ref().map_or_else(String::new, |runtime| {
         runtime.version.map_or_else(|| runtime.major.to_string(), |version| version.to_string())
     });
-    let knows_version = unit.runtime.as_ref().is_some_and(|runtime| runtime.version.is_some());
+    let knows_version = artifact.runtime.as_ref().is_some_and(|runtime| runtime.version.is_some());
     match supports {
         Some(Compiles::Dropped) => {
-            case.applies("R1", format!("{}: CUDA {cuda} has no target for {capability}", unit.name));
+            case.applies("R1", format!("{}: CUDA {cuda} has no target for {capability}", artifact.name));
             let reason =
                 format!("it is built for CUDA {cuda}, which no longer supports capability {capability}");
             let fix = "take its package for an older CUDA";
-            case.find(Severity::Error, codes::NO_CODE_FOR_GPU, format!("{}: {reason}", unit.name), seen, fix);
+            case.find(
+                Severity::Error,
+                codes::NO_CODE_FOR_GPU,
+                format!("{}: {reason}", artifact.name),
+                evidence,
+                fix,
+            );
             Err(fails(case.cuda_error(209), reason))
         }
         Some(Compiles::Yes) if code.compiles => {
-            case.applies("S1", format!("{}: CUDA {cuda} compiles for {capability}", unit.name));
+            case.applies("S1", format!("{}: CUDA {cuda} compiles for {capability}", artifact.name));
             let reason = format!(
                 "it compiles its GPU code at run time, and CUDA {cuda} supports capability {capability}"
             );
             Ok(Stop { verdict: Verdict::Works, error: None, reason })
         }
         Some(Compiles::NotYet) if code.to_machine_code && knows_version => {
-            case.applies("R1", format!("{}: CUDA {cuda} does not know {capability}", unit.name));
+            case.applies("R1", format!("{}: CUDA {cuda} does not know {capability}", artifact.name));
             let reason = format!(
                 "it compiles machine code with CUDA {cuda}, which is older than capability {capability}"
             );
             let fix = "take a base image of a CUDA that supports the card (`cudock facts arch`)";
-            case.find(Severity::Error, codes::NO_CODE_FOR_GPU, format!("{}: {reason}", unit.name), seen, fix);
+            case.find(
+                Severity::Error,
+                codes::NO_CODE_FOR_GPU,
+                format!("{}: {reason}", artifact.name),
+                evidence,
+                fix,
+            );
             Err(fails(case.cuda_error(209), reason))
         }
         Some(Compiles::NotYet) => {
             let reason =
                 format!("CUDA {cuda} is older than capability {capability}: only PTX in it could run");
-            let message = format!("{}: {reason}", unit.name);
-            case.find(Severity::Warning, codes::BUILD_UNKNOWN, message, seen, code.fix.clone());
+            let message = format!("{}: {reason}", artifact.name);
+            case.find(Severity::Warning, codes::BUILD_UNKNOWN, message, evidence, code.fix.clone());
             Err(Stop { verdict: Verdict::Unknown, error: None, reason })
         }
         _ => {
-            let message = format!("{}: {}", unit.name, code.why);
-            case.find(Severity::Warning, codes::BUILD_UNKNOWN, message, seen, code.fix.clone());
+            let message = format!("{}: {}", artifact.name, code.why);
+            case.find(Severity::Warning, codes::BUILD_UNKNOWN, message, evidence, code.fix.clone());
             Err(Stop { verdict: Verdict::Unknown, error: None, reason: code.why.clone() })
         }
     }

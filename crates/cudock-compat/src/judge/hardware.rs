@@ -19,9 +19,10 @@ fn processor(case: &mut Case<'_>) -> Result<(), Stop> {
         return Ok(());
     }
     let reason = format!("it is built for {subject}, and the machine is {machine}");
-    let seen = vec![FindingEvidence::new(case.evidence.subject.clone(), format!("architecture {subject}"))];
+    let evidence =
+        vec![FindingEvidence::new(case.evidence.subject.clone(), format!("architecture {subject}"))];
     let fix = format!("build or pull it for linux/{machine}, or choose a machine with {subject}");
-    case.find(Severity::Error, codes::WRONG_PLATFORM, reason.clone(), seen, fix);
+    case.find(Severity::Error, codes::WRONG_PLATFORM, reason.clone(), evidence, fix);
     Err(fails(other_error("exec format error", "exec format error"), reason))
 }
 
@@ -32,12 +33,12 @@ fn vendor(case: &mut Case<'_>) -> Result<(), Stop> {
     let gpu = case.target.gpu.clone().unwrap_or_default();
     case.applies("N1", format!("{gpu} is AMD's"));
     let reason = format!("{gpu} is not an NVIDIA card: CUDA cannot use it");
-    let seen = vec![FindingEvidence::new(gpu, "vendor in the tables")];
+    let evidence = vec![FindingEvidence::new(gpu, "vendor in the tables")];
     case.find(
         Severity::Error,
         codes::NOT_NVIDIA,
         reason.clone(),
-        seen,
+        evidence,
         "choose an NVIDIA card, or a ROCm build of the program",
     );
     Err(fails(other_error("no CUDA device", "no NVIDIA device"), reason))
@@ -59,12 +60,12 @@ fn driven(case: &mut Case<'_>) -> Result<(), Stop> {
         case.applies("Q2", format!("{} ends with R{last}", architecture.name));
         let reason =
             format!("driver {driver} no longer drives {gpu}: {} cards end with R{last}", architecture.name);
-        let seen = vec![FindingEvidence::new(gpu, format!("{}, last branch R{last}", architecture.name))];
+        let evidence = vec![FindingEvidence::new(gpu, format!("{}, last branch R{last}", architecture.name))];
         case.find(
             Severity::Error,
             codes::BRANCH_DROPPED_CARD,
             reason.clone(),
-            seen,
+            evidence,
             format!("install a driver of the branch R{last}"),
         );
         return Err(fails(case.cuda_error(100), reason));
@@ -80,12 +81,12 @@ fn driven(case: &mut Case<'_>) -> Result<(), Stop> {
         let branch = drivers
             .branch_with(first)
             .map_or_else(|| "newer".to_owned(), |branch| format!("R{} or newer", branch.branch));
-        let seen = vec![FindingEvidence::new(gpu, format!("first toolkit {first}"))];
+        let evidence = vec![FindingEvidence::new(gpu, format!("first toolkit {first}"))];
         case.find(
             Severity::Error,
             codes::DRIVER_TOO_OLD_FOR_CARD,
             reason.clone(),
-            seen,
+            evidence,
             format!("install a driver of the branch {branch}"),
         );
         return Err(fails(case.cuda_error(100), reason));

@@ -1,4 +1,4 @@
-//! Whether a unit has GPU code for the card, and what the driver makes of it.
+//! Whether a artifact has GPU code for the card, and what the driver makes of it.
 
 use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_facts::version::{Capability, CudaVersion, PtxIsa, SmArch, Variant};
@@ -7,18 +7,18 @@ use cudock_host::Verdict;
 use super::package::package;
 use super::table::by_table;
 use crate::codes;
-use crate::evidence::{Code, CodeFile, Pattern, Role, Unit, UnitKind};
+use crate::evidence::{Artifact, ArtifactKind, Code, CodeFile, Pattern, Role};
 use crate::judge::code::{self, Card, Jit, Loads};
 use crate::judge::libcuda::Driver;
 use crate::judge::{Case, Failure, Stop, fails, other_error};
 
-pub(super) fn gpu_code(case: &mut Case<'_>, unit: &Unit, driver: &Driver) -> Result<Stop, Stop> {
+pub(super) fn gpu_code(case: &mut Case<'_>, artifact: &Artifact, driver: &Driver) -> Result<Stop, Stop> {
     let unknown = |reason: String| Stop { verdict: Verdict::Unknown, error: None, reason };
     let Some(capability) = case.target.capability else {
         return Err(unknown("the card's compute capability is not known".to_owned()));
     };
     let card = Card { capability, cuda: driver.cuda, ptx_isa: driver.ptx_isa, jit: jit(case) };
-    match &unit.code {
+    match &artifact.code {
         Code::None => Ok(Stop {
             verdict: Verdict::Works,
             error: None,
@@ -29,8 +29,8 @@ pub(super) fn gpu_code(case: &mut Case<'_>, unit: &Unit, driver: &Driver) -> Res
             case.find(
                 Severity::Warning,
                 codes::BUILD_UNKNOWN,
-                format!("{}: {why}", unit.name),
-                vec![FindingEvidence::new(unit.path.clone(), why.clone())],
+                format!("{}: {why}", artifact.name),
+                vec![FindingEvidence::new(artifact.path.clone(), why.clone())],
                 fix,
             );
             Err(unknown(why.clone()))
@@ -40,18 +40,18 @@ pub(super) fn gpu_code(case: &mut Case<'_>, unit: &Unit, driver: &Driver) -> Res
             case.find(
                 Severity::Warning,
                 codes::CODE_MADE_AT_RUN_TIME,
-                format!("{}: {reason}", unit.name),
-                vec![FindingEvidence::new(unit.path.clone(), how.clone())],
+                format!("{}: {reason}", artifact.name),
+                vec![FindingEvidence::new(artifact.path.clone(), how.clone())],
                 "see the package's documentation for the GPUs it supports, or run it on the card",
             );
             Err(unknown(reason))
         }
-        Code::Package(code) => package(case, unit, capability, code),
+        Code::Package(code) => package(case, artifact, capability, code),
         Code::Table { sass, ptx, isa } => {
             let floor = driver.version;
-            by_table(case, unit, card, floor, (sass, ptx.as_deref(), *isa))
+            by_table(case, artifact, card, floor, (sass, ptx.as_deref(), *isa))
         }
-        Code::Files(files) => by_files(case, unit, card, files),
+        Code::Files(files) => by_files(case, artifact, card, files),
     }
 }
 
@@ -69,7 +69,7 @@ fn jit(case: &mut Case<'_>) -> Jit {
     if is_set("CUDA_FORCE_PTX_JIT") { Jit::Forced } else { Jit::AsNeeded }
 }
 
-fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) -> Result<Stop, Stop> {
+fn by_files(case: &mut Case<'_>, artifact: &Artifact, card: Card, files: &[CodeFile]) -> Result<Stop, Stop> {
     let of = |role: Role| files.iter().filter(move |file| file.role == role);
     for file in of(Role::Vendor) {
         vendor(case, card, file);
@@ -77,14 +77,14 @@ fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) ->
     let programs = of(Role::Program).filter_map(|file| Some((code::judge(file, card)?.decides, file)));
     // The libraries of a framework belong together; those of a package may be features of single cards.
     let libraries: Vec<&CodeFile> = of(Role::Framework).collect();
-    let pool = code::pooled(&libraries).filter(|_| unit.kind == UnitKind::Framework);
+    let pool = code::pooled(&libraries).filter(|_| artifact.kind == ArtifactKind::Framework);
     let package = match &pool {
         Some(pool) => code::judge(pool, card).map(|verdict| (verdict.decides, pool)),
         None => code::package(&libraries, card),
     };
     let worst = programs.chain(package).max_by_key(|(loads, _)| *loads);
     // NVIDIA's libraries decide where they are what is looked at.
-    let is_nvidias = of(Role::Vendor).any(|file| file.path == unit.path);
+    let is_nvidias = of(Role::Vendor).any(|file| file.path == artifact.path);
     let worst = match worst {
         None if is_nvidias => code::package(&of(Role::Vendor).collect::<Vec<_>>(), card),
         worst => worst,
@@ -95,7 +95,12 @@ fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) ->
     };
     // Where all of it fails, there is nothing to say about parts.
     if answer.works() {
-        gaps(case, unit, card, &files.iter().filter(|other| other.role != Role::Vendor).collect::<Vec<_>>());
+        gaps(
+            case,
+            artifact,
+            card,
+            &files.iter().filter(|other| other.role != Role::Vendor).collect::<Vec<_>>(),
+        );
     }
     let has_ptx = file.patterns.iter().any(|pattern| !pattern.ptx.is_empty());
     let without_code = match (file.device_linked, file.loose && has_ptx) {
@@ -106,23 +111,29 @@ fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) ->
     let (failing, modules, patterns) = code::failing(file, card);
     let is_pool = pool.is_some() && file.role == Role::Framework;
     let judged = if is_pool { libraries } else { vec![file] };
-    let seen = judged
+    let evidence = judged
         .iter()
         .map(|file| FindingEvidence::new(file.path.clone(), format!("has {}", code::targets(&file.patterns))))
         .collect();
     if answer == Loads::Nothing
         && let Some(code) = code::closed_group(&file.patterns, card.capability)
     {
-        case.applies("R1", format!("{}: {code} lies in a group", unit.name));
+        case.applies("R1", format!("{}: {code} lies in a group", artifact.name));
         let reason = format!(
             "its {code} code lies in a group (nvcc --concat), which drivers before CUDA 13.4 do not open"
         );
         let fix = "build it without --concat, or update the driver";
-        case.find(Severity::Error, codes::NO_CODE_FOR_GPU, format!("{}: {reason}", unit.name), seen, fix);
+        case.find(
+            Severity::Error,
+            codes::NO_CODE_FOR_GPU,
+            format!("{}: {reason}", artifact.name),
+            evidence,
+            fix,
+        );
         return Err(fails(case.cuda_error(without_code), reason));
     }
     if let Loads::Jit(_) = answer
-        && let Some(stop) = math_library(case, unit, card, file)
+        && let Some(stop) = math_library(case, artifact, card, file)
     {
         return Err(stop);
     }
@@ -130,22 +141,22 @@ fn by_files(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[CodeFile]) ->
     let shown = if answer.works() { &file.patterns } else { &patterns };
     let part =
         (failing < modules && !answer.works()).then(|| (short(&file.path).to_owned(), failing, modules));
-    told(case, unit, card, (answer, shown), without_code, Found { seen, part })
+    conclude(case, artifact, card, (answer, shown), without_code, CodeEvidence { evidence, part })
 }
 
 /// A math library that is linked in and older than the card: the driver compiles its PTX, and the library has no kernels
 /// to choose for such a card.
-fn math_library(case: &mut Case<'_>, unit: &Unit, card: Card, file: &CodeFile) -> Option<Stop> {
+fn math_library(case: &mut Case<'_>, artifact: &Artifact, card: Card, file: &CodeFile) -> Option<Stop> {
     let library = *file.embeds.first()?;
     let (first, needed) = first_toolkit(case, card.capability)?;
     let isa = code::newest_isa(file).filter(|isa| *isa < needed)?;
     let capability = card.capability;
-    case.applies("R3", format!("{}: {library} of PTX {isa}, {capability} needs CUDA {first}", unit.name));
-    let seen = vec![FindingEvidence::new(
+    case.applies("R3", format!("{}: {library} of PTX {isa}, {capability} needs CUDA {first}", artifact.name));
+    let evidence = vec![FindingEvidence::new(
         file.path.clone(),
         format!("{library} is linked in; the newest PTX is {isa}"),
     )];
-    // FindingEvidence with cuBLAS of CUDA 10 on A100, A10 and RTX 30 (facebookresearch/faiss, issues 2064, 2027 and 1807).
+    // Seen with cuBLAS of CUDA 10 on A100, A10 and RTX 30 (facebookresearch/faiss, issues 2064, 2027 and 1807).
     let refuses = library == "cuBLAS" && isa < PtxIsa::new(7, 0);
     let follows = if refuses { "calls into it fail" } else { "whether its calls work there is not known" };
     let reason = format!(
@@ -153,7 +164,7 @@ fn math_library(case: &mut Case<'_>, unit: &Unit, card: Card, file: &CodeFile) -
     );
     let fix = format!("take a build for CUDA {first} or newer");
     let severity = if refuses { Severity::Error } else { Severity::Warning };
-    case.find(severity, codes::MATH_LIBRARY_TOO_OLD, format!("{}: {reason}", unit.name), seen, fix);
+    case.find(severity, codes::MATH_LIBRARY_TOO_OLD, format!("{}: {reason}", artifact.name), evidence, fix);
     if !refuses {
         return Some(Stop { verdict: Verdict::Unknown, error: None, reason });
     }
@@ -169,7 +180,7 @@ fn first_toolkit(case: &Case<'_>, capability: Capability) -> Option<(CudaVersion
 }
 
 /// Says which libraries of a package have nothing for the card, and which modules of the others do not load.
-fn gaps(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[&CodeFile]) {
+fn gaps(case: &mut Case<'_>, artifact: &Artifact, card: Card, files: &[&CodeFile]) {
     let mut optional = Vec::new();
     for file in files {
         let (failing, modules, patterns) = code::failing(file, card);
@@ -184,7 +195,7 @@ fn gaps(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[&CodeFile]) {
     }
     let names: Vec<&str> = optional.iter().map(|file| short(&file.path)).collect();
     let names = names.join(", ");
-    case.applies("R2", format!("{}: {names} have nothing for {}", unit.name, card.capability));
+    case.applies("R2", format!("{}: {names} have nothing for {}", artifact.name, card.capability));
     let message = format!(
         "{} of {} libraries have no code for capability {}, and features that need them are unavailable: {names}",
         optional.len(),
@@ -194,9 +205,9 @@ fn gaps(case: &mut Case<'_>, unit: &Unit, card: Card, files: &[&CodeFile]) {
     let has = |file: &&CodeFile| {
         FindingEvidence::new(file.path.clone(), format!("has {}", code::targets(&file.patterns)))
     };
-    let seen = optional.iter().map(has).collect();
+    let evidence = optional.iter().map(has).collect();
     let fix = "nothing to do where the package falls back to other kernels; see its documentation";
-    case.find(Severity::Note, codes::OPTIONAL_LIBRARY_WITHOUT_CODE, message, seen, fix);
+    case.find(Severity::Note, codes::OPTIONAL_LIBRARY_WITHOUT_CODE, message, evidence, fix);
 }
 
 /// Says which modules of a file do not load.
@@ -212,9 +223,9 @@ fn partly(case: &mut Case<'_>, card: Card, file: &CodeFile, failing: (u64, u64, 
         code::targets(patterns),
         card.capability
     );
-    let seen = vec![FindingEvidence::new(file.path.clone(), code::targets(&file.patterns))];
+    let evidence = vec![FindingEvidence::new(file.path.clone(), code::targets(&file.patterns))];
     let fix = "nothing to do where those kernels are not used; `cudock inspect --kernels` lists them";
-    case.find(Severity::Note, codes::SOME_MODULES_WITHOUT_CODE, message, seen, fix);
+    case.find(Severity::Note, codes::SOME_MODULES_WITHOUT_CODE, message, evidence, fix);
 }
 
 fn short(path: &str) -> &str {
@@ -243,12 +254,12 @@ fn vendor(case: &mut Case<'_>, card: Card, file: &CodeFile) {
     let name = short(&file.path);
     let Some(verdict) = code::judge(file, card) else { return };
     let is_of = |list: &[&str]| list.iter().any(|prefix| name.starts_with(prefix));
-    let seen =
+    let evidence =
         vec![FindingEvidence::new(file.path.clone(), format!("has {}", code::targets(&file.patterns)))];
     if !verdict.decides.works() && is_of(&RELIED_ON) {
         let message = format!("{name} has no code for capability {}: calls into it fail", card.capability);
         let fix = "take the library of a CUDA release that supports the card (`cudock facts arch`)";
-        case.find(Severity::Warning, codes::VENDOR_LIBRARY_WITHOUT_CODE, message, seen, fix);
+        case.find(Severity::Warning, codes::VENDOR_LIBRARY_WITHOUT_CODE, message, evidence, fix);
     } else if matches!(verdict.decides, Loads::Jit(_))
         && is_of(&CHOOSE_BY_CARD)
         && let Some((first, needed)) = first_toolkit(case, card.capability)
@@ -259,23 +270,23 @@ fn vendor(case: &mut Case<'_>, card: Card, file: &CodeFile) {
             card.capability
         );
         let fix = format!("take the library of CUDA {first} or newer");
-        case.find(Severity::Warning, codes::MATH_LIBRARY_TOO_OLD, message, seen, fix);
+        case.find(Severity::Warning, codes::MATH_LIBRARY_TOO_OLD, message, evidence, fix);
     }
 }
 
-/// What an answer rests on.
-pub(super) struct Found {
-    pub(super) seen: Vec<FindingEvidence>,
+/// What a verdict is based on.
+pub(super) struct CodeEvidence {
+    pub(super) evidence: Vec<FindingEvidence>,
     /// The library, and how many of how many of its modules do not load, where some do.
     pub(super) part: Option<(String, u64, u64)>,
 }
 
-/// What to do about a card that a unit has no code for.
-fn fix_for_no_code(case: &Case<'_>, unit: &Unit, capability: Capability) -> String {
+/// What to do about a card that a artifact has no code for.
+fn fix_for_no_code(case: &Case<'_>, artifact: &Artifact, capability: Capability) -> String {
     let number = capability.number();
-    match (&unit.build, unit.kind) {
+    match (&artifact.build, artifact.kind) {
         (Some(build), _) => build.fix_for_no_code(case.facts, &[capability], case.target.driver),
-        (None, UnitKind::Framework) => {
+        (None, ArtifactKind::Framework) => {
             "install a release for a CUDA that supports the card: `conda install -c conda-forge 'cuda-version>=12.8'` with the \
              newest release of it"
                 .to_owned()
@@ -284,21 +295,24 @@ fn fix_for_no_code(case: &Case<'_>, unit: &Unit, capability: Capability) -> Stri
     }
 }
 
-/// The answer in words.
-pub(super) fn told(
+/// The verdict, with its rule and finding.
+pub(super) fn conclude(
     case: &mut Case<'_>,
-    unit: &Unit,
+    artifact: &Artifact,
     card: Card,
     (answer, patterns): (Loads, &[Pattern]),
     without_code: u16,
-    Found { seen, part }: Found,
+    CodeEvidence { evidence, part }: CodeEvidence,
 ) -> Result<Stop, Stop> {
     let capability = card.capability;
-    let fix_for_no_code = fix_for_no_code(case, unit, capability);
+    let fix_for_no_code = fix_for_no_code(case, artifact, capability);
     let known: Option<PtxIsa> = card.ptx_isa;
     match answer {
         Loads::Sass(code) => {
-            case.applies(rule_of(code, capability), format!("{}: {code} runs on {capability}", unit.name));
+            case.applies(
+                rule_of(code, capability),
+                format!("{}: {code} runs on {capability}", artifact.name),
+            );
             Ok(Stop {
                 verdict: Verdict::Works,
                 error: None,
@@ -307,21 +321,21 @@ pub(super) fn told(
         }
         Loads::Jit(code) => {
             let rule = if code.variant() == Variant::Family { "F1" } else { "P1" };
-            case.applies(rule, format!("{}: {code} compiles for {capability}", unit.name));
+            case.applies(rule, format!("{}: {code} compiles for {capability}", artifact.name));
             let reason =
                 format!("the driver compiles its {code} PTX for capability {capability} at first use");
             case.find(
                 Severity::Note,
                 codes::JIT_ONLY,
-                format!("{}: {reason}", unit.name),
-                seen,
+                format!("{}: {reason}", artifact.name),
+                evidence,
                 fix_for_no_code,
             );
             Ok(Stop { verdict: Verdict::Jit, error: None, reason })
         }
         Loads::TooNew(code, isa) => {
             let understood = known.map_or_else(|| "less".to_owned(), |isa| isa.to_string());
-            case.applies("P2", format!("{}: PTX {isa}, the driver knows {understood}", unit.name));
+            case.applies("P2", format!("{}: PTX {isa}, the driver knows {understood}", artifact.name));
             let reason = format!(
                 "only its {code} PTX fits capability {capability}, written in PTX {isa}, and the driver understands {understood}"
             );
@@ -338,8 +352,8 @@ pub(super) fn told(
             case.find(
                 Severity::Error,
                 codes::PTX_TOO_NEW,
-                format!("{}: {reason}", unit.name),
-                seen,
+                format!("{}: {reason}", artifact.name),
+                evidence,
                 format!("{update}{fix_for_no_code}"),
             );
             Err(fails(case.cuda_error(222), reason))
@@ -358,17 +372,23 @@ pub(super) fn told(
                     "unset CUDA_DISABLE_PTX_JIT and CUDA_DISABLE_JIT",
                 )
             };
-            case.applies("P4", format!("{}: {why}", unit.name));
+            case.applies("P4", format!("{}: {why}", artifact.name));
             let reason = format!("only its {code} PTX fits capability {capability}, and {why}");
-            case.find(Severity::Error, codes::JIT_SWITCHED, format!("{}: {reason}", unit.name), seen, fix);
+            case.find(
+                Severity::Error,
+                codes::JIT_SWITCHED,
+                format!("{}: {reason}", artifact.name),
+                evidence,
+                fix,
+            );
             Err(fails(case.cuda_error(error), reason))
         }
         Loads::Nothing => {
             let forced = card.jit == Jit::Forced;
             let why = if forced { " but machine code, which CUDA_FORCE_PTX_JIT passes over" } else { "" };
-            case.applies("R1", format!("{}: nothing for {capability}", unit.name));
+            case.applies("R1", format!("{}: nothing for {capability}", artifact.name));
             if let Some(rule) = refusing(patterns).filter(|_| !forced) {
-                case.applies(rule, format!("{}: its PTX does not compile for {capability}", unit.name));
+                case.applies(rule, format!("{}: its PTX does not compile for {capability}", artifact.name));
             }
             let has = code::targets(patterns);
             let reason = match part {
@@ -382,7 +402,7 @@ pub(super) fn told(
             } else {
                 (codes::NO_CODE_FOR_GPU, fix_for_no_code)
             };
-            case.find(Severity::Error, code, format!("{}: {reason}", unit.name), seen, fix);
+            case.find(Severity::Error, code, format!("{}: {reason}", artifact.name), evidence, fix);
             let error: Failure = case.cuda_error(without_code);
             Err(fails(error, reason))
         }

@@ -1,4 +1,4 @@
-//! What is kept of a file: most of an image is passed over.
+//! Extracts what matters for a verdict from the files of an image; most files are skipped.
 
 use std::io;
 use std::sync::Arc;
@@ -9,31 +9,30 @@ use cudock_host::python::{is_watched, normalized};
 use cudock_image::{Content, EntryHeader};
 
 use super::loose;
-use super::words::{Words, source_opens_driver};
+use super::strings::{BinaryStrings, source_opens_driver};
 use crate::evidence::{CompatNote, Pattern};
 
-/// No text that is read is larger.
+/// The limit of text files.
 const MAX_TEXT: u64 = 4 << 20;
-/// Modules that the linker adds are smaller, and files with more modules than this are judged by most of them.
+/// Modules that the linker adds are smaller than this; they are only looked for in files with few modules.
 const SMALL_CUBIN: u64 = 8 << 10;
 const MODULES_OPENED: usize = 256;
 
-/// What is kept of a file.
+/// The facts of one file.
 #[derive(Debug, Clone)]
-pub(crate) enum Kept {
+pub(crate) enum FileFacts {
     Elf(Arc<ElfFacts>),
     Text(Arc<str>),
     /// Python source that opens libcuda.
     OpensDriver,
 }
 
-/// What an ELF file says.
+/// The facts of an ELF file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ElfFacts {
     pub(crate) linkage: Linkage,
     pub(crate) code: Option<FileCode>,
-    /// What the texts in it tell.
-    pub(crate) words: Words,
+    pub(crate) strings: BinaryStrings,
     pub(crate) note: Option<CompatNote>,
     /// Why its GPU code could not be read.
     pub(crate) damage: Option<String>,
@@ -50,29 +49,29 @@ pub(crate) struct FileCode {
     pub(crate) needed: Vec<String>,
 }
 
-/// Looks at a file of an image.
-pub(crate) fn look(header: &EntryHeader, content: &mut Content<'_, '_>) -> io::Result<Option<Kept>> {
-    if is_wanted_text(&header.path) {
+/// Reads a file of an image; none if it does not matter.
+pub(crate) fn read(header: &EntryHeader, content: &mut Content<'_, '_>) -> io::Result<Option<FileFacts>> {
+    if is_relevant_text(&header.path) {
         if header.size > MAX_TEXT {
             return Ok(None);
         }
-        return Ok(Some(Kept::Text(text(content.all()?))));
+        return Ok(Some(FileFacts::Text(text(content.all()?))));
     }
     if is_record(&header.path) {
-        return Ok((header.size <= MAX_TEXT).then_some(Kept::Text(libraries_of(content.all()?))));
+        return Ok((header.size <= MAX_TEXT).then_some(FileFacts::Text(libraries_of(content.all()?))));
     }
     if is_source(&header.path) {
         let opens = header.size <= MAX_TEXT && source_opens_driver(content.all()?);
-        return Ok(opens.then_some(Kept::OpensDriver));
+        return Ok(opens.then_some(FileFacts::OpensDriver));
     }
-    if header.size < 64 || !is_wanted_code(content.start()?) {
+    if header.size < 64 || !is_relevant_binary(content.start()?) {
         return Ok(None);
     }
-    Ok(Some(Kept::Elf(Arc::new(read(content.all()?)))))
+    Ok(Some(FileFacts::Elf(Arc::new(read_elf(content.all()?)))))
 }
 
 /// ELF files and loose containers; static archives are not loaded by anything.
-fn is_wanted_code(start: &[u8]) -> bool {
+fn is_relevant_binary(start: &[u8]) -> bool {
     cudock_fatbin::is_candidate(start) && !start.starts_with(b"!<arch>")
 }
 
@@ -92,26 +91,26 @@ pub(crate) fn is_source(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, extension)| extension == "py")
 }
 
-/// The lines of a RECORD that name shared libraries: the rest is of no use, and long.
+/// The lines of a RECORD about shared libraries; the others are not needed.
 fn libraries_of(record: &[u8]) -> Arc<str> {
     let record = String::from_utf8_lossy(record);
     let lines: Vec<&str> = record.lines().filter(|line| line.contains(".so")).collect();
     Arc::from(lines.join("\n"))
 }
 
-fn is_wanted_text(path: &str) -> bool {
-    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+fn is_relevant_text(path: &str) -> bool {
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
     match name {
         "METADATA" => {
-            let folder = folder.rsplit('/').next().unwrap_or_default();
-            let stem = folder.strip_suffix(".dist-info").and_then(|stem| stem.rsplit_once('-'));
+            let directory = directory.rsplit('/').next().unwrap_or_default();
+            let stem = directory.strip_suffix(".dist-info").and_then(|stem| stem.rsplit_once('-'));
             stem.is_some_and(|(name, _)| is_watched(&normalized(name)))
         }
-        "version.py" => folder.ends_with("/torch") || folder == "torch",
+        "version.py" => directory.ends_with("/torch") || directory == "torch",
         "pyvenv.cfg" => true,
-        "ld.so.conf" | "os-release" => folder == "etc" || folder == "usr/lib",
-        _ if folder == "etc/ld.so.conf.d" => true,
-        _ if folder.ends_with("conda-meta") => name.strip_suffix(".json").is_some_and(|stem| {
+        "ld.so.conf" | "os-release" => directory == "etc" || directory == "usr/lib",
+        _ if directory == "etc/ld.so.conf.d" => true,
+        _ if directory.ends_with("conda-meta") => name.strip_suffix(".json").is_some_and(|stem| {
             let name = stem.rsplitn(3, '-').nth(2).unwrap_or_default();
             name == "pytorch" || is_watched(&normalized(name))
         }),
@@ -120,7 +119,7 @@ fn is_wanted_text(path: &str) -> bool {
 }
 
 /// Reads an ELF file or a loose container.
-pub(crate) fn read(bytes: &[u8]) -> ElfFacts {
+pub(crate) fn read_elf(bytes: &[u8]) -> ElfFacts {
     let binary = match cudock_fatbin::read(bytes) {
         Ok(binary) => binary,
         Err(error) => return ElfFacts { damage: Some(error.to_string()), ..ElfFacts::default() },
@@ -136,22 +135,22 @@ pub(crate) fn read(bytes: &[u8]) -> ElfFacts {
         let cubin =
             module.filter(|module| few && small(module)).and_then(|module| module.smallest_cubin(bytes));
         if let Some(cubin) = cubin.filter(|cubin| cubin.kernels.is_empty()) {
-            // The linker's own module: it runs nothing, and says which toolkit linked the program.
+            // The linker's own module has no kernels, but it names the toolkit that linked the program.
             linked_by = linked_by.or(cubin.toolkit);
             continue;
         }
         add(&mut patterns, targets);
     }
-    // Where the linker left no kernel in its module, all there is are the parts.
+    // If the linked module has no kernel, only the parts are left.
     if patterns.is_empty() && !binary.linked_ptx().is_empty() {
         patterns.push(Pattern { ptx: binary.linked_ptx(), modules: 1, ..Pattern::default() });
     }
     let device_linked = binary.kind == FileKind::Elf
         && !binary.relocatable.is_empty()
         && binary.modules.iter().all(|module| module.device_linked);
-    let starts = Words::of(bytes, &binary.linkage);
+    let strings = BinaryStrings::of(bytes, &binary.linkage);
     let mut loose = false;
-    if patterns.is_empty() && starts.opens_driver {
+    if patterns.is_empty() && strings.opens_driver {
         patterns = loose::patterns(bytes);
         loose = !patterns.is_empty();
     }
@@ -164,7 +163,7 @@ pub(crate) fn read(bytes: &[u8]) -> ElfFacts {
         device_linked,
         loose,
         toolkit: toolkit.map(|(major, minor)| CudaVersion::new(major, minor)),
-        embeds: starts.embeds.clone(),
+        embeds: strings.embeds.clone(),
         needed: binary.linkage.needed.clone(),
     });
     let is_driver = binary.linkage.soname.as_deref() == Some("libcuda.so.1");
@@ -174,7 +173,7 @@ pub(crate) fn read(bytes: &[u8]) -> ElfFacts {
         None
     };
     let damage = binary.damage.first().map(ToString::to_string);
-    ElfFacts { linkage: binary.linkage, code, words: starts, note, damage }
+    ElfFacts { linkage: binary.linkage, code, strings, note, damage }
 }
 
 fn add(patterns: &mut Vec<Pattern>, targets: Option<ModuleTargets>) {
@@ -186,7 +185,7 @@ fn add(patterns: &mut Vec<Pattern>, targets: Option<ModuleTargets>) {
     }
 }
 
-/// The note of a cuda-compat library: after the note's header and its owner, a piece of JSON.
+/// Parses the note of a cuda-compat library: JSON after the header and the owner of the note.
 pub(crate) fn compat_note(section: &[u8]) -> Option<CompatNote> {
     let start = section.iter().position(|byte| *byte == b'{')?;
     let end = section.iter().rposition(|byte| *byte == b'}')?;

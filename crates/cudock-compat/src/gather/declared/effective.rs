@@ -8,7 +8,7 @@ use super::base::Base;
 use cudock_declared::{Declared, DeclaredPackage};
 
 /// What is installed after all steps, with the framework of the base image first.
-pub(super) fn settle(declared: &Declared, base: Option<&Base>) -> Declared {
+pub(super) fn effective(declared: &Declared, base: Option<&Base>) -> Declared {
     let of_base = base.and_then(|base| base.package.clone());
     let of_base = of_base.filter(|package| !declared.upgraded.contains(&package.name));
     let mut settled: Vec<DeclaredPackage> = Vec::new();

@@ -1,4 +1,4 @@
-//! What one unit will do: its libraries, its runtime, its GPU code.
+//! What one artifact will do: its libraries, its runtime, its GPU code.
 
 mod gpu_code;
 mod libraries;
@@ -14,47 +14,52 @@ use self::gpu_code::gpu_code;
 use self::libraries::libraries;
 use self::runtime::runtime;
 use super::libcuda::{Driver, Libcuda};
-use super::{Case, Stop, UnitJudgement, fails, other_error};
+use super::{ArtifactJudgement, Case, Stop, fails, other_error};
 use crate::codes;
-use crate::evidence::{Code, Unit};
+use crate::evidence::{Artifact, Code};
 
 pub(super) fn judge(
     case: &mut Case<'_>,
-    unit: &Unit,
+    artifact: &Artifact,
     libcuda: &Libcuda,
     stop: Option<&Stop>,
-) -> UnitJudgement {
-    let outcome = questions(case, unit, libcuda, stop).unwrap_or_else(|stop| stop);
-    UnitJudgement {
-        name: unit.name.clone(),
-        path: unit.path.clone(),
+) -> ArtifactJudgement {
+    let outcome = questions(case, artifact, libcuda, stop).unwrap_or_else(|stop| stop);
+    ArtifactJudgement {
+        name: artifact.name.clone(),
+        path: artifact.path.clone(),
         verdict: outcome.verdict,
         error: outcome.error,
         reason: outcome.reason,
     }
 }
 
-fn questions(case: &mut Case<'_>, unit: &Unit, libcuda: &Libcuda, stop: Option<&Stop>) -> Result<Stop, Stop> {
-    support(case, unit)?;
-    barred(case, unit)?;
-    libraries(case, unit)?;
-    let driver = driver(case, unit, libcuda)?;
+fn questions(
+    case: &mut Case<'_>,
+    artifact: &Artifact,
+    libcuda: &Libcuda,
+    stop: Option<&Stop>,
+) -> Result<Stop, Stop> {
+    support(case, artifact)?;
+    barred(case, artifact)?;
+    libraries(case, artifact)?;
+    let driver = driver(case, artifact, libcuda)?;
     // The runtime compares versions before it asks for a card.
-    runtime(case, unit, &driver)?;
+    runtime(case, artifact, &driver)?;
     if let Some(stop) = stop {
         return Err(Stop { verdict: stop.verdict, error: stop.error.clone(), reason: stop.reason.clone() });
     }
-    gpu_code(case, unit, &driver)
+    gpu_code(case, artifact, &driver)
 }
 
-fn support(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
-    let known = match (&unit.build, &unit.code) {
+fn support(case: &mut Case<'_>, artifact: &Artifact) -> Result<(), Stop> {
+    let known = match (&artifact.build, &artifact.code) {
         (Some(build), _) => build.label.clone(),
         (None, Code::Unknown(why)) => why.clone(),
-        (None, _) => unit.name.clone(),
+        (None, _) => artifact.name.clone(),
     };
-    let seen = vec![FindingEvidence::new(unit.path.clone(), known)];
-    match &unit.support {
+    let evidence = vec![FindingEvidence::new(artifact.path.clone(), known)];
+    match &artifact.support {
         Support::Cuda => Ok(()),
         Support::Cpu { reason, severity, fix } => {
             let severity = match severity {
@@ -62,8 +67,8 @@ fn support(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
                 CpuBuildSeverity::Warning => Severity::Warning,
                 CpuBuildSeverity::Note => Severity::Note,
             };
-            let message = format!("{}: {reason}", unit.name);
-            case.find(severity, codes::CPU_BUILD, message, seen, fix.clone());
+            let message = format!("{}: {reason}", artifact.name);
+            case.find(severity, codes::CPU_BUILD, message, evidence, fix.clone());
             Err(Stop { verdict: Verdict::Cpu, error: None, reason: reason.clone() })
         }
         Support::OtherVendor { fix } => {
@@ -71,54 +76,54 @@ fn support(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
             case.find(
                 Severity::Error,
                 codes::BUILT_FOR_ROCM,
-                format!("{}: {reason}", unit.name),
-                seen,
+                format!("{}: {reason}", artifact.name),
+                evidence,
                 fix.clone(),
             );
             Err(Stop { verdict: Verdict::Cpu, error: None, reason })
         }
         Support::NotInTables { fix } => {
             // What its files say is better than what tables would.
-            if matches!(unit.code, Code::Files(_)) {
+            if matches!(artifact.code, Code::Files(_)) {
                 return Ok(());
             }
-            let (code, reason) = match &unit.code {
-                Code::Unknown(why) if unit.build.is_none() => (codes::VERSION_NOT_PINNED, why.clone()),
+            let (code, reason) = match &artifact.code {
+                Code::Unknown(why) if artifact.build.is_none() => (codes::VERSION_NOT_PINNED, why.clone()),
                 _ => (
                     codes::BUILD_UNKNOWN,
                     "this release is not in the tables, and its files are not here".to_owned(),
                 ),
             };
-            case.find(Severity::Warning, code, format!("{}: {reason}", unit.name), seen, fix.clone());
+            case.find(Severity::Warning, code, format!("{}: {reason}", artifact.name), evidence, fix.clone());
             Err(Stop { verdict: Verdict::Unknown, error: None, reason })
         }
     }
 }
 
 /// What the system has against starting it.
-fn barred(case: &mut Case<'_>, unit: &Unit) -> Result<(), Stop> {
-    let Some(why) = &unit.barred else { return Ok(()) };
-    case.applies("Q1", format!("{}: {why}", unit.name));
-    let seen = vec![FindingEvidence::new(unit.path.clone(), why.clone())];
+fn barred(case: &mut Case<'_>, artifact: &Artifact) -> Result<(), Stop> {
+    let Some(why) = &artifact.barred else { return Ok(()) };
+    case.applies("Q1", format!("{}: {why}", artifact.name));
+    let evidence = vec![FindingEvidence::new(artifact.path.clone(), why.clone())];
     let reason = format!("it cannot be started: {why}");
     case.find(
         Severity::Error,
         codes::NOT_EXECUTABLE,
         reason.clone(),
-        seen,
-        format!("chmod +x {}", unit.path),
+        evidence,
+        format!("chmod +x {}", artifact.path),
     );
     Err(fails(other_error("permission denied", "Permission denied"), reason))
 }
 
-fn driver(case: &mut Case<'_>, unit: &Unit, libcuda: &Libcuda) -> Result<Driver, Stop> {
+fn driver(case: &mut Case<'_>, artifact: &Artifact, libcuda: &Libcuda) -> Result<Driver, Stop> {
     match libcuda {
         Libcuda::Usable(driver) => Ok(driver.clone()),
         Libcuda::Broken(stop) => {
             Err(Stop { verdict: stop.verdict, error: stop.error.clone(), reason: stop.reason.clone() })
         }
-        Libcuda::Absent(reason) if unit.links_driver => {
-            case.applies("L1", format!("{}: libcuda.so.1 is not found", unit.name));
+        Libcuda::Absent(reason) if artifact.links_driver => {
+            case.applies("L1", format!("{}: libcuda.so.1 is not found", artifact.name));
             let short = reason.starts_with("an empty");
             let what = if short {
                 "file too short"
@@ -129,9 +134,9 @@ fn driver(case: &mut Case<'_>, unit: &Unit, libcuda: &Libcuda) -> Result<Driver,
             Err(fails(other_error("loader", printed), reason.clone()))
         }
         Libcuda::Absent(reason) => {
-            case.applies("D6", format!("{}: {reason}", unit.name));
+            case.applies("D6", format!("{}: {reason}", artifact.name));
             let goes_on = |build: &Build| matches!(build.without, MissingLibraryEffect::UsesCpu { .. });
-            if unit.build.as_ref().is_some_and(goes_on) {
+            if artifact.build.as_ref().is_some_and(goes_on) {
                 // These ask first, and go on without.
                 return Err(Stop {
                     verdict: Verdict::Cpu,
