@@ -29,8 +29,8 @@ mod text;
 
 pub use choice::{Choice, ChoiceKind, Interface, Service};
 pub use judge::{
-    Change, ChoiceFinding, Fit, HourlyPrice, MachineGpu, OldMachine, PriceComparison, Replacement, Status, codes,
-    judge,
+    Change, ChoiceFinding, Fit, HourlyPrice, MachineGpu, OldMachine, PriceComparison, Replacement, Status,
+    codes, judge,
 };
 pub use read::{MAX_CHOICES, Reading, read};
 pub use text::{ChoiceSpan, MAX_FILE_SIZE, MigrateError, decode};
