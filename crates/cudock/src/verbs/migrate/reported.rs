@@ -14,7 +14,7 @@ pub(super) fn findings(files: &[FileReport]) -> Vec<ReportedFinding> {
             let Some(finding) = of_choice.finding(&file.path, &index) else { continue };
             let choice = &of_choice.choice;
             findings.push(ReportedFinding {
-                fingerprint: format!("{}|{}|{}|{}", finding.code, file.path, choice.words(), choice.by),
+                fingerprint: format!("{}|{}|{}|{}", finding.code, file.path, choice.describe(), choice.role),
                 properties: json!({"status": of_choice.status, "replacements": of_choice.replacements}),
                 ..ReportedFinding::new(finding)
             });

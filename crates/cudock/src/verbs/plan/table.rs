@@ -10,7 +10,7 @@ use cudock_plan::{Listed, Placement, Priority, Rejection, ServiceKind, codes, fo
 
 use super::View;
 use super::json::Relaxed;
-use crate::findings::severity_label;
+use crate::findings::text::severity_label;
 use crate::output::{self, BOLD, DIM, GREEN, RED, line, styled};
 use crate::table::{Align, Table};
 

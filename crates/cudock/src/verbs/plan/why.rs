@@ -6,7 +6,7 @@ use cudock_plan::{Placement, Plan, RuleLine, SizeReport, format, shared_rules};
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
-use crate::findings::severity_label;
+use crate::findings::text::severity_label;
 use crate::output::{self, BOLD, DIM, GREEN, RED, line, styled};
 
 pub(super) fn text(plan: &Plan<'_>, name: &str) -> Result<Outcome, Failure> {
