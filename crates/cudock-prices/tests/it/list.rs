@@ -8,8 +8,7 @@ use std::time::Duration;
 use cudock_facts::Facts;
 use cudock_http::RetryPolicy;
 use cudock_prices::{Connection, Listener, PricesError, RegionPrices, Report, Request, refresh};
-
-use cudock_testkit::http::{Reply, Request, Server};
+use cudock_testkit::http::{self, Reply, Server};
 
 pub(crate) const PAGE: usize = 1000;
 
@@ -103,7 +102,7 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    pub(crate) fn of(request: &Request) -> Self {
+    pub(crate) fn of(request: &http::Request) -> Self {
         assert_eq!(request.method, "GET");
         let (path, query) = request.path.split_once('?').expect("a query");
         assert_eq!(path, "/api/retail/prices");
@@ -134,7 +133,7 @@ fn decoded(text: &str) -> String {
 }
 
 /// A page, with the link to the next written as the service writes it.
-pub(crate) fn page(request: &Request, question: &Question, rows: &[Row]) -> Reply {
+pub(crate) fn page(request: &http::Request, question: &Question, rows: &[Row]) -> Reply {
     let (from, to) = (question.skip.min(rows.len()), (question.skip + PAGE).min(rows.len()));
     let next = if to < rows.len() {
         let host = request.header("host").unwrap();
@@ -163,7 +162,7 @@ pub(crate) fn service(rows: Vec<Row>) -> Server {
 }
 
 /// The answer of a service that has these rows.
-pub(crate) fn well(request: &Request, rows: &[Row]) -> Reply {
+pub(crate) fn well(request: &http::Request, rows: &[Row]) -> Reply {
     let question = Question::of(request);
     let wanted = |row: &&Row| {
         row.0["armRegionName"] == format!("\"{}\"", question.region) && row.is_machine() == question.machines
