@@ -6,7 +6,6 @@ use std::thread;
 use std::time::Duration;
 
 use cudock_http::{Client, HttpErrorKind, Request};
-
 use cudock_testkit::http::read_request;
 
 /// A server at `address` that sends these bytes to one client.

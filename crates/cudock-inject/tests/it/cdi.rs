@@ -11,7 +11,6 @@ use cudock_inject::cdi::{
 };
 use cudock_inject::ld_cache::Cache;
 use cudock_inject::{Capabilities, Driver, Extras, InjectError};
-
 use cudock_testkit::driver_tree::{DEBIAN, Tree, VERSION, WIDE, can_make_devices, debian};
 
 use crate::support::DriverOf;

@@ -4,7 +4,6 @@ use cudock_base::Report as _;
 use cudock_host::Root;
 use cudock_inject::driver::DriverKind;
 use cudock_inject::{Driver, Gpu, InjectError, MigDevice, Places, Word, requirements};
-
 use cudock_testkit::driver_tree::{
     DEBIAN, NARROW, Tree, UTILITY, VERSION, WIDE, can_make_devices, debian, two_gpus,
 };

@@ -7,7 +7,6 @@ use cudock_base::Report as _;
 use cudock_inject::{
     Capabilities, Driver, Edits, Extras, GpuRequest, InjectError, Placement, Places, Word, edits,
 };
-
 use cudock_testkit::driver_tree::{
     COMPUTE, DEBIAN, NARROW, Tree, UTILITY, VERSION, WIDE, can_make_devices, debian, two_gpus,
     with_everything,

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use cudock_inject::ld_cache::Cache;
 use cudock_inject::{Edits, Library, Link, Text, Word, library_folder, prepare_root};
-
 use cudock_testkit::driver_tree::{DEBIAN, Tree};
 
 const ARCH: &str = std::env::consts::ARCH;

@@ -5,11 +5,11 @@ use std::time::Duration;
 use cudock_load::Load;
 use cudock_load::plot::{Series, render};
 
-use crate::support::{Reply, request, run, server, settings};
+use crate::support::{reply, request, run, server, settings};
 
 #[test]
 fn every_run_has_two_lines_and_a_name() {
-    let address = server(|_| Reply::new(200, "{}").after(Duration::from_millis(1)));
+    let address = server(|_| reply(200, "{}").after(Duration::from_millis(1)));
     let reports: Vec<_> = [1, 3]
         .map(|clients| run(&settings(address, Load::Closed { clients }), &[request(address)]))
         .into_iter()
