@@ -13,7 +13,7 @@ use crate::offer::Offer;
 use crate::service::ServiceKind;
 use crate::verdict::Verdicts;
 use crate::workload::{
-    Access, Constraints, Data, DayLoad, GpuNeeds, Image, MachineNeeds, PerSecond, Priority, Spot, Start,
+    Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, PerSecond, Priority, Spot, Start,
     Work, Workload,
 };
 use cudock_base::Usd;
@@ -74,8 +74,8 @@ pub(crate) fn serve(millis: u64) -> Workload {
 }
 
 /// Data that is streamed once, in reads of a MiB.
-pub(crate) fn data(bytes: u64, storage: &str) -> Data {
-    Data {
+pub(crate) fn data(bytes: u64, storage: &str) -> DataNeeds {
+    DataNeeds {
         bytes,
         storage: storage.into(),
         region: None,

@@ -93,14 +93,14 @@ mod tests {
     use super::*;
     use crate::service::ServiceKind;
     use crate::testing::{HOUR, data, job, on};
-    use crate::workload::{Data, Workload};
+    use crate::workload::{DataNeeds, Workload};
 
     const A100: &str = "Standard_NC24ads_A100_v4";
 
     fn reading(storage: &str, rate_per_gpu: u64) -> Workload {
         let mut workload = job(60);
         workload.gpu.measured_on = Some("A100-80".into());
-        workload.data = Some(Data { rate_per_gpu: Some(rate_per_gpu), ..data(10_000_000_000, storage) });
+        workload.data = Some(DataNeeds { rate_per_gpu: Some(rate_per_gpu), ..data(10_000_000_000, storage) });
         workload
     }
 

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::service::ServiceKind;
     use crate::testing::{data, job, parts_at_a_dollar, serve};
-    use crate::workload::{Access, Data};
+    use crate::workload::{Access, DataNeeds};
 
     const T4: &str = "Standard_NC4as_T4_v3";
 
@@ -156,9 +156,9 @@ mod tests {
         money.nanos()
     }
 
-    fn terabyte(storage: &str, region: Option<&str>, leaves: u64) -> Data {
+    fn terabyte(storage: &str, region: Option<&str>, leaves: u64) -> DataNeeds {
         let (region, access) = (region.map(str::to_owned), Access::Stream { passes: 2 });
-        Data { region, access, read_size: 4_000_000, leaves, ..data(1_000_000_000_000, storage) }
+        DataNeeds { region, access, read_size: 4_000_000, leaves, ..data(1_000_000_000_000, storage) }
     }
 
     #[test]

@@ -122,7 +122,7 @@ mod tests {
     use crate::service::ServiceKind;
     use crate::testing::{catalog, data, facts, job, serve, spot, workload};
     use crate::verdict::Verdicts;
-    use crate::workload::{Data, Priority, Work, Workload};
+    use crate::workload::{DataNeeds, Priority, Work, Workload};
 
     const T4: &str = "Standard_NC4as_T4_v3";
 
@@ -250,7 +250,7 @@ mod tests {
     fn a_gpu_that_waits_for_data_is_reported_with_both_figures() {
         let mut workload = job(60);
         let rate_per_gpu = Some(124_000_000);
-        workload.data = Some(Data { rate_per_gpu, ..data(1_000_000_000, "files-standard-hot") });
+        workload.data = Some(DataNeeds { rate_per_gpu, ..data(1_000_000_000, "files-standard-hot") });
         let placement = regular(&workload, ServiceKind::Vm, T4, "westeurope");
         let finding = placement.warnings.iter().find(|finding| finding.code == "CD0903").unwrap();
         assert!(finding.message.contains("62 MB/s"), "{}", finding.message);

@@ -5,7 +5,7 @@ use crate::context::{Case, PlanContext};
 use crate::service::ServiceKind;
 use crate::testing::{catalog, data, facts, job, on, workload};
 use crate::verdict::{SizeVerdict, Verdicts};
-use crate::workload::{Access, Data, DayLoad, Image, Management, PerSecond, Work, Workload};
+use crate::workload::{Access, DataNeeds, DayLoad, Image, Management, PerSecond, Work, Workload};
 
 const T4: &str = "Standard_NC4as_T4_v3";
 const H100: &str = "Standard_ND96isr_H100_v5";
@@ -253,7 +253,7 @@ fn limits_of_a_service_hold() {
 
 #[test]
 fn data_in_an_unknown_storage_has_no_price() {
-    let data = |storage: &str, access| Data { access, ..data(1 << 40, storage) };
+    let data = |storage: &str, access| DataNeeds { access, ..data(1 << 40, storage) };
     let unknown = with(|workload| workload.data = Some(data("tape", Access::Stream { passes: 1 })));
     rejected(&unknown, VM, T4, "CD0811", "storage `tape` is not in the tables");
     let staged = with(|workload| workload.data = Some(data("blob-hot", Access::Stage)));

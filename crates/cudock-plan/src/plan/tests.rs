@@ -172,7 +172,7 @@ fn the_nearest_to_the_impossible_is_the_largest() {
 
 #[test]
 fn no_figure_is_too_large_or_too_small() {
-    use crate::workload::{Access, Data, DayLoad, Image, PerSecond, Work};
+    use crate::workload::{Access, DataNeeds, DayLoad, Image, PerSecond, Work};
     let times = [Duration::ZERO, Duration::from_nanos(1), Duration::MAX];
     let counts = [0, 1, u64::MAX];
     let mut works = Vec::new();
@@ -206,7 +206,7 @@ fn no_figure_is_too_large_or_too_small() {
                 checkpoint_every: Some(long),
                 checkpoint_takes: long,
             });
-            workload.data = Some(Data {
+            workload.data = Some(DataNeeds {
                 bytes: large,
                 storage: "blob-cool".into(),
                 region: Some("northeurope".into()),
