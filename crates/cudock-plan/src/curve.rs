@@ -83,8 +83,7 @@ fn scaled(workload: &Workload, scale: PerMille) -> Workload {
 mod tests {
     use super::*;
     use crate::service::ServiceKind;
-    use crate::testing::{catalog, facts, job, workload};
-    use crate::workload::{DayLoad, PerSecond};
+    use crate::testing::{catalog, facts, job, serve};
 
     fn offer(service: ServiceKind, size: &str, region: &str) -> Offer {
         let (size, region) = (catalog().size(size).unwrap(), catalog().region(region).unwrap());
@@ -108,9 +107,7 @@ mod tests {
 
     #[test]
     fn scale_to_zero_is_cheaper_for_few_requests_and_a_machine_for_many() {
-        let load = DayLoad { hours: [PerSecond { millis: 100 }; 24] };
-        let mut serve =
-            workload(Work::Serve { load, replica_rate: PerSecond { millis: 10_000 }, target_percent: 50 });
+        let mut serve = serve(100);
         serve.constraints.cold_starts_allowed = true;
         let vm = offer(ServiceKind::Vm, "Standard_NC4as_T4_v3", "eastus");
         let app = offer(ServiceKind::ContainerApps, "Consumption-GPU-NC8as-T4", "eastus");

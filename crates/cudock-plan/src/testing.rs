@@ -12,7 +12,10 @@ use crate::cost::{self, Unfit, Usage};
 use crate::offer::Offer;
 use crate::service::ServiceKind;
 use crate::verdict::Verdicts;
-use crate::workload::{Constraints, GpuNeeds, Image, MachineNeeds, Priority, Start, Work, Workload};
+use crate::workload::{
+    Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, PerSecond, Priority, Spot, Start,
+    Work, Workload,
+};
 use cudock_base::Usd;
 
 pub(crate) const SECOND: u128 = 1000;
@@ -62,6 +65,30 @@ pub(crate) fn workload(work: Work) -> Workload {
 
 pub(crate) fn job(minutes: u64) -> Workload {
     workload(Work::Job { duration: Duration::from_secs(minutes * 60) })
+}
+
+/// Requests at a constant rate in thousandths per second; an instance answers ten per second and is kept half full.
+pub(crate) fn serve(millis: u64) -> Workload {
+    let load = DayLoad { hours: [PerSecond { millis }; 24] };
+    workload(Work::Serve { load, replica_rate: PerSecond { millis: 10_000 }, target_percent: 50 })
+}
+
+/// Data that is streamed once, in reads of a MiB.
+pub(crate) fn data(bytes: u64, storage: &str) -> DataNeeds {
+    DataNeeds {
+        bytes,
+        storage: storage.into(),
+        region: None,
+        access: Access::Stream { passes: 1 },
+        rate_per_gpu: None,
+        read_size: 1 << 20,
+        leaves: 0,
+    }
+}
+
+/// Spot without checkpoints, at a rate of evictions in thousandths per hour.
+pub(crate) fn spot(evictions_per_hour: u64) -> Option<Spot> {
+    Some(Spot { evictions_per_hour, checkpoint_every: None, checkpoint_takes: Duration::ZERO })
 }
 
 /// Calls a function with the case of a size on a service.

@@ -18,7 +18,7 @@ pub struct Workload {
     /// The machine it needs around the GPUs.
     pub machine: MachineNeeds,
     /// The data it reads.
-    pub data: Option<Data>,
+    pub data: Option<DataNeeds>,
     /// What a start involves.
     pub start: Start,
     /// How it handles eviction; none if it must not be evicted.
@@ -120,7 +120,7 @@ pub struct MachineNeeds {
 
 /// The data that a workload reads.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Data {
+pub struct DataNeeds {
     /// Its size in bytes.
     pub bytes: u64,
     /// The id of its storage in the tables.

@@ -1,14 +1,14 @@
 //! The data that a workload reads.
 
 use cudock_base::UsageError;
-use cudock_plan::{Access, Data};
+use cudock_plan::{Access, DataNeeds};
 use cudock_project::{ByteSize, DataAccess};
 
 use crate::assumptions::assumptions;
 use crate::builder::{Origin, WorkloadBuilder, flag_or_key};
 
 impl WorkloadBuilder<'_> {
-    pub(crate) fn data(&mut self) -> Result<Option<Data>, UsageError> {
+    pub(crate) fn data(&mut self) -> Result<Option<DataNeeds>, UsageError> {
         let (flags, file) = (self.flags, &self.file().data);
         let Some((ByteSize(bytes), given)) = flag_or_key(flags.data, "--data", file.size, "data.size") else {
             return self.data_without_size();
@@ -50,11 +50,11 @@ impl WorkloadBuilder<'_> {
             None => self.default(&assumptions().data_rate),
         };
         let leaves = file.leaves.map_or(0, |size| size.0);
-        Ok(Some(Data { bytes, storage, region, access, rate_per_gpu, read_size, leaves }))
+        Ok(Some(DataNeeds { bytes, storage, region, access, rate_per_gpu, read_size, leaves }))
     }
 
     /// Reports keys and flags about data that need its size.
-    fn data_without_size(&self) -> Result<Option<Data>, UsageError> {
+    fn data_without_size(&self) -> Result<Option<DataNeeds>, UsageError> {
         let flags = [
             ("--storage", self.flags.storage.is_some()),
             ("--data-rate", self.flags.data_rate.is_some()),

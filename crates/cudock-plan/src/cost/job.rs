@@ -34,8 +34,8 @@ mod tests {
     use crate::cost::Unfit;
     use crate::cost::billing::BilledTime;
     use crate::service::ServiceKind;
-    use crate::testing::{HOUR, MINUTE, SECOND, job, used};
-    use crate::workload::{Priority, Spot};
+    use crate::testing::{HOUR, MINUTE, SECOND, job, spot, used};
+    use crate::workload::Priority;
 
     const T4: &str = "Standard_NC4as_T4_v3";
 
@@ -105,11 +105,7 @@ mod tests {
     #[test]
     fn machine_learning_ends_a_job_after_21_days_and_on_spot_after_7() {
         let mut workload = job(10 * 24 * 60);
-        workload.spot = Some(Spot {
-            evictions_per_hour: 0,
-            checkpoint_every: None,
-            checkpoint_takes: std::time::Duration::ZERO,
-        });
+        workload.spot = spot(0);
         assert!(used(&workload, ServiceKind::MlCluster, T4, Priority::Regular).is_ok());
         let unfit = used(&workload, ServiceKind::MlCluster, T4, Priority::Spot);
         assert!(matches!(unfit, Err(Unfit::Lifetime { most, .. }) if most == 7 * 24 * HOUR), "{unfit:?}");
@@ -118,11 +114,7 @@ mod tests {
     #[test]
     fn only_spot_is_evicted() {
         let mut workload = job(60);
-        workload.spot = Some(Spot {
-            evictions_per_hour: 100,
-            checkpoint_every: None,
-            checkpoint_takes: std::time::Duration::ZERO,
-        });
+        workload.spot = spot(100);
         let regular = used(&workload, ServiceKind::Vm, T4, Priority::Regular).unwrap();
         let spot = used(&workload, ServiceKind::Vm, T4, Priority::Spot).unwrap();
         assert_eq!(regular.lost, 0);

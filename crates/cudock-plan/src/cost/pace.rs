@@ -92,23 +92,15 @@ fn share_of(case: &Case, speed: Ratio) -> Ratio {
 mod tests {
     use super::*;
     use crate::service::ServiceKind;
-    use crate::testing::{HOUR, job, on};
-    use crate::workload::{Access, Data, Workload};
+    use crate::testing::{HOUR, data, job, on};
+    use crate::workload::{DataNeeds, Workload};
 
     const A100: &str = "Standard_NC24ads_A100_v4";
 
     fn reading(storage: &str, rate_per_gpu: u64) -> Workload {
         let mut workload = job(60);
         workload.gpu.measured_on = Some("A100-80".into());
-        workload.data = Some(Data {
-            bytes: 10_000_000_000,
-            storage: storage.into(),
-            region: None,
-            access: Access::Stream { passes: 1 },
-            rate_per_gpu: Some(rate_per_gpu),
-            read_size: 1 << 20,
-            leaves: 0,
-        });
+        workload.data = Some(DataNeeds { rate_per_gpu: Some(rate_per_gpu), ..data(10_000_000_000, storage) });
         workload
     }
 

@@ -147,8 +147,8 @@ fn moved(case: &Case, region: &RegionCosts, usage: &Usage) -> Result<Usd, Unpric
 mod tests {
     use super::*;
     use crate::service::ServiceKind;
-    use crate::testing::{job, parts_at_a_dollar, workload};
-    use crate::workload::{Access, Data, DayLoad, PerSecond, Work};
+    use crate::testing::{data, job, parts_at_a_dollar, serve};
+    use crate::workload::{Access, DataNeeds};
 
     const T4: &str = "Standard_NC4as_T4_v3";
 
@@ -156,16 +156,9 @@ mod tests {
         money.nanos()
     }
 
-    fn data(storage: &str, region: Option<&str>, leaves: u64) -> Data {
-        Data {
-            bytes: 1_000_000_000_000,
-            storage: storage.into(),
-            region: region.map(str::to_owned),
-            access: Access::Stream { passes: 2 },
-            rate_per_gpu: None,
-            read_size: 4_000_000,
-            leaves,
-        }
+    fn terabyte(storage: &str, region: Option<&str>, leaves: u64) -> DataNeeds {
+        let (region, access) = (region.map(str::to_owned), Access::Stream { passes: 2 });
+        DataNeeds { region, access, read_size: 4_000_000, leaves, ..data(1_000_000_000_000, storage) }
     }
 
     #[test]
@@ -220,12 +213,12 @@ mod tests {
         // 1 TB of hot blobs at 0.018032 a GB and month for 2645 s, and 2 TB in reads of 4 MB: 500,000 at 0.0043 for
         // ten thousand = 0.215.
         let mut workload = job(40);
-        workload.data = Some(data("blob-hot", None, 0));
+        workload.data = Some(terabyte("blob-hot", None, 0));
         let kept = (18_032_000_000_u128 * 2645).div_ceil(2_628_000);
         let parts = parts_at_a_dollar(&workload, ServiceKind::Vm, T4);
         assert_eq!(nanos(parts.of(PartKind::Storage)), kept + 215_000_000);
         // Cool blobs: 2 TB fetched at 0.01 a GB are 20 dollars, 500,000 reads at 0.01 for ten thousand 50 cents.
-        workload.data = Some(data("blob-cool", None, 0));
+        workload.data = Some(terabyte("blob-cool", None, 0));
         let kept = (10_000_000_000_u128 * 2645).div_ceil(2_628_000);
         let parts = parts_at_a_dollar(&workload, ServiceKind::Vm, T4);
         assert_eq!(nanos(parts.of(PartKind::Storage)), kept + 20_500_000_000);
@@ -235,7 +228,7 @@ mod tests {
     fn data_from_another_region_and_out_of_azure_is_paid_by_the_gigabyte() {
         // 2 TB from northeurope at 0.02 = 40 dollars; 500 GB out at 0.087 = 43.50, the free 100 GB not taken off.
         let mut workload = job(40);
-        workload.data = Some(data("blob-hot", Some("northeurope"), 500_000_000_000));
+        workload.data = Some(terabyte("blob-hot", Some("northeurope"), 500_000_000_000));
         let parts = parts_at_a_dollar(&workload, ServiceKind::Vm, T4);
         assert_eq!(nanos(parts.of(PartKind::Egress)), 83_500_000_000);
     }
@@ -244,7 +237,7 @@ mod tests {
     fn much_egress_gets_cheaper_tier_by_tier() {
         // 20,000 GB: 10,335 at 0.087 and 9,665 at 0.083 = 899.145 + 802.195.
         let mut workload = job(40);
-        workload.data = Some(data("blob-hot", None, 20_000_000_000_000));
+        workload.data = Some(terabyte("blob-hot", None, 20_000_000_000_000));
         let parts = parts_at_a_dollar(&workload, ServiceKind::Vm, T4);
         assert_eq!(nanos(parts.of(PartKind::Egress)), 1_701_340_000_000);
     }
@@ -252,9 +245,7 @@ mod tests {
     #[test]
     fn requests_to_container_apps_are_paid_by_the_million() {
         // One a second: 2.628 million a month at 0.40.
-        let load = DayLoad { hours: [PerSecond { millis: 1000 }; 24] };
-        let serve =
-            workload(Work::Serve { load, replica_rate: PerSecond { millis: 10_000 }, target_percent: 50 });
+        let serve = serve(1000);
         let parts = parts_at_a_dollar(&serve, ServiceKind::ContainerApps, "Consumption-GPU-NC8as-T4");
         assert_eq!(nanos(parts.of(PartKind::Fee)), 1_051_200_000);
         // A machine has a public address at half a cent an hour.

@@ -98,8 +98,8 @@ mod tests {
 
     use super::*;
     use crate::service::ServiceKind;
-    use crate::testing::{SECOND, job, on};
-    use crate::workload::{Access, Data};
+    use crate::testing::{SECOND, data, job, on};
+    use crate::workload::{Access, DataNeeds};
 
     fn startup(
         workload: &crate::workload::Workload,
@@ -147,15 +147,7 @@ mod tests {
     fn copying_takes_what_the_network_gives() {
         // 100 GB at 2.5 GB/s.
         let mut workload = job(1);
-        workload.data = Some(Data {
-            bytes: 100_000_000_000,
-            storage: "blob-hot".into(),
-            region: None,
-            access: Access::Stage,
-            rate_per_gpu: None,
-            read_size: 1 << 20,
-            leaves: 0,
-        });
+        workload.data = Some(DataNeeds { access: Access::Stage, ..data(100_000_000_000, "blob-hot") });
         let start = startup(&workload, ServiceKind::Vm, "Standard_NC24ads_A100_v4", ReadMode::Stage);
         assert_eq!(start.stage, 40 * SECOND);
     }

@@ -95,29 +95,25 @@ impl PlacementView<'_, '_, '_> {
     fn describe_fee(&self) -> String {
         let Some(costs) = self.region_costs() else { return String::new() };
         let fees = costs.fees(self.case.terms.kind);
-        let mut terms = Vec::new();
-        if fees.hour > Usd::ZERO {
-            let what = match self.case.terms.kind.table_id() {
-                "aks" => "cluster, system node, load balancer; zero if a cluster exists already",
-                "vm" => "public IP address",
-                "batch" => "load balancer and IP address of the pool",
-                _ => "environment",
-            };
-            terms.push(format!("{} h x ${}/h ({what})", hours(self.usage.lasts), fees.hour));
-        }
-        if fees.day > Usd::ZERO {
-            terms.push(format!("{} h x ${}/day (registry)", hours(self.usage.lasts), fees.day));
-        }
-        if fees.nodes_day > Usd::ZERO && self.usage.machines > 0 {
-            let balancers = match balancers(self.usage.machines) {
-                1 => String::new(),
-                several => format!("{several} x "),
-            };
-            let (time, price) = (hours(self.usage.lasts), fees.nodes_day);
-            terms.push(format!("{balancers}{time} h x ${price}/day (load balancer per 50 nodes)"));
-        }
-        if fees.balancer_hour > Usd::ZERO && self.usage.machines > 1 {
-            terms.push(format!("{} h x ${}/h (load balancer)", hours(self.usage.lasts), fees.balancer_hour));
+        let hour_fee = match self.case.terms.kind.table_id() {
+            "aks" => "/h (cluster, system node, load balancer; zero if a cluster exists already)",
+            "vm" => "/h (public IP address)",
+            "batch" => "/h (load balancer and IP address of the pool)",
+            _ => "/h (environment)",
+        };
+        let (machines, time) = (self.usage.machines, hours(self.usage.lasts));
+        let by_time = [
+            (fees.hour, 1, hour_fee),
+            (fees.day, 1, "/day (registry)"),
+            (fees.nodes_day, balancers(machines), "/day (load balancer per 50 nodes)"),
+            (fees.balancer_hour, u64::from(machines > 1), "/h (load balancer)"),
+        ];
+        let mut terms: Vec<String> = Vec::new();
+        for (price, count, unit) in
+            by_time.into_iter().filter(|(price, count, _)| *price > Usd::ZERO && *count > 0)
+        {
+            let count = if count == 1 { String::new() } else { format!("{count} x ") };
+            terms.push(format!("{count}{time} h x ${price}{unit}"));
         }
         if fees.requests > Usd::ZERO && self.usage.requests > 0 {
             let millions = thousandths(u64::try_from(self.usage.requests / 1_000_000).unwrap_or(u64::MAX));

@@ -120,9 +120,9 @@ mod tests {
     use crate::placement::{PartKind, Placement};
     use crate::plan::plan;
     use crate::service::ServiceKind;
-    use crate::testing::{catalog, facts, job, workload};
+    use crate::testing::{catalog, data, facts, job, serve, spot, workload};
     use crate::verdict::Verdicts;
-    use crate::workload::{Access, Data, DayLoad, PerSecond, Priority, Spot, Work, Workload};
+    use crate::workload::{DataNeeds, Priority, Work, Workload};
 
     const T4: &str = "Standard_NC4as_T4_v3";
 
@@ -168,9 +168,7 @@ mod tests {
 
     #[test]
     fn an_endpoint_reserves_a_fifth_of_the_quota_unless_exempt() {
-        let load = DayLoad { hours: [PerSecond { millis: 50_000 }; 24] };
-        let serve =
-            workload(Work::Serve { load, replica_rate: PerSecond { millis: 10_000 }, target_percent: 50 });
+        let serve = serve(50_000);
         // Ten instances of four vCPU need quota for twelve.
         let quota = regular(&serve, ServiceKind::MlEndpoint, T4, "westeurope").quota.unwrap();
         let expected = "Machine Learning, Standard NCASv3_T4 Family: 48 vCPU (20 % reserved for upgrades)";
@@ -184,9 +182,7 @@ mod tests {
     #[test]
     fn a_million_requests_cost_their_share_of_a_month() {
         // One a second are 2.628 million a month.
-        let load = DayLoad { hours: [PerSecond { millis: 1000 }; 24] };
-        let serve =
-            workload(Work::Serve { load, replica_rate: PerSecond { millis: 10_000 }, target_percent: 50 });
+        let serve = serve(1000);
         let placement = regular(&serve, ServiceKind::Vm, T4, "westeurope");
         assert_eq!(placement.per_month, Some(placement.cost.total));
         let expected = (placement.cost.total.nanos() * 1_000_000).div_ceil(2_628_000);
@@ -220,8 +216,7 @@ mod tests {
     #[test]
     fn spot_that_saves_nothing_is_reported() {
         let mut workload = job(60);
-        workload.spot =
-            Some(Spot { evictions_per_hour: 10, checkpoint_every: None, checkpoint_takes: Duration::ZERO });
+        workload.spot = spot(10);
         let verdicts = Verdicts::default();
         let plan = plan(catalog(), facts(), &workload, &verdicts);
         let size = "Standard_ND96isr_H200_v5";
@@ -234,9 +229,7 @@ mod tests {
         // H100 in eastus at a tenth of an eviction an hour, nothing kept: ten hours cost e - 1 = 1.72 times as much work.
         let mut workload = job(600);
         workload.gpu.measured_on = None;
-        let none = Duration::ZERO;
-        workload.spot =
-            Some(Spot { evictions_per_hour: 100, checkpoint_every: None, checkpoint_takes: none });
+        workload.spot = spot(100);
         let verdicts = Verdicts::default();
         let plan = plan(catalog(), facts(), &workload, &verdicts);
         let spots = plan.ranked().iter().filter(|entry| entry.offer.priority == Priority::Spot);
@@ -256,15 +249,8 @@ mod tests {
     #[test]
     fn a_gpu_that_waits_for_data_is_reported_with_both_figures() {
         let mut workload = job(60);
-        workload.data = Some(Data {
-            bytes: 1_000_000_000,
-            storage: "files-standard-hot".into(),
-            region: None,
-            access: Access::Stream { passes: 1 },
-            rate_per_gpu: Some(124_000_000),
-            read_size: 1 << 20,
-            leaves: 0,
-        });
+        let rate_per_gpu = Some(124_000_000);
+        workload.data = Some(DataNeeds { rate_per_gpu, ..data(1_000_000_000, "files-standard-hot") });
         let placement = regular(&workload, ServiceKind::Vm, T4, "westeurope");
         let finding = placement.warnings.iter().find(|finding| finding.code == "CD0903").unwrap();
         assert!(finding.message.contains("62 MB/s"), "{}", finding.message);

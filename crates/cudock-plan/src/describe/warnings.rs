@@ -11,6 +11,7 @@ use crate::availability::{Proof, RegionStatus};
 use crate::codes;
 use crate::cost::data;
 use crate::cost::region::RegionCosts;
+use crate::cost::storage::DataStore;
 use crate::evaluate::usage_of;
 use crate::format::dollars;
 use crate::placement::PartKind;
@@ -42,15 +43,14 @@ impl PlacementView<'_, '_, '_> {
 
     fn finding(
         &self,
-        code: &'static str,
-        severity: Severity,
-        message: String,
-        fix: &str,
-        evidence: Vec<String>,
-    ) -> Finding {
+        (code, severity): (&'static str, Severity),
+        message: impl Into<String>,
+        fix: impl Into<String>,
+        evidence: impl IntoIterator<Item = String>,
+    ) -> Option<Finding> {
         let name = &self.case.machine.name;
         let evidence = evidence.into_iter().map(|detail| FindingEvidence::new(name, detail));
-        Finding::new(code, severity, message, fix).with_evidence(evidence)
+        Some(Finding::new(code, severity, message, fix).with_evidence(evidence))
     }
 
     fn not_listed(&self) -> Option<Finding> {
@@ -72,8 +72,7 @@ impl PlacementView<'_, '_, '_> {
             let note = row.note.as_deref().unwrap_or("its documentation does not name the series");
             format!("{note} (source of {})", row.as_of)
         });
-        let evidence = note.into_iter().collect();
-        Some(self.finding(codes::NOT_LISTED, Severity::Warning, message, &fix, evidence))
+        self.finding((codes::NOT_LISTED, Severity::Warning), message, fix, note)
     }
 
     fn restricted(&self) -> Option<Finding> {
@@ -85,16 +84,16 @@ impl PlacementView<'_, '_, '_> {
         let name = catalog.region_name(region);
         let message = format!("{name} requires an access request");
         let fix = "request access to the region, or exclude it";
-        Some(self.finding(codes::RESTRICTED_REGION, Severity::Warning, message, fix, Vec::new()))
+        self.finding((codes::RESTRICTED_REGION, Severity::Warning), message, fix, [])
     }
 
     fn own_driver(&self) -> Option<Finding> {
         let row = self.case.support().filter(|row| row.own_driver)?;
         let name = self.case.terms.kind.name();
         let message = format!("{name} does not install a driver on this size");
-        let note = row.note.clone().into_iter().collect();
+        let note = row.note.clone();
         let fix = "install the driver yourself, for example with the NVIDIA GPU Operator";
-        Some(self.finding(codes::OWN_DRIVER, Severity::Warning, message, fix, note))
+        self.finding((codes::OWN_DRIVER, Severity::Warning), message, fix, note)
     }
 
     fn tied(&self) -> Option<Finding> {
@@ -106,7 +105,7 @@ impl PlacementView<'_, '_, '_> {
             "costs the same as others within the uncertainty; ordered by evidence, management and time";
         let evidence = format!("{assumed} of the cost rests on assumptions (start, disk, fees)");
         let fix = "choose by other criteria than cost";
-        Some(self.finding(codes::WITHIN_UNCERTAINTY, Severity::Note, message.to_owned(), fix, vec![evidence]))
+        self.finding((codes::WITHIN_UNCERTAINTY, Severity::Note), message, fix, [evidence])
     }
 
     fn retires_soon(&self) -> Option<Finding> {
@@ -117,7 +116,7 @@ impl PlacementView<'_, '_, '_> {
             Some(other) => format!("plan to move to {other}"),
             None => "plan to move to another size".to_owned(),
         };
-        Some(self.finding(codes::ENDS_TOO_SOON, Severity::Warning, message, &fix, Vec::new()))
+        self.finding((codes::ENDS_TOO_SOON, Severity::Warning), message, fix, [])
     }
 
     fn grid_driver(&self) -> Option<Finding> {
@@ -131,7 +130,7 @@ impl PlacementView<'_, '_, '_> {
         } else {
             (Severity::Note, "let the service install the driver")
         };
-        Some(self.finding(codes::GRID_DRIVER, severity, message, fix, vec![format!("driver {name}")]))
+        self.finding((codes::GRID_DRIVER, severity), message, fix, [format!("driver {name}")])
     }
 
     fn quota_at_zero(&self) -> Option<Finding> {
@@ -140,7 +139,7 @@ impl PlacementView<'_, '_, '_> {
             return None;
         }
         let quota = self.quota()?;
-        let message = "the default quota of GPU families is zero".to_owned();
+        let message = "the default quota of GPU families is zero";
         let fix = "request the quota before ordering";
         let mut evidence = vec![quota];
         let default = self.case.terms.limits.instances_by_default;
@@ -150,7 +149,7 @@ impl PlacementView<'_, '_, '_> {
                 kind.name()
             ));
         }
-        Some(self.finding(codes::QUOTA, Severity::Note, message, fix, evidence))
+        self.finding((codes::QUOTA, Severity::Note), message, fix, evidence)
     }
 
     fn spot_saves_nothing(&self) -> Option<Finding> {
@@ -162,15 +161,14 @@ impl PlacementView<'_, '_, '_> {
         if offer.rate < regular {
             return None;
         }
-        let message = "Spot is not cheaper than the regular price there, and can be evicted".to_owned();
+        let message = "Spot is not cheaper than the regular price there, and can be evicted";
         let evidence = format!("{} and {} per hour", dollars(offer.rate), dollars(regular));
-        Some(self.finding(
-            codes::SPOT_SAVES_NOTHING,
-            Severity::Warning,
+        self.finding(
+            (codes::SPOT_SAVES_NOTHING, Severity::Warning),
             message,
             "use the regular priority",
-            vec![evidence],
-        ))
+            [evidence],
+        )
     }
 
     /// The regular priority, if evictions make Spot more expensive.
@@ -181,11 +179,11 @@ impl PlacementView<'_, '_, '_> {
         if parts.total() > self.parts.total() || regular.rate <= spot.rate {
             return None;
         }
-        let message = "evictions cost more than Spot saves".to_owned();
+        let message = "evictions cost more than Spot saves";
         let evidence =
             format!("{} and {} at the regular priority", dollars(parts.total()), time(usage.total));
         let fix = "use the regular priority, or write checkpoints more often";
-        Some(self.finding(codes::EVICTIONS, Severity::Warning, message, fix, vec![evidence]))
+        self.finding((codes::EVICTIONS, Severity::Warning), message, fix, [evidence])
     }
 
     fn spot_serves(&self) -> Option<Finding> {
@@ -195,7 +193,7 @@ impl PlacementView<'_, '_, '_> {
         let wait = time(self.usage.startup.total());
         let message = format!("each eviction takes an instance down for about {wait}, with its requests");
         let fix = "add a regular instance, or do not use Spot";
-        Some(self.finding(codes::EVICTIONS, Severity::Warning, message, fix, Vec::new()))
+        self.finding((codes::EVICTIONS, Severity::Warning), message, fix, [])
     }
 
     fn data_bound(&self) -> Option<Finding> {
@@ -210,7 +208,7 @@ impl PlacementView<'_, '_, '_> {
         );
         let fix = "copy the data to the local disk first, or use a faster storage or size";
         let evidence = format!("{}/s read at full speed", bytes(demand));
-        Some(self.finding(codes::DATA_BOUND, Severity::Warning, message, fix, vec![evidence]))
+        self.finding((codes::DATA_BOUND, Severity::Warning), message, fix, [evidence])
     }
 
     fn old_price(&self) -> Option<Finding> {
@@ -220,13 +218,7 @@ impl PlacementView<'_, '_, '_> {
         }
         let message =
             format!("the price was read on {}, {age} days before the work begins", self.ranked.offer.date);
-        Some(self.finding(
-            codes::OLD_PRICE,
-            Severity::Note,
-            message,
-            "run `cudock prices refresh`",
-            Vec::new(),
-        ))
+        self.finding((codes::OLD_PRICE, Severity::Note), message, "run `cudock prices refresh`", Vec::new())
     }
 
     fn cold_start(&self) -> Option<Finding> {
@@ -237,7 +229,7 @@ impl PlacementView<'_, '_, '_> {
         let message = format!("{} of {} is spent on starting", dollars(start), dollars(total));
         let fix = "use a smaller image, store weights in the same region, or do more work per start";
         let evidence = format!("{} per start", time(self.usage.startup.total()));
-        Some(self.finding(codes::COLD_START, Severity::Warning, message, fix, vec![evidence]))
+        self.finding((codes::COLD_START, Severity::Warning), message, fix, [evidence])
     }
 
     fn assumed(&self) -> Option<Finding> {
@@ -245,14 +237,13 @@ impl PlacementView<'_, '_, '_> {
         if evidence.is_empty() {
             return None;
         }
-        let message = "a part of the cost is assumed, or has the price of another region".to_owned();
-        Some(self.finding(
-            codes::PRICED_FROM_ELSEWHERE,
-            Severity::Note,
+        let message = "a part of the cost is assumed, or has the price of another region";
+        self.finding(
+            (codes::PRICED_FROM_ELSEWHERE, Severity::Note),
             message,
             "measure the values that matter, and give them",
             evidence,
-        ))
+        )
     }
 
     fn assumptions(&self) -> Vec<String> {
@@ -260,17 +251,7 @@ impl PlacementView<'_, '_, '_> {
         let unknown = RegionCosts::default();
         let costs = context.region_costs.of(context, self.ranked.offer.region).unwrap_or(&unknown);
         let terms = &self.case.terms;
-        let mut details = Vec::new();
-        if self.ranked.offer.assumed {
-            details.push("the price is derived from others".to_owned());
-        }
-        if costs.fees(terms.kind).assumed {
-            details.push("a fee of the service is derived from other prices".to_owned());
-        }
-        if costs.moving_assumed {
-            details.push("the price of moving data is derived from other prices".to_owned());
-        }
-        if let Some(start) = terms.start {
+        let start = terms.start.and_then(|start| {
             let figures = [
                 (StartFigure::Provision, "provisioning time", self.usage.startup.provision),
                 (StartFigure::GpuDriver, "driver installation time", self.usage.startup.driver),
@@ -280,37 +261,39 @@ impl PlacementView<'_, '_, '_> {
             ];
             let used = figures.into_iter().filter(|(figure, _, time)| *time > 0 && start.assumes(*figure));
             let named: Vec<&str> = used.map(|(_, name, _)| name).collect();
-            if !named.is_empty() {
-                details.push(format!("no source for the {}", named.join(", ")));
-            }
-        }
-        if terms.billing.is_some_and(|billing| billing.assumed) {
-            details.push("the billing granularity of the service is assumed".to_owned());
-        }
-        if terms.kind.bills_disk() && costs.disk_elsewhere {
-            details.push("the disk has the price of westeurope".to_owned());
-        }
-        if terms.kind.bills_disk() && costs.disk_month.is_none() {
-            details.push("the disk has no known price and is not included".to_owned());
-        }
-        if let Some(store) = context.store {
-            if costs.store.elsewhere {
-                details.push("the storage of the data has the price of westeurope".to_owned());
-            }
-            if costs.store.month.is_none() {
-                details.push("storing the data has no known price and is not included".to_owned());
-            }
-            if store.rate_is_assumed() {
-                details.push(format!("no source for the throughput of {}", store.name));
-            }
-        }
-        let mut stores = [context.store, context.weights_store].into_iter().flatten().peekable();
-        if stores.peek().is_some() && self.case.machine.network_assumed {
-            details.push("the network rate is that of the size with the same GPU and memory".to_owned());
-        }
-        if stores.any(|store| store.supply(self.case.machine, 1).is_none()) {
-            details.push("the rate of reading storage is unknown and assumed to be the pull rate".to_owned());
-        }
-        details
+            (!named.is_empty()).then(|| format!("no source for the {}", named.join(", ")))
+        });
+        let disk = terms.kind.bills_disk();
+        let store = context.store.filter(DataStore::rate_is_assumed);
+        let stores = || [context.store, context.weights_store].into_iter().flatten();
+        let network_assumed = stores().next().is_some() && self.case.machine.network_assumed;
+        let unknown_rate = stores().any(|store| store.supply(self.case.machine, 1).is_none());
+        let detail = |holds: bool, text: &str| holds.then(|| text.to_owned());
+        [
+            detail(self.ranked.offer.assumed, "the price is derived from others"),
+            detail(costs.fees(terms.kind).assumed, "a fee of the service is derived from other prices"),
+            detail(costs.moving_assumed, "the price of moving data is derived from other prices"),
+            start,
+            detail(
+                terms.billing.is_some_and(|billing| billing.assumed),
+                "the billing granularity of the service is assumed",
+            ),
+            detail(disk && costs.disk_elsewhere, "the disk has the price of westeurope"),
+            detail(disk && costs.disk_month.is_none(), "the disk has no known price and is not included"),
+            detail(
+                context.store.is_some() && costs.store.elsewhere,
+                "the storage of the data has the price of westeurope",
+            ),
+            detail(
+                context.store.is_some() && costs.store.month.is_none(),
+                "storing the data has no known price and is not included",
+            ),
+            store.map(|store| format!("no source for the throughput of {}", store.name)),
+            detail(network_assumed, "the network rate is that of the size with the same GPU and memory"),
+            detail(unknown_rate, "the rate of reading storage is unknown and assumed to be the pull rate"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 }

@@ -3,9 +3,9 @@ use std::time::Duration;
 use super::{SERVICE_RULES, SIZE_RULES, judge};
 use crate::context::{Case, PlanContext};
 use crate::service::ServiceKind;
-use crate::testing::{catalog, facts, job, on, workload};
+use crate::testing::{catalog, data, facts, job, on, workload};
 use crate::verdict::{SizeVerdict, Verdicts};
-use crate::workload::{Access, Data, DayLoad, Image, Management, PerSecond, Work, Workload};
+use crate::workload::{Access, DataNeeds, DayLoad, Image, Management, PerSecond, Work, Workload};
 
 const T4: &str = "Standard_NC4as_T4_v3";
 const H100: &str = "Standard_ND96isr_H100_v5";
@@ -253,15 +253,7 @@ fn limits_of_a_service_hold() {
 
 #[test]
 fn data_in_an_unknown_storage_has_no_price() {
-    let data = |storage: &str, access| Data {
-        bytes: 1 << 40,
-        storage: storage.into(),
-        region: None,
-        access,
-        rate_per_gpu: None,
-        read_size: 4 << 20,
-        leaves: 0,
-    };
+    let data = |storage: &str, access| DataNeeds { access, ..data(1 << 40, storage) };
     let unknown = with(|workload| workload.data = Some(data("tape", Access::Stream { passes: 1 })));
     rejected(&unknown, VM, T4, "CD0811", "storage `tape` is not in the tables");
     let staged = with(|workload| workload.data = Some(data("blob-hot", Access::Stage)));

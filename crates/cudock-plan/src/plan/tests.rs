@@ -6,7 +6,7 @@ use super::*;
 use crate::catalog::belongs;
 use crate::curve::CostCurve;
 use crate::offer::{Offer, RegionId, SizeId};
-use crate::testing::{catalog, facts, job};
+use crate::testing::{catalog, facts, job, spot};
 use crate::workload::Spot;
 
 const T4: &str = "Standard_NC4as_T4_v3";
@@ -68,8 +68,7 @@ fn the_order_of_offers_does_not_matter() {
 #[test]
 fn a_placement_costs_what_it_was_ranked_by() {
     let mut workload = job(60);
-    workload.spot =
-        Some(Spot { evictions_per_hour: 50, checkpoint_every: None, checkpoint_takes: Duration::ZERO });
+    workload.spot = spot(50);
     planned(&workload, |plan| {
         for entry in plan.best_regions() {
             let placement = plan.placement(entry);
@@ -94,8 +93,7 @@ fn spot_is_out_unless_the_work_bears_eviction() {
 #[test]
 fn spot_that_is_wanted_and_not_offered_is_told() {
     let mut workload = job(60);
-    workload.spot =
-        Some(Spot { evictions_per_hour: 50, checkpoint_every: None, checkpoint_takes: Duration::ZERO });
+    workload.spot = spot(50);
     workload.constraints.priority = Some(Priority::Spot);
     planned(&workload, |plan| {
         assert!(plan.ranked().iter().all(|entry| entry.offer.priority == Priority::Spot));
@@ -174,7 +172,7 @@ fn the_nearest_to_the_impossible_is_the_largest() {
 
 #[test]
 fn no_figure_is_too_large_or_too_small() {
-    use crate::workload::{Access, Data, DayLoad, Image, PerSecond, Work};
+    use crate::workload::{Access, DataNeeds, DayLoad, Image, PerSecond, Work};
     let times = [Duration::ZERO, Duration::from_nanos(1), Duration::MAX];
     let counts = [0, 1, u64::MAX];
     let mut works = Vec::new();
@@ -208,7 +206,7 @@ fn no_figure_is_too_large_or_too_small() {
                 checkpoint_every: Some(long),
                 checkpoint_takes: long,
             });
-            workload.data = Some(Data {
+            workload.data = Some(DataNeeds {
                 bytes: large,
                 storage: "blob-cool".into(),
                 region: Some("northeurope".into()),

@@ -20,7 +20,7 @@ fn rows() -> Vec<Row> {
 }
 
 /// A service whose first answers are these, and which then does well.
-fn stumbling(first: Vec<Reply>) -> (Server, Arc<AtomicUsize>) {
+fn failing_first(first: Vec<Reply>) -> (Server, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let server = Server::start({
         let count = Arc::clone(&count);
@@ -48,10 +48,10 @@ fn failure(
 }
 
 #[test]
-fn asked_too_often_it_waits_and_asks_again() {
+fn too_many_requests_are_retried_after_a_wait() {
     let directory = tempfile::tempdir().unwrap();
     let too_often = || Reply::new(429, "slow down").with("Retry-After", "0");
-    let (server, _) = stumbling(vec![too_often(), too_often()]);
+    let (server, _) = failing_first(vec![too_often(), too_often()]);
     let heard = Heard::default();
     refresh(&request(directory.path(), &server, &["westeurope"]), &Facts::embedded(), &heard).unwrap();
     let lines = heard.lines();
@@ -66,9 +66,9 @@ fn asked_too_often_it_waits_and_asks_again() {
 }
 
 #[test]
-fn a_wish_to_wait_is_granted() {
+fn retry_after_is_honored() {
     let directory = tempfile::tempdir().unwrap();
-    let (server, _) = stumbling(vec![Reply::new(429, "").with("Retry-After", "1")]);
+    let (server, _) = failing_first(vec![Reply::new(429, "").with("Retry-After", "1")]);
     let mut request = request(directory.path(), &server, &["westeurope"]);
     request.connection.retries = RetryPolicy { max_delay: Duration::from_secs(5), ..QUICK };
     let begun = std::time::Instant::now();
@@ -77,7 +77,7 @@ fn a_wish_to_wait_is_granted() {
 }
 
 #[test]
-fn a_service_that_stumbles_is_asked_again() {
+fn transient_failures_are_retried() {
     for stumble in [
         Reply::new(500, ""),
         Reply::new(503, "").with("Retry-After", "0"),
@@ -89,7 +89,7 @@ fn a_service_that_stumbles_is_asked_again() {
         Reply::new(200, ""),
     ] {
         let directory = tempfile::tempdir().unwrap();
-        let (server, count) = stumbling(vec![stumble.clone()]);
+        let (server, count) = failing_first(vec![stumble.clone()]);
         run(&request(directory.path(), &server, &["westeurope"]))
             .unwrap_or_else(|error| panic!("{error} {stumble:?}"));
         assert_eq!(count.load(Ordering::SeqCst), 3, "{stumble:?}");
@@ -98,7 +98,7 @@ fn a_service_that_stumbles_is_asked_again() {
 }
 
 #[test]
-fn a_service_that_keeps_failing_is_given_up_with_a_way_out() {
+fn a_service_that_keeps_failing_is_given_up_with_a_hint() {
     let (reason, kind, hints) = failure(|_| Reply::new(429, "").with("Retry-After", "0"));
     assert_eq!(
         (reason.as_str(), kind),
@@ -111,14 +111,14 @@ fn a_service_that_keeps_failing_is_given_up_with_a_way_out() {
         ("server returned 503 Service Unavailable", HttpErrorKind::Status(503))
     );
     let (reason, kind, _) = failure(|_| Reply::new(200, "{\"Items\":["));
-    assert_eq!((reason.as_str(), kind), ("the response ends early", HttpErrorKind::Transient));
+    assert_eq!((reason.as_str(), kind), ("the response is truncated", HttpErrorKind::Transient));
     let (_, kind, hints) = failure(|_| answer(&rows(), "null").cut_after(50));
     assert_eq!(kind, HttpErrorKind::Transient);
     assert!(hints[0].contains("HTTPS_PROXY") && hints[0].contains("--endpoint"), "{hints:?}");
 }
 
 #[test]
-fn a_service_that_is_not_there_is_given_up() {
+fn an_unreachable_service_is_given_up() {
     let directory = tempfile::tempdir().unwrap();
     let mut request = request(directory.path(), &service(rows()), &["westeurope"]);
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -129,7 +129,7 @@ fn a_service_that_is_not_there_is_given_up() {
 }
 
 #[test]
-fn a_service_that_says_nothing_is_given_up() {
+fn a_silent_service_times_out() {
     let mut silent = answer(&rows(), "null").cut_after(10);
     silent.then = Then::Stall;
     let (reason, kind, _) = failure(move |_| silent.clone());
@@ -152,7 +152,7 @@ fn a_rejected_request_is_reported_with_the_message_of_the_service_and_not_retrie
 }
 
 #[test]
-fn an_answer_that_is_no_price_list_is_refused() {
+fn a_response_that_is_not_a_price_list_is_rejected() {
     for (body, expected) in [
         ("[1, 2]", "not a price list"),
         ("{\"Items\": 7}", "not a price list"),
@@ -167,11 +167,11 @@ fn an_answer_that_is_no_price_list_is_refused() {
     }
     let (reason, ..) =
         failure(|_| Reply::new(200, "<html>sign in</html>").with("Content-Type", "text/html; charset=utf-8"));
-    assert_eq!(reason, "got a web page, as from a proxy that wants a sign-in");
+    assert_eq!(reason, "got a web page, maybe from a proxy that requires a login");
 }
 
 #[test]
-fn an_answer_without_end_is_refused() {
+fn an_endless_response_is_rejected() {
     let mut body = b"{\"Items\":[".to_vec();
     body.resize(34 << 20, b' ');
     let reply = Reply::new(200, body);
@@ -192,16 +192,16 @@ fn a_service_that_ignores_the_filter_is_noticed_on_the_first_page() {
 }
 
 #[test]
-fn a_price_that_is_none_ends_the_run_and_is_named() {
+fn an_invalid_price_ends_the_run_and_is_named() {
     let (reason, ..) = failure(|request| {
         let rows = [Row::new("westeurope", T4, "-1")];
         answer(if Query::of(request).machines { &rows } else { &[] }, "null")
     });
-    assert_eq!(reason, "the retailPrice `-1` of `Standard_NC4as_T4_v3` is below zero");
+    assert_eq!(reason, "the retailPrice `-1` of `Standard_NC4as_T4_v3` is negative");
 }
 
 #[test]
-fn a_redirect_to_another_host_is_refused() {
+fn a_redirect_to_another_host_is_rejected() {
     let elsewhere = service(rows());
     let location = format!("http://{}/api/retail/prices", elsewhere.host());
     let (reason, kind, _) = failure(move |request| {
@@ -217,7 +217,7 @@ fn a_redirect_to_another_host_is_refused() {
 }
 
 #[test]
-fn a_next_page_on_another_host_is_not_asked_for() {
+fn a_next_page_on_another_host_is_not_requested() {
     let elsewhere = service(rows());
     let link = format!("\"http://{}/api/retail/prices?$skip=1000\"", elsewhere.host());
     let (reason, ..) = failure(move |_| answer(&rows(), &link));
@@ -235,7 +235,7 @@ fn a_next_page_on_another_host_is_not_asked_for() {
 }
 
 #[test]
-fn pages_that_go_in_circles_are_noticed() {
+fn pages_that_form_a_cycle_are_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(|request| {
         let host = request.header("host").unwrap();
@@ -245,7 +245,7 @@ fn pages_that_go_in_circles_are_noticed() {
     });
     let error = run(&request(directory.path(), &server, &["westeurope"])).unwrap_err();
     assert!(
-        error.to_string().contains("page 3") && error.to_string().contains("the pages go in circles"),
+        error.to_string().contains("page 3") && error.to_string().contains("the pages form a cycle"),
         "{error}"
     );
 }
@@ -263,7 +263,7 @@ fn a_table_that_cannot_be_read_is_neither_used_nor_lost() {
 }
 
 #[test]
-fn names_that_are_none_are_refused_before_anybody_is_asked() {
+fn invalid_names_are_rejected_before_any_request() {
     let directory = tempfile::tempdir().unwrap();
     let server = service(rows());
     let mut wrong = request(directory.path(), &server, &["x' or 1 eq 1"]);

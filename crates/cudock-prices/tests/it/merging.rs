@@ -10,7 +10,7 @@ use crate::list::{Row, TODAY, facts, names, price, request, run, service};
 const T4: &str = "Standard_NC4as_T4_v3";
 
 #[test]
-fn regions_that_were_not_asked_for_keep_the_embedded_prices() {
+fn regions_that_were_not_requested_keep_the_embedded_prices() {
     let directory = tempfile::tempdir().unwrap();
     let embedded = Facts::embedded();
     let before: Vec<_> = embedded.prices().rows().filter(|row| row.region != "westeurope").collect();
@@ -28,7 +28,7 @@ fn regions_that_were_not_asked_for_keep_the_embedded_prices() {
 }
 
 #[test]
-fn regions_of_an_earlier_run_stay_when_another_is_asked_for() {
+fn regions_of_an_earlier_run_stay_when_another_is_requested() {
     let directory = tempfile::tempdir().unwrap();
     let server = service(vec![Row::new("westeurope", T4, "0.999"), Row::new("eastus", T4, "0.888")]);
     let mut request = request(directory.path(), &server, &["westeurope"]);
@@ -79,7 +79,7 @@ fn meters(region: &str, cluster_hour: &str) -> Vec<Row> {
 }
 
 #[test]
-fn meters_that_are_known_by_name_are_renewed_region_by_region() {
+fn known_meters_are_refreshed_region_by_region() {
     let directory = tempfile::tempdir().unwrap();
     let server = service([meters("eastus", "0.11"), meters("westeurope", "0.12")].concat());
     let mut request = request(directory.path(), &server, &["eastus"]);
@@ -114,7 +114,7 @@ fn meters_that_are_known_by_name_are_renewed_region_by_region() {
 }
 
 #[test]
-fn a_free_share_that_the_list_does_not_have_is_taken_over() {
+fn a_free_grant_that_the_list_lacks_is_kept() {
     let directory = tempfile::tempdir().unwrap();
     let name = "Standard Requests";
     let rows = vec![Row::new("eastus", T4, "0.5"), Row::meter("eastus", APPS, APPS, name, "1M", "0.41")];
@@ -129,7 +129,7 @@ fn a_free_share_that_the_list_does_not_have_is_taken_over() {
 }
 
 #[test]
-fn a_meter_that_one_row_prices_for_several_regions_is_renewed_for_the_one() {
+fn a_meter_of_several_regions_is_refreshed_for_one() {
     let directory = tempfile::tempdir().unwrap();
     let embedded = Facts::embedded();
     let price = |facts: &Facts, region: &str| {
@@ -150,7 +150,7 @@ fn a_meter_that_one_row_prices_for_several_regions_is_renewed_for_the_one() {
 }
 
 #[test]
-fn a_file_of_meters_that_somebody_wrote_is_left_alone() {
+fn a_file_of_meters_that_a_user_wrote_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("azure_meters.toml");
     let mine = "[table]\nas_of = \"2026-11-01\"\n";

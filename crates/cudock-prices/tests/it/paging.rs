@@ -33,7 +33,7 @@ fn a_list_of_several_pages_is_read_to_its_end() {
 }
 
 #[test]
-fn the_question_names_region_service_and_kind_with_their_case() {
+fn the_query_names_region_service_and_kind_with_their_case() {
     let directory = tempfile::tempdir().unwrap();
     let server = service(vec![Row::new("westeurope", T4, "0.7")]);
     let mut request = request(directory.path(), &server, &["West Europe"]);
@@ -56,7 +56,7 @@ fn the_question_names_region_service_and_kind_with_their_case() {
 }
 
 #[test]
-fn a_list_that_moves_while_it_is_read_gives_each_price_once_and_the_newest() {
+fn a_list_that_changes_while_it_is_read_gives_each_price_once_and_the_newest() {
     let directory = tempfile::tempdir().unwrap();
     // A price changes in mid-walk: its old row was on the first page, the new one comes on the second, and another row
     // slides over the border and comes twice.
@@ -83,7 +83,7 @@ fn a_list_that_moves_while_it_is_read_gives_each_price_once_and_the_newest() {
 }
 
 #[test]
-fn every_row_that_is_no_hour_of_a_linux_machine_is_left_out() {
+fn rows_that_are_not_hourly_linux_prices_are_skipped() {
     let directory = tempfile::tempdir().unwrap();
     let row = || Row::new("westeurope", T4, "9.99");
     let rows = vec![
@@ -128,7 +128,7 @@ fn every_row_that_is_no_hour_of_a_linux_machine_is_left_out() {
 }
 
 #[test]
-fn what_the_user_should_know_of_the_prices_is_in_the_report() {
+fn the_report_contains_notes_about_the_prices() {
     let directory = tempfile::tempdir().unwrap();
     let server = service(vec![
         Row::new("westeurope", T4, "0.12345650").spot(),
@@ -148,7 +148,7 @@ fn what_the_user_should_know_of_the_prices_is_in_the_report() {
 }
 
 #[test]
-fn all_regions_of_the_tables_are_asked_for_if_none_is_named() {
+fn all_regions_of_the_tables_are_requested_if_none_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let embedded = Facts::embedded();
     let regions: BTreeSet<&str> = embedded.prices().regions().collect();

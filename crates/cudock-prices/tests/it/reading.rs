@@ -44,7 +44,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn what_is_read_is_what_was_asked_for_and_above_zero(rows in proptest::collection::vec(row(), 0..6), cut in 0_usize..4000) {
+    fn what_is_read_is_what_was_requested_and_above_zero(rows in proptest::collection::vec(row(), 0..6), cut in 0_usize..4000) {
         let page = format!("{{\"Items\":[{}],\"NextPageLink\":null}}", rows.join(","));
         let today = "2026-11-15".parse().unwrap();
         if let Ok((read, goes_on)) = read_page(page.as_bytes(), "westeurope", &sizes(), today) {

@@ -24,7 +24,7 @@ fn rows() -> Vec<Row> {
 }
 
 /// A service whose middle region has a broken second page until it is healed.
-fn ailing() -> (Server, Arc<AtomicBool>) {
+fn failing_region() -> (Server, Arc<AtomicBool>) {
     let healed = Arc::new(AtomicBool::new(false));
     let server = Server::start({
         let healed = Arc::clone(&healed);
@@ -40,13 +40,13 @@ fn ailing() -> (Server, Arc<AtomicBool>) {
 }
 
 #[test]
-fn a_broken_page_names_region_and_page_and_the_next_run_goes_on() {
+fn a_broken_page_names_region_and_page_and_the_next_run_resumes() {
     let directory = tempfile::tempdir().unwrap();
-    let (server, healed) = ailing();
+    let (server, healed) = failing_region();
     let request = request(directory.path(), &server, &REGIONS);
     let error = run(&request).unwrap_err();
     assert!(error.to_string().starts_with("prices of northeurope, page 2: "), "{error}");
-    assert_eq!(error.hints()[1], "1 region is read and kept; re-run the same command to resume");
+    assert_eq!(error.hints()[1], "1 region was read and kept; re-run the same command to resume");
     assert_eq!(names(directory.path()), ["azure_prices.lock", "azure_prices.unfinished"]);
     let left = unfinished(directory.path(), TODAY.parse().unwrap()).unwrap().unwrap();
     assert_eq!((left.regions.as_slice(), left.usable), (["eastus".to_owned()].as_slice(), true));
@@ -72,7 +72,7 @@ fn a_broken_page_names_region_and_page_and_the_next_run_goes_on() {
 #[test]
 fn a_region_that_fails_can_be_left_out_and_what_was_read_is_used() {
     let directory = tempfile::tempdir().unwrap();
-    let (server, _) = ailing();
+    let (server, _) = failing_region();
     run(&request(directory.path(), &server, &REGIONS)).unwrap_err();
     run(&request(directory.path(), &server, &["westeurope"])).unwrap();
     assert_eq!(asked(&server).iter().filter(|region| *region == "eastus").count(), 1);
@@ -87,18 +87,18 @@ fn a_failure_leaves_the_table_as_it_was() {
     let good = service(vec![Row::new("northeurope", T4, "0.5")]);
     run(&request(directory.path(), &good, &["northeurope"])).unwrap();
     let before = fs::read(directory.path().join("azure_prices.csv")).unwrap();
-    let (server, _) = ailing();
+    let (server, _) = failing_region();
     run(&request(directory.path(), &server, &REGIONS)).unwrap_err();
     assert_eq!(fs::read(directory.path().join("azure_prices.csv")).unwrap(), before);
 }
 
 #[test]
-fn an_unfinished_run_is_gone_on_with_the_next_day_and_not_later() {
+fn an_unfinished_run_is_resumed_until_the_next_day() {
     for (today, again) in
         [("2026-11-15", false), ("2026-11-16", false), ("2026-11-17", true), ("2026-11-14", true)]
     {
         let directory = tempfile::tempdir().unwrap();
-        let (server, healed) = ailing();
+        let (server, healed) = failing_region();
         let mut request = request(directory.path(), &server, &REGIONS);
         run(&request).unwrap_err();
         healed.store(true, Ordering::SeqCst);
@@ -112,7 +112,7 @@ fn an_unfinished_run_is_gone_on_with_the_next_day_and_not_later() {
 }
 
 #[test]
-fn an_unfinished_run_that_cannot_be_read_is_begun_anew() {
+fn an_unreadable_unfinished_run_is_restarted() {
     for text in ["", "{", "{\"form\":99}", "\u{0}\u{0}\u{0}"] {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("azure_prices.unfinished"), text).unwrap();
@@ -123,9 +123,9 @@ fn an_unfinished_run_that_cannot_be_read_is_begun_anew() {
 }
 
 #[test]
-fn an_unfinished_run_that_asked_for_something_else_is_not_lost() {
+fn an_unfinished_run_that_requested_something_else_is_not_lost() {
     let directory = tempfile::tempdir().unwrap();
-    let (server, _) = ailing();
+    let (server, _) = failing_region();
     run(&request(directory.path(), &server, &REGIONS)).unwrap_err();
     let mut other = request(directory.path(), &server, &["westeurope"]);
     other.sizes = vec![T4.to_owned()];

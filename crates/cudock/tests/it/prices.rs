@@ -210,7 +210,7 @@ fn a_broken_region_exits_with_3_and_the_same_command_resumes() {
     let output = refresh(config.path(), &service, &args);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert!(
-        shown(&output).contains("going on with an earlier run that read 1 of 3 regions"),
+        shown(&output).contains("resuming an earlier run that read 1 of 3 regions"),
         "{}",
         shown(&output)
     );

@@ -1,7 +1,7 @@
 use crate::cost::{MONTH, Unfit};
 use crate::service::ServiceKind;
-use crate::testing::{HOUR, SECOND, used, workload};
-use crate::workload::{DayLoad, PerSecond, Priority, Spot, Work, Workload};
+use crate::testing::{HOUR, SECOND, spot, used, workload};
+use crate::workload::{DayLoad, PerSecond, Priority, Work, Workload};
 
 const T4: &str = "Standard_NC4as_T4_v3";
 const PROFILE: &str = "Consumption-GPU-NC8as-T4";
@@ -90,8 +90,7 @@ fn a_busy_sleeper_costs_what_a_replica_costs_that_never_sleeps() {
 #[test]
 fn restarts_after_evictions_are_paid_for() {
     let mut workload = serve(4000, 24);
-    let zero = std::time::Duration::ZERO;
-    workload.spot = Some(Spot { evictions_per_hour: 100, checkpoint_every: None, checkpoint_takes: zero });
+    workload.spot = spot(100);
     let usage = used(&workload, ServiceKind::Vm, T4, Priority::Spot).unwrap();
     // 730 h x 0.1 = 73 evictions, of whose start 85 s are billed.
     assert_eq!(usage.bill.lost, 73 * 85 * SECOND);

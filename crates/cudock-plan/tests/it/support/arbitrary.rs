@@ -8,8 +8,8 @@ use std::time::Duration;
 use cudock_base::Usd;
 use cudock_facts::version::{Capability, Date};
 use cudock_plan::{
-    Access, Constraints, Data, DayLoad, GpuNeeds, Image, MachineNeeds, Management, PerSecond, Priority, Spot,
-    Start, Work, Workload,
+    Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, Management, PerSecond, Priority,
+    Spot, Start, Work, Workload,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -126,7 +126,7 @@ fn machine() -> BoxedStrategy<MachineNeeds> {
         .boxed()
 }
 
-fn data() -> BoxedStrategy<Option<Data>> {
+fn data() -> BoxedStrategy<Option<DataNeeds>> {
     let access = prop_oneof![
         small_number().prop_map(|passes| Access::Stream { passes }),
         Just(Access::Stage),
@@ -145,7 +145,7 @@ fn data() -> BoxedStrategy<Option<Data>> {
     let data = (bytes(), select(storages), region, access, option::of(number()), number(), bytes()).prop_map(
         |(bytes, storage, region, access, rate_per_gpu, read_size, leaves)| {
             let storage = storage.to_owned();
-            Data { bytes, storage, region, access, rate_per_gpu, read_size, leaves }
+            DataNeeds { bytes, storage, region, access, rate_per_gpu, read_size, leaves }
         },
     );
     option::of(data).boxed()

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use cudock_facts::version::{Capability, Date};
 use cudock_plan::{
-    Access, Constraints, Data, DayLoad, GpuNeeds, Image, MachineNeeds, PerSecond, Spot, Start, Work, Workload,
+    Access, Constraints, DataNeeds, DayLoad, GpuNeeds, Image, MachineNeeds, PerSecond, Spot, Start, Work,
+    Workload,
 };
 
 pub(crate) const GB: u64 = 1_000_000_000;
@@ -119,7 +120,7 @@ pub(crate) fn data_bound_training(access: Access) -> Workload {
     workload.gpu.models = vec!["A100-80".to_owned(), "H100-NVL".to_owned()];
     workload.gpu.measured_on = Some("A100-80".to_owned());
     workload.gpu.speeds = BTreeMap::from([("H100-NVL".to_owned(), 1000)]);
-    workload.data = Some(Data {
+    workload.data = Some(DataNeeds {
         bytes: 800 * GB,
         storage: "blob-hot".to_owned(),
         region: None,
