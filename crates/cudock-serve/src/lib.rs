@@ -42,22 +42,3 @@ pub struct ModelListing {
     /// The reason if it does not.
     pub reason: String,
 }
-
-/// Counters of a model.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Successful requests.
-    pub requests: u64,
-    /// Rows of the successful requests.
-    pub rows: u64,
-    /// Batches run.
-    pub batches: u64,
-    /// Requests that failed in the engine.
-    pub failed: u64,
-    /// Total queue time in nanoseconds.
-    pub queue_ns: u64,
-    /// Total engine time in nanoseconds.
-    pub compute_ns: u64,
-    /// Rows per batch, number of such batches, and their total time in nanoseconds.
-    pub batch_sizes: Vec<(usize, u64, u64)>,
-}

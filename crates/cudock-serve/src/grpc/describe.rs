@@ -1,5 +1,7 @@
 //! Metadata, configuration and statistics of server and models.
 
+use std::sync::Arc;
+
 use cudock_tensor::{DType, Signature, TensorSpec};
 
 use super::messages::{
@@ -7,15 +9,15 @@ use super::messages::{
     ModelIndex, ModelInput, ModelMetadataResponse, ModelOutput, ModelStatistics, ModelStatisticsResponse,
     OutputTensor, RepositoryIndexResponse, ServerMetadataResponse, StatisticDuration,
 };
+use crate::ModelListing;
+use crate::metrics::{Histogram, ModelTotals};
 use crate::model::Model;
-use crate::{ModelListing, Statistics};
 
 /// The platform name of ONNX models for Triton's clients.
 const PLATFORM: &str = "onnxruntime_onnx";
 
 /// Supported extensions of the protocol.
-pub(crate) const EXTENSIONS: [&str; 4] =
-    ["binary_tensor_data", "model_configuration", "model_repository", "statistics"];
+const EXTENSIONS: [&str; 4] = ["binary_tensor_data", "model_configuration", "model_repository", "statistics"];
 
 pub(crate) fn server_metadata() -> ServerMetadataResponse {
     ServerMetadataResponse {
@@ -25,9 +27,11 @@ pub(crate) fn server_metadata() -> ServerMetadataResponse {
     }
 }
 
-pub(crate) fn model_metadata(model: &Model, all: &[ModelListing]) -> ModelMetadataResponse {
-    let versions = all.iter().filter(|entry| entry.name == model.name()).map(|entry| entry.version.clone());
-    metadata(model.name(), versions.collect(), model.signature())
+pub(crate) fn model_metadata<'version>(
+    model: &Model,
+    versions: impl Iterator<Item = &'version str>,
+) -> ModelMetadataResponse {
+    metadata(model.name(), versions.map(str::to_owned).collect(), model.signature())
 }
 
 fn metadata(name: &str, versions: Vec<String>, signature: &Signature) -> ModelMetadataResponse {
@@ -105,31 +109,29 @@ const fn data_type(dtype: DType) -> i32 {
     }
 }
 
-/// The statistics of models, each with its name and version.
-pub(crate) fn statistics(models: Vec<(String, String, Statistics)>) -> ModelStatisticsResponse {
-    ModelStatisticsResponse {
-        model_stats: models
-            .into_iter()
-            .map(|(name, version, counts)| model_statistics(name, version, counts))
-            .collect(),
-    }
+/// The statistics of models.
+pub(crate) fn statistics(models: &[Arc<Model>]) -> ModelStatisticsResponse {
+    let statistics = |model: &Arc<Model>| model_statistics(model.name(), model.version(), model.totals());
+    ModelStatisticsResponse { model_stats: models.iter().map(statistics).collect() }
 }
 
-fn model_statistics(name: String, version: String, counts: Statistics) -> ModelStatistics {
-    let requests = |ns| Some(StatisticDuration { count: counts.requests, ns });
+fn model_statistics(name: &str, version: &str, totals: ModelTotals) -> ModelStatistics {
+    let nanoseconds = |histogram: &Histogram| u64::try_from(histogram.sum().as_nanos()).unwrap_or(u64::MAX);
+    let (queue, compute) = (nanoseconds(&totals.stages.queue), nanoseconds(&totals.stages.compute));
+    let requests = |ns| Some(StatisticDuration { count: totals.requests, ns });
     ModelStatistics {
-        name,
-        version,
-        inference_count: counts.rows,
-        execution_count: counts.batches,
+        name: name.to_owned(),
+        version: version.to_owned(),
+        inference_count: totals.rows,
+        execution_count: totals.batches,
         inference_stats: Some(InferStatistics {
-            success: requests(counts.queue_ns.saturating_add(counts.compute_ns)),
-            fail: Some(StatisticDuration { count: counts.failed, ns: 0 }),
-            queue: requests(counts.queue_ns),
-            compute_infer: requests(counts.compute_ns),
+            success: requests(queue.saturating_add(compute)),
+            fail: Some(StatisticDuration { count: totals.failed, ns: 0 }),
+            queue: requests(queue),
+            compute_infer: requests(compute),
         }),
-        batch_stats: counts
-            .batch_sizes
+        batch_stats: totals
+            .sizes
             .into_iter()
             .map(|(rows, count, ns)| InferBatchStatistics {
                 batch_size: rows as u64,
@@ -152,6 +154,8 @@ pub(crate) fn index(models: Vec<ModelListing>, ready: bool) -> RepositoryIndexRe
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use prost::Message;
 
     use super::super::fixtures;
@@ -174,16 +178,18 @@ mod tests {
         assert_eq!(config.encode_to_vec(), fixtures::message("config"));
         let metadata = metadata("model", vec!["1".to_owned(), "2".to_owned()], &signature);
         assert_eq!(metadata.encode_to_vec(), fixtures::message("metadata"));
-        let counts = Statistics {
+        let mut totals = ModelTotals {
             requests: 5,
             rows: 9,
             batches: 2,
             failed: 1,
-            queue_ns: 100,
-            compute_ns: 1000,
-            batch_sizes: vec![(4, 1, 400)],
+            sizes: vec![(4, 1, 400)],
+            ..ModelTotals::default()
         };
-        let statistics = statistics(vec![("model".to_owned(), "1".to_owned(), counts)]);
+        totals.stages.queue.record(Duration::from_nanos(100));
+        totals.stages.compute.record(Duration::from_nanos(1000));
+        let statistics =
+            ModelStatisticsResponse { model_stats: vec![model_statistics("model", "1", totals)] };
         assert_eq!(statistics.encode_to_vec(), fixtures::message("statistics"));
         let bad = ModelListing {
             name: "bad".to_owned(),

@@ -1,7 +1,9 @@
 //! The messages of the protocol, by their public field numbers. Fields that are never set here are omitted: on the wire
-//! an absent field equals its default. `ModelInferRequest` is parsed by hand, see `infer`.
+//! an absent field equals its default. `ModelInferRequest` is parsed by hand, see `infer`. Over HTTP, messages are sent as
+//! JSON with the same field names.
 
 use prost::Message;
+use serde::Serialize;
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Empty {}
@@ -33,7 +35,7 @@ pub(crate) struct ModelReadyResponse {
     pub(crate) ready: bool,
 }
 
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, PartialEq, Message, Serialize)]
 pub(crate) struct ServerMetadataResponse {
     #[prost(string, tag = "1")]
     pub(crate) name: String,
@@ -43,7 +45,7 @@ pub(crate) struct ServerMetadataResponse {
     pub(crate) extensions: Vec<String>,
 }
 
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, PartialEq, Message, Serialize)]
 pub(crate) struct ModelMetadataResponse {
     #[prost(string, tag = "1")]
     pub(crate) name: String,
@@ -59,7 +61,7 @@ pub(crate) struct ModelMetadataResponse {
 
 /// `ModelMetadataResponse.TensorMetadata`, and `ModelInferResponse.InferOutputTensor`, which starts with the same
 /// fields.
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, PartialEq, Message, Serialize)]
 pub(crate) struct OutputTensor {
     #[prost(string, tag = "1")]
     pub(crate) name: String,
@@ -149,13 +151,13 @@ pub(crate) struct ModelDynamicBatching {
     pub(crate) preferred_batch_size: Vec<i32>,
 }
 
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, PartialEq, Message, Serialize)]
 pub(crate) struct ModelStatisticsResponse {
     #[prost(message, repeated, tag = "1")]
     pub(crate) model_stats: Vec<ModelStatistics>,
 }
 
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, PartialEq, Message, Serialize)]
 pub(crate) struct ModelStatistics {
     #[prost(string, tag = "1")]
     pub(crate) name: String,
@@ -171,7 +173,7 @@ pub(crate) struct ModelStatistics {
     pub(crate) batch_stats: Vec<InferBatchStatistics>,
 }
 
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, PartialEq, Message, Serialize)]
 pub(crate) struct InferStatistics {
     #[prost(message, optional, tag = "1")]
     pub(crate) success: Option<StatisticDuration>,
@@ -183,7 +185,7 @@ pub(crate) struct InferStatistics {
     pub(crate) compute_infer: Option<StatisticDuration>,
 }
 
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, PartialEq, Message, Serialize)]
 pub(crate) struct InferBatchStatistics {
     #[prost(uint64, tag = "1")]
     pub(crate) batch_size: u64,
@@ -191,7 +193,7 @@ pub(crate) struct InferBatchStatistics {
     pub(crate) compute_infer: Option<StatisticDuration>,
 }
 
-#[derive(Clone, Copy, PartialEq, Message)]
+#[derive(Clone, Copy, PartialEq, Message, Serialize)]
 pub(crate) struct StatisticDuration {
     #[prost(uint64, tag = "1")]
     pub(crate) count: u64,
@@ -213,7 +215,7 @@ pub(crate) struct RepositoryIndexResponse {
     pub(crate) models: Vec<ModelIndex>,
 }
 
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, PartialEq, Message, Serialize)]
 pub(crate) struct ModelIndex {
     #[prost(string, tag = "1")]
     pub(crate) name: String,

@@ -152,7 +152,9 @@ async fn inference(service: &Arc<ModelService>, method: &str, message: Bytes) ->
         "ModelMetadata" => {
             let request: ModelRequest = decode(message)?;
             let model = service.model(&request.name, Some(&request.version))?;
-            describe::model_metadata(&model, &service.models()).encode_to_vec()
+            let all = service.models();
+            let versions = all.iter().filter(|other| other.name == model.name()).map(|other| &*other.version);
+            describe::model_metadata(&model, versions).encode_to_vec()
         }
         "ModelConfig" => {
             let request: ModelRequest = decode(message)?;
@@ -187,11 +189,7 @@ fn statistics(service: &ModelService, request: &ModelRequest) -> Result<Vec<u8>,
     } else {
         vec![service.model(&request.name, Some(&request.version))?]
     };
-    let counts = models
-        .iter()
-        .map(|model| (model.name().to_owned(), model.version().to_owned(), model.statistics()))
-        .collect();
-    Ok(describe::statistics(counts).encode_to_vec())
+    Ok(describe::statistics(&models).encode_to_vec())
 }
 
 /// The error of calls that the protocol has and this server has not, with an alternative.

@@ -11,7 +11,7 @@ use hyper::{Request, Response, StatusCode};
 
 use super::response::{self, HttpResponse, ResponseBody};
 use super::route::Route;
-use super::{infer, info};
+use super::{infer, info, metrics};
 use crate::read_tracker::ReadTracker;
 use crate::reply::ReplyQueue;
 use crate::service::ModelService;
@@ -93,8 +93,8 @@ async fn dispatch(
         Route::Health => Ok(info::health(service)),
         Route::Ready => Ok(info::probe("ready", service.is_ready())),
         Route::Live => Ok(info::probe("live", true)),
-        Route::Metrics => Ok(info::metrics(service)),
-        Route::Status => info::status(service),
+        Route::Metrics => Ok(metrics::metrics(service)),
+        Route::Status => Ok(info::status(service)),
         Route::Page => page_asset(head.uri.path()),
         Route::ServerMetadata => Ok(info::server_metadata()),
         Route::ModelMetadata(model) => info::model_metadata(service, &model),
@@ -122,11 +122,7 @@ fn check_load_parameters(body: &[u8]) -> Result<(), HttpRejection> {
     struct LoadRequest {
         parameters: serde_json::Map<String, serde_json::Value>,
     }
-    if body.trim_ascii().is_empty() {
-        return Ok(());
-    }
-    let request: LoadRequest = serde_json::from_slice(body)
-        .map_err(|error| HttpRejection::BadRequest(format!("the body is not a load request: {error}")))?;
+    let request: LoadRequest = info::parse_body(body, "a load request")?;
     match request.parameters.keys().next() {
         None => Ok(()),
         Some(name) => Err(HttpRejection::BadRequest(format!(

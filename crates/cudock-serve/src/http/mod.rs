@@ -3,6 +3,7 @@
 mod handler;
 mod infer;
 mod info;
+mod metrics;
 mod response;
 mod route;
 mod server;

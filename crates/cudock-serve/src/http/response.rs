@@ -9,6 +9,7 @@ use cudock_tensor::RequestError;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{self, HeaderValue};
 use hyper::{Response, StatusCode};
+use serde::Serialize;
 
 use crate::ServeError;
 use crate::grpc::GrpcBody;
@@ -70,8 +71,9 @@ pub(crate) fn full(status: StatusCode, kind: &'static str, body: impl Into<Bytes
 }
 
 /// Creates a JSON response.
-pub(crate) fn json(status: StatusCode, value: &serde_json::Value) -> HttpResponse {
-    full(status, "application/json", value.to_string())
+pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> HttpResponse {
+    // Plain data can always be written.
+    full(status, "application/json", serde_json::to_vec(value).unwrap_or_default())
 }
 
 /// Creates the response of an error.

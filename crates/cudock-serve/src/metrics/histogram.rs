@@ -17,7 +17,7 @@ pub(crate) struct Histogram {
 }
 
 /// Percentiles in milliseconds; 0 if the histogram is empty.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub(crate) struct Percentiles {
     pub(crate) p50: f64,
     pub(crate) p90: f64,

@@ -9,12 +9,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use cudock_base::lock;
 use cudock_batcher::Time;
 
 pub(crate) use histogram::{Histogram, Percentiles};
 pub(crate) use prometheus::Exposition;
-
-use cudock_base::lock;
 
 /// Length of the window of recent percentiles, in seconds.
 const WINDOW: usize = 10;

@@ -25,10 +25,10 @@ use self::queue::{PendingRequest, Submission, SubmitError};
 pub use self::repository::RepositoryError;
 pub(crate) use self::repository::{ModelFile, compare_versions, find_models};
 use self::shapes::RowShapes;
+use crate::ServeError;
 use crate::metrics::{ModelMetrics, ModelTotals, RecentStages};
 use crate::read_tracker::ReadTracker;
 use crate::settings::{ModelSettings, StartEngine};
-use crate::{ServeError, Statistics};
 
 /// A served model: one version of one name. A reload creates a new one.
 pub struct Model {
@@ -283,20 +283,5 @@ impl Model {
 
     fn now(&self) -> Time {
         self.queue.now()
-    }
-
-    /// Counters as in Triton's statistics.
-    pub fn statistics(&self) -> Statistics {
-        let totals = self.totals();
-        let nanoseconds = |sum: Duration| u64::try_from(sum.as_nanos()).unwrap_or(u64::MAX);
-        Statistics {
-            requests: totals.requests,
-            rows: totals.rows,
-            batches: totals.batches,
-            failed: totals.failed,
-            queue_ns: nanoseconds(totals.stages.queue.sum()),
-            compute_ns: nanoseconds(totals.stages.compute.sum()),
-            batch_sizes: totals.sizes,
-        }
     }
 }

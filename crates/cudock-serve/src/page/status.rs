@@ -7,6 +7,8 @@ use cudock_engine::Provider;
 use cudock_tensor::TensorSpec;
 use serde::{Serialize, Serializer};
 
+use crate::metrics::Percentiles;
+
 /// The whole report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct StatusReport {
@@ -140,19 +142,11 @@ pub(crate) struct QueueStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Latencies {
     /// From the request's last byte to the start of its batch.
-    pub(crate) queue: Option<PercentileStatus>,
+    pub(crate) queue: Option<Percentiles>,
     /// Time in the engine.
-    pub(crate) compute: Option<PercentileStatus>,
+    pub(crate) compute: Option<Percentiles>,
     /// From the request's last byte to the response's first byte.
-    pub(crate) total: Option<PercentileStatus>,
-}
-
-/// Percentiles in milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct PercentileStatus {
-    pub(crate) p50: f64,
-    pub(crate) p90: f64,
-    pub(crate) p99: f64,
+    pub(crate) total: Option<Percentiles>,
 }
 
 /// Number of batches with this many rows.
@@ -202,7 +196,7 @@ mod tests {
             shape: vec![None, Some(row)],
             any_rank: false,
         };
-        let stage = |p50| Some(PercentileStatus { p50, p90: p50 * 2.0, p99: p50 * 4.0 });
+        let stage = |p50| Some(Percentiles { p50, p90: p50 * 2.0, p99: p50 * 4.0 });
         StatusReport {
             schema: 1,
             server: ServerStatus {

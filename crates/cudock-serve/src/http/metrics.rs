@@ -1,0 +1,91 @@
+//! `GET /metrics`, for Prometheus.
+#![allow(clippy::cast_precision_loss, reason = "Prometheus counts in floating point")]
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+
+use super::response::{self, HttpResponse};
+use crate::metrics::{Exposition, ModelTotals};
+use crate::model::Model;
+use crate::service::ModelService;
+use crate::settings::DeviceReading;
+
+type ModelCount = fn(&ModelTotals) -> u64;
+type DeviceValue = fn(&DeviceReading) -> Option<f64>;
+
+/// Name, description and value of each counter of a model.
+const COUNTERS: [(&str, &str, ModelCount); 8] = [
+    ("cudock_requests_total", "Successful requests.", |totals| totals.requests),
+    ("cudock_rows_total", "Rows of successful requests.", |totals| totals.rows),
+    ("cudock_batches_total", "Batches run.", |totals| totals.batches),
+    ("cudock_expired_total", "Requests whose deadline passed.", |totals| totals.expired),
+    ("cudock_cancelled_total", "Requests whose client disconnected.", |totals| totals.canceled),
+    ("cudock_failed_total", "Requests that failed in the engine.", |totals| totals.failed),
+    ("cudock_engine_restarts_total", "Engines restarted.", |totals| totals.restarts),
+    (REJECTED, "Requests rejected because the queue or the memory budget was full.", |totals| {
+        totals.rejected
+    }),
+];
+
+/// The only counter that the server has, too: for requests rejected before they reach a model.
+const REJECTED: &str = "cudock_refused_total";
+
+/// Name, description and value of each gauge of a GPU.
+const GPU_GAUGES: [(&str, &str, DeviceValue); 3] = [
+    ("cudock_gpu_memory_used_bytes", "Memory in use on the GPU.", |gpu| Some(gpu.memory_used as f64)),
+    ("cudock_gpu_memory_total_bytes", "Memory of the GPU.", |gpu| Some(gpu.memory_total as f64)),
+    ("cudock_gpu_utilisation", "Share of time a kernel ran.", |gpu| gpu.utilisation),
+];
+
+/// `GET /metrics`
+pub(crate) fn metrics(service: &ModelService) -> HttpResponse {
+    let loaded = service.loaded();
+    let models: Vec<(&Arc<Model>, ModelTotals)> =
+        loaded.iter().map(|model| (model, model.totals())).collect();
+    let mut page = Exposition::default();
+    for (name, help, count) in COUNTERS {
+        page.family(name, "counter", help);
+        for (model, totals) in &models {
+            page.sample(name, &labels(model), count(totals) as f64);
+        }
+        if name == REJECTED {
+            let rejected = service.resources.budget.rejected();
+            page.sample(name, &[("model", ""), ("version", "")], rejected as f64);
+        }
+    }
+    page.family("cudock_queue_rows", "gauge", "Queued rows.");
+    for (model, _) in &models {
+        page.sample("cudock_queue_rows", &labels(model), model.queued().0 as f64);
+    }
+    page.family("cudock_model_ready", "gauge", "Whether an engine runs the model.");
+    for (model, _) in &models {
+        page.sample("cudock_model_ready", &labels(model), f64::from(model.is_ready()));
+    }
+    page.family("cudock_request_seconds", "histogram", "Time of successful requests by stage.");
+    for (model, totals) in &models {
+        let stages = &totals.stages;
+        for (stage, histogram) in
+            [("queue", &stages.queue), ("compute", &stages.compute), ("total", &stages.total)]
+        {
+            let [name, version] = labels(model);
+            page.histogram("cudock_request_seconds", &[name, version, ("stage", stage)], histogram);
+        }
+    }
+    let readings = (service.settings.read_devices)();
+    for (name, help, value) in GPU_GAUGES {
+        page.family(name, "gauge", help);
+        for gpu in &readings {
+            if let Some(value) = value(gpu) {
+                page.sample(name, &[("gpu", &gpu.gpu.to_string()), ("name", &gpu.name)], value);
+            }
+        }
+    }
+    page.family("cudock_held_bytes", "gauge", "Bytes of requests being read, queued or running.");
+    page.sample("cudock_held_bytes", &[], service.resources.budget.held() as f64);
+    response::full(StatusCode::OK, "text/plain; version=0.0.4", page.into_text())
+}
+
+fn labels(model: &Model) -> [(&str, &str); 2] {
+    [("model", model.name()), ("version", model.version())]
+}
