@@ -38,12 +38,6 @@ pub enum AdmissionError {
     /// The deadline has passed, or will pass before the request could finish.
     #[error("the deadline cannot be met")]
     DeadlineUnreachable,
-    /// The request has more rows than a request may have.
-    #[error("the request has more than {max} rows")]
-    TooManyRows {
-        /// The most rows that a request may have.
-        max: usize,
-    },
 }
 
 /// Requests that run together.

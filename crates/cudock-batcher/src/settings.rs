@@ -7,8 +7,6 @@ use std::time::Duration;
 pub struct BatcherSettings {
     /// Most rows of a batch. A request with more rows runs in a batch of its own.
     pub max_rows: usize,
-    /// Reject requests with more than `max_rows` rows instead of running them alone.
-    pub reject_larger: bool,
     /// Longest time that a request is held back for others to join it while the device is idle.
     pub max_wait: Duration,
     /// Row counts that the engine runs best, ascending: batches are cut to them, or padded to the next one. Values
@@ -40,7 +38,6 @@ impl Default for BatcherSettings {
     fn default() -> Self {
         Self {
             max_rows: 32,
-            reject_larger: false,
             max_wait: Duration::from_millis(2),
             preferred_rows: Vec::new(),
             pad: false,

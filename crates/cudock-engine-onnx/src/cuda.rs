@@ -251,7 +251,7 @@ impl CudaStream {
 
     /// Enqueues a copy of the first `bytes` of host memory to the device.
     pub(crate) fn copy_in(&self, from: &Mapping, to: &DeviceMemory, bytes: usize) -> Result<(), CudaError> {
-        let bytes = checked(bytes, from, to)?;
+        let Some(bytes) = checked(bytes, from, to)? else { return Ok(()) };
         // SAFETY: both ranges are valid for `bytes`, as just checked. They live until the copy is over: the
         // caller waits for the stream before it releases either.
         let code = unsafe {
@@ -262,7 +262,7 @@ impl CudaStream {
 
     /// Enqueues a copy of the first `bytes` of device memory to the host.
     pub(crate) fn copy_out(&self, from: &DeviceMemory, to: &Mapping, bytes: usize) -> Result<(), CudaError> {
-        let bytes = checked(bytes, to, from)?;
+        let Some(bytes) = checked(bytes, to, from)? else { return Ok(()) };
         // SAFETY: as in `copy_in`.
         let code =
             unsafe { (self.gpu.driver.to_host)(to.address().cast(), from.address, bytes, self.stream) };
@@ -308,9 +308,10 @@ impl Drop for CudaStream {
     }
 }
 
-fn checked(bytes: usize, host: &Mapping, device: &DeviceMemory) -> Result<usize, CudaError> {
+/// The number of bytes to copy, if there are any.
+fn checked(bytes: usize, host: &Mapping, device: &DeviceMemory) -> Result<Option<usize>, CudaError> {
     if bytes > host.size() || bytes > device.size {
         return Err(CudaError(format!("a copy of {bytes} bytes is out of bounds")));
     }
-    Ok(bytes)
+    Ok((bytes > 0).then_some(bytes))
 }

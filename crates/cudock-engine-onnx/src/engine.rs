@@ -135,7 +135,8 @@ impl SessionConfig {
             }
             _ => None,
         };
-        let session = providers::open(environment, settings, self.provider, self.graphs, stream.as_ref())?;
+        let session = providers::open(environment, settings, self.provider, self.graphs, stream.as_ref())
+            .map_err(|error| error.to_string())?;
         Ok(Arc::new(SharedSession { session: Mutex::new(session), stream }))
     }
 }

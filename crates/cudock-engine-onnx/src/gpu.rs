@@ -6,16 +6,16 @@
 
 use std::sync::Arc;
 
-use cudock_map::{Mapping, SharedMemory};
+use cudock_map::SharedMemory;
 
 use crate::cuda::{CudaError, CudaGpu, CudaStream, DeviceMemory, PinnedMemory};
 
 /// The GPU resources of a lane.
 pub(crate) struct LaneGpu {
-    gpu: Arc<CudaGpu>,
-    /// The GPU's number, as the engine counts.
+    pub(crate) gpu: Arc<CudaGpu>,
+    /// The GPU's index for ONNX Runtime.
     pub(crate) number: u32,
-    stream: CudaStream,
+    pub(crate) stream: CudaStream,
     pin: bool,
     pinned: Vec<Option<PinnedMemory>>,
     buffers: Vec<Option<Arc<DeviceMemory>>>,
@@ -55,39 +55,6 @@ impl LaneGpu {
             *slot = Some(Arc::clone(&buffer));
         }
         Ok(buffer)
-    }
-
-    /// Makes the GPU that of the calling thread; first of all for every batch.
-    pub(crate) fn enter(&self) -> Result<(), CudaError> {
-        self.gpu.enter()
-    }
-
-    pub(crate) fn copy_in(&self, from: &Mapping, to: &DeviceMemory, bytes: usize) -> Result<(), CudaError> {
-        if bytes == 0 { Ok(()) } else { self.stream.copy_in(from, to, bytes) }
-    }
-
-    pub(crate) fn copy_out(&self, from: &DeviceMemory, to: &Mapping, bytes: usize) -> Result<(), CudaError> {
-        if bytes == 0 { Ok(()) } else { self.stream.copy_out(from, to, bytes) }
-    }
-
-    /// Has the session's work wait for this lane's copies so far.
-    pub(crate) fn before_work(&self, session: &CudaStream) -> Result<(), CudaError> {
-        session.wait_for(&self.stream)
-    }
-
-    /// Has this lane's copies wait for the session's work so far.
-    pub(crate) fn after_work(&self, session: &CudaStream) -> Result<(), CudaError> {
-        self.stream.wait_for(session)
-    }
-
-    /// Waits for everything this lane has queued.
-    pub(crate) fn finish(&self) -> Result<(), CudaError> {
-        self.stream.finish()
-    }
-
-    /// Why this process can do nothing with the GPU any more, if so.
-    pub(crate) fn sticky_error(&self) -> Option<CudaError> {
-        self.stream.sticky_error()
     }
 }
 

@@ -17,16 +17,6 @@ pub(crate) fn open(
     provider: Provider,
     graphs: bool,
     stream: Option<&CudaStream>,
-) -> Result<Session, String> {
-    session(environment, settings, provider, graphs, stream).map_err(|error| error.to_string())
-}
-
-fn session(
-    environment: &Environment,
-    settings: &Settings,
-    provider: Provider,
-    graphs: bool,
-    stream: Option<&CudaStream>,
 ) -> ort::Result<Session> {
     // Spinning threads would take CPU time from the server. Memory is planned by shape; operators run one after
     // another, each on all threads.

@@ -108,21 +108,21 @@ impl Runner {
 
     fn run_plan(&mut self, plan: &RunPlan) -> Result<(), EngineError> {
         if let Some(gpu) = &self.gpu {
-            gpu.enter().map_err(failed)?;
+            gpu.gpu.enter().map_err(failed)?;
         }
         self.copy_in(plan)?;
         let made = {
             let mut session = self.session.session.lock().unwrap_or_else(PoisonError::into_inner);
             let streams = plan.buffers.as_ref().and(self.gpu.as_ref()).zip(self.session.stream.as_ref());
             if let Some((gpu, stream)) = streams {
-                gpu.before_work(stream).map_err(failed)?;
+                stream.wait_for(&gpu.stream).map_err(failed)?;
             }
             let run = || {
                 ort_tensor::run(&mut session, &plan.options, &self.model.names, &plan.inputs, &plan.outputs)
             };
             let made = self.canceler.run(&plan.options, run).map_err(EngineError::Failed)?;
             if let Some((gpu, stream)) = streams {
-                gpu.after_work(stream).map_err(failed)?;
+                gpu.stream.wait_for(stream).map_err(failed)?;
             }
             made
         };
@@ -145,7 +145,7 @@ impl Runner {
             buffers.inputs.iter().zip(&self.memory.inputs).zip(&self.memory.batch)
         {
             if let Some(buffer) = buffer {
-                gpu.copy_in(&memory.mapping(), buffer, extent.bytes).map_err(failed)?;
+                gpu.stream.copy_in(&memory.mapping(), buffer, extent.bytes).map_err(failed)?;
             }
         }
         Ok(())
@@ -162,10 +162,10 @@ impl Runner {
             buffers.outputs.iter().zip(&self.memory.outputs).zip(&self.memory.results)
         {
             if let Some(buffer) = buffer {
-                gpu.copy_out(buffer, &memory.mapping(), result.bytes).map_err(failed)?;
+                gpu.stream.copy_out(buffer, &memory.mapping(), result.bytes).map_err(failed)?;
             }
         }
-        gpu.finish().map_err(failed)
+        gpu.stream.finish().map_err(failed)
     }
 
     /// Copies an output that the engine allocated into the lane's memory.
@@ -273,7 +273,7 @@ impl SharedLane for Runner {
         };
         match (result, &self.gpu) {
             (Err(EngineError::Failed(text)), Some(gpu)) => {
-                Err(match gpu.finish().err().or_else(|| gpu.sticky_error()) {
+                Err(match gpu.stream.finish().err().or_else(|| gpu.stream.sticky_error()) {
                     Some(broken) => EngineError::Died(format!("{text}; {broken}")),
                     None => EngineError::Failed(text),
                 })

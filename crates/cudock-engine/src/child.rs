@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::channel::{
     CancelRequest, LoadReply, PacketSocket, receive_descriptors, receive_message, send_message, wait,
 };
-use crate::wire::{PACKET, read_request, write_done, write_failure};
+use crate::wire::{PACKET, read_request, write_extents, write_failure};
 use crate::{EngineError, EngineSettings, Extent, LaneMemory, SharedEngine, SharedLane};
 
 /// Runs the engine that `load` returns for the settings that arrive on standard input, which must be the socket that
@@ -108,7 +108,7 @@ fn serve_lane(packets: &mut PacketSocket, lane: &mut dyn SharedLane, inputs: usi
         let result = run(lane, request.get(..length).unwrap_or_default(), inputs);
         let is_broken = matches!(result, Err(EngineError::Died(_)));
         match result {
-            Ok(results) => write_done(&mut reply, results),
+            Ok(results) => write_extents(&mut reply, results),
             Err(EngineError::Failed(text) | EngineError::Died(text)) => {
                 write_failure(&mut reply, &text, is_broken);
             }

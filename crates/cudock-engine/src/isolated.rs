@@ -17,7 +17,7 @@ use crate::channel::{
     CancelRequest, LoadReply, PacketSocket, receive_message, send_descriptors, send_message,
 };
 use crate::process::EngineProcess;
-use crate::wire::{BatchReply, PACKET, read_reply, write_request};
+use crate::wire::{BatchReply, PACKET, read_reply, write_extents};
 use crate::{
     DeviceInfo, Engine, EngineError, EngineSettings, ExitCheck, Extent, Lane, LaneMemory, OutputView,
 };
@@ -167,7 +167,7 @@ impl IsolatedLane {
         if let Some(end) = self.process.exit_reason() {
             return Err(EngineError::Died(end));
         }
-        write_request(&mut self.request, &self.memory.batch);
+        write_extents(&mut self.request, &self.memory.batch);
         if self.packets.send(&self.request).is_err() {
             return Err(EngineError::Died(self.process.wait_for_exit()));
         }

@@ -129,26 +129,13 @@ fn wait_briefly(child: &mut Child) -> Option<ExitStatus> {
 
 fn describe_exit(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
-        (Some(signal), _) => match signal_name(signal) {
+        (Some(signal), _) => match signal_hook::low_level::signal_name(signal) {
             Some(name) => format!("signal {signal}, {name}"),
             None => format!("signal {signal}"),
         },
         (None, Some(code)) => format!("exit code {code}"),
         (None, None) => "for an unknown reason".to_owned(),
     }
-}
-
-fn signal_name(signal: i32) -> Option<&'static str> {
-    Some(match signal {
-        4 => "SIGILL",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        15 => "SIGTERM",
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -30,11 +30,11 @@ pub(crate) enum BatchReply {
 #[error("invalid packet from the engine at byte {0}")]
 pub(crate) struct InvalidPacket(usize);
 
-/// Writes a request to run the batch in the lane's memory.
-pub(crate) fn write_request(packet: &mut Vec<u8>, inputs: &[Extent]) {
+/// Writes a request to run the batch with these inputs, or the reply of a finished batch with these outputs.
+pub(crate) fn write_extents(packet: &mut Vec<u8>, extents: &[Extent]) {
     packet.clear();
     packet.push(DONE);
-    put_extents(packet, inputs);
+    put_extents(packet, extents);
 }
 
 /// Parses a request; the extents of the inputs go into `inputs`.
@@ -68,11 +68,6 @@ fn read_extents(packet: &[u8], extents: &mut [Extent]) -> Result<(), InvalidPack
         }
     }
     if rest.is_empty() { Ok(()) } else { Err(invalid_at(rest)) }
-}
-
-/// Writes the reply for a finished batch.
-pub(crate) fn write_done(packet: &mut Vec<u8>, outputs: &[Extent]) {
-    write_request(packet, outputs);
 }
 
 /// Writes the reply for a failed batch.
@@ -110,7 +105,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        BatchReply, InvalidPacket, PACKET, put_extents, read_extents, read_reply, write_done, write_failure,
+        BatchReply, InvalidPacket, PACKET, put_extents, read_extents, read_reply, write_extents,
+        write_failure,
     };
     use crate::Extent;
 
@@ -139,7 +135,7 @@ mod tests {
         #[test]
         fn a_truncated_or_longer_packet_is_invalid(extents in extents(), cut in 1_usize..8) {
             let mut packet = Vec::new();
-            write_done(&mut packet, &extents);
+            write_extents(&mut packet, &extents);
             let mut read = vec![Extent::default(); extents.len()];
             packet.push(0);
             prop_assert!(read_reply(&packet, &mut read).is_err());

@@ -188,28 +188,22 @@ impl fmt::Display for ByteSize {
     }
 }
 
-impl<'de> Deserialize<'de> for TimeSpan {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Quantity(std::marker::PhantomData))
-    }
+macro_rules! deserialize_from_text {
+    ($($quantity:ty),*) => {$(
+        impl<'de> Deserialize<'de> for $quantity {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_any(QuantityVisitor(std::marker::PhantomData))
+            }
+        }
+    )*};
 }
 
-impl<'de> Deserialize<'de> for ByteRate {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Quantity(std::marker::PhantomData))
-    }
-}
-
-impl<'de> Deserialize<'de> for ByteSize {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Quantity(std::marker::PhantomData))
-    }
-}
+deserialize_from_text!(TimeSpan, ByteSize, ByteRate);
 
 /// Parses a quantity from a string; a number gets the error about its unit, as on the command line.
-struct Quantity<T>(std::marker::PhantomData<T>);
+struct QuantityVisitor<T>(std::marker::PhantomData<T>);
 
-impl<T: FromStr<Err = QuantityError>> de::Visitor<'_> for Quantity<T> {
+impl<T: FromStr<Err = QuantityError>> de::Visitor<'_> for QuantityVisitor<T> {
     type Value = T;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

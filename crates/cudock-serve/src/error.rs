@@ -47,14 +47,6 @@ pub(crate) enum ServeError {
     /// None of the response types that the client accepts is supported.
     #[error("{0}")]
     NotAcceptable(String),
-    /// The request has too many rows.
-    #[error("the request has {rows} rows, more than the limit of {max}")]
-    TooManyRows {
-        /// Rows of the request.
-        rows: usize,
-        /// The limit.
-        max: usize,
-    },
     /// The client's deadline has passed, or will pass before the response.
     #[error("deadline exceeded")]
     DeadlineExceeded,

@@ -15,9 +15,6 @@ impl Batcher {
     /// Checks whether a request can be admitted.
     pub(super) fn check_admission(&self, now: u64, arrival: &Arrival) -> Result<(), AdmissionError> {
         let settings = &self.settings;
-        if settings.reject_larger && arrival.rows > settings.max_rows {
-            return Err(AdmissionError::TooManyRows { max: settings.max_rows });
-        }
         if arrival.deadline.is_some_and(|deadline| deadline.0 <= now) {
             return Err(AdmissionError::DeadlineUnreachable);
         }

@@ -104,17 +104,12 @@ fn a_second_lane_takes_a_full_batch_at_once() {
 }
 
 #[test]
-fn a_request_with_more_rows_than_a_batch_runs_alone_or_is_rejected_on_request() {
+fn a_request_with_more_rows_than_a_batch_runs_alone() {
     let mut batcher = Batcher::new(BatcherSettings { max_rows: 8, ..BatcherSettings::default() });
     batcher.admit(Time(0), Arrival { rows: 20, ..request(1) }).unwrap();
     batcher.admit(Time(0), request(2)).unwrap();
     let (batch, _) = run(&mut batcher, 0);
     assert_eq!((tickets(&batch), batch.rows), (vec![1], 20));
-
-    let mut batcher =
-        Batcher::new(BatcherSettings { max_rows: 8, reject_larger: true, ..BatcherSettings::default() });
-    let error = batcher.admit(Time(0), Arrival { rows: 20, ..request(1) }).unwrap_err();
-    assert_eq!(error, AdmissionError::TooManyRows { max: 8 });
 }
 
 #[test]

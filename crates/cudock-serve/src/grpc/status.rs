@@ -81,8 +81,7 @@ impl From<ServeError> for GrpcStatus {
             ServeError::AmbiguousModel(_)
             | ServeError::RequestError(_)
             | ServeError::ResponseError(_)
-            | ServeError::NotAcceptable(_)
-            | ServeError::TooManyRows { .. } => GrpcCode::InvalidArgument,
+            | ServeError::NotAcceptable(_) => GrpcCode::InvalidArgument,
             ServeError::MethodNotAllowed { .. } => GrpcCode::Unimplemented,
             ServeError::DeadlineExceeded => GrpcCode::DeadlineExceeded,
             ServeError::NotReady { .. } | ServeError::Draining => GrpcCode::Unavailable,

@@ -1,7 +1,9 @@
 //! The protobuf wire format, as far as parsing requests needs it.
 //!
 //! Inference requests are parsed by hand: a generated parser makes hundreds of bytes of structs out of two bytes of
-//! message, and copies numbers twice on their way to the engine.
+//! message, and copies numbers twice before the engine gets them.
+
+use prost::encoding::{WireType, encode_key, encode_varint};
 
 /// An invalid protobuf message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -160,16 +162,8 @@ impl<'message> WireReader<'message> {
 
 /// Writes the tag and length of a length-delimited field.
 pub(crate) fn put_block_head(number: u32, length: usize, out: &mut impl bytes::BufMut) {
-    put_varint(u64::from(number) << 3 | 2, out);
-    put_varint(length as u64, out);
-}
-
-fn put_varint(mut number: u64, out: &mut impl bytes::BufMut) {
-    while number >= 0x80 {
-        out.put_u8(number.to_le_bytes()[0] | 0x80);
-        number >>= 7;
-    }
-    out.put_u8(number.to_le_bytes()[0]);
+    encode_key(number, WireType::LengthDelimited, out);
+    encode_varint(length as u64, out);
 }
 
 #[cfg(test)]

@@ -99,9 +99,7 @@ fn status_of(error: &ServeError) -> StatusCode {
             StatusCode::NOT_FOUND
         }
         ServeError::NotReady { .. } | ServeError::Draining => StatusCode::SERVICE_UNAVAILABLE,
-        ServeError::RequestError(RequestError::TooLarge { .. }) | ServeError::TooManyRows { .. } => {
-            StatusCode::PAYLOAD_TOO_LARGE
-        }
+        ServeError::RequestError(RequestError::TooLarge { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
         ServeError::RequestError(_) | ServeError::AmbiguousModel(_) => StatusCode::BAD_REQUEST,
         ServeError::ResponseError(_) | ServeError::NotAcceptable(_) => StatusCode::NOT_ACCEPTABLE,
         ServeError::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,

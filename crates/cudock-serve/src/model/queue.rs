@@ -11,6 +11,7 @@ use cudock_base::lock;
 use cudock_batcher::{AdmissionError, Arrival, Batcher, BatcherSettings, LaneAction, Ticket, Time};
 use cudock_server::HttpRejection;
 use cudock_tensor::{InferenceResponse, Tensor};
+use slab::Slab;
 
 use crate::ServeError;
 use crate::metrics::ModelMetrics;
@@ -37,19 +38,14 @@ pub(crate) struct Queue {
 
 struct QueueState {
     batcher: Batcher,
-    slots: Vec<RequestSlot>,
-    free: Vec<u32>,
+    requests: Slab<(u32, PendingRequest)>,
+    /// The upper half of the next ticket, so that a stale ticket does not name another request.
+    generation: u32,
     sleeping: usize,
     closed: bool,
     /// Engines whose lanes may take batches, and the number of the next engine.
     engines: Vec<u64>,
     next_engine: u64,
-}
-
-#[derive(Default)]
-struct RequestSlot {
-    generation: u32,
-    request: Option<PendingRequest>,
 }
 
 /// A request that is queued or running.
@@ -107,8 +103,8 @@ impl Queue {
         Self {
             state: Mutex::new(QueueState {
                 batcher: Batcher::new(settings),
-                slots: Vec::new(),
-                free: Vec::new(),
+                requests: Slab::new(),
+                generation: 0,
                 sleeping: 0,
                 closed: false,
                 engines: Vec::new(),
@@ -143,7 +139,7 @@ impl Queue {
         let ticket = state.next_ticket();
         if let Err(error) = state.batcher.admit(now, request.arrival(ticket)) {
             drop(state);
-            return Err(SubmitError::Rejected(self.reject(&error, request.rows)));
+            return Err(SubmitError::Rejected(self.reject(error)));
         }
         state.insert_request(ticket, request);
         self.submitted.fetch_add(1, Ordering::Relaxed);
@@ -156,8 +152,8 @@ impl Queue {
         Ok(())
     }
 
-    fn reject(&self, error: &AdmissionError, rows: usize) -> ServeError {
-        match *error {
+    fn reject(&self, error: AdmissionError) -> ServeError {
+        match error {
             AdmissionError::QueueFull { retry_after } => {
                 self.metrics.rejected();
                 let milliseconds = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
@@ -169,7 +165,6 @@ impl Queue {
                 self.metrics.expired(1);
                 ServeError::DeadlineExceeded
             }
-            AdmissionError::TooManyRows { max } => ServeError::TooManyRows { rows, max },
         }
     }
 
@@ -354,9 +349,10 @@ impl Queue {
     /// Fails all queued requests with this error.
     pub(crate) fn fail_all(&self, error: &ServeError) {
         let mut state = lock(&self.state);
+        let tickets: Vec<_> =
+            state.requests.iter().map(|(key, (generation, _))| ticket(*generation, key)).collect();
         let mut pending = Vec::new();
-        for number in 0..state.slots.len() {
-            let Some(ticket) = state.ticket_at(number) else { continue };
+        for ticket in tickets {
             state.batcher.cancel(ticket);
             pending.extend(state.remove_request(ticket));
         }
@@ -382,43 +378,25 @@ fn reply_all(requests: Vec<PendingRequest>, result: &InferenceResult) {
 impl QueueState {
     /// The ticket of the next request, if the batcher admits it.
     fn next_ticket(&mut self) -> Ticket {
-        if self.free.is_empty() {
-            self.free.push(u32::try_from(self.slots.len()).unwrap_or(u32::MAX));
-            self.slots.push(RequestSlot::default());
-        }
-        let index = self.free.last().copied().unwrap_or(0);
-        let generation = self.slots.get(index as usize).map_or(0, |slot| slot.generation);
-        Ticket(u64::from(generation) << 32 | u64::from(index))
+        self.generation = self.generation.wrapping_add(1);
+        ticket(self.generation, self.requests.vacant_key())
     }
 
     fn insert_request(&mut self, ticket: Ticket, request: PendingRequest) {
-        let (index, _) = split(ticket);
         request.sender.set_ticket(ticket);
-        self.free.pop();
-        if let Some(slot) = self.slots.get_mut(index) {
-            slot.request = Some(request);
-        }
+        self.requests.insert((self.generation, request));
     }
 
     fn remove_request(&mut self, ticket: Ticket) -> Option<PendingRequest> {
-        let (index, generation) = split(ticket);
-        let slot = self.slots.get_mut(index).filter(|slot| slot.generation == generation)?;
-        let request = slot.request.take()?;
-        slot.generation = slot.generation.wrapping_add(1);
-        self.free.push(u32::try_from(index).unwrap_or(u32::MAX));
-        Some(request)
-    }
-
-    fn ticket_at(&self, number: usize) -> Option<Ticket> {
-        let slot = self.slots.get(number).filter(|slot| slot.request.is_some())?;
-        Some(Ticket(u64::from(slot.generation) << 32 | number as u64))
+        #[allow(clippy::cast_possible_truncation, reason = "each is half of the number")]
+        let (key, generation) = (ticket.0 as u32 as usize, (ticket.0 >> 32) as u32);
+        self.requests.get(key).filter(|(current, _)| *current == generation)?;
+        self.requests.try_remove(key).map(|(_, request)| request)
     }
 }
 
-fn split(ticket: Ticket) -> (usize, u32) {
-    #[allow(clippy::cast_possible_truncation, reason = "each is half of the number")]
-    let (index, generation) = (ticket.0 as u32, (ticket.0 >> 32) as u32);
-    (index as usize, generation)
+fn ticket(generation: u32, key: usize) -> Ticket {
+    Ticket(u64::from(generation) << 32 | key as u64)
 }
 
 /// A submitted request: waits for the result, and withdraws the request when dropped before.

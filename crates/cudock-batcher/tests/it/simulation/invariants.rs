@@ -35,7 +35,6 @@ impl Schedule {
         let max_rows = 1 + rng.below(40) as usize;
         let settings = BatcherSettings {
             max_rows,
-            reject_larger: rng.chance(0.3),
             max_wait: Duration::from_micros(rng.below(3000)),
             preferred_rows: (0..rng.below(4)).map(|_| rng.below(48) as usize).collect(),
             pad: rng.chance(0.5),
@@ -74,7 +73,6 @@ impl Schedule {
             deadline: self.rng.chance(0.3).then(|| Time(self.now + self.rng.below(8_000_000))),
         };
         if self.batcher.admit(Time(self.now), arrival).is_ok() {
-            assert!(!self.settings.reject_larger || rows <= self.settings.max_rows, "seed {}", self.seed);
             assert!(arrival.deadline.is_none_or(|deadline| deadline.0 > self.now), "seed {}", self.seed);
             self.order += 1;
             self.waiting.insert(self.tickets, Waiting { arrival, order: self.order, alone: false });

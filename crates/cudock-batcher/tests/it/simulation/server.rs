@@ -286,7 +286,7 @@ impl SimulatedServer<'_> {
             }
             Err(error) => {
                 let cudock_batcher::AdmissionError::QueueFull { retry_after } = error else {
-                    panic!("no request of this server is late or too large")
+                    panic!("no request of this server is late")
                 };
                 self.rejected.insert(ticket, retry_after);
                 self.result.rejected += usize::from(self.now > self.warm);
