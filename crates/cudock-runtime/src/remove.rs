@@ -97,25 +97,22 @@ mod tests {
     use std::fs;
     use std::process::Command;
 
+    use cudock_testkit::process::{is_reentered, reenter_as};
+    use cudock_testkit::test_name;
     use rustix::fs::mkdirat;
 
     use super::*;
 
-    const INNER: &str = "CUDOCK_TEST_WITH_FEW_DESCRIPTORS";
-
     /// Runs itself again in a process that may open few files: in this one, other tests open some as well.
     #[test]
     fn a_tree_deeper_than_descriptors_and_paths_go_is_removed() {
-        if std::env::var_os(INNER).is_some() {
+        let test = test_name!();
+        if is_reentered(test) {
             return removes_a_deep_tree();
         }
-        let inner = Command::new("sh")
-            .args(["-c", "ulimit -n 20 && exec \"$@\"", "sh"])
-            .arg(std::env::current_exe().unwrap())
-            .args(["--exact", "remove::tests::a_tree_deeper_than_descriptors_and_paths_go_is_removed"])
-            .env(INNER, "1")
-            .output()
-            .unwrap();
+        let mut limited = Command::new("sh");
+        limited.args(["-c", "ulimit -n 20 && exec \"$@\"", "sh"]).arg(std::env::current_exe().unwrap());
+        let inner = reenter_as(limited, test).output().unwrap();
         let (out, err) = (String::from_utf8_lossy(&inner.stdout), String::from_utf8_lossy(&inner.stderr));
         assert!(inner.status.success() && out.contains("1 passed"), "{out}{err}");
     }

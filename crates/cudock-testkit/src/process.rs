@@ -59,3 +59,20 @@ pub fn example(name: &str) -> PathBuf {
     assert!(path.is_file(), "no {}: run `cargo build -p {package} --example {name}` first", path.display());
     path
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reentered_test_runs_under_its_own_name() {
+        let test = test_name!();
+        assert_eq!(test, "process::tests::a_reentered_test_runs_under_its_own_name");
+        if is_reentered(test) {
+            return;
+        }
+        let output = reenter(test).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    }
+}

@@ -177,26 +177,21 @@ const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 mod tests {
     use std::process::Command;
 
-    use super::*;
+    use cudock_testkit::process::{is_reentered, reenter_as};
+    use cudock_testkit::test_name;
 
-    const INNER: &str = "CUDOCK_TEST_IN_OWN_MOUNTS";
+    use super::*;
 
     /// Runs itself again where mounts are its own.
     #[test]
     fn a_file_of_proc_is_covered_by_a_closed_copy_and_nothing_else_is() {
-        if std::env::var_os(INNER).is_some() {
+        let test = test_name!();
+        if is_reentered(test) {
             return covers();
         }
-        let inner = Command::new("unshare")
-            .args(["-m", "--propagation", "private"])
-            .arg(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "cdi::hook::tests::a_file_of_proc_is_covered_by_a_closed_copy_and_nothing_else_is",
-            ])
-            .env(INNER, "1")
-            .output();
-        match inner {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["-m", "--propagation", "private"]).arg(std::env::current_exe().unwrap());
+        match reenter_as(unshare, test).output() {
             Ok(output) if !String::from_utf8_lossy(&output.stderr).contains("unshare failed") => {
                 let (out, err) =
                     (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
