@@ -15,7 +15,7 @@ use crate::graph_capture::block_capture;
 use crate::ort_tensor::{TensorNames, library_version};
 use crate::runner::{LoadedModel, Runner, SharedSession};
 use crate::signature::signature;
-use crate::{Settings, providers};
+use crate::{OnnxEngineSettings, providers};
 
 /// A model loaded into this process. A crash of the library crashes this process, and a run that hangs cannot be
 /// stopped: servers use [`cudock_engine::IsolatedEngine`].
@@ -24,7 +24,7 @@ pub struct OnnxEngine {
     device: DeviceInfo,
     sessions: Vec<Arc<SharedSession>>,
     gpu: Option<Arc<CudaGpu>>,
-    settings: Settings,
+    settings: OnnxEngineSettings,
     remaining_lanes: usize,
 }
 
@@ -33,7 +33,7 @@ impl OnnxEngine {
     /// the CPU always works.
     ///
     /// A process can load only one ONNX Runtime library: a second path is an error.
-    pub fn load(settings: &Settings) -> Result<Self, EngineError> {
+    pub fn load(settings: &OnnxEngineSettings) -> Result<Self, EngineError> {
         let environment = environment(settings)?;
         let _held = block_capture();
         let load_error = |reason| EngineError::Load { model: settings.model.clone(), reason };
@@ -128,7 +128,11 @@ struct SessionConfig {
 }
 
 impl SessionConfig {
-    fn open(&self, environment: &Environment, settings: &Settings) -> Result<Arc<SharedSession>, String> {
+    fn open(
+        &self,
+        environment: &Environment,
+        settings: &OnnxEngineSettings,
+    ) -> Result<Arc<SharedSession>, String> {
         let stream = match &self.gpu {
             Some(gpu) if settings.kind.io_binding => {
                 Some(CudaStream::new(gpu).map_err(|error| error.to_string())?)
@@ -148,7 +152,10 @@ struct OpenedModel {
     notes: Vec<String>,
 }
 
-fn open_first_usable(environment: &Environment, settings: &Settings) -> Result<OpenedModel, String> {
+fn open_first_usable(
+    environment: &Environment,
+    settings: &OnnxEngineSettings,
+) -> Result<OpenedModel, String> {
     let mut skipped_providers = Vec::new();
     for &provider in settings.providers.iter().filter(|provider| provider.is_gpu()) {
         match open_on_gpu(environment, settings, provider) {
@@ -164,7 +171,7 @@ fn open_first_usable(environment: &Environment, settings: &Settings) -> Result<O
 /// Opens the first session on a GPU: with CUDA graphs if requested and supported by the model.
 fn open_on_gpu(
     environment: &Environment,
-    settings: &Settings,
+    settings: &OnnxEngineSettings,
     provider: Provider,
 ) -> Result<(Arc<SharedSession>, SessionConfig, Vec<String>), String> {
     let gpu = CudaGpu::open(settings.gpu).map_err(|error| error.to_string())?;
@@ -198,7 +205,7 @@ fn can_pin(gpu: Option<&Arc<CudaGpu>>) -> Result<(), String> {
 
 /// The environment of this process, created with the library that is requested first. Public for measurements of `ort`
 /// sessions.
-pub fn environment(settings: &Settings) -> Result<Environment, EngineError> {
+pub fn environment(settings: &OnnxEngineSettings) -> Result<Environment, EngineError> {
     static FIRST: OnceLock<(PathBuf, Environment)> = OnceLock::new();
     static MAKING: Mutex<()> = Mutex::new(());
     let library_error = |reason| EngineError::Library { library: settings.kind.library.clone(), reason };
@@ -226,7 +233,7 @@ pub fn environment(settings: &Settings) -> Result<Environment, EngineError> {
 
 /// Preloads the libraries that the CUDA provider looks up by name, unless this process was started with their
 /// directories on its search path. A missing one shows when the provider is tried.
-fn preload(settings: &Settings) {
+fn preload(settings: &OnnxEngineSettings) {
     if !settings.providers.iter().any(|provider| provider.is_gpu()) {
         return;
     }

@@ -20,5 +20,5 @@ mod signature;
 pub use engine::{OnnxEngine, environment};
 pub use settings::OnnxSettings;
 
-/// Settings of this engine.
-type Settings = cudock_engine::EngineSettings<OnnxSettings>;
+/// All settings of this engine.
+type OnnxEngineSettings = cudock_engine::EngineSettings<OnnxSettings>;

@@ -13,7 +13,7 @@ use crate::cuda::CudaStream;
 /// Opens a session on one provider, with the CPU as fallback for unsupported operators.
 pub(crate) fn open(
     environment: &Environment,
-    settings: &Settings,
+    settings: &OnnxEngineSettings,
     provider: Provider,
     graphs: bool,
     stream: Option<&CudaStream>,
@@ -39,7 +39,7 @@ pub(crate) fn open(
     builder.commit_from_file(&settings.model)
 }
 
-fn cuda(settings: &Settings, graphs: bool, stream: Option<&CudaStream>) -> ort::Result<CUDA> {
+fn cuda(settings: &OnnxEngineSettings, graphs: bool, stream: Option<&CudaStream>) -> ort::Result<CUDA> {
     let search = if settings.kind.exhaustive {
         ConvAlgorithmSearch::Exhaustive
     } else {
@@ -63,7 +63,7 @@ fn cuda(settings: &Settings, graphs: bool, stream: Option<&CudaStream>) -> ort::
     })
 }
 
-fn tensorrt(settings: &Settings, stream: Option<&CudaStream>) -> ort::Result<TensorRT> {
+fn tensorrt(settings: &OnnxEngineSettings, stream: Option<&CudaStream>) -> ort::Result<TensorRT> {
     let mut provider = TensorRT::default().with_device_id(device(settings)?);
     if let Some(directory) = &settings.kind.engine_cache {
         let directory = directory.display();
@@ -79,6 +79,6 @@ fn tensorrt(settings: &Settings, stream: Option<&CudaStream>) -> ort::Result<Ten
     })
 }
 
-fn device(settings: &Settings) -> ort::Result<i32> {
+fn device(settings: &OnnxEngineSettings) -> ort::Result<i32> {
     i32::try_from(settings.gpu).map_err(|_| ort::Error::new(format!("invalid GPU index {}", settings.gpu)))
 }

@@ -156,7 +156,7 @@ pub(crate) mod tests {
 
     /// A client: what it has sent, and silence after that.
     #[derive(Clone, Default)]
-    pub(crate) struct Client(Arc<Mutex<VecDeque<Sent>>>);
+    pub(crate) struct ScriptedClient(Arc<Mutex<VecDeque<Sent>>>);
 
     pub(crate) enum Sent {
         Data(&'static [u8]),
@@ -164,13 +164,13 @@ pub(crate) mod tests {
         Reset,
     }
 
-    impl Client {
+    impl ScriptedClient {
         pub(crate) fn send(&self, sent: Sent) {
             self.0.lock().unwrap().push_back(sent);
         }
     }
 
-    impl Body for Client {
+    impl Body for ScriptedClient {
         type Data = Bytes;
         type Error = &'static str;
 
@@ -199,7 +199,7 @@ pub(crate) mod tests {
         MessageStream::new(Full::new(Bytes::from_static(body)), 100, MessageTiming::Required, PATIENCE)
     }
 
-    fn from(client: &Client, turn: MessageTiming) -> MessageStream<Client> {
+    fn from(client: &ScriptedClient, turn: MessageTiming) -> MessageStream<ScriptedClient> {
         MessageStream::new(client.clone(), 100, turn, PATIENCE)
     }
 
@@ -232,7 +232,7 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn a_client_that_stops_inside_a_message_times_out() {
         for turn in [MessageTiming::Required, MessageTiming::Optional] {
-            let client = Client::default();
+            let client = ScriptedClient::default();
             client.send(Sent::Data(b"\0\0\0\0\x02h"));
             let error = from(&client, turn).next(&mut free(), running).await.unwrap_err();
             assert_eq!(error, HttpRejection::BodyTooSlow.into());
@@ -241,14 +241,16 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn a_client_that_sends_no_required_message_times_out() {
-        let error =
-            from(&Client::default(), MessageTiming::Required).only(&mut free(), running).await.unwrap_err();
+        let error = from(&ScriptedClient::default(), MessageTiming::Required)
+            .only(&mut free(), running)
+            .await
+            .unwrap_err();
         assert_eq!(error, HttpRejection::BodyTooSlow.into());
     }
 
     #[tokio::test]
     async fn a_client_may_pause_between_the_messages_of_a_stream() {
-        let client = Client::default();
+        let client = ScriptedClient::default();
         let (mut messages, mut holding) = (from(&client, MessageTiming::Optional), free());
         client.send(Sent::Data(b"\0\0\0\0\x01a"));
         assert_eq!(messages.next(&mut holding, running).await.unwrap().unwrap().bytes, "a");
@@ -262,7 +264,7 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn a_message_counts_against_the_memory_budget_as_it_arrives() {
-        let client = Client::default();
+        let client = ScriptedClient::default();
         client.send(Sent::Data(b"\0\0\0\0\x50 the first of eighty bytes"));
         let mut held = Reservation::new(&Arc::new(Budget::new(20)));
         let refused = from(&client, MessageTiming::Required).next(&mut held, running).await.unwrap_err();
@@ -271,7 +273,7 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn a_broken_connection_is_an_error() {
-        let client = Client::default();
+        let client = ScriptedClient::default();
         client.send(Sent::Data(b"\0\0"));
         client.send(Sent::Reset);
         assert_eq!(
