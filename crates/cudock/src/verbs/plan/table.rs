@@ -10,7 +10,7 @@ use cudock_plan::{Listed, Placement, Priority, Rejection, ServiceKind, codes, fo
 use super::View;
 use super::json::Relaxed;
 use crate::output::{self, BLUE, BOLD, DIM, GREEN, RED, YELLOW, line, styled};
-use crate::table::{Align, Table};
+use crate::table::{Align, TextTable};
 
 /// How much of what a warning rests on is shown.
 const DETAILS: usize = 3;
@@ -52,7 +52,7 @@ pub(super) fn rows(view: &View<'_>, placements: &[Listed]) {
     } else {
         ("at once", ["", "time", "USD"])
     };
-    let mut table = Table::report([
+    let mut table = TextTable::report([
         ("#", Align::Right),
         ("service", Align::Left),
         ("size", Align::Left),
