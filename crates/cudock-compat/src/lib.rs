@@ -11,8 +11,8 @@ mod image_set;
 mod judge;
 
 pub use cudock_host::Verdict;
-pub use cudock_target::{self as target, Machine, StartPath, Target, TargetError, gate};
+pub use cudock_target::{self as target, StartPath, Target, TargetError, TargetMachine, gate};
 pub use evidence::Evidence;
 pub use gather::{Context, GatherError, Subject, gather, subject};
 pub use image_set::{ImageSet, OnRead};
-pub use judge::{ArtifactJudgement, Failure, Judgement, RULES, Rule, RuleUse, judge};
+pub use judge::{ArtifactJudgement, CheckRule, Failure, Judgement, RULES, RuleUse, judge};

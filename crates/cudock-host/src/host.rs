@@ -346,12 +346,12 @@ pub struct Distribution {
     /// The path of its metadata.
     pub path: String,
     /// Its requirements without extras.
-    pub requires: Vec<Requirement>,
+    pub requires: Vec<PackageRequirement>,
 }
 
 /// A requirement of a distribution.
 #[derive(Debug, Clone, Serialize)]
-pub struct Requirement {
+pub struct PackageRequirement {
     /// The normalized name.
     pub name: String,
     /// The version, if pinned with `==`.

@@ -6,7 +6,7 @@ use cudock_facts::version::CudaVersion;
 use pep440_rs::Version;
 
 use crate::files::Files;
-use crate::host::{Distribution, PythonEnvironment, Requirement, TorchBuildInfo};
+use crate::host::{Distribution, PackageRequirement, PythonEnvironment, TorchBuildInfo};
 
 /// Relevant distributions, besides `nvidia-*`, `jax-cuda*` and `cupy-*`.
 const WATCHED: [&str; 14] = [
@@ -206,7 +206,7 @@ fn distribution(files: &dyn Files, directory: &str, dist_info: &str) -> Option<D
 }
 
 /// Parses `nvidia-cudnn-cu12==9.1.0.70; platform_system == "Linux"` without its marker; none if it belongs to an extra.
-pub fn requirement(text: &str) -> Option<Requirement> {
+pub fn requirement(text: &str) -> Option<PackageRequirement> {
     let (what, marker) = text.split_once(';').unwrap_or((text, ""));
     if marker.contains("extra ==") || marker.contains("extra==") {
         return None;
@@ -215,7 +215,10 @@ pub fn requirement(text: &str) -> Option<Requirement> {
     let end = what.find(|c: char| !(c.is_alphanumeric() || "-_.".contains(c))).unwrap_or(what.len());
     let (name, rest) = what.split_at(end);
     let exactly = rest.split_once("==").map(|(_, version)| version.trim_matches([' ', ')', '(']));
-    Some(Requirement { name: normalized(name), exactly: exactly.and_then(|version| version.parse().ok()) })
+    Some(PackageRequirement {
+        name: normalized(name),
+        exactly: exactly.and_then(|version| version.parse().ok()),
+    })
 }
 
 /// Reads conda's record of a package.

@@ -72,13 +72,13 @@ fn gate_host(gpus: &GpuPlan, driver: &Driver) -> GateHost {
             text.lines().find_map(|line| line.strip_prefix("Model:")).map(str::trim).unwrap_or_default();
         let row = facts.gpus().by_product_name(model);
         let known = row.and_then(|row| Target::of_gpu(&facts, &row.id, driver.version).ok());
-        let mut target = known.unwrap_or_else(|| Target::unknown_card(&facts, driver.version));
+        let mut target = known.unwrap_or_else(|| Target::unknown_gpu(&facts, driver.version));
         target.gpu.get_or_insert_with(|| model.to_owned());
         target
     };
     let mut targets: Vec<Target> = driver.gpus.iter().map(card).collect();
     if targets.is_empty() {
-        targets.push(Target::unknown_card(&facts, driver.version));
+        targets.push(Target::unknown_gpu(&facts, driver.version));
     }
     requirements::host_of(&targets)
 }

@@ -1,4 +1,4 @@
-//! An Azure size: its card, its processor, and the driver its service installs.
+//! Targets of Azure sizes: GPU, processor and the driver that the service installs.
 
 use cudock_base::Arch;
 use cudock_base::suggest;
@@ -13,8 +13,8 @@ use super::{Target, TargetError};
 use crate::codes;
 
 impl Target {
-    /// An Azure size, as `SIZE` or `SERVICE/SIZE`: its card, its processor and the driver that the service's image
-    /// brings, as far as that is known. Where no service is named, a virtual machine is assumed.
+    /// An Azure size, as `SIZE` or `SERVICE/SIZE`, with the driver of the service's image if that is known. Without a
+    /// service, a virtual machine is assumed.
     pub fn of_size(
         facts: &Facts,
         name: &str,
@@ -28,7 +28,7 @@ impl Target {
         match facts.sizes().find(name) {
             Found::One(size) => Self::of_size_row(facts, size, service, driver, today),
             Found::Several(sizes) => Err(TargetError {
-                message: format!("`{name}` stands for several sizes"),
+                message: format!("`{name}` matches several sizes"),
                 near: sizes.iter().map(|size| size.name.clone()).collect(),
             }),
             Found::Nothing(near) => Err(TargetError {
@@ -38,7 +38,7 @@ impl Target {
         }
     }
 
-    /// Every size that can be ordered somewhere and has a card of the tables: the same that a plan considers.
+    /// Every size that can be ordered somewhere and has a known GPU: the same sizes that `plan` considers.
     pub fn all_sizes(facts: &Facts, driver: Option<DriverVersion>, today: Date) -> Vec<Self> {
         let on_sale = facts.sizes().size.iter().filter(|size| facts.is_orderable(size, today));
         on_sale.filter_map(|size| Self::of_size_row(facts, size, None, driver, today).ok()).collect()
@@ -64,7 +64,7 @@ impl Target {
         facts: &Facts,
         size: &Size,
         service: Option<&str>,
-        given: Option<DriverVersion>,
+        named_driver: Option<DriverVersion>,
         today: Date,
     ) -> Result<Self, TargetError> {
         let no_gpu =
@@ -72,11 +72,11 @@ impl Target {
         let row = gpu_named(facts, size.gpu.as_deref().ok_or_else(no_gpu)?)?;
         let on = service.unwrap_or(DEFAULT_SERVICE);
         let brought = installed_driver(facts, on, size);
-        let driver = given.or_else(|| brought.as_ref().map(|(driver, _)| *driver));
+        let driver = named_driver.or_else(|| brought.as_ref().map(|(driver, _)| *driver));
         let mut target = Self::of_row(facts, row, driver);
-        if given.is_none() && target.driver.is_some() {
-            let said = match (brought, target.traits.driver_assumed.take()) {
-                (Some((driver, by)), _) => format!("{driver} is what {by} brings"),
+        if named_driver.is_none() && target.driver.is_some() {
+            let reason = match (brought, target.traits.driver_assumed.take()) {
+                (Some((driver, by)), _) => format!("{driver} is the driver of {by}"),
                 (None, assumed) => {
                     let newest = assumed.unwrap_or_default();
                     format!("no source gives the driver of {}; {newest}", service_name(facts, on))
@@ -86,7 +86,7 @@ impl Target {
                 Some(_) => "",
                 None => "; a virtual machine is assumed, SERVICE/SIZE names another service",
             };
-            target.traits.driver_assumed = Some(format!("{said}{choice}"));
+            target.traits.driver_assumed = Some(format!("{reason}{choice}"));
         }
         target.service = Some(on.to_owned());
         target.sku = Some(size.name.clone());
@@ -117,7 +117,7 @@ fn count_of(count: f64) -> u32 {
     count as u32
 }
 
-/// The service that is assumed where none is named.
+/// The default service.
 const DEFAULT_SERVICE: &str = "vm";
 
 /// The id of a service by its name in the tables; `ml-cluster` is a part of `ml`.

@@ -39,8 +39,8 @@ pub fn capability_named(facts: &Facts, name: &str) -> Result<Capability, UsageEr
     match capabilities.as_slice() {
         [one] => Ok(*one),
         [] => Err(UsageError::new(format!("{name} is not an NVIDIA GPU"))),
-        _ => Err(UsageError::new(format!("`{name}` stands for several GPUs"))
-            .hint("`cudock facts gpu` lists them")),
+        _ => Err(UsageError::new(format!("`{name}` matches several GPUs"))
+            .hint("run `cudock facts gpu` for a list")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A card by its name, with a driver or with the newest that drives it.
+//! Targets of GPU names, with a driver or with the newest one that supports the GPU.
 
 use cudock_base::Arch;
 use cudock_facts::Facts;
@@ -9,11 +9,11 @@ use cudock_facts::version::{Capability, DriverVersion};
 use super::{StartPath, Target, TargetError, Traits};
 
 impl Target {
-    /// A card, with a driver or with the newest that drives it.
+    /// A GPU with a driver, or with the newest one that supports it.
     pub fn of_gpu(facts: &Facts, name: &str, driver: Option<DriverVersion>) -> Result<Self, TargetError> {
         let row = gpu_named(facts, name)?;
         let mut target = Self::of_row(facts, row, driver);
-        // A name that stands for variants of a card stays what it is.
+        // A name of several variants of a GPU is kept.
         if facts.gpus().find(name).one().is_none() {
             target.gpu = Some(name.trim().to_owned());
         }
@@ -23,7 +23,7 @@ impl Target {
     pub(super) fn of_row(facts: &Facts, row: &Gpu, driver: Option<DriverVersion>) -> Self {
         let assumed = if driver.is_none() { newest_driver(facts, row) } else { None };
         let driver_assumed = assumed.map(|driver| {
-            format!("no driver was named: {driver} is the newest in the tables that drives it")
+            format!("no driver was named: {driver} is the newest in the tables that supports it")
         });
         let branch_only = driver.filter(|driver| !driver.is_exact()).map(DriverVersion::branch);
         let driver = if row.vendor == Vendor::Nvidia { driver.or(assumed) } else { None };
@@ -54,8 +54,8 @@ impl Target {
         }
     }
 
-    /// A card that nothing is known of, behind a driver.
-    pub fn unknown_card(facts: &Facts, driver: Option<DriverVersion>) -> Self {
+    /// An unknown GPU with a driver.
+    pub fn unknown_gpu(facts: &Facts, driver: Option<DriverVersion>) -> Self {
         let branch = driver.and_then(|driver| facts.drivers().branch_of(driver));
         Self {
             gpu: None,
@@ -92,13 +92,13 @@ pub(super) fn gpu_named<'f>(facts: &'f Facts, name: &str) -> Result<&'f Gpu, Tar
     };
     match facts.gpus().find(name) {
         Found::One(row) => Ok(row),
-        // Variants of one card that differ in memory alone are one card here.
+        // Variants of a GPU that differ only in memory are the same here.
         Found::Several(rows) if alike(&rows) => rows
             .first()
             .copied()
             .ok_or_else(|| TargetError { message: format!("no GPU is called `{name}`"), near: Vec::new() }),
         Found::Several(rows) => Err(TargetError {
-            message: format!("`{name}` stands for several GPUs"),
+            message: format!("`{name}` matches several GPUs"),
             near: rows.iter().map(|row| row.id.clone()).collect(),
         }),
         Found::Nothing(near) => Err(TargetError {
@@ -108,7 +108,7 @@ pub(super) fn gpu_named<'f>(facts: &'f Facts, name: &str) -> Result<&'f Gpu, Tar
     }
 }
 
-/// The newest driver in the tables that drives a card.
+/// The newest driver in the tables that supports a GPU.
 fn newest_driver(facts: &Facts, row: &Gpu) -> Option<DriverVersion> {
     if row.vendor != Vendor::Nvidia {
         return None;
@@ -121,7 +121,7 @@ fn newest_driver(facts: &Facts, row: &Gpu) -> Option<DriverVersion> {
     Some(facts.drivers().last_release(DriverVersion::of_branch(newest.branch)))
 }
 
-/// The processor of cards that are sold with one.
+/// The processor of GPUs that come with one.
 fn own_processor(row: &Gpu) -> Option<&'static str> {
     let with_grace = ["GH200", "GB200", "GB300", "GB10", "VR200"].iter().any(|id| row.id.starts_with(id));
     (with_grace || row.class == GpuClass::Jetson).then_some(Arch::Aarch64.oci_name())

@@ -1,17 +1,17 @@
-//! The start gate: whether the NVIDIA container tools start an image on a host at all.
+//! Evaluates the start gate: whether the NVIDIA container tools start an image on a host at all.
 //!
-//! An image says what it needs in `NVIDIA_REQUIRE_*`. nvidia-container-cli evaluates them before the container's
-//! first process runs, and its message shows only the first alternative of what was asked; so people read "please
-//! update your driver" where another card, or another branch, would have done.
+//! An image declares its requirements in `NVIDIA_REQUIRE_*`. nvidia-container-cli evaluates them before the container's
+//! first process runs, but its message only shows the first alternative: users read "please update your driver" even
+//! if another GPU or another driver branch would be enough.
 //!
-//! Two programs evaluate these variables. This follows libnvidia-container (C), which stands in the legacy path; the
-//! toolkit's own evaluation (Go) serves Tegra only. Where they differ, C:
-//! - refuses an unknown property, where Go skips it;
-//! - evaluates from the left and stops early, so a mistake behind a met alternative is never seen, where Go refuses
+//! Two programs evaluate these variables. This follows libnvidia-container (C), which the legacy mode uses; the
+//! toolkit's own evaluation (Go) is for Tegra only. Differences of the C version:
+//! - it rejects unknown properties; Go ignores them;
+//! - it evaluates from the left and stops early, so it never reaches an error after a satisfied alternative; Go rejects
 //!   the whole value;
-//! - compares brands and property names without regard to case;
-//! - compares versions of any number of parts, where Go wants semantic versions and so refuses `driver>=525.60.13.1`
-//!   and leading zeros such as `525.60.03`.
+//! - it ignores the case of brands and property names;
+//! - it compares versions of any number of parts; Go expects semantic versions and rejects `driver>=525.60.13.1` and
+//!   leading zeros such as `525.60.03`.
 
 mod evaluate;
 mod legacy;
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use cudock_facts::version::{Capability, CudaVersion, DriverVersion};
 
-use evaluate::{Outcome, Seen};
+use evaluate::{GateInputs, TermOutcome};
 use legacy::major_minor;
 pub use term::{GrammarError, Op, Property, Term};
 
@@ -31,43 +31,43 @@ const REQUIRE_CUDA: &str = "NVIDIA_REQUIRE_CUDA";
 const DISABLE: &str = "NVIDIA_DISABLE_REQUIRE";
 const CUDA_VERSION: &str = "CUDA_VERSION";
 
-/// How many requirements nvidia-container-cli takes.
+/// The limit of nvidia-container-cli.
 const MOST_REQUIREMENTS: usize = 32;
 
 /// One variable: alternatives, of which one must hold, of conditions, which must all hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Requirement {
+pub struct GateRequirement {
     /// The variable's name; `CUDA_VERSION` if it is implied by that.
     pub variable: String,
     /// Its value.
     pub text: String,
-    /// Its value, read. A mistake stays in its place, because it counts only if evaluation gets there.
+    /// Its parsed value. An error is kept at its position, since it only matters if the evaluation reaches it.
     pub alternatives: Vec<Vec<Result<Term, GrammarError>>>,
 }
 
-/// What an image asks of a host.
+/// The requirements of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Gate {
     /// `NVIDIA_DISABLE_REQUIRE` is set: nothing is evaluated.
     pub disabled: bool,
     /// All of these must hold.
-    pub requirements: Vec<Requirement>,
-    /// The toolkit stops at this before it asks nvidia-container-cli.
+    pub requirements: Vec<GateRequirement>,
+    /// An error at which the toolkit stops before it runs nvidia-container-cli.
     pub broken: Option<GrammarError>,
 }
 
-/// What the gate looks at.
+/// The properties of a host that the gate depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GateHost {
-    /// The newest CUDA version the host's driver serves.
+    /// The newest CUDA version that the host's driver supports.
     pub cuda: Option<CudaVersion>,
     /// The host's driver.
     pub driver: Option<DriverVersion>,
-    /// The cards the container will see. None: conditions on cards count as met.
+    /// The GPUs that the container will see. If empty, conditions on GPUs are satisfied.
     pub gpus: Vec<GateGpu>,
 }
 
-/// A card, as far as the gate looks at it.
+/// The properties of a GPU that the gate depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GateGpu {
     /// Its compute capability.
@@ -76,51 +76,51 @@ pub struct GateGpu {
     pub brand: Option<String>,
 }
 
-/// The alternative that came nearest, and why it did not hold.
+/// The alternative that is closest to being satisfied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NearMiss {
     /// The alternative as written.
     pub alternative: String,
-    /// Its first condition that does not hold.
+    /// Its first unsatisfied condition.
     pub failed: Term,
 }
 
 /// Whether the container starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GateVerdict {
-    /// Every variable holds for every card.
+    /// All variables are satisfied for all GPUs.
     Open,
-    /// The image, or whoever started it, turned the gate off.
+    /// The image or the user disabled the gate.
     Disabled,
-    /// A variable does not hold, whatever else may come to be known of the host.
+    /// A variable is not satisfied, whatever the unknown properties of the host are.
     Refused {
-        /// The first variable that does not hold. The toolkit hands them over in no fixed order; here it is by name.
+        /// The first unsatisfied variable by name. The toolkit passes them in no fixed order.
         variable: String,
         /// What the message shows: the value up to its first space.
         first_alternative: String,
-        /// The alternative to aim for: one that another driver could meet before one that asks for another card,
-        /// then the one with the fewest unmet conditions, then a newer driver before an older, then the least far.
+        /// The best alternative: preferably one that another driver satisfies instead of another GPU, then the one with
+        /// the fewest unsatisfied conditions, then a newer driver before an older one, then the smallest difference.
         closest: NearMiss,
-        /// Which card it was evaluated for.
+        /// The GPU that it was evaluated for.
         gpu: Option<usize>,
     },
-    /// It depends on what is not known here. A container tool that does not know it either lets the container start.
+    /// It depends on an unknown property. A container tool that does not know it either starts the container.
     Unknown {
         /// The variable it depends on.
         variable: String,
-        /// The first alternative that may hold.
+        /// The first alternative that may be satisfied.
         alternative: String,
-        /// What would have to be known.
+        /// The unknown properties.
         missing: Vec<Property>,
-        /// Which card it was evaluated for.
+        /// The GPU that it was evaluated for.
         gpu: Option<usize>,
     },
-    /// A condition that evaluation reaches cannot be read: the container does not start.
+    /// The evaluation reaches an invalid condition: the container does not start.
     Malformed(GrammarError),
 }
 
 impl GateVerdict {
-    /// The line the user sees, if the container does not start.
+    /// The message that the user sees if the container does not start.
     pub fn refusal_message(&self) -> Option<String> {
         match self {
             Self::Open | Self::Disabled | Self::Unknown { .. } => None,
@@ -146,7 +146,7 @@ impl GateVerdict {
 
 const TOO_MANY: &str = "too many requirements";
 
-impl Requirement {
+impl GateRequirement {
     fn read(variable: &str, text: &str) -> Self {
         let alternatives = pieces(text, ' ', 0)
             .map(|(start, alternative)| {
@@ -172,7 +172,7 @@ fn read_term(variable: &str, text: &str, position: usize) -> Result<Term, Gramma
     })
 }
 
-/// What lies between separators, without what is empty, each with its place.
+/// The non-empty parts between separators, each with its offset.
 fn pieces(text: &str, separator: char, base: usize) -> impl Iterator<Item = (usize, &str)> {
     let mut next = base;
     text.split(separator)
@@ -185,29 +185,29 @@ fn pieces(text: &str, separator: char, base: usize) -> impl Iterator<Item = (usi
 }
 
 impl Gate {
-    /// What an image's environment, with what the user added to it, asks of a host.
+    /// Parses the requirements in the environment of a container.
     pub fn from_env(environment: &BTreeMap<String, String>) -> Self {
-        // The words that Go's strconv.ParseBool takes for true.
+        // What Go's strconv.ParseBool parses as true.
         let disabled = environment
             .get(DISABLE)
             .is_some_and(|value| ["1", "t", "T", "TRUE", "true", "True"].contains(&value.as_str()));
         let mut gate = Self { disabled, ..Self::default() };
-        let asked = environment
+        let variables = environment
             .range(PREFIX.to_owned()..)
             .take_while(|(name, _)| name.starts_with(PREFIX))
             .filter(|(name, _)| !name.starts_with(JETPACK));
-        gate.requirements.extend(asked.map(|(name, value)| Requirement::read(name, value)));
+        gate.requirements.extend(variables.map(|(name, value)| GateRequirement::read(name, value)));
         let set = |name: &str| environment.get(name).filter(|value| !value.is_empty());
         if let (Some(version), None) = (set(CUDA_VERSION), set(REQUIRE_CUDA)) {
             match major_minor(version) {
                 Some(version) => {
-                    gate.requirements.push(Requirement::read(CUDA_VERSION, &format!("cuda>={version}")));
+                    gate.requirements.push(GateRequirement::read(CUDA_VERSION, &format!("cuda>={version}")));
                 }
-                None => gate.broken = Some(mistake(CUDA_VERSION, version, "not a version")),
+                None => gate.broken = Some(grammar_error(CUDA_VERSION, version, "not a version")),
             }
         }
         if let (None, Some(one_more)) = (&gate.broken, gate.requirements.get(MOST_REQUIREMENTS)) {
-            gate.broken = Some(mistake(&one_more.variable, &one_more.text, TOO_MANY));
+            gate.broken = Some(grammar_error(&one_more.variable, &one_more.text, TOO_MANY));
         }
         gate
     }
@@ -227,22 +227,22 @@ impl Gate {
         };
         let mut verdict = GateVerdict::Open;
         for (gpu, card) in cards {
-            let seen = Seen { host, card };
+            let inputs = GateInputs { host, card };
             for requirement in &self.requirements {
                 let variable = requirement.variable.clone();
-                match seen.evaluate(requirement) {
-                    Outcome::Met => {}
-                    Outcome::Assumed { alternative, missing } => {
+                match inputs.evaluate(requirement) {
+                    TermOutcome::Met => {}
+                    TermOutcome::Assumed { alternative, missing } => {
                         if verdict == GateVerdict::Open {
                             verdict = GateVerdict::Unknown { variable, alternative, missing, gpu };
                         }
                     }
-                    Outcome::Unmet(closest) => {
+                    TermOutcome::Unmet(closest) => {
                         let first_alternative =
                             requirement.text.split(' ').next().unwrap_or_default().to_owned();
                         return GateVerdict::Refused { variable, first_alternative, closest, gpu };
                     }
-                    Outcome::Malformed(error) => return GateVerdict::Malformed(error),
+                    TermOutcome::Malformed(error) => return GateVerdict::Malformed(error),
                 }
             }
         }
@@ -250,6 +250,6 @@ impl Gate {
     }
 }
 
-fn mistake(variable: &str, text: &str, message: &'static str) -> GrammarError {
+fn grammar_error(variable: &str, text: &str, message: &'static str) -> GrammarError {
     GrammarError { variable: variable.to_owned(), text: text.to_owned(), position: 0, message }
 }

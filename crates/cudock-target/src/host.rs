@@ -1,4 +1,4 @@
-//! A machine that was read.
+//! Targets of a probed machine.
 
 use cudock_base::Arch;
 use cudock_facts::Facts;
@@ -8,10 +8,10 @@ use cudock_host::host::{FoundBy, NvmlResult};
 use cudock_host::{CheckStatus, Host};
 
 use super::card::gpu_named;
-use super::{HostLibcuda, Machine, Target};
+use super::{HostLibcuda, Target, TargetMachine};
 
 impl Target {
-    /// The cards of a machine that was read; one target a kind of card. With no card, one target that says so.
+    /// One target per kind of GPU of a machine; one target without a GPU if it has none.
     pub fn of_host(facts: &Facts, host: &Host, diagnosis: &Diagnosis) -> Vec<Self> {
         let machine = machine(host, diagnosis);
         let uuids = machine.uuids.len();
@@ -20,7 +20,7 @@ impl Target {
             let row = facts.gpus().by_product_name(&gpu.name).or_else(|| gpu_named(facts, &gpu.name).ok());
             let mut target = match row {
                 Some(row) => Self::of_row(facts, row, diagnosis.driver),
-                None => Self::unknown_card(facts, diagnosis.driver),
+                None => Self::unknown_gpu(facts, diagnosis.driver),
             };
             target.gpu = Some(row.map_or_else(|| gpu.name.clone(), |row| row.id.clone()));
             target.capability = gpu.capability.or(target.capability);
@@ -30,7 +30,7 @@ impl Target {
             }
         }
         if targets.is_empty() {
-            let mut target = Self::unknown_card(facts, diagnosis.driver);
+            let mut target = Self::unknown_gpu(facts, diagnosis.driver);
             target.traits.gpu_count = Some(0);
             targets.push(target);
         }
@@ -45,7 +45,7 @@ impl Target {
     }
 }
 
-fn machine(host: &Host, diagnosis: &Diagnosis) -> Machine {
+fn machine(host: &Host, diagnosis: &Diagnosis) -> TargetMachine {
     let first = host
         .libraries
         .iter()
@@ -63,13 +63,13 @@ fn machine(host: &Host, diagnosis: &Diagnosis) -> Machine {
         }
         _ => Vec::new(),
     };
-    Machine { libcuda, has_jit, blocked: blocked(diagnosis), uuids }
+    TargetMachine { libcuda, has_jit, blocked: blocked(diagnosis), uuids }
 }
 
-/// CUDA's error for what the doctor found; those about libcuda are judged where it is chosen.
+/// The first problem that keeps all programs from using the GPU. Problems of libcuda are judged with the choice of libcuda.
 fn blocked(diagnosis: &Diagnosis) -> Option<(Option<u16>, Finding)> {
     let error = |code: &str| match code {
-        // No GPU, held by another driver, not given to this container, its nodes missing or forbidden, not driven.
+        // No GPU, bound to another driver, not exposed to this container, device nodes missing or forbidden, unsupported.
         "CD0101" | "CD0102" | "CD0106" | "CD0107" | "CD0108" | "CD0111" | "CD0201" | "CD0209" | "CD0210" => {
             Some(Some(100))
         }

@@ -1,6 +1,6 @@
-//! What a program is judged against: a card, a driver, and what is around them; and the start gate of containers.
+//! Targets of a check (GPU, driver, machine, Azure size), and the start gate of containers.
 //!
-//! The judge needs both, and so does whoever starts a container, without needing the judge.
+//! Both are apart from the judge, because starting a container needs them without the judge.
 
 mod azure;
 mod capability;
@@ -20,101 +20,101 @@ use serde::Serialize;
 
 pub use capability::{capabilities, capability_named};
 
-/// A place a subject may run in.
+/// What a subject is checked for.
 #[derive(Debug, Clone, Serialize)]
 pub struct Target {
-    /// The card, by the tables' name or the driver's; none if there is none.
+    /// The GPU, by its name in the tables or in the driver.
     pub gpu: Option<String>,
     /// Its compute capability.
     pub capability: Option<Capability>,
     /// The driver.
     pub driver: Option<DriverVersion>,
-    /// The CUDA version the driver carries.
+    /// The CUDA version of the driver.
     pub cuda: Option<CudaVersion>,
     /// The Azure size.
     pub sku: Option<String>,
-    /// The Azure service that the driver is taken from, where there is a size.
+    /// The Azure service whose driver is assumed, if there is a size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
-    /// What else decides.
+    /// Other properties that decide a verdict.
     #[serde(skip)]
     pub traits: Traits,
 }
 
-/// What else about a target decides.
+/// Other properties of a target that decide a verdict.
 #[derive(Debug, Clone)]
 pub struct Traits {
-    /// Who made the card.
+    /// The vendor of the GPU.
     pub vendor: Vendor,
-    /// Whether cuda-compat runs on it.
+    /// Whether cuda-compat supports it.
     pub forward_compat: ForwardCompatClass,
-    /// Which kernel modules drive it.
+    /// The kernel modules that support it.
     pub modules: Option<KernelModule>,
-    /// NVML's brand of it, as container requirements name it.
+    /// Its brand in NVML, which container requirements use.
     pub brand: Option<String>,
-    /// How many there are.
+    /// The number of GPUs.
     pub gpu_count: Option<u32>,
-    /// The processor, as images name it.
+    /// The processor architecture, as images name it.
     pub cpu: Option<String>,
-    /// The PTX the driver understands.
+    /// The newest PTX version that the driver supports.
     pub ptx_isa: Option<PtxIsa>,
-    /// Whether the driver is Windows', under WSL2.
+    /// Whether the driver is that of Windows (WSL2).
     pub wsl: bool,
-    /// The branch, where the driver was named by its branch alone: its last release is judged.
+    /// The branch, if only that was named: its last release is assumed.
     pub branch_only: Option<u16>,
-    /// Why this driver: none if it was given.
+    /// Why this driver is assumed; none if the user named it.
     pub driver_assumed: Option<String>,
     /// How containers are started.
     pub start: StartPath,
-    /// What is known of the machine itself.
-    pub machine: Option<Machine>,
-    /// What is to be said about the target, whatever runs there.
+    /// The machine, if the target is one.
+    pub machine: Option<TargetMachine>,
+    /// Findings about the target itself.
     pub notes: Vec<Finding>,
 }
 
-/// How containers get their GPU, which decides who reads the image's variables.
+/// How containers get their GPU, which decides whether the image's variables are evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StartPath {
-    /// By NVIDIA's hook, as `docker run --gpus` does: the image's requirements and capabilities count.
+    /// By NVIDIA's hook, as with `docker run --gpus`: it evaluates the image's requirements and capabilities.
     #[default]
     Hook,
-    /// By CDI: they do not.
+    /// By CDI, which does not.
     Cdi,
 }
 
-/// What is known of a machine that is at hand.
+/// The properties of a probed machine.
 #[derive(Debug, Clone, Default)]
-pub struct Machine {
-    /// The libcuda a program started there would load.
+pub struct TargetMachine {
+    /// The libcuda that a program on it would load.
     pub libcuda: Option<HostLibcuda>,
-    /// Whether the driver's PTX compiler is there.
+    /// Whether it has the driver's PTX compiler.
     pub has_jit: bool,
-    /// The first thing that keeps every program from the GPU, with CUDA's error.
+    /// The first problem that keeps all programs from using the GPU, with the CUDA error.
     pub blocked: Option<(Option<u16>, Finding)>,
-    /// The cards' identities, for `CUDA_VISIBLE_DEVICES`.
+    /// The UUIDs of the GPUs, for `CUDA_VISIBLE_DEVICES`.
     pub uuids: Vec<String>,
 }
 
-/// The libcuda that comes first on a machine.
+/// The libcuda that the loader finds first on a machine.
 #[derive(Debug, Clone)]
 pub struct HostLibcuda {
-    /// Where it is.
+    /// Its path.
     pub path: String,
-    /// What it is.
+    /// Its kind.
     pub kind: LibraryKind,
     /// Its version.
     pub version: Option<DriverVersion>,
-    /// Whether `LD_LIBRARY_PATH` leads to it.
+    /// Whether it was found through `LD_LIBRARY_PATH`.
     pub by_library_path: bool,
 }
 
-/// A name that is no target.
+/// An invalid target name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TargetError {
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// Names that are near.
+    /// Similar names.
     pub near: Vec<String>,
 }
 
@@ -124,7 +124,7 @@ impl Report for TargetError {
     }
 
     fn hints(&self) -> Vec<String> {
-        let list = "`cudock facts gpu` and `cudock facts size` list what is known".to_owned();
+        let list = "run `cudock facts gpu` or `cudock facts size` for a list".to_owned();
         did_you_mean(&self.near).into_iter().chain([list]).collect()
     }
 }

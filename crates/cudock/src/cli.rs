@@ -1,4 +1,4 @@
-//! The words of the command line.
+//! The command-line arguments.
 
 use std::path::PathBuf;
 
@@ -15,17 +15,17 @@ use crate::verbs::{
     StopArgs, SuperviseArgs, TopArgs, UpArgs, VolumeArgs, WaitArgs,
 };
 
-/// Takes a CUDA workload to a container that is proven to run on a given GPU.
+/// Checks, plans, runs and serves CUDA workloads in containers
 ///
-/// Exit codes: 0 it holds or was done; 1 the answer is no; 2 the call or the input is bad; 3 the outside failed.
+/// Exit codes: 0 success or yes; 1 the answer is no; 2 invalid arguments or input; 3 system or network failure.
 #[derive(Debug, Parser)]
 #[command(name = "cudock", version, max_term_width = 100)]
 pub(crate) struct Cli {
-    /// Directory of newer fact tables to lay over the embedded ones
+    /// Use the fact tables in this directory over the embedded ones
     #[arg(long, global = true, value_name = "DIR", env = env::FACTS)]
     pub(crate) facts: Option<PathBuf>,
 
-    /// How to write the report
+    /// Set the format of the report
     #[arg(long, global = true, value_enum, default_value_t = FormatArg::Text)]
     pub(crate) format: FormatArg,
 
@@ -33,7 +33,7 @@ pub(crate) struct Cli {
     pub(crate) verb: Verb,
 }
 
-/// How to write the report, as typed. Each verb has some of them.
+/// The format of the report as typed. Each verb supports some of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatArg {
     /// For people
@@ -46,7 +46,7 @@ pub(crate) enum FormatArg {
     Sarif,
     /// For GitHub Actions: the findings of `check`, `doctor` and `migrate` as workflow annotations
     Github,
-    /// What `cdi` writes unless told otherwise
+    /// The default of `cdi generate`
     #[value(hide = true)]
     Yaml,
 }
@@ -128,7 +128,7 @@ pub(crate) enum Verb {
     Runtime(RuntimeArgs),
     Run(Box<RunArgs>),
     Cdi(CdiArgs),
-    /// What a CDI specification has engines call.
+    /// The hook that CDI specifications call.
     #[command(hide = true)]
     CdiHook(CdiHookArgs),
     Ps(PsArgs),
@@ -165,24 +165,24 @@ pub(crate) enum Verb {
     Forward {
         handover: String,
     },
-    /// An engine of `serve`, in a process of its own.
+    /// An engine of `serve`, in its own process.
     #[command(hide = true)]
     Engine,
-    /// What NVML says of this machine; `doctor` asks in a process of its own.
+    /// The NVML query of `doctor`, in its own process.
     #[command(hide = true)]
     Nvml {
         library: Option<PathBuf>,
-        /// The processes on the GPUs in place of the GPUs.
+        /// List the processes on the GPUs instead of the GPUs.
         #[arg(long)]
         processes: bool,
     },
 }
 
-/// Tell whether an image, a program or an environment will use a given GPU
+/// Check whether an image, a program or an environment will use a given GPU
 ///
-/// Answered from the bytes, before anything runs: verdict, the error that would be seen, the file it rests on, the fix.
-/// SUBJECT is an image (a name in a registry or a daemon, an OCI layout, a docker archive), a program, a library, a
-/// wheel, a folder, or a file that says what will be installed. See docs/check.md.
+/// Reads the files and runs nothing: prints the verdict, the expected error, the file that causes it, and the fix.
+/// SUBJECT is an image (in a registry or a daemon, an OCI layout, a docker archive), a program, a library, a wheel, a
+/// directory, or a dependency file such as a Dockerfile or requirements.txt. See docs/check.md.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(after_help = "Examples:
@@ -196,11 +196,11 @@ pub(crate) enum Verb {
   cudock check requirements.txt --gpu T4 --format github
   cudock check . --gpu A100 --explain")]
 pub(crate) struct CheckArgs {
-    /// What to check; `oci:`, `oci-archive:`, `docker-archive:`, `docker-daemon:`, `docker://` and `rootfs:` say what it is
+    /// What to check; the prefixes `oci:`, `oci-archive:`, `docker-archive:`, `docker-daemon:`, `docker://` and `rootfs:` select a kind
     #[arg(value_name = "SUBJECT")]
     pub(crate) subject: String,
 
-    /// A card to check for; may be given several times
+    /// Check for this GPU (repeatable)
     #[arg(long, value_name = "NAME")]
     pub(crate) gpu: Vec<String>,
 
@@ -212,7 +212,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, alias = "all-skus")]
     pub(crate) all_sizes: bool,
 
-    /// This machine
+    /// Check for this machine
     #[arg(long)]
     pub(crate) host: bool,
 
@@ -220,15 +220,15 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "VERSION")]
     pub(crate) driver: Option<DriverVersion>,
 
-    /// How containers get the GPU: by NVIDIA's hook, which reads the image's requirements, or by CDI, which does not
+    /// Set how containers get the GPU: by NVIDIA's hook, which evaluates the image's requirements, or by CDI, which does not
     #[arg(long, value_enum, default_value_t = Start::Hook)]
     pub(crate) start: Start,
 
-    /// Which image of several, such as linux/arm64
+    /// Select this platform of a multi-platform image, such as linux/arm64
     #[arg(long, value_name = "OS/ARCH")]
     pub(crate) platform: Option<String>,
 
-    /// A variable it is started with, over the image's own; may be given several times
+    /// Set a variable that overrides the image's own (repeatable)
     #[arg(long, short, value_name = "NAME=VALUE")]
     pub(crate) env: Vec<String>,
 
@@ -236,7 +236,7 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     pub(crate) explain: bool,
 
-    /// Use what the cache holds, and fetch nothing
+    /// Use the cache only, and fetch nothing
     #[arg(long)]
     pub(crate) offline: bool,
 }
@@ -268,28 +268,28 @@ pub(crate) enum Start {
 pub(crate) struct FactsArgs {
     /// What to look up; without it, the tables themselves
     #[arg(value_enum)]
-    pub(crate) kind: Option<Kind>,
+    pub(crate) kind: Option<FactKind>,
 
     /// Which one; without it, all of them in a list
     pub(crate) name: Option<String>,
 
-    /// With `size`: only those with this GPU
+    /// With `size`: list only those with this GPU
     #[arg(long, value_name = "NAME")]
     pub(crate) gpu: Option<String>,
 
-    /// With `size`: prices of this region
+    /// With `size`: show prices of this region
     #[arg(long, value_name = "REGION")]
     pub(crate) region: Option<String>,
 
-    /// With `size`: retired and undocumented sizes too
+    /// With `size`: list retired and undocumented sizes, too
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// With `size`: every size by the day of its end, and what replaces it
+    /// With `size`: list every size by its retirement date, with its replacement
     #[arg(long)]
     pub(crate) lifecycle: bool,
 
-    /// With `size` and a name: the price in every region, cheapest first
+    /// With `size` and a name: list the price in every region, cheapest first
     #[arg(long)]
     pub(crate) prices: bool,
 
@@ -298,10 +298,10 @@ pub(crate) struct FactsArgs {
     pub(crate) verbose: bool,
 }
 
-/// What can be looked up.
+/// The kinds of facts that can be looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Kind {
-    /// A card: T4, H200, "NVIDIA A10"
+pub(crate) enum FactKind {
+    /// A GPU: T4, H200, "NVIDIA A10"
     Gpu,
     /// A driver: 535.161.08, or a branch: 580
     Driver,
@@ -333,7 +333,7 @@ pub(crate) enum Kind {
     Storage,
 }
 
-/// Say what a finding code, an error message or a log means
+/// Explain a finding code, an error message or a log
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cudock explain CD0304
@@ -358,7 +358,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) verbose: bool,
 }
 
-/// Find what is wrong with the GPU stack of this machine or container
+/// Diagnose the GPU stack of this machine or container
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cudock doctor
@@ -366,11 +366,11 @@ pub(crate) struct ExplainArgs {
   docker run --rm --gpus all -v \"$(command -v cudock):/cudock\" IMAGE /cudock doctor
   cudock doctor --root /mnt/other-root --format json")]
 pub(crate) struct DoctorArgs {
-    /// Look at a directory tree instead of this machine
+    /// Diagnose a directory tree instead of this machine
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
 
-    /// Show the evidence behind each statement
+    /// Show the evidence of each finding
     #[arg(long, short)]
     pub(crate) verbose: bool,
 }
@@ -387,15 +387,15 @@ pub(crate) struct InspectArgs {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Open the machine code and list its kernels
+    /// List the kernels in the machine code
     #[arg(long)]
     pub(crate) kernels: bool,
 }
 
-/// Remove GPU code for cards a program will never meet
+/// Remove GPU code for GPUs that a program will not run on
 ///
-/// Kept code and all addresses stay as they are. What is removed is zeroed and written as holes; with --compact the
-/// files themselves become smaller. See docs/slim.md.
+/// The remaining code and all addresses do not change. Removed code becomes holes in the files; with --compact the files
+/// themselves become smaller. See docs/slim.md.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cudock slim libonnxruntime_providers_cuda.so -o slim.so --for T4
@@ -408,11 +408,11 @@ pub(crate) struct SlimArgs {
     #[arg(value_name = "IN")]
     pub(crate) input: PathBuf,
 
-    /// Where to write the result
+    /// Write the result to this path
     #[arg(long, short, value_name = "OUT", required_unless_present_any = ["in_place", "dry_run"], conflicts_with = "in_place")]
     pub(crate) output: Option<PathBuf>,
 
-    /// What it must still run on: GPU names, Azure sizes, or targets such as `sm_75`
+    /// Keep code for these targets: GPU names, Azure sizes, or targets such as `sm_75`
     #[arg(long = "for", value_name = "TARGET", value_delimiter = ',', required = true)]
     pub(crate) targets: Vec<String>,
 
@@ -424,7 +424,7 @@ pub(crate) struct SlimArgs {
     #[arg(long)]
     pub(crate) in_place: bool,
 
-    /// Write nothing, and tell what would be saved
+    /// Write nothing, and report what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -434,7 +434,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_format_is_refused_by_verbs_that_do_not_have_it() {
+    fn verbs_reject_formats_they_do_not_support() {
         use FormatArg::{Csv, Github, Json, Sarif, Text, Yaml};
         for (format, plain, findings, doctor, plan, specification) in [
             (Text, true, true, true, true, true),

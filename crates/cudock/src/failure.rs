@@ -1,4 +1,4 @@
-//! Errors as the user sees them: what and where, then a hint with the next thing to type.
+//! Errors as the user sees them: what failed and where, then a hint with the next command.
 
 use std::process::ExitCode;
 
@@ -8,14 +8,14 @@ use cudock_base::{ErrorKind, Report, did_you_mean};
 
 use crate::output::{BLUE, RED, styled};
 
-/// How a verb that ran to its end came out.
+/// The result of a verb that completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It holds, or was done.
+    /// Success, or a positive answer.
     Yes,
-    /// The answer is no.
+    /// A negative answer.
     No,
-    /// What the program in a container ended with.
+    /// The exit code of the program in a container.
     Program(i32),
 }
 
@@ -29,46 +29,46 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// Why a verb did not run to its end.
+/// An error that ended a verb.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
-    place: Option<Place>,
+    excerpt: Option<SourceExcerpt>,
     hints: Vec<String>,
     code: u8,
 }
 
-/// A place in a file, with the text to show.
+/// A part of a file to show with the error.
 #[derive(Debug)]
-struct Place {
+struct SourceExcerpt {
     path: String,
     text: String,
     span: std::ops::Range<usize>,
 }
 
 impl Failure {
-    /// The call or the input is bad: exit code 2.
+    /// Invalid arguments or input: exit code 2.
     pub(crate) fn input(message: impl Into<String>) -> Self {
-        Self { message: message.into(), place: None, hints: Vec::new(), code: ErrorKind::Input.exit_code() }
+        Self { message: message.into(), excerpt: None, hints: Vec::new(), code: ErrorKind::Input.exit_code() }
     }
 
-    /// The outside failed: exit code 3.
+    /// A failure of the system, the network or a device: exit code 3.
     pub(crate) fn outside(message: impl Into<String>) -> Self {
         Self { code: ErrorKind::Outside.exit_code(), ..Self::input(message) }
     }
 
-    /// With an exit code of its own.
+    /// An error with a specific exit code.
     pub(crate) fn with_code(message: impl Into<String>, code: u8) -> Self {
         Self { code, ..Self::input(message) }
     }
 
-    /// Adds what to do next.
+    /// Adds a hint.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// "did you mean", if anything is near.
+    /// Adds "did you mean" if there are similar names.
     pub(crate) fn near(self, names: &[impl AsRef<str>]) -> Self {
         match did_you_mean(names) {
             Some(hint) => self.hint(hint),
@@ -81,12 +81,12 @@ impl Failure {
     }
 
     pub(crate) fn print(&self) {
-        match &self.place {
+        match &self.excerpt {
             None => anstream::eprintln!("{}: {}", styled(RED, "error"), self.message),
-            Some(place) => {
-                let end = place.span.end.max(place.span.start + 1).min(place.text.len());
-                let span = place.span.start.min(end)..end;
-                let shown = Snippet::source(place.text.as_str()).path(place.path.as_str());
+            Some(excerpt) => {
+                let end = excerpt.span.end.max(excerpt.span.start + 1).min(excerpt.text.len());
+                let span = excerpt.span.start.min(end)..end;
+                let shown = Snippet::source(excerpt.text.as_str()).path(excerpt.path.as_str());
                 let report = Group::with_title(Level::ERROR.primary_title(self.message.as_str()))
                     .element(shown.annotation(AnnotationKind::Primary.span(span)));
                 anstream::eprintln!("{}", Renderer::styled().render(&[report]));
@@ -98,20 +98,19 @@ impl Failure {
     }
 }
 
-/// What a library's error says, as the user sees it.
 impl<E: Report> From<E> for Failure {
     fn from(error: E) -> Self {
-        let place = error.excerpt().map(|excerpt| Place {
+        let excerpt = error.excerpt().map(|excerpt| SourceExcerpt {
             path: excerpt.path.display().to_string(),
             text: excerpt.text.to_owned(),
             span: excerpt.span.clone(),
         });
         let message = chain(&error);
-        let message = match place {
+        let message = match excerpt {
             // Only the first line of a long message fits a title; the excerpt shows the rest.
             Some(_) => message.lines().next().unwrap_or_default().to_owned(),
             None => message,
         };
-        Self { message, place, hints: error.hints(), code: error.kind().exit_code() }
+        Self { message, excerpt, hints: error.hints(), code: error.kind().exit_code() }
     }
 }

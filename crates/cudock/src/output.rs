@@ -1,4 +1,4 @@
-//! What is printed: data on standard output, talk on standard error, meaning never by colour alone.
+//! Prints reports to standard output and messages to standard error. Color never carries meaning alone.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,40 +61,40 @@ pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
 pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const BLUE: Style = AnsiColor::Blue.on_default();
 
-/// Puts a style around a text.
+/// Applies a style to a text.
 pub(crate) fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// How wide text may be: the terminal's width within reason, or 100 columns in a pipe.
+/// The width of text: that of the terminal within limits, or 100 columns in a pipe.
 pub(crate) fn width() -> usize {
     let terminal = std::io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
     terminal.map_or(100, |(width, _)| usize::from(width.0).clamp(60, 120))
 }
 
-/// Text broken into lines, the first behind `first`, the others behind as many blanks.
+/// Wraps a text; the first line starts with `first`, the others are indented as far.
 pub(crate) fn wrapped(first: &str, text: &str) -> String {
     wrapped_within(width(), first, text)
 }
 
-/// The same for lines of `width` columns.
+/// Wraps a text to `width` columns.
 pub(crate) fn wrapped_within(width: usize, first: &str, text: &str) -> String {
     let rest = " ".repeat(first.chars().count());
     let options = textwrap::Options::new(width)
         .initial_indent(first)
         .subsequent_indent(&rest)
         .break_words(false)
-        // Names of files and packages have dashes that are no hyphens.
+        // Names of files and packages must not be broken at their dashes.
         .word_splitter(textwrap::WordSplitter::NoHyphenation)
         .word_separator(textwrap::WordSeparator::AsciiSpace);
     textwrap::fill(text, options)
 }
 
-/// Whether the reader of standard output has gone.
+/// Whether the reader of standard output closed it.
 static READER_GONE: AtomicBool = AtomicBool::new(false);
 
-/// Prints a line. Once the reader has gone (`| head`), lines are dropped and the verb runs to its end, so that the
-/// exit code is that of the answer.
+/// Prints a line. If the reader closed the pipe (`| head`), lines are dropped and the verb completes, so that its exit code
+/// is right.
 pub(crate) fn line(text: impl AsRef<str>) {
     if reader_gone() {
         return;
@@ -122,12 +122,12 @@ pub(crate) fn json(value: &impl Serialize) {
     }
 }
 
-/// The day the report is for.
+/// The date of the report.
 pub(crate) fn today() -> Date {
     std::env::var(env::TODAY).ok().and_then(|date| date.parse().ok()).unwrap_or_else(Date::today)
 }
 
-/// A table a report rests on, for its JSON.
+/// A fact table that a report is based on.
 #[derive(Debug, Serialize)]
 pub(crate) struct TableUsed {
     name: &'static str,
@@ -135,7 +135,7 @@ pub(crate) struct TableUsed {
     stale: bool,
 }
 
-/// The tables a report rests on.
+/// The fact tables that a report is based on.
 pub(crate) fn tables_used(facts: &Facts, names: &[&str]) -> Vec<TableUsed> {
     let day = today();
     names
@@ -145,7 +145,7 @@ pub(crate) fn tables_used(facts: &Facts, names: &[&str]) -> Vec<TableUsed> {
         .collect()
 }
 
-/// Says once, on standard error, which of the tables a report rests on are stale.
+/// Warns about stale tables on standard error.
 pub(crate) fn warn_if_stale(tables: &[TableUsed]) {
     let stale: Vec<String> = tables
         .iter()
@@ -154,7 +154,7 @@ pub(crate) fn warn_if_stale(tables: &[TableUsed]) {
         .collect();
     if !stale.is_empty() {
         anstream::eprintln!(
-            "{}: tables older than {STALE_AFTER_DAYS} days: {}\n{}: lay newer ones over them with --facts DIR, or update cudock",
+            "{}: tables older than {STALE_AFTER_DAYS} days: {}\n{}: pass newer tables with --facts DIR, or update cudock",
             styled(YELLOW, "warning"),
             stale.join(", "),
             styled(BLUE, "hint"),

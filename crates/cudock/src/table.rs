@@ -1,4 +1,4 @@
-//! Tables with aligned columns: the one layout that every verb prints lists with.
+//! Tables with aligned columns, which all verbs use for lists.
 
 use crate::output::{BOLD, line, styled};
 
@@ -11,14 +11,14 @@ pub(crate) enum Align {
 
 /// Columns with their titles, and rows of as many cells.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
     /// Whether a column is left out if all its cells are empty.
     drops_empty: bool,
 }
 
-impl Table {
+impl TextTable {
     /// A list: all columns aligned to the left, and none left out.
     pub(crate) fn list(titles: &[&str], rows: Vec<Vec<String>>) -> Self {
         let columns = titles.iter().map(|title| ((*title).to_owned(), Align::Left)).collect();
@@ -83,7 +83,8 @@ mod tests {
 
     #[test]
     fn numbers_end_below_each_other_and_empty_columns_are_left_out() {
-        let mut table = Table::report([("name", Align::Left), ("note", Align::Left), ("USD", Align::Right)]);
+        let mut table =
+            TextTable::report([("name", Align::Left), ("note", Align::Left), ("USD", Align::Right)]);
         table.row(vec!["a".into(), String::new(), "1.50".into()]);
         table.row(vec!["longer".into(), String::new(), "12.00".into()]);
         assert_eq!(table.lines(), ["name      USD", "a        1.50", "longer  12.00"]);
@@ -92,8 +93,8 @@ mod tests {
     #[test]
     fn a_list_keeps_all_its_columns() {
         let table =
-            Table::list(&["NAME", "NOTE", "AGE"], vec![vec!["a".into(), String::new(), "2 d".into()]]);
+            TextTable::list(&["NAME", "NOTE", "AGE"], vec![vec!["a".into(), String::new(), "2 d".into()]]);
         assert_eq!(table.lines(), ["NAME  NOTE  AGE", "a           2 d"]);
-        assert_eq!(Table::list(&["NAME"], Vec::new()).lines(), ["NAME"]);
+        assert_eq!(TextTable::list(&["NAME"], Vec::new()).lines(), ["NAME"]);
     }
 }

@@ -21,7 +21,7 @@ use cudock_host::Verdict;
 use cudock_host::frameworks::Support;
 use serde::Serialize;
 
-pub use rules::{RULES, Rule};
+pub use rules::{CheckRule, RULES};
 
 use crate::codes;
 use crate::evidence::{ArtifactKind, Evidence, SubjectKind};

@@ -2,7 +2,7 @@
 
 /// A rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rule {
+pub struct CheckRule {
     /// S1
     pub id: &'static str,
     /// What it says.
@@ -12,7 +12,7 @@ pub struct Rule {
 macro_rules! rules {
     ($($id:literal: $text:literal,)+) => {
         /// All rules.
-        pub const RULES: &[Rule] = &[$(Rule { id: $id, text: $text }),+];
+        pub const RULES: &[CheckRule] = &[$(CheckRule { id: $id, text: $text }),+];
     };
 }
 

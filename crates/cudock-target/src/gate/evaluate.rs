@@ -1,36 +1,36 @@
-//! One variable, evaluated for one card.
+//! Evaluates one variable for one GPU.
 
 use std::cmp::Reverse;
 
 use super::term::{Distance, GrammarError, Numbers, Op, Property, Term};
-use super::{GateGpu, GateHost, NearMiss, Requirement};
+use super::{GateGpu, GateHost, GateRequirement, NearMiss};
 
-/// How one variable comes out for one card.
-pub(super) enum Outcome {
+/// The result of one variable for one GPU.
+pub(super) enum TermOutcome {
     Met,
     Assumed { alternative: String, missing: Vec<Property> },
     Unmet(NearMiss),
     Malformed(GrammarError),
 }
 
-/// What one evaluation looks at.
-pub(super) struct Seen<'a> {
+/// The inputs of one evaluation.
+pub(super) struct GateInputs<'a> {
     pub(super) host: &'a GateHost,
     pub(super) card: Option<&'a GateGpu>,
 }
 
-/// The less, the nearer; see [`super::GateVerdict::Refused`].
+/// Smaller is closer; see [`super::GateVerdict::Refused`].
 type Nearness = (bool, usize, Reverse<usize>, bool, Distance);
 
-impl Seen<'_> {
-    /// Alternatives from the left until one holds, as libnvidia-container does. What is not known counts as met
-    /// there; here such an alternative is set aside in the hope of one that holds for certain.
-    pub(super) fn evaluate(&self, requirement: &Requirement) -> Outcome {
+impl GateInputs<'_> {
+    /// Evaluates alternatives from the left until one is satisfied, like libnvidia-container. Unknown properties count as
+    /// satisfied there; here such an alternative is only used if no other one is certainly satisfied.
+    pub(super) fn evaluate(&self, requirement: &GateRequirement) -> TermOutcome {
         let mut nearest: Option<(Nearness, NearMiss)> = None;
         let mut assumed: Option<(String, Vec<Property>)> = None;
         for (alternative, written) in requirement.alternatives.iter().zip(requirement.written()) {
             if alternative.is_empty() {
-                // Only commas: libnvidia-container stops here with whatever the last condition came to.
+                // Only commas: libnvidia-container stops here with the result of the last condition.
                 break;
             }
             let mut missing = Vec::new();
@@ -43,8 +43,8 @@ impl Seen<'_> {
                         failed = Some(term);
                         break;
                     }
-                    // Behind an alternative that was taken to hold, a mistake is one that may never be reached.
-                    Err(error) => return assumed.map_or(Outcome::Malformed(error), Outcome::assumed),
+                    // After an alternative that may be satisfied, an error may never be reached.
+                    Err(error) => return assumed.map_or(TermOutcome::Malformed(error), TermOutcome::assumed),
                 }
             }
             match failed {
@@ -56,7 +56,7 @@ impl Seen<'_> {
                     }
                 }
                 Some(_) => {}
-                None if missing.is_empty() => return Outcome::Met,
+                None if missing.is_empty() => return TermOutcome::Met,
                 None => {
                     missing.sort_unstable();
                     missing.dedup();
@@ -65,13 +65,13 @@ impl Seen<'_> {
             }
         }
         match (assumed, nearest) {
-            (Some(assumed), _) => Outcome::assumed(assumed),
-            (None, Some((_, miss))) => Outcome::Unmet(miss),
-            (None, None) => Outcome::Met,
+            (Some(assumed), _) => TermOutcome::assumed(assumed),
+            (None, Some((_, miss))) => TermOutcome::Unmet(miss),
+            (None, None) => TermOutcome::Met,
         }
     }
 
-    /// A condition, and whether it holds.
+    /// A condition and whether it is satisfied.
     fn term<'t>(
         &self,
         term: &'t Result<Term, GrammarError>,
@@ -87,10 +87,10 @@ impl Seen<'_> {
         Ok((term, held))
     }
 
-    /// Whether a condition holds; `None` if that is not known.
+    /// Whether a condition is satisfied; `None` if unknown.
     fn holds(&self, term: &Term) -> Result<Option<bool>, &'static str> {
         match (term.property, self.card) {
-            // No card is visible: libnvidia-container takes it for met, and does not read the value.
+            // Without a visible GPU, libnvidia-container treats it as satisfied and ignores the value.
             (Property::Arch | Property::Brand, None) => Ok(Some(true)),
             (Property::Brand, Some(card)) => {
                 card.brand.as_deref().map(|brand| term.holds_for_brand(brand)).transpose()
@@ -128,7 +128,7 @@ impl Seen<'_> {
     }
 }
 
-impl Outcome {
+impl TermOutcome {
     fn assumed((alternative, missing): (String, Vec<Property>)) -> Self {
         Self::Assumed { alternative, missing }
     }

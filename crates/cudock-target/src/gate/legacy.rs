@@ -1,7 +1,7 @@
-//! Images from before `NVIDIA_REQUIRE_CUDA`: their `CUDA_VERSION` stands for it.
+//! Derives the requirement of images without `NVIDIA_REQUIRE_CUDA` from their `CUDA_VERSION`.
 
-/// `12.4` of `12.4.1`, for what Go's semver takes for a version: up to three numbers without leading zeros, and
-/// after three of them a pre-release and a build.
+/// `12.4` of `12.4.1`. Accepts what Go's semver accepts: up to three numbers without leading zeros, and after three of
+/// them a pre-release and a build.
 pub(super) fn major_minor(version: &str) -> Option<String> {
     let version = version.strip_prefix('v').unwrap_or(version);
     let (version, build) = split_off(version, '+');

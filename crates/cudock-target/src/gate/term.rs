@@ -1,23 +1,23 @@
-//! The grammar of one condition, `driver>=525.60.13`, and what it says of a value.
+//! Parses and evaluates one condition, such as `driver>=525.60.13`.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// What a condition is about.
+/// The property that a condition compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Property {
     /// The CUDA version of the host's driver, not of compat libraries in the image.
     Cuda,
     /// The driver's full version.
     Driver,
-    /// The card's compute capability.
+    /// The GPU's compute capability.
     Arch,
-    /// The card's brand, as NVML names it.
+    /// The GPU's brand, as NVML names it.
     Brand,
 }
 
 impl Property {
-    /// The word in a condition.
+    /// The name in a condition.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cuda => "cuda",
@@ -39,7 +39,7 @@ impl Property {
     }
 }
 
-/// How a condition compares.
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Op {
     /// `=`
@@ -94,14 +94,14 @@ impl Op {
     }
 }
 
-/// One condition. Its value is kept as written: whether it is a number matters only once it is compared.
+/// One condition. Its value is not parsed before it is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
-    /// What is compared.
+    /// The compared property.
     pub property: Property,
-    /// How.
+    /// The operator.
     pub op: Op,
-    /// With what.
+    /// The value, as written.
     pub value: String,
     /// Where the term starts in the variable's value, in bytes.
     pub position: usize,
@@ -113,17 +113,17 @@ impl fmt::Display for Term {
     }
 }
 
-/// Why a condition cannot be evaluated. Any of these stops the container, like an unmet condition.
+/// An invalid condition. Like an unsatisfied one, it keeps the container from starting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{variable}: {message} in `{text}` at byte {position}")]
 pub struct GrammarError {
-    /// The variable it stands in.
+    /// Its variable.
     pub variable: String,
     /// The condition as written.
     pub text: String,
     /// Where in the variable's value it starts, in bytes.
     pub position: usize,
-    /// What is wrong with it.
+    /// The problem.
     pub message: &'static str,
 }
 
@@ -184,7 +184,7 @@ impl Term {
         Ok(met)
     }
 
-    /// How far `found` is from the value: the further right they first differ, and the less, the nearer.
+    /// The distance of `found` from the value: a difference further to the right, or a smaller one, is closer.
     pub(super) fn distance(&self, found: &Numbers) -> Distance {
         let Ok(wanted) = Numbers::parse(&self.value) else { return Distance::MAX };
         let length = found.0.len().max(wanted.0.len());

@@ -1,6 +1,6 @@
 //! §1 question 2, §3, §9 and §11: which driver drives which card and runs which CUDA.
 
-use cudock_compat::Machine;
+use cudock_compat::TargetMachine;
 
 use super::support::*;
 
@@ -115,21 +115,21 @@ case!(
     without_libcuda_the_runtime_says_35,
     "D6",
     sass(&["sm_80"]).runtime("12.4"),
-    gpu("A100", "550.54.15").machine(Machine { libcuda: None, ..healthy() }),
+    gpu("A100", "550.54.15").machine(TargetMachine { libcuda: None, ..healthy() }),
     fails(35).by("D6").finding("CD0203")
 );
 case!(
     without_libcuda_a_program_that_links_it_does_not_start,
     "D6",
     sass(&["sm_80"]).runtime("12.4").links_driver(),
-    gpu("A100", "550.54.15").machine(Machine { libcuda: None, ..healthy() }),
+    gpu("A100", "550.54.15").machine(TargetMachine { libcuda: None, ..healthy() }),
     fails_by("loader").prints("libcuda.so.1")
 );
 case!(
     without_libcuda_torch_is_answered_35,
     "D7",
     torch("2.5.1", "cu124"),
-    gpu("A100", "550.54.15").machine(Machine { libcuda: None, ..healthy() }),
+    gpu("A100", "550.54.15").machine(TargetMachine { libcuda: None, ..healthy() }),
     answers(35)
 );
 

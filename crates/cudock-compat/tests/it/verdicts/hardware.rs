@@ -1,7 +1,7 @@
 //! Where it is judged: cards, drivers and the state of machines.
 
 use cudock_compat::target::HostLibcuda;
-use cudock_compat::{Machine, StartPath, Target};
+use cudock_compat::{StartPath, Target, TargetMachine};
 use cudock_facts::finding::{Finding, Severity};
 use cudock_host::host::LibraryKind;
 
@@ -19,7 +19,7 @@ pub(crate) trait Around {
     fn processor(self, cpu: &str) -> Self;
     fn brand(self, brand: &str) -> Self;
     fn capability(self, capability: &str) -> Self;
-    fn machine(self, machine: Machine) -> Self;
+    fn machine(self, machine: TargetMachine) -> Self;
 }
 
 impl Around for Target {
@@ -53,15 +53,19 @@ impl Around for Target {
         self
     }
 
-    fn machine(mut self, machine: Machine) -> Self {
+    fn machine(mut self, machine: TargetMachine) -> Self {
         self.traits.machine = Some(machine);
         self
     }
 }
 
 /// A machine with nothing against it.
-pub(crate) fn healthy() -> Machine {
-    Machine { libcuda: Some(host_libcuda(LibraryKind::Driver)), has_jit: true, ..Machine::default() }
+pub(crate) fn healthy() -> TargetMachine {
+    TargetMachine {
+        libcuda: Some(host_libcuda(LibraryKind::Driver)),
+        has_jit: true,
+        ..TargetMachine::default()
+    }
 }
 
 fn host_libcuda(kind: LibraryKind) -> HostLibcuda {
@@ -69,14 +73,17 @@ fn host_libcuda(kind: LibraryKind) -> HostLibcuda {
 }
 
 /// A machine where the loader comes to this libcuda first.
-pub(crate) fn finding_first(kind: LibraryKind, version: Option<&str>) -> Machine {
+pub(crate) fn finding_first(kind: LibraryKind, version: Option<&str>) -> TargetMachine {
     let version = version.map(|version| version.parse().unwrap());
     let by_library_path = true;
-    Machine { libcuda: Some(HostLibcuda { version, by_library_path, ..host_libcuda(kind) }), ..healthy() }
+    TargetMachine {
+        libcuda: Some(HostLibcuda { version, by_library_path, ..host_libcuda(kind) }),
+        ..healthy()
+    }
 }
 
 /// A machine that keeps every program from the card, with the doctor's code for it.
-pub(crate) fn blocked(error: Option<u16>, code: &'static str) -> Machine {
+pub(crate) fn blocked(error: Option<u16>, code: &'static str) -> TargetMachine {
     let finding = Finding::new(code, Severity::Error, "the doctor's words", "");
-    Machine { blocked: Some((error, finding)), ..healthy() }
+    TargetMachine { blocked: Some((error, finding)), ..healthy() }
 }

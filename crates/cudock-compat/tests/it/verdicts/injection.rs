@@ -1,6 +1,6 @@
 //! §7: what a container is given and what a program is shown.
 
-use cudock_compat::Machine;
+use cudock_compat::TargetMachine;
 
 use super::support::*;
 
@@ -73,7 +73,7 @@ case!(
     a_host_without_libcuda_has_none_to_inject,
     "D6",
     fits().in_image(),
-    h100().machine(Machine { libcuda: None, ..healthy() }),
+    h100().machine(TargetMachine { libcuda: None, ..healthy() }),
     fails(35).by("D6")
 );
 
@@ -159,14 +159,14 @@ case!(
     a_known_identity_is_shown,
     "V4",
     fits().env("CUDA_VISIBLE_DEVICES", "GPU-5a1c"),
-    h100().machine(Machine { uuids: vec!["GPU-5a1c2d3e".to_owned()], ..healthy() }),
+    h100().machine(TargetMachine { uuids: vec!["GPU-5a1c2d3e".to_owned()], ..healthy() }),
     works()
 );
 case!(
     an_identity_that_is_not_there_hides_all,
     "V4",
     fits().env("CUDA_VISIBLE_DEVICES", "GPU-ffff"),
-    h100().machine(Machine { uuids: vec!["GPU-5a1c2d3e".to_owned()], ..healthy() }),
+    h100().machine(TargetMachine { uuids: vec!["GPU-5a1c2d3e".to_owned()], ..healthy() }),
     fails(100)
 );
 case!(

@@ -1,6 +1,6 @@
 //! §2.3: PTX, its language, and compiling it.
 
-use cudock_compat::Machine;
+use cudock_compat::TargetMachine;
 
 use super::support::*;
 
@@ -139,14 +139,14 @@ case!(
     without_the_compiler_library_ptx_fails,
     "P4",
     ptx(&[("compute_80", "8.0")]),
-    gpu("A100", "535.161.08").machine(Machine { has_jit: false, ..healthy() }),
+    gpu("A100", "535.161.08").machine(TargetMachine { has_jit: false, ..healthy() }),
     fails(221).by("P4").finding("CD0505").prints("cudaErrorJitCompilerNotFound")
 );
 case!(
     without_the_compiler_library_machine_code_runs,
     "P4",
     sass(&["sm_80"]).and_ptx(&[("compute_80", "8.0")]),
-    gpu("A100", "535.161.08").machine(Machine { has_jit: false, ..healthy() }),
+    gpu("A100", "535.161.08").machine(TargetMachine { has_jit: false, ..healthy() }),
     works()
 );
 case!(

@@ -185,7 +185,7 @@ fn a_size_brings_the_driver_of_the_services_image_and_says_which() {
     }
     let unknown = on_service("ml-cluster/Standard_NC4as_T4_v3");
     let assumed = unknown.traits.driver_assumed.unwrap();
-    assert!(assumed.contains("no source gives the driver of Azure Machine Learning"), "{assumed}");
+    assert!(assumed.contains("no source gives the driver of Azure TargetMachine Learning"), "{assumed}");
     let wrong = Target::of_size(facts(), "aksx/Standard_NC4as_T4_v3", None, Date::new(2026, 11, 15).unwrap());
     assert_eq!(wrong.unwrap_err().near, ["aks"]);
 }

@@ -1,7 +1,7 @@
 //! §13: the worked examples, by their numbers.
 
 use cudock_compat::evidence::Reach;
-use cudock_compat::{Machine, Target};
+use cudock_compat::{Target, TargetMachine};
 use cudock_host::frameworks::CpuBuildSeverity;
 
 use super::gate_images::{CUDA_12_4_1, CUDA_12_6_3};
@@ -183,14 +183,14 @@ case!(
     e20_a_container_without_a_gpu_has_no_driver,
     "20",
     sass(&["sm_90"]).runtime("12.2").in_image(),
-    gpu("H100", "535.161.08").machine(Machine { libcuda: None, ..healthy() }),
+    gpu("H100", "535.161.08").machine(TargetMachine { libcuda: None, ..healthy() }),
     fails(35).by("D6")
 );
 case!(
     e20_torch_in_it_is_answered_35,
     "20",
     torch("2.5.1", "cu124").in_image(),
-    gpu("H100", "535.161.08").machine(Machine { libcuda: None, ..healthy() }),
+    gpu("H100", "535.161.08").machine(TargetMachine { libcuda: None, ..healthy() }),
     answers(35)
 );
 case!(

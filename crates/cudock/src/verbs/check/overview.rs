@@ -100,11 +100,11 @@ fn print_table(results: &[TargetResult], columns: &Columns) {
 }
 
 /// Targets with the same error and the same way out.
-struct Group<'a> {
+struct TargetGroup<'a> {
     results: Vec<&'a TargetResult>,
 }
 
-impl Group<'_> {
+impl TargetGroup<'_> {
     fn takes(&self, other: &TargetResult) -> bool {
         self.results.first().is_some_and(|known| {
             let same_fixes = fixes(known).eq(fixes(other));
@@ -120,12 +120,12 @@ fn fixes(result: &TargetResult) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// The results that need an explanation, those alike together.
-fn groups(results: &[TargetResult]) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
+fn groups(results: &[TargetResult]) -> Vec<TargetGroup<'_>> {
+    let mut groups: Vec<TargetGroup<'_>> = Vec::new();
     for result in results.iter().filter(|result| !runs(result)) {
         match groups.iter_mut().find(|group| group.takes(result)) {
             Some(group) => group.results.push(result),
-            None => groups.push(Group { results: vec![result] }),
+            None => groups.push(TargetGroup { results: vec![result] }),
         }
     }
     groups
@@ -135,7 +135,7 @@ fn runs(result: &TargetResult) -> bool {
     matches!(result.judgement.verdict, Verdict::Works | Verdict::Jit)
 }
 
-fn print_group(group: &Group<'_>, of: usize, columns: &Columns) {
+fn print_group(group: &TargetGroup<'_>, of: usize, columns: &Columns) {
     let Some(first) = group.results.first() else { return };
     let names: Vec<String> = group.results.iter().map(|result| name(result)).collect();
     let who = if names.len() == of { "all targets".to_owned() } else { names.join(", ") };

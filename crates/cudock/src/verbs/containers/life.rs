@@ -18,7 +18,7 @@ use super::print::ago;
 use super::{Report, builtin, engine_of};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, json as print_json, line};
-use crate::table::Table;
+use crate::table::TextTable;
 use cudock_base::format::fixed_bytes;
 
 /// `cudock kill`.
@@ -114,7 +114,7 @@ pub(crate) fn top(args: &TopArgs, format: Format) -> Result<Outcome, Failure> {
             process.command.clone(),
         ]
     });
-    Table::list(&["PID", "INSIDE", "PPID", "UID", "TIME", "COMMAND"], rows.collect()).print();
+    TextTable::list(&["PID", "INSIDE", "PPID", "UID", "TIME", "COMMAND"], rows.collect()).print();
     Ok(Outcome::Yes)
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn images(args: &ImagesArgs, format: Format) -> Result<Outcome, Failu
                     format!("{fetched} ago"),
                 ]
             });
-            Table::list(&["IMAGE", "DIGEST", "SIZE", "LAYERS", "FETCHED"], rows.collect()).print();
+            TextTable::list(&["IMAGE", "DIGEST", "SIZE", "LAYERS", "FETCHED"], rows.collect()).print();
         }
         Format::Json => {
             let rows = images.iter().map(|image| {

@@ -16,7 +16,7 @@ use super::life_args::StatsArgs;
 use super::{Report, home};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, json as print_json, line};
-use crate::table::Table;
+use crate::table::TextTable;
 use cudock_base::format::fixed_bytes;
 
 /// Between two samples; processor percentages are of this time.
@@ -119,5 +119,5 @@ fn print(used: &[Usage], once: bool, format: Format) {
             one.gpu_memory_bytes.map_or_else(|| "-".to_owned(), fixed_bytes),
         ]
     });
-    Table::list(&["NAME", "CPU", "MEMORY / LIMIT", "PIDS", "GPU", "GPU MEMORY"], rows.collect()).print();
+    TextTable::list(&["NAME", "CPU", "MEMORY / LIMIT", "PIDS", "GPU", "GPU MEMORY"], rows.collect()).print();
 }

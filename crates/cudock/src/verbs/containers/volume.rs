@@ -9,7 +9,7 @@ use super::print::ago;
 use super::{Report, home};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, json as print_json, line};
-use crate::table::Table;
+use crate::table::TextTable;
 
 /// `cudock volume`.
 pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failure> {
@@ -29,7 +29,7 @@ pub(crate) fn volume(args: &VolumeArgs, format: Format) -> Result<Outcome, Failu
                         };
                         vec![volume.name.clone(), users, ago(now().saturating_sub(volume.created))]
                     });
-                    Table::list(&["NAME", "USED BY", "AGE"], rows.collect()).print();
+                    TextTable::list(&["NAME", "USED BY", "AGE"], rows.collect()).print();
                 }
                 Format::Json => print_json(&Report::of(json!({ "volumes": volumes }))),
             }

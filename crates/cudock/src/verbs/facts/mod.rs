@@ -8,7 +8,7 @@ use cudock_lookup::{jax, onnxruntime, tables, tensorflow, tensorrt, torch, torch
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::{FactsArgs, Kind};
+use crate::cli::{FactKind, FactsArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, TableUsed};
 
@@ -24,7 +24,7 @@ struct Report<'a> {
 pub(super) fn run(facts: &Facts, args: &FactsArgs, format: Format) -> Result<Outcome, Failure> {
     let name = args.name.as_deref();
     let of_sizes = args.gpu.is_some() || args.region.is_some() || args.all || args.lifecycle || args.prices;
-    if args.kind != Some(Kind::Size) && of_sizes {
+    if args.kind != Some(FactKind::Size) && of_sizes {
         return Err(Failure::input("--gpu, --region, --all, --lifecycle and --prices go with `size`")
             .hint("cudock facts size --gpu A100 --region westeurope"));
     }
@@ -40,21 +40,21 @@ pub(super) fn run(facts: &Facts, args: &FactsArgs, format: Format) -> Result<Out
     };
     let (kind, answer) = match args.kind {
         None => ("tables", tables(facts, today)),
-        Some(Kind::Gpu) => ("gpu", gpu(facts, name, today)?),
-        Some(Kind::Driver) => ("driver", driver(facts, name, today)?),
-        Some(Kind::Cuda) => ("cuda", toolkit(facts, name)?),
-        Some(Kind::Arch) => ("arch", arch(facts, name)?),
-        Some(Kind::Image) => ("image", image(facts, name)?),
-        Some(Kind::Torch) => ("torch", torch(facts, name)?),
-        Some(Kind::Torchvision) => ("torchvision", torchvision(facts, name)?),
-        Some(Kind::Tensorflow) => ("tensorflow", tensorflow(facts, name)?),
-        Some(Kind::Onnxruntime) => ("onnxruntime", onnxruntime(facts, name)?),
-        Some(Kind::Jax) => ("jax", jax(facts, name)?),
-        Some(Kind::Tensorrt) => ("tensorrt", tensorrt(facts, name)?),
-        Some(Kind::Package) => ("package", package(facts, name)?),
-        Some(Kind::Size) => ("size", cudock_lookup::size(facts, &sizes)?),
-        Some(Kind::Service) => ("service", service(facts, name)?),
-        Some(Kind::Storage) => ("storage", storage(facts, name)?),
+        Some(FactKind::Gpu) => ("gpu", gpu(facts, name, today)?),
+        Some(FactKind::Driver) => ("driver", driver(facts, name, today)?),
+        Some(FactKind::Cuda) => ("cuda", toolkit(facts, name)?),
+        Some(FactKind::Arch) => ("arch", arch(facts, name)?),
+        Some(FactKind::Image) => ("image", image(facts, name)?),
+        Some(FactKind::Torch) => ("torch", torch(facts, name)?),
+        Some(FactKind::Torchvision) => ("torchvision", torchvision(facts, name)?),
+        Some(FactKind::Tensorflow) => ("tensorflow", tensorflow(facts, name)?),
+        Some(FactKind::Onnxruntime) => ("onnxruntime", onnxruntime(facts, name)?),
+        Some(FactKind::Jax) => ("jax", jax(facts, name)?),
+        Some(FactKind::Tensorrt) => ("tensorrt", tensorrt(facts, name)?),
+        Some(FactKind::Package) => ("package", package(facts, name)?),
+        Some(FactKind::Size) => ("size", cudock_lookup::size(facts, &sizes)?),
+        Some(FactKind::Service) => ("service", service(facts, name)?),
+        Some(FactKind::Storage) => ("storage", storage(facts, name)?),
     };
     let tables = output::tables_used(facts, &answer.tables);
     match format {

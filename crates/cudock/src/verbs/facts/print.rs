@@ -5,11 +5,11 @@ use cudock_base::format::count;
 use cudock_lookup::{Sheet, View};
 
 use crate::output::{self, BOLD, DIM, line, styled};
-use crate::table::Table;
+use crate::table::TextTable;
 
 pub(super) fn print(view: View, verbose: bool) {
     match view {
-        View::List(list) => Table::list(&list.columns, list.rows).print(),
+        View::List(list) => TextTable::list(&list.columns, list.rows).print(),
         View::Sheets(sheets) => {
             for (index, sheet) in sheets.iter().enumerate() {
                 if index > 0 {

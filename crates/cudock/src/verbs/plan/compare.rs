@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, BOLD, DIM, RED, line, styled};
-use crate::table::{Align, Table};
+use crate::table::{Align, TextTable};
 
 pub(super) fn text(plan: &Plan<'_>, names: &[String]) -> Result<Outcome, Failure> {
     let candidates = plan.candidates(names)?;
@@ -67,8 +67,8 @@ fn outcome(candidates: &[Candidate<'_>]) -> Outcome {
 }
 
 /// A column for each candidate, a row for each figure.
-fn table(plan: &Plan<'_>, candidates: &[Candidate<'_>]) -> Table {
-    let mut table = Table::report([("", Align::Left)]);
+fn table(plan: &Plan<'_>, candidates: &[Candidate<'_>]) -> TextTable {
+    let mut table = TextTable::report([("", Align::Left)]);
     for index in 0..candidates.len() {
         table.column(label(index), Align::Right);
     }

@@ -12,7 +12,7 @@ use super::View;
 use super::json::Relaxed;
 use crate::findings::text::severity_label;
 use crate::output::{self, BOLD, DIM, GREEN, RED, line, styled};
-use crate::table::{Align, Table};
+use crate::table::{Align, TextTable};
 
 /// How many details of a note are shown.
 const DETAILS: usize = 3;
@@ -58,7 +58,7 @@ pub(super) fn rows(view: &View<'_>, placements: &[Listed]) {
     } else {
         ("instances", ["", "time", "USD"])
     };
-    let mut table = Table::report([
+    let mut table = TextTable::report([
         ("#", Align::Right),
         ("service", Align::Left),
         ("size", Align::Left),
