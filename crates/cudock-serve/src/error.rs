@@ -7,7 +7,7 @@ use cudock_tensor::{RequestError, ResponseError};
 
 /// The reason why a request failed. Its message is sent to the client.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum ServeError {
+pub(crate) enum ServeError {
     /// The request is rejected before it is looked at, or for lack of resources.
     #[error(transparent)]
     Rejected(#[from] HttpRejection),
@@ -79,7 +79,7 @@ pub enum ServeError {
 
 impl ServeError {
     /// Time after which a retry may succeed, if waiting helps.
-    pub fn retry_after(&self) -> Option<Duration> {
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Rejected(rejection) => rejection.retry_after(),
             Self::NotReady { .. } | Self::Draining => Some(Duration::from_secs(1)),

@@ -17,9 +17,9 @@ mod reply;
 mod service;
 mod settings;
 
-pub use error::ServeError;
+use error::ServeError;
 pub use http::{Server, ServerError};
-pub use model::{Model, RepositoryError};
+pub use model::RepositoryError;
 pub use service::{LoadError, ModelService};
 pub use settings::{
     DeviceReading, EngineKind, ModelSettings, ModelSettingsFor, ModelSource, ReadDevices, ServeSettings,

@@ -48,7 +48,7 @@ impl ModelService {
 
     /// Loads all models. A model that cannot be loaded is recorded and the others are loaded nevertheless; an error if
     /// none can be loaded.
-    pub fn load(&self) -> Result<(), LoadError> {
+    pub(crate) fn load(&self) -> Result<(), LoadError> {
         let found = self.find()?;
         if let (true, ModelSource::Directory(path)) = (found.is_empty(), &self.settings.models) {
             return Err(RepositoryError::Empty { path: path.clone() }.into());
@@ -144,7 +144,7 @@ impl ModelService {
     /// Reloads a model, or all of them, from the current state of the directory: new versions are added, versions
     /// without a file are removed. A version that cannot be loaded does not stop the others; the first such error is
     /// returned. Blocks.
-    pub fn reload_blocking(&self, name: Option<&str>) -> Result<(), ServeError> {
+    pub(crate) fn reload_blocking(&self, name: Option<&str>) -> Result<(), ServeError> {
         let _one_at_a_time = lock(&self.reloading);
         let is_selected = |other: &str| name.is_none_or(|name| name == other);
         let found = self.find().map_err(|error| ServeError::Reload {
@@ -220,7 +220,7 @@ impl ModelService {
     }
 
     /// Reloads a model, or all of them, without blocking the calling thread.
-    pub async fn reload(self: &Arc<Self>, name: Option<&str>) -> Result<(), ServeError> {
+    pub(crate) async fn reload(self: &Arc<Self>, name: Option<&str>) -> Result<(), ServeError> {
         let (service, name) = (Arc::clone(self), name.map(ToOwned::to_owned));
         let reload = tokio::task::spawn_blocking(move || service.reload_blocking(name.as_deref()));
         reload.await.unwrap_or_else(|error| Err(ServeError::Engine(error.to_string())))
@@ -232,7 +232,7 @@ impl ModelService {
     }
 
     /// A model by name; the newest version if none is given.
-    pub fn model(&self, name: &str, version: Option<&str>) -> Result<Arc<Model>, ServeError> {
+    pub(crate) fn model(&self, name: &str, version: Option<&str>) -> Result<Arc<Model>, ServeError> {
         let models = self.loaded();
         let mut named = models.iter().filter(|model| model.name() == name).peekable();
         if named.peek().is_none() {
@@ -318,13 +318,13 @@ impl ModelService {
     }
 
     /// Limits of one request.
-    pub fn limits(&self) -> &RequestLimits {
+    pub(crate) fn limits(&self) -> &RequestLimits {
         &self.settings.limits
     }
 
     /// Whether requests can be processed: models are loaded, each has an engine, there is memory for a small request,
     /// and the server is not shutting down.
-    pub fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         let models = self.loaded();
         !self.is_loading()
             && !self.is_draining()

@@ -61,7 +61,7 @@ pub(crate) async fn predict(
         .await?;
     apply_headers(&head.headers, &mut request)?;
     let (id, single, outputs) = (request.id.take(), request.single, std::mem::take(&mut request.outputs));
-    let response = model.infer_since(request, received).await?;
+    let response = model.infer(request, received).await?;
     let writing = move |response: &InferenceResponse| {
         let (signature, mut out) = (model.signature(), Vec::new());
         match wanted {
@@ -106,7 +106,7 @@ pub(crate) async fn infer(
     apply_headers(&head.headers, &mut request)?;
     let (id, outputs, binary_outputs) =
         (request.id.take(), std::mem::take(&mut request.outputs), request.binary_outputs);
-    let response = model.infer_since(request, received).await?;
+    let response = model.infer(request, received).await?;
     let inline = if binary_outputs { MAX_INLINE_COPY } else { MAX_INLINE_PARSE };
     let writing = move |response: &InferenceResponse| {
         let (signature, mut out) = (model.signature(), Vec::new());

@@ -31,7 +31,7 @@ use crate::read_tracker::ReadTracker;
 use crate::settings::{ModelSettings, StartEngine};
 
 /// A served model: one version of one name. A reload creates a new one.
-pub struct Model {
+pub(crate) struct Model {
     name: String,
     version: String,
     file: PathBuf,
@@ -121,27 +121,27 @@ impl Model {
     }
 
     /// The name under which it is served.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Its version.
-    pub fn version(&self) -> &str {
+    pub(crate) fn version(&self) -> &str {
         &self.version
     }
 
     /// Its inputs and outputs.
-    pub fn signature(&self) -> &Signature {
+    pub(crate) fn signature(&self) -> &Signature {
         &self.signature
     }
 
     /// Most rows of a batch; 0 if requests do not share batches.
-    pub fn max_rows(&self) -> usize {
+    pub(crate) fn max_rows(&self) -> usize {
         if self.signature.batched { self.settings.batcher.max_rows } else { 0 }
     }
 
     /// Preferred row counts of batches.
-    pub fn preferred(&self) -> &[usize] {
+    pub(crate) fn preferred(&self) -> &[usize] {
         &self.settings.batcher.preferred_rows
     }
 
@@ -150,7 +150,7 @@ impl Model {
     }
 
     /// Whether an engine is running.
-    pub fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         !self.health.health().devices.is_empty()
     }
 
@@ -195,13 +195,9 @@ impl Model {
         self.queue.reject_if_full()
     }
 
-    /// Runs a request. Dropping the future withdraws the request unless it is already running.
-    pub async fn infer(&self, request: InferenceRequest) -> Result<InferenceResponse, ServeError> {
-        self.infer_since(request, Instant::now()).await
-    }
-
-    /// Runs a request whose first bytes arrived at `received`; its deadline counts from there.
-    pub(crate) async fn infer_since(
+    /// Runs a request whose first bytes arrived at `received`; its deadline counts from there. Dropping the future
+    /// withdraws the request unless it is already running.
+    pub(crate) async fn infer(
         &self,
         request: InferenceRequest,
         received: Instant,

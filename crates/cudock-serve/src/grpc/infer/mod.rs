@@ -85,7 +85,7 @@ pub(crate) async fn run(
     let PreparedInference { model, mut inference, held } = prepared?;
     let id = inference.id.take().unwrap_or_default();
     let wanted = std::mem::take(&mut inference.outputs);
-    let response = model.infer_since(inference, received).await?;
+    let response = model.infer(inference, received).await?;
     Ok((CompletedInference { model, id, wanted, response }, held))
 }
 

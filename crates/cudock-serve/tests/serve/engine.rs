@@ -1,0 +1,124 @@
+//! An engine that doubles `F32[rows, 2]`, and fails on demand.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use cudock_engine::{DeviceInfo, Engine, EngineError, Lane, OutputView, Provider};
+use cudock_tensor::{DType, Signature, TensorSpec};
+
+/// A value whose batch waits until the test releases it.
+pub(crate) const HELD: f32 = 555.0;
+/// A value whose batch fails.
+pub(crate) const POISON: f32 = 666.0;
+/// A value whose batch kills the engine, but only the first one.
+pub(crate) const FATAL: f32 = 777.0;
+
+/// What a test controls of its engines.
+#[derive(Default)]
+pub(crate) struct EngineControl {
+    is_released: Mutex<bool>,
+    released: Condvar,
+    held: AtomicUsize,
+    pub(crate) starts: AtomicUsize,
+}
+
+impl EngineControl {
+    /// Number of batches that were or are held.
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Ordering::SeqCst)
+    }
+
+    /// Lets held batches run.
+    pub(crate) fn release(&self) {
+        *self.is_released.lock().unwrap() = true;
+        self.released.notify_all();
+    }
+}
+
+pub(crate) struct DoublingEngine {
+    signature: Signature,
+    device: DeviceInfo,
+    control: Arc<EngineControl>,
+    number: usize,
+}
+
+impl DoublingEngine {
+    pub(crate) fn new(control: &Arc<EngineControl>) -> Self {
+        let spec = |name: &str| TensorSpec {
+            name: name.to_owned(),
+            dtype: DType::F32,
+            shape: vec![None, Some(2)],
+            any_rank: false,
+        };
+        Self {
+            signature: Signature { inputs: vec![spec("x")], outputs: vec![spec("y")], batched: true },
+            device: DeviceInfo {
+                provider: Provider::Cpu,
+                name: "cpu".to_owned(),
+                gpu: None,
+                skipped_providers: Vec::new(),
+                notes: Vec::new(),
+                engine: "doubling".to_owned(),
+            },
+            control: Arc::clone(control),
+            number: control.starts.fetch_add(1, Ordering::SeqCst),
+        }
+    }
+}
+
+impl Engine for DoublingEngine {
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn device(&self) -> &DeviceInfo {
+        &self.device
+    }
+
+    fn take_lanes(&mut self) -> Vec<Box<dyn Lane>> {
+        let (input, output) = (Vec::new(), Vec::new());
+        vec![Box::new(DoublingLane {
+            input,
+            output,
+            control: Arc::clone(&self.control),
+            number: self.number,
+        })]
+    }
+}
+
+struct DoublingLane {
+    input: Vec<u8>,
+    output: Vec<u8>,
+    control: Arc<EngineControl>,
+    number: usize,
+}
+
+impl Lane for DoublingLane {
+    fn input(&mut self, _index: usize, _shape: &[usize], bytes: usize) -> Result<&mut [u8], EngineError> {
+        self.input.resize(bytes, 0);
+        Ok(&mut self.input)
+    }
+
+    fn run_while(
+        &mut self,
+        _limit: Duration,
+        _is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Vec<OutputView<'_>>, EngineError> {
+        let values: Vec<f32> =
+            self.input.chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect();
+        if values.contains(&HELD) {
+            self.control.held.fetch_add(1, Ordering::SeqCst);
+            let is_released = self.control.is_released.lock().unwrap();
+            drop(self.control.released.wait_while(is_released, |is_released| !*is_released).unwrap());
+        }
+        if values.contains(&POISON) {
+            return Err(EngineError::Failed("poison".to_owned()));
+        }
+        if values.contains(&FATAL) && self.number == 0 {
+            return Err(EngineError::Died("fatal input".to_owned()));
+        }
+        self.output = values.iter().flat_map(|value| (value * 2.0).to_le_bytes()).collect();
+        Ok(vec![OutputView { dtype: DType::F32, shape: vec![values.len() / 2, 2], data: &self.output }])
+    }
+}

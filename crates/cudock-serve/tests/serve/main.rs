@@ -1,0 +1,7 @@
+//! The inference server over real sockets, with an engine that needs no library.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail loudly")]
+
+mod batches;
+mod engine;
+mod routes;
+mod support;
