@@ -7,7 +7,7 @@ use ort::logging::LogLevel;
 use ort::session::Session;
 use ort::session::builder::GraphOptimizationLevel;
 
-use crate::Settings;
+use crate::OnnxEngineSettings;
 use crate::cuda::CudaStream;
 
 /// Opens a session on one provider, with the CPU as fallback for unsupported operators.
