@@ -59,7 +59,7 @@ fn content(layer: usize, number: usize) -> String {
 
 fn tar(layer: usize, operations: &[Op]) -> Vec<u8> {
     let write = |tar: Tar, (number, operation): (usize, &Op)| match operation {
-        Op::File(path) => tar.file(path, &content(layer, number)),
+        Op::File(path) => tar.file(path, content(layer, number)),
         Op::Directory(path) => tar.directory(path),
         Op::Symlink(path, target) => tar.symlink(path, target),
         Op::HardLink(path, target) => tar.hard_link(path, target),

@@ -100,7 +100,7 @@ fn an_archive_is_opened_plain_or_compressed_as_a_whole() {
 fn an_archive_with_dot_slash_names_opens() {
     let directory = tempfile::tempdir().unwrap();
     let (blobs, top) = blobs();
-    let mut tar = Tar::default().directory(".").file("./index.json", &top.to_string());
+    let mut tar = Tar::default().directory(".").file("./index.json", top.to_string());
     for (digest, bytes) in &blobs.0 {
         tar = tar.entry(format!("./blobs/{}", digest.replace(':', "/")), b'0', "", bytes);
     }
@@ -144,8 +144,8 @@ fn docker_archive() -> Vec<u8> {
         .symlink("bb/layer.tar", "../aa/layer.tar")
         .hard_link("cc/layer.tar", "aa/layer.tar")
         .entry("dd/layer.tar", b'0', "", &upper)
-        .file("c0ffee.json", &configuration("amd64", 4).to_string())
-        .file("manifest.json", &manifest.to_string())
+        .file("c0ffee.json", configuration("amd64", 4).to_string())
+        .file("manifest.json", manifest.to_string())
         .end()
 }
 
@@ -175,7 +175,7 @@ fn a_new_docker_archive_opens_by_its_manifest() {
     let config = blobs.document(CONFIG, &configuration("amd64", 2));
     let manifest =
         json!([{"Config": path(&config), "RepoTags": null, "Layers": layers.each_ref().map(path)}]);
-    let mut tar = Tar::default().file("manifest.json", &manifest.to_string()).file("index.json", "{}");
+    let mut tar = Tar::default().file("manifest.json", manifest.to_string()).file("index.json", "{}");
     for (digest, bytes) in &blobs.0 {
         tar = tar.entry(format!("blobs/{}", digest.replace(':', "/")), b'0', "", bytes);
     }
@@ -189,9 +189,9 @@ fn a_new_docker_archive_opens_by_its_manifest() {
 fn one_of_several_images_in_a_docker_archive_must_be_selected() {
     let directory = tempfile::tempdir().unwrap();
     let one = |tag: &str| json!({"Config": "c.json", "RepoTags": [tag], "Layers": []});
-    let tar = Tar::default().file("c.json", &configuration("amd64", 0).to_string());
+    let tar = Tar::default().file("c.json", configuration("amd64", 0).to_string());
     let file = |manifests: Value| {
-        write(directory.path(), "app.tar", &tar.clone().file("manifest.json", &manifests.to_string()).end())
+        write(directory.path(), "app.tar", &tar.clone().file("manifest.json", manifests.to_string()).end())
     };
     let error = error_of(open(&archive(&file(json!([one("a:1"), one("b:2")]))), &options(directory.path())));
     assert!(matches!(&error, ImageError::Several { names, .. } if names == &["a:1", "b:2"]), "{error}");

@@ -148,9 +148,9 @@ fn archives_of_both_kinds_are_unpacked() {
     let docker = directory.path().join("docker.tar");
     let manifests = json!([{"Config": "c.json", "RepoTags": ["x:1"], "Layers": ["l/layer.tar"]}]);
     let saved = tar()
-        .file("c.json", &config.to_string())
+        .file("c.json", config.to_string())
         .entry("l/layer.tar", b'0', "", &layer)
-        .file("manifest.json", &manifests.to_string());
+        .file("manifest.json", manifests.to_string());
     fs::write(&docker, saved.end()).unwrap();
     let bench = Bench::new();
     for file in [oci, docker] {

@@ -72,7 +72,7 @@ impl Blobs {
     pub(crate) fn archive(&self, index: &Value) -> Vec<u8> {
         let mut tar = Tar::default()
             .file("oci-layout", r#"{"imageLayoutVersion":"1.0.0"}"#)
-            .file("index.json", &index.to_string())
+            .file("index.json", index.to_string())
             .directory("blobs")
             .directory("blobs/sha256");
         for (digest, bytes) in &self.0 {

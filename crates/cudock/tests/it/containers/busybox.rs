@@ -25,14 +25,14 @@ pub(super) fn make(busybox: &Path, root: &Path) {
 }
 
 /// The programs that busybox is.
-fn applets(busybox: &Path) -> Vec<String> {
+pub(crate) fn applets(busybox: &Path) -> Vec<String> {
     let list = Command::new(busybox).arg("--list").output().unwrap();
     let names = String::from_utf8(list.stdout).unwrap();
     names.lines().filter(|name| *name != "busybox").map(str::to_owned).collect()
 }
 
 /// A busybox that needs no library.
-pub(super) fn find() -> Result<PathBuf, String> {
+pub(crate) fn find() -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join("busybox")).find(|file| file.is_file());
     let file = found.ok_or("there is no busybox in PATH (package busybox-static)")?;

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::OnceLock;
+
+use crate::containers::busybox;
 
 /// Answers with what it hears on localhost:8081, as a gateway does.
 const ASK: &str =
@@ -20,7 +21,7 @@ pub fn rootfs() -> Result<&'static Path, &'static str> {
 }
 
 fn make() -> Result<tempfile::TempDir, String> {
-    let busybox = busybox()?;
+    let busybox = busybox::find()?;
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     fs::set_permissions(root, fs::Permissions::from_mode(0o755)).unwrap();
@@ -28,8 +29,7 @@ fn make() -> Result<tempfile::TempDir, String> {
         fs::create_dir_all(root.join(name)).unwrap();
     }
     fs::copy(&busybox, root.join("bin/busybox")).unwrap();
-    let list = Command::new(&busybox).arg("--list").output().unwrap();
-    for name in String::from_utf8(list.stdout).unwrap().lines().filter(|name| *name != "busybox") {
+    for name in busybox::applets(&busybox) {
         symlink("busybox", root.join("bin").join(name)).unwrap();
     }
     fs::write(root.join("etc/passwd"), "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")
@@ -40,17 +40,4 @@ fn make() -> Result<tempfile::TempDir, String> {
     fs::write(&ask, ASK).unwrap();
     fs::set_permissions(ask, fs::Permissions::from_mode(0o755)).unwrap();
     Ok(folder)
-}
-
-/// A busybox that needs no library.
-fn busybox() -> Result<PathBuf, String> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join("busybox")).find(|file| file.is_file());
-    let file = found.ok_or("there is no busybox in PATH (package busybox-static)")?;
-    let bytes = fs::read(&file).map_err(|error| error.to_string())?;
-    let interpreter = b"/ld-linux";
-    if bytes.windows(interpreter.len()).any(|window| window == interpreter) {
-        return Err("the busybox in PATH is not static (package busybox-static)".to_owned());
-    }
-    Ok(file)
 }

@@ -1,7 +1,7 @@
 //! Certificates, made with openssl and tried with curl.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use super::server::Stage;
 
@@ -29,7 +29,7 @@ pub fn certificate(stage: &Stage, name: &str) -> Option<(PathBuf, PathBuf)> {
         .stderr(Stdio::null())
         .status();
     let curl = Command::new("curl").arg("--version").stdout(Stdio::null()).status();
-    if [made, curl].iter().any(|status| !status.as_ref().is_ok_and(|status| status.success())) {
+    if [made, curl].iter().any(|status| !status.as_ref().is_ok_and(ExitStatus::success)) {
         cudock_testkit::missing("openssl", "no openssl to make a certificate, or no curl to ask with");
         return None;
     }
