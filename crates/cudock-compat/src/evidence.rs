@@ -190,6 +190,23 @@ pub struct Artifact {
 }
 
 impl Artifact {
+    /// Something that uses CUDA and needs nothing else that is known.
+    pub(crate) fn new(name: String, kind: ArtifactKind, path: String, code: Code) -> Self {
+        Self {
+            name,
+            kind,
+            path,
+            support: Support::Cuda,
+            runtime: None,
+            links_driver: false,
+            own_floor: None,
+            code,
+            missing: Vec::new(),
+            barred: None,
+            build: None,
+        }
+    }
+
     /// A framework's build, with the code that was found of it; without any, what the tables say counts.
     pub(crate) fn of_build(build: Build, path: String, code: Option<Code>, missing: Vec<Missing>) -> Self {
         let by_tables = || match &build.sass {
@@ -225,7 +242,7 @@ impl Artifact {
     }
 }
 
-/// What a artifact is.
+/// What an artifact is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArtifactKind {
     /// A program.
@@ -251,7 +268,7 @@ pub struct Runtime {
     pub path: String,
 }
 
-/// The GPU code of a artifact.
+/// The GPU code of an artifact.
 #[derive(Debug, Clone)]
 pub enum Code {
     /// Read from these files.

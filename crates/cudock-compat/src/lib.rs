@@ -1,8 +1,8 @@
-//! Whether a program, an image or an environment runs on a GPU, told from the bytes.
+//! Predicts from their files whether a program, an image or an environment runs on a GPU.
 //!
-//! What is in a subject becomes [`Evidence`], what it is held against becomes a [`Target`], and [`judge`] is a pure
-//! function of the two and the tables: will it see and use the card under that driver, and if not, with which error,
-//! because of which file, and what to change.
+//! The contents of a subject become [`Evidence`], and [`judge`] is a pure function of that, a [`Target`] and the fact
+//! tables: whether the subject will use the GPU with that driver, and if not, with which error, because of which file, and
+//! how to fix it.
 
 pub mod codes;
 pub mod evidence;

@@ -1,19 +1,18 @@
-//! Every environment variable that cudock itself reads. (`doctor` also reports those that steer CUDA: see
-//! `cudock_host::probe::VARIABLES`; the cache is in
-//! `cudock_base::Environment`, the credentials of registries in `cudock_image::registry::env`, a user's own tables in
-//! `cudock_prices::env`.)
+//! The environment variables that the command reads itself. Others are in `cudock_base::Environment` (the cache),
+//! `cudock_image::registry::env` (credentials), `cudock_prices::env` (the user's tables) and `cudock_host::probe::VARIABLES`
+//! (those of CUDA, which `doctor` reports).
 
-/// A directory of newer fact tables, as `--facts`.
+/// The directory of newer fact tables, like `--facts`.
 pub(crate) const FACTS: &str = "CUDOCK_FACTS";
 
-/// The day reports are made for, so that tests and repeated reports do not change with the calendar.
+/// The date of reports, which makes tests and reports reproducible.
 pub(crate) const TODAY: &str = "CUDOCK_TODAY";
 
-/// A file of keys that open a server, as `--api-keys`.
+/// The file with the API keys of a server, like `--api-keys`.
 pub(crate) const API_KEYS: &str = "CUDOCK_API_KEYS";
 
-/// Where containers and unpacked images are kept.
+/// The directory of containers and unpacked images.
 pub(crate) const DATA: &str = "CUDOCK_DATA";
 
-/// Who runs containers, as `--engine`.
+/// The container engine, like `--engine`.
 pub(crate) const ENGINE: &str = "CUDOCK_ENGINE";

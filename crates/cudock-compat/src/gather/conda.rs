@@ -122,8 +122,6 @@ fn artifact(facts: &Facts, file: &str, declared: &Declared, family: &Family) -> 
     let version = members.iter().find_map(|package| package.exact.as_ref());
     let shown = version.map_or_else(String::new, |version| format!(" {version}"));
     Some(Artifact {
-        name: format!("{}{shown} (conda)", family.name),
-        kind: ArtifactKind::Framework,
         support: support(family, flavor),
         runtime: cuda.map(|version| Runtime {
             major: version.major(),
@@ -131,14 +129,13 @@ fn artifact(facts: &Facts, file: &str, declared: &Declared, family: &Family) -> 
             linked_in: false,
             path: path.clone(),
         }),
-        links_driver: false,
-        own_floor: None,
-        code: from_channel(facts, declared, family, cuda)
-            .unwrap_or_else(|| Code::Unknown(why(family, flavor, cuda))),
-        missing: Vec::new(),
-        barred: None,
-        build: None,
-        path,
+        ..Artifact::new(
+            format!("{}{shown} (conda)", family.name),
+            ArtifactKind::Framework,
+            path,
+            from_channel(facts, declared, family, cuda)
+                .unwrap_or_else(|| Code::Unknown(why(family, flavor, cuda))),
+        )
     })
 }
 

@@ -73,7 +73,7 @@ fn row_name<'a>(index: &PackageIndex<'a>, name: &'a str) -> &'a str {
     }
 }
 
-/// Adds a artifact for each package that uses a GPU and is not a framework of its own, and lists the unknown ones.
+/// Adds an artifact for each package that uses a GPU and is not a framework of its own, and lists the unknown ones.
 ///
 /// The first `listed` packages are those that the file names; the others are pinned by them.
 /// `toolkit` is the CUDA in the base image, with which packages compile at run time.
@@ -246,17 +246,8 @@ impl PackageContext<'_> {
             .or(compiles_with.filter(|toolkit| major == Some(toolkit.major())));
         let shown = package.exact.as_ref().map_or_else(String::new, |version| format!(" {version}"));
         Artifact {
-            name: format!("{}{shown}", package.name),
-            kind: ArtifactKind::Extension,
-            support: Support::Cuda,
             runtime: major.map(|major| Runtime { major, version, linked_in: false, path: path.clone() }),
-            links_driver: false,
-            own_floor: None,
-            code,
-            missing: Vec::new(),
-            barred: None,
-            build: None,
-            path,
+            ..Artifact::new(format!("{}{shown}", package.name), ArtifactKind::Extension, path, code)
         }
     }
 }

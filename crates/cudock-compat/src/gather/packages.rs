@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cudock_facts::Facts;
 use cudock_facts::version::CudaVersion;
-use cudock_host::frameworks::Support;
 use cudock_host::python::normalized;
 
 use super::components::vendor_library;
@@ -81,17 +80,13 @@ pub(crate) fn package(
     let runtime = runtime(facts, files, &code);
     let in_role = |at: CodeAt| CodeFile { role, ..code_file(at, role) };
     Artifact {
-        name,
-        kind: if role == Role::Vendor { ArtifactKind::Library } else { ArtifactKind::Extension },
-        path,
-        support: Support::Cuda,
         runtime,
-        links_driver: false,
-        own_floor: None,
-        code: Code::Files(code.into_iter().map(in_role).collect()),
-        missing: Vec::new(),
-        barred: None,
-        build: None,
+        ..Artifact::new(
+            name,
+            if role == Role::Vendor { ArtifactKind::Library } else { ArtifactKind::Extension },
+            path,
+            Code::Files(code.into_iter().map(in_role).collect()),
+        )
     }
 }
 
@@ -99,21 +94,8 @@ pub(crate) fn package(
 fn at_run_time(name: String, paths: &[String]) -> Artifact {
     let path = paths.first().cloned().unwrap_or_default();
     let file = path.rsplit('/').next().unwrap_or_default();
-    Artifact {
-        name,
-        kind: ArtifactKind::Extension,
-        support: Support::Cuda,
-        runtime: None,
-        links_driver: false,
-        own_floor: None,
-        code: Code::AtRunTime(format!(
-            "{file} loads the NVIDIA driver, but the package contains no GPU code"
-        )),
-        missing: Vec::new(),
-        barred: None,
-        build: None,
-        path,
-    }
+    let how = format!("{file} loads the NVIDIA driver, but the package contains no GPU code");
+    Artifact::new(name, ArtifactKind::Extension, path, Code::AtRunTime(how))
 }
 
 /// The CUDA runtime of a package: the oldest of its files, because packages bring the same library for several CUDA

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use cudock_host::Files;
-use cudock_host::frameworks::Support;
 use cudock_image::ImageError;
 
 use super::contents::{Contents, Disk};
@@ -49,17 +48,10 @@ pub(super) fn evidence(path: &Path, name: &str, context: &Context<'_>) -> Result
 fn loose(bytes: &[u8], path: &str) -> Option<Artifact> {
     let code = file_facts::read_elf(bytes).code?;
     let file = code_file(CodeAt { path: path.to_owned(), code }, Role::Program);
-    Some(Artifact {
-        name: path.rsplit('/').next().unwrap_or(path).to_owned(),
-        kind: ArtifactKind::Library,
-        path: path.to_owned(),
-        support: Support::Cuda,
-        runtime: None,
-        links_driver: false,
-        own_floor: None,
-        code: Code::Files(vec![file]),
-        missing: Vec::new(),
-        barred: None,
-        build: None,
-    })
+    Some(Artifact::new(
+        path.rsplit('/').next().unwrap_or(path).to_owned(),
+        ArtifactKind::Library,
+        path.to_owned(),
+        Code::Files(vec![file]),
+    ))
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use cudock_facts::Facts;
 use cudock_facts::version::{CudaVersion, PtxIsa};
-use cudock_host::frameworks::Support;
 
 use super::components::vendor_library;
 use super::contents::Contents;
@@ -44,17 +43,15 @@ pub(crate) fn artifact(
     }
     let effect = if completeness == Completeness::Complete { Effect::Fails } else { Effect::NotHere };
     Some(Artifact {
-        name: path.rsplit('/').next().unwrap_or(path).to_owned(),
-        kind: if is_program { ArtifactKind::Program } else { ArtifactKind::Library },
-        path: path.to_owned(),
-        support: Support::Cuda,
         runtime,
         links_driver: dependencies.links_driver,
-        own_floor: None,
-        code: known_code(code, &elf),
         missing: dependencies.into_missing(effect),
-        barred: None,
-        build: None,
+        ..Artifact::new(
+            path.rsplit('/').next().unwrap_or(path).to_owned(),
+            if is_program { ArtifactKind::Program } else { ArtifactKind::Library },
+            path.to_owned(),
+            known_code(code, &elf),
+        )
     })
 }
 

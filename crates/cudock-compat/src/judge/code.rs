@@ -1,4 +1,4 @@
-//! Whether GPU code loads on a card.
+//! Decides whether GPU code loads on a GPU.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,11 @@ use crate::evidence::{CodeFile, Pattern, Role};
 /// Programs with more modules than this carry statically linked libraries, which choose among theirs by the card.
 const MANY_MODULES: u64 = 64;
 
-/// The toolkit groups were first evidence with. Measured: a driver of 13.0 answers 209 to a program that has the card's code
+/// The toolkit groups were first seen with. Measured: a driver of 13.0 answers 209 to a program that has the card's code
 /// in a group alone.
 const GROUPS_FROM: CudaVersion = CudaVersion::new(13, 4);
 
-/// What the driver can do with code.
+/// The GPU and what its driver can load.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Card {
     pub(super) capability: Capability,
@@ -36,7 +36,7 @@ pub(super) enum Jit {
     Missing,
 }
 
-/// What becomes of a module.
+/// How a module loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Loads {
     /// Its machine code is loaded.
@@ -61,12 +61,12 @@ impl Loads {
     }
 }
 
-/// What a file's modules come to.
+/// The verdict on the modules of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileVerdict {
-    /// What becomes of those that decide.
+    /// How the deciding modules load.
     pub(super) decides: Loads,
-    /// How many modules decide.
+    /// The number of deciding modules.
     pub(super) deciding: u64,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn runs(code: SmArch, card: Capability, toolkit: Option<CudaVersion>)
         && own.minor() <= card.minor()
 }
 
-/// What becomes of modules with these targets.
+/// How modules with these targets load.
 pub(super) fn loads(pattern: &Pattern, card: Card, toolkit: Option<CudaVersion>) -> Loads {
     let opens_groups = card.cuda.is_none_or(|cuda| cuda >= GROUPS_FROM);
     let grouped = pattern.grouped.iter().filter(|_| opens_groups);
@@ -115,7 +115,7 @@ const MINOR_SHARE: u64 = 20;
 /// is compiled first. vLLM 0.9.2 on a B200 has 51 of 127 so; tensorflow 2.21.0 on an H100 has 81 of 1,479.
 const MACHINE_CODE_SHARE: u64 = 4;
 
-/// What a package's libraries come to, and the library that decides. Packages bring libraries for features of some cards,
+/// The verdict on a package's libraries, and the library that decides. Packages bring libraries for features of some cards,
 /// such as attention kernels, so one that covers the card is enough, unless it is a minor part of the package or links one
 /// that does not. Of several, the largest decides.
 pub(super) fn package<'f>(files: &[&'f CodeFile], card: Card) -> Option<(Loads, &'f CodeFile)> {
@@ -145,7 +145,7 @@ fn links(library: &CodeFile, other: &CodeFile) -> bool {
     library.needed.iter().any(|needed| needed == name)
 }
 
-/// The files of a framework together: which of them holds a kernel is its own affair.
+/// The files of a framework together: it does not matter which of them has a kernel.
 pub(super) fn pooled(files: &[&CodeFile]) -> Option<CodeFile> {
     let first = files.first()?;
     let mut pool = CodeFile { patterns: Vec::new(), ..(*first).clone() };
@@ -196,7 +196,7 @@ fn is_special(pattern: &Pattern) -> bool {
         && pattern.ptx.iter().all(|(code, _)| code.variant() != Variant::Plain)
 }
 
-/// What a file's modules come to, by its role.
+/// The verdict on a file's modules, by its role.
 pub(super) fn judge(file: &CodeFile, card: Card) -> Option<FileVerdict> {
     let answers: Vec<(&Pattern, Loads)> =
         file.patterns.iter().map(|pattern| (pattern, loads(pattern, card, file.toolkit))).collect();
@@ -216,7 +216,7 @@ pub(super) fn judge(file: &CodeFile, card: Card) -> Option<FileVerdict> {
     Some(FileVerdict { decides, deciding })
 }
 
-/// What becomes of most modules: it works if more of them load than not.
+/// How most modules load: it works if at least as many of them load as do not.
 fn majority(deciding: &[&(&Pattern, Loads)]) -> Option<Loads> {
     let count = |wanted: &dyn Fn(Loads) -> bool| -> u64 {
         deciding.iter().filter(|(_, loads)| wanted(*loads)).map(|(pattern, _)| pattern.modules).sum()

@@ -1,6 +1,6 @@
-//! Whether a program that starts is shown a card.
+//! Checks whether a started program sees a GPU.
 
-use cudock_facts::finding::{FindingEvidence, Severity};
+use cudock_facts::finding::FindingEvidence;
 
 use super::{Case, Stop, fails, other_error};
 use crate::codes;
@@ -10,7 +10,7 @@ pub(super) fn check(case: &mut Case<'_>) -> Result<(), Stop> {
     visible(case)
 }
 
-/// What the machine itself has against it.
+/// Problems of the machine itself.
 fn blocked(case: &mut Case<'_>) -> Result<(), Stop> {
     let Some((error, finding)) =
         case.target.traits.machine.as_ref().and_then(|machine| machine.blocked.clone())
@@ -25,7 +25,7 @@ fn blocked(case: &mut Case<'_>) -> Result<(), Stop> {
     Err(fails(error, reason))
 }
 
-/// `CUDA_VISIBLE_DEVICES`: what comes before the first entry that is not there.
+/// `CUDA_VISIBLE_DEVICES` hides everything after the first entry that does not exist.
 fn visible(case: &mut Case<'_>) -> Result<(), Stop> {
     let Some(value) = case.evidence.environment.get("CUDA_VISIBLE_DEVICES").cloned() else { return Ok(()) };
     let count = case.target.traits.gpu_count;
@@ -47,14 +47,13 @@ fn visible(case: &mut Case<'_>) -> Result<(), Stop> {
         case.applies("V4", format!("`{value}` names a card twice"));
         let reason = format!("CUDA_VISIBLE_DEVICES is `{value}`: it names a GPU twice");
         let evidence = vec![FindingEvidence::new("CUDA_VISIBLE_DEVICES", value)];
-        case.find(
-            Severity::Error,
+        return Err(case.fail(
             codes::HIDDEN_BY_ENVIRONMENT,
-            reason.clone(),
+            case.cuda_error(101),
+            reason,
             evidence,
             "name each GPU once",
-        );
-        return Err(fails(case.cuda_error(101), reason));
+        ));
     }
     if !known_absent {
         case.applies("V4", format!("`{value}` shows at least one card"));
@@ -63,12 +62,11 @@ fn visible(case: &mut Case<'_>) -> Result<(), Stop> {
     case.applies("V4", format!("`{value}` shows none"));
     let reason = format!("CUDA_VISIBLE_DEVICES is `{value}`: it hides every GPU");
     let evidence = vec![FindingEvidence::new("CUDA_VISIBLE_DEVICES", value)];
-    case.find(
-        Severity::Error,
+    Err(case.fail(
         codes::HIDDEN_BY_ENVIRONMENT,
-        reason.clone(),
+        case.cuda_error(100),
+        reason,
         evidence,
         "unset CUDA_VISIBLE_DEVICES, or list cards that are there",
-    );
-    Err(fails(case.cuda_error(100), reason))
+    ))
 }

@@ -1,15 +1,15 @@
-//! Whether the processor and the card can run it at all.
+//! Checks whether the processor, the GPU and the driver support the subject at all.
 
-use cudock_facts::finding::{FindingEvidence, Severity};
+use cudock_facts::finding::FindingEvidence;
 use cudock_facts::tables::Vendor;
 
-use super::{Case, Stop, fails, other_error};
+use super::{Case, Stop, other_error};
 use crate::codes;
 
 pub(super) fn check(case: &mut Case<'_>) -> Result<(), Stop> {
     processor(case)?;
     vendor(case)?;
-    driven(case)
+    driver_support(case)
 }
 
 fn processor(case: &mut Case<'_>) -> Result<(), Stop> {
@@ -22,8 +22,13 @@ fn processor(case: &mut Case<'_>) -> Result<(), Stop> {
     let evidence =
         vec![FindingEvidence::new(case.evidence.subject.clone(), format!("architecture {subject}"))];
     let fix = format!("build or pull it for linux/{machine}, or choose a machine with {subject}");
-    case.find(Severity::Error, codes::WRONG_PLATFORM, reason.clone(), evidence, fix);
-    Err(fails(other_error("exec format error", "exec format error"), reason))
+    Err(case.fail(
+        codes::WRONG_PLATFORM,
+        other_error("exec format error", "exec format error"),
+        reason,
+        evidence,
+        fix,
+    ))
 }
 
 fn vendor(case: &mut Case<'_>) -> Result<(), Stop> {
@@ -34,22 +39,21 @@ fn vendor(case: &mut Case<'_>) -> Result<(), Stop> {
     case.applies("N1", format!("{gpu} is AMD's"));
     let reason = format!("{gpu} is not an NVIDIA card: CUDA cannot use it");
     let evidence = vec![FindingEvidence::new(gpu, "vendor in the tables")];
-    case.find(
-        Severity::Error,
+    Err(case.fail(
         codes::NOT_NVIDIA,
-        reason.clone(),
+        other_error("no CUDA device", "no NVIDIA device"),
+        reason,
         evidence,
         "choose an NVIDIA card, or a ROCm build of the program",
-    );
-    Err(fails(other_error("no CUDA device", "no NVIDIA device"), reason))
+    ))
 }
 
-/// Whether the driver knows the card, and still knows it.
-fn driven(case: &mut Case<'_>) -> Result<(), Stop> {
+/// Whether the driver supports the GPU: neither too old for it nor too new.
+fn driver_support(case: &mut Case<'_>) -> Result<(), Stop> {
     let (Some(capability), Some(driver)) = (case.target.capability, case.target.driver) else {
         return Ok(());
     };
-    // A machine's own driver has the card already, or the doctor has said that it has not.
+    // On a probed machine, the diagnosis says whether the driver supports the GPU.
     if case.target.traits.machine.is_some() {
         return Ok(());
     }
@@ -61,14 +65,13 @@ fn driven(case: &mut Case<'_>) -> Result<(), Stop> {
         let reason =
             format!("driver {driver} no longer drives {gpu}: {} cards end with R{last}", architecture.name);
         let evidence = vec![FindingEvidence::new(gpu, format!("{}, last branch R{last}", architecture.name))];
-        case.find(
-            Severity::Error,
+        return Err(case.fail(
             codes::BRANCH_DROPPED_CARD,
-            reason.clone(),
+            case.cuda_error(100),
+            reason,
             evidence,
             format!("install a driver of the branch R{last}"),
-        );
-        return Err(fails(case.cuda_error(100), reason));
+        ));
     }
     let first = architecture.first_toolkit_of.get(&capability).copied().or(architecture.first_toolkit);
     let knows = drivers.branch_of(driver).map(|branch| branch.cuda);
@@ -82,14 +85,13 @@ fn driven(case: &mut Case<'_>) -> Result<(), Stop> {
             .branch_with(first)
             .map_or_else(|| "newer".to_owned(), |branch| format!("R{} or newer", branch.branch));
         let evidence = vec![FindingEvidence::new(gpu, format!("first toolkit {first}"))];
-        case.find(
-            Severity::Error,
+        return Err(case.fail(
             codes::DRIVER_TOO_OLD_FOR_CARD,
-            reason.clone(),
+            case.cuda_error(100),
+            reason,
             evidence,
             format!("install a driver of the branch {branch}"),
-        );
-        return Err(fails(case.cuda_error(100), reason));
+        ));
     }
     case.applies("Q2", format!("driver {driver} drives {gpu}"));
     Ok(())

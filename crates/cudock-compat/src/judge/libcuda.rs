@@ -1,4 +1,4 @@
-//! Which libcuda a program will load, and what that one can do.
+//! Decides which libcuda a program will load, and what it supports.
 
 use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_facts::tables::ForwardCompatClass;
@@ -9,7 +9,7 @@ use super::{Case, Stop, fails, other_error};
 use crate::codes;
 use crate::evidence::{CompatNote, CopyKind, DriverCopy, Reach};
 
-/// The driver library a program will get.
+/// The driver library of a program.
 pub(super) enum Libcuda {
     /// One that can be used.
     Usable(Driver),

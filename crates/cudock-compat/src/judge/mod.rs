@@ -1,8 +1,8 @@
-//! The verdict: a pure function of evidence, target and tables.
+//! The verdict: a pure function of evidence, target and fact tables.
 //!
-//! What fails first is what the user sees, so questions are asked in the order in which a container or a process
-//! meets them: the processor, the card and its driver, the start gate, the driver library, then for each artifact its
-//! libraries, its runtime and its GPU code.
+//! The user sees what fails first, so the checks have the order in which a container or a process runs into them:
+//! processor, GPU and driver, start gate, driver library, then for each artifact its libraries, its runtime and its GPU
+//! code.
 
 mod artifact;
 mod code;
@@ -24,7 +24,7 @@ use serde::Serialize;
 pub use rules::{CheckRule, RULES};
 
 use crate::codes;
-use crate::evidence::{ArtifactKind, Evidence, SubjectKind};
+use crate::evidence::{Artifact, ArtifactKind, Evidence, SubjectKind};
 use cudock_target::Target;
 
 /// What a subject will do on a target.
@@ -32,11 +32,11 @@ use cudock_target::Target;
 pub struct Judgement {
     /// What it will do.
     pub verdict: Verdict,
-    /// The error that will be evidence, where it fails.
+    /// The expected error, if it fails.
     pub error: Option<Failure>,
     /// One sentence that says why.
     pub reason: String,
-    /// Why, in parts: what is wrong, what it rests on, what to do.
+    /// The findings that explain it.
     pub findings: Vec<Finding>,
     /// Each artifact by itself.
     #[serde(rename = "units")]
@@ -46,7 +46,7 @@ pub struct Judgement {
     pub rules: Vec<RuleUse>,
 }
 
-/// The error that will be evidence.
+/// The expected error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
     /// CUDA's number; none for errors of the loader, the kernel or the container runtime.
@@ -66,7 +66,7 @@ pub struct ArtifactJudgement {
     pub path: String,
     /// What it will do.
     pub verdict: Verdict,
-    /// The error that will be evidence.
+    /// The expected error.
     pub error: Option<Failure>,
     /// Why.
     pub reason: String,
@@ -81,7 +81,7 @@ pub struct RuleUse {
     pub detail: String,
 }
 
-/// What every question may use and add to.
+/// The inputs and the results so far of one judgement.
 struct Case<'a> {
     evidence: &'a Evidence,
     target: &'a Target,
@@ -90,11 +90,22 @@ struct Case<'a> {
     rules: Vec<RuleUse>,
 }
 
-/// An answer that ends the questions.
+/// A verdict that ends the judgement.
+#[derive(Clone)]
 struct Stop {
     verdict: Verdict,
     error: Option<Failure>,
     reason: String,
+}
+
+impl Stop {
+    fn works(reason: String) -> Self {
+        Self { verdict: Verdict::Works, error: None, reason }
+    }
+
+    fn unknown(reason: String) -> Self {
+        Self { verdict: Verdict::Unknown, error: None, reason }
+    }
 }
 
 impl Case<'_> {
@@ -114,6 +125,33 @@ impl Case<'_> {
         if !self.findings.contains(&finding) {
             self.findings.push(finding);
         }
+    }
+
+    /// Adds a finding, and ends with an error because of it.
+    fn fail(
+        &mut self,
+        code: &'static str,
+        error: Failure,
+        reason: String,
+        evidence: Vec<FindingEvidence>,
+        fix: impl Into<String>,
+    ) -> Stop {
+        self.find(Severity::Error, code, reason.clone(), evidence, fix);
+        fails(error, reason)
+    }
+
+    /// The same with the name of an artifact in the finding.
+    fn fail_artifact(
+        &mut self,
+        artifact: &Artifact,
+        code: &'static str,
+        error: Failure,
+        reason: String,
+        evidence: Vec<FindingEvidence>,
+        fix: impl Into<String>,
+    ) -> Stop {
+        self.find(Severity::Error, code, format!("{}: {reason}", artifact.name), evidence, fix);
+        fails(error, reason)
     }
 
     /// An error of CUDA, by its number.
@@ -164,7 +202,7 @@ fn judge_release(evidence: &Evidence, target: &Target, facts: &Facts) -> Judgeme
     let mut case = Case { evidence, target, facts, findings: Vec::new(), rules: Vec::new() };
     case.findings.extend(target.traits.notes.iter().cloned());
     case.findings.extend(evidence.findings.iter().cloned());
-    let (outcome, artifacts) = match questions(&mut case) {
+    let (outcome, artifacts) = match common_checks(&mut case) {
         Ok((libcuda, stop)) => {
             let mut artifacts: Vec<ArtifactJudgement> = evidence
                 .artifacts
@@ -222,9 +260,9 @@ pub(crate) fn judge_start(evidence: &Evidence, target: &Target, facts: &Facts) -
     Some(Judgement { verdict, error, reason, findings, artifacts: Vec::new(), rules })
 }
 
-/// The questions before any artifact: an error ends them; what stops only programs that use the GPU comes back beside the
-/// driver library.
-fn questions(case: &mut Case<'_>) -> Result<(libcuda::Libcuda, Option<Stop>), Stop> {
+/// The checks before any artifact; an error ends the judgement. Returns the driver library, and what stops only programs
+/// that use the GPU.
+fn common_checks(case: &mut Case<'_>) -> Result<(libcuda::Libcuda, Option<Stop>), Stop> {
     built(case)?;
     hardware::check(case)?;
     start::check(case)?;
@@ -233,7 +271,7 @@ fn questions(case: &mut Case<'_>) -> Result<(libcuda::Libcuda, Option<Stop>), St
     Ok((libcuda, stop))
 }
 
-/// Whether there will be anything to start.
+/// Whether the build succeeds, so that there is anything to start.
 fn built(case: &mut Case<'_>) -> Result<(), Stop> {
     let Some(failure) = &case.evidence.build_failure else { return Ok(()) };
     case.applies("B1", failure.reason.clone());
@@ -242,7 +280,7 @@ fn built(case: &mut Case<'_>) -> Result<(), Stop> {
     Err(fails(other_error(&failure.error, failure.message.clone()), reason))
 }
 
-/// What the subject as a whole will do: the worst of what can use the GPU. A artifact that was never meant to use one
+/// What the subject as a whole will do: the worst verdict of what can use the GPU. An artifact that was never meant to use one
 /// decides only where there is nothing else.
 fn combined(case: &mut Case<'_>, artifacts: &[ArtifactJudgement], stop: Option<Stop>) -> Stop {
     let counts = |index: usize, verdict: Verdict| {

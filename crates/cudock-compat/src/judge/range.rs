@@ -1,4 +1,4 @@
-//! A framework of which several versions satisfy what is asked: if all of them do the same, that is the answer.
+//! Judges a framework with a range of versions: if all of them have the same verdict, that is the verdict.
 
 use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_host::Verdict;

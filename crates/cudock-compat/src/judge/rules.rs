@@ -19,7 +19,7 @@ macro_rules! rules {
 rules! {
     "B1": "A base image, a package version or a compiler target that does not exist ends the build: there is nothing to start.",
     "Q1": "An image or program runs on processors of its own architecture only; otherwise the kernel says `exec format error`.",
-    "Q2": "A driver branch drives the generations between the oldest it kept and the newest it knew; a card outside is not evidence (error 100).",
+    "Q2": "A driver branch drives the generations between the oldest it kept and the newest it knew; a card outside is not seen (error 100).",
     "V1": "NVIDIA_VISIBLE_DEVICES decides whether the runtime injects anything: void, empty or unset nothing, none the driver without a card.",
     "V2": "NVIDIA_DRIVER_CAPABILITIES must contain compute for libcuda to be injected; CDI ignores it.",
     "V4": "CUDA_VISIBLE_DEVICES hides what it does not list; an entry that is not there hides itself and all after it.",

@@ -1,4 +1,4 @@
-//! Whether a container starts, and what it is given.
+//! Checks whether a container starts, and what is injected into it.
 
 use cudock_facts::finding::{FindingEvidence, Severity};
 
@@ -21,7 +21,7 @@ pub(super) fn check(case: &mut Case<'_>) -> Result<(), Stop> {
             case.applies("V1", "CDI names devices itself, whatever the variable says");
         }
     } else if matches!(devices.as_deref(), Some("" | "void")) {
-        // Nothing is injected, so nobody reads the requirements either.
+        // Nothing is injected, so the requirements are not evaluated either.
         return Err(no_devices(
             case,
             "NVIDIA_VISIBLE_DEVICES asks for nothing: the container gets no driver",
@@ -88,15 +88,25 @@ fn gate(case: &mut Case<'_>) -> Result<(), Stop> {
         case.applies("G1", format!("{variable} cannot be read: {why}"));
         let reason = format!("the container does not start: {variable} cannot be read ({why})");
         let fix = "correct the variable, or start the container with NVIDIA_DISABLE_REQUIRE=1";
-        case.find(Severity::Error, code, reason.clone(), evidence, fix);
-        return Err(fails(other_error("nvidia-container-cli: requirement error", printed), reason));
+        return Err(case.fail(
+            code,
+            other_error("nvidia-container-cli: requirement error", printed),
+            reason,
+            evidence,
+            fix,
+        ));
     }
     case.applies("G1", format!("{variable} refuses: {why}"));
     let reason = format!("the container does not start: {variable} refuses {target} ({why})");
     let fix = "update the driver, take an image of an older CUDA, or start it with NVIDIA_DISABLE_REQUIRE=1 where the \
                program itself fits (`--start cdi` shows whether it does)";
-    case.find(Severity::Error, code, reason.clone(), evidence, fix);
-    Err(fails(other_error("nvidia-container-cli: requirement error", printed), reason))
+    Err(case.fail(
+        code,
+        other_error("nvidia-container-cli: requirement error", printed),
+        reason,
+        evidence,
+        fix,
+    ))
 }
 
 fn shortened(text: &str) -> String {
@@ -133,6 +143,5 @@ fn capabilities(case: &mut Case<'_>) -> Result<(), Stop> {
     }
     case.applies("V2", format!("`{value}` lacks compute"));
     let reason = format!("NVIDIA_DRIVER_CAPABILITIES is `{value}`: the container gets no libcuda");
-    case.find(Severity::Error, codes::NO_COMPUTE_CAPABILITY, reason.clone(), evidence, fix);
-    Err(fails(case.cuda_error(35), reason))
+    Err(case.fail(codes::NO_COMPUTE_CAPABILITY, case.cuda_error(35), reason, evidence, fix))
 }

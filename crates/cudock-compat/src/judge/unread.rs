@@ -1,4 +1,4 @@
-//! What was not read keeps a verdict open: `cpu` needs positive evidence.
+//! Turns a verdict of `cpu` into `unknown` if something was not read: `cpu` needs positive evidence.
 
 use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_host::Verdict;
@@ -6,7 +6,7 @@ use cudock_host::Verdict;
 use super::{Case, Stop};
 use crate::codes;
 
-/// Turns a verdict of `cpu` into `unknown` where something was not read that could use the GPU, and lists what it was.
+/// Applies what was not read to a verdict, and lists it as findings.
 pub(super) fn weigh(case: &mut Case<'_>, outcome: Stop) -> Stop {
     let evidence = case.evidence;
     let Some(first) = evidence.unread.first() else { return outcome };
@@ -30,5 +30,5 @@ pub(super) fn weigh(case: &mut Case<'_>, outcome: Stop) -> Stop {
     } else {
         format!("{}, but not all was read: {}{more}", outcome.reason, first.describe())
     };
-    Stop { verdict: Verdict::Unknown, error: None, reason }
+    Stop::unknown(reason)
 }

@@ -1,4 +1,4 @@
-//! One module for each verb, and the dispatch.
+//! The verbs, one module each, and their dispatch.
 
 mod bench;
 mod cdi;
@@ -37,7 +37,7 @@ pub(crate) use self::serve::ServeArgs;
 use crate::cli::{Cli, Verb};
 use crate::failure::{Failure, Outcome};
 
-/// Runs the verb that was asked for. Tables are loaded only for the verbs that use them: some must start at once.
+/// Runs a verb. Fact tables are only loaded for verbs that use them, because others must start fast.
 pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
     let Cli { facts: directory, format, verb } = cli;
     let directory = directory.as_deref();

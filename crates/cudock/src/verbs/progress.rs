@@ -1,4 +1,4 @@
-//! How far a download has come, on standard error.
+//! Shows the progress of downloads on standard error.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -9,7 +9,7 @@ use cudock_http::Progress;
 
 use cudock_base::format::fixed_bytes;
 
-/// One line that is written over on a terminal; one line a layer or file elsewhere.
+/// One line that is redrawn on a terminal; elsewhere one line per layer or file.
 #[derive(Default)]
 pub(super) struct Lines {
     state: Mutex<State>,
@@ -30,9 +30,9 @@ impl State {
             return;
         }
         self.drawn = Some(Instant::now());
-        let there: u64 = self.transfers.values().map(|(bytes, _)| bytes).sum();
+        let fetched: u64 = self.transfers.values().map(|(bytes, _)| bytes).sum();
         let total: u64 = self.transfers.values().map(|(bytes, size)| size.unwrap_or(*bytes)).sum();
-        let line = format!("\r\x1b[Kfetched {} of {}", fixed_bytes(there), fixed_bytes(total));
+        let line = format!("\r\x1b[Kfetched {} of {}", fixed_bytes(fetched), fixed_bytes(total));
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
 }
@@ -47,19 +47,19 @@ impl Progress for Lines {
 
     fn at(&self, what: &str, bytes: u64) {
         if let Ok(mut state) = self.state.lock() {
-            if let Some((there, _)) = state.transfers.get_mut(what) {
-                *there = bytes;
+            if let Some((fetched, _)) = state.transfers.get_mut(what) {
+                *fetched = bytes;
             }
             state.draw(false);
         }
     }
 
     fn waiting(&self, what: &str) {
-        anstream::eprintln!("waiting for another cudock that fetches {}", short(what));
+        anstream::eprintln!("waiting for another cudock process that fetches {}", short(what));
     }
 
     fn retrying(&self, _what: &str, reason: &str, wait: Duration) {
-        anstream::eprintln!("{reason}; trying again in {:.1} s", wait.as_secs_f64());
+        anstream::eprintln!("{reason}; retrying in {:.1} s", wait.as_secs_f64());
     }
 
     fn finished(&self, what: &str) {
@@ -79,7 +79,7 @@ impl Progress for Lines {
     }
 }
 
-/// A digest is known by its first digits; a file's name is shown whole.
+/// The first digits of a digest; other names are not shortened.
 fn short(what: &str) -> &str {
     if what.starts_with("sha") { what.get(..19).unwrap_or(what) } else { what }
 }

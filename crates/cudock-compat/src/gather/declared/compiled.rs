@@ -4,7 +4,6 @@ use cudock_facts::Facts;
 use cudock_facts::finding::FindingEvidence;
 use cudock_facts::tables::Toolkit;
 use cudock_facts::version::{CudaVersion, PtxArch, SmArch, Variant};
-use cudock_host::frameworks::Support;
 
 use super::base::toolkit_of_image;
 use crate::codes;
@@ -95,17 +94,5 @@ fn artifact(
         (true, _) => ArtifactKind::Extension,
         (false, _) => ArtifactKind::Program,
     };
-    Artifact {
-        name: compiled.name.clone(),
-        kind,
-        path,
-        support: Support::Cuda,
-        runtime,
-        links_driver: false,
-        own_floor: None,
-        code,
-        missing: Vec::new(),
-        barred: None,
-        build: None,
-    }
+    Artifact { runtime, ..Artifact::new(compiled.name.clone(), kind, path, code) }
 }

@@ -145,19 +145,7 @@ fn starts_nvidia_smi(declared: &Declared) -> bool {
 
 /// The driver's tool, which the container runtime brings along.
 fn nvidia_smi(file: &str) -> Artifact {
-    Artifact {
-        name: "nvidia-smi".to_owned(),
-        kind: ArtifactKind::Program,
-        path: file.to_owned(),
-        support: Support::Cuda,
-        runtime: None,
-        links_driver: false,
-        own_floor: None,
-        code: Code::None,
-        missing: Vec::new(),
-        barred: None,
-        build: None,
-    }
+    Artifact::new("nvidia-smi".to_owned(), ArtifactKind::Program, file.to_owned(), Code::None)
 }
 
 /// Builds of conda are not those of PyPI, which the tables list.
@@ -346,16 +334,7 @@ fn open_question(
     fix: String,
 ) -> Artifact {
     Artifact {
-        name: package.name.clone(),
-        kind,
-        path: position(file, package),
         support: Support::NotInTables { fix },
-        runtime: None,
-        links_driver: false,
-        own_floor: None,
-        code: Code::Unknown(why),
-        missing: Vec::new(),
-        barred: None,
-        build: None,
+        ..Artifact::new(package.name.clone(), kind, position(file, package), Code::Unknown(why))
     }
 }

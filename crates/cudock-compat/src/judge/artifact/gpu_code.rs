@@ -1,4 +1,4 @@
-//! Whether a artifact has GPU code for the card, and what the driver makes of it.
+//! Judges the GPU code of an artifact.
 
 use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_facts::version::{Capability, CudaVersion, PtxIsa, SmArch, Variant};
@@ -13,17 +13,12 @@ use crate::judge::libcuda::Driver;
 use crate::judge::{Case, Failure, Stop, fails, other_error};
 
 pub(super) fn gpu_code(case: &mut Case<'_>, artifact: &Artifact, driver: &Driver) -> Result<Stop, Stop> {
-    let unknown = |reason: String| Stop { verdict: Verdict::Unknown, error: None, reason };
     let Some(capability) = case.target.capability else {
-        return Err(unknown("the card's compute capability is not known".to_owned()));
+        return Err(Stop::unknown("the card's compute capability is not known".to_owned()));
     };
     let card = Card { capability, cuda: driver.cuda, ptx_isa: driver.ptx_isa, jit: jit(case) };
     match &artifact.code {
-        Code::None => Ok(Stop {
-            verdict: Verdict::Works,
-            error: None,
-            reason: "uses the GPU through libraries alone".to_owned(),
-        }),
+        Code::None => Ok(Stop::works("uses the GPU through libraries alone".to_owned())),
         Code::Unknown(why) => {
             let fix = "check the built image or the wheel itself, where the code can be read";
             case.find(
@@ -33,7 +28,7 @@ pub(super) fn gpu_code(case: &mut Case<'_>, artifact: &Artifact, driver: &Driver
                 vec![FindingEvidence::new(artifact.path.clone(), why.clone())],
                 fix,
             );
-            Err(unknown(why.clone()))
+            Err(Stop::unknown(why.clone()))
         }
         Code::AtRunTime(how) => {
             let reason = format!("its GPU code is made at run time: {how}");
@@ -44,7 +39,7 @@ pub(super) fn gpu_code(case: &mut Case<'_>, artifact: &Artifact, driver: &Driver
                 vec![FindingEvidence::new(artifact.path.clone(), how.clone())],
                 "see the package's documentation for the GPUs it supports, or run it on the card",
             );
-            Err(unknown(reason))
+            Err(Stop::unknown(reason))
         }
         Code::Package(code) => package(case, artifact, capability, code),
         Code::Table { sass, ptx, isa } => {
@@ -55,7 +50,7 @@ pub(super) fn gpu_code(case: &mut Case<'_>, artifact: &Artifact, driver: &Driver
     }
 }
 
-/// How PTX is treated, by the environment and by what the machine has.
+/// Whether PTX is compiled, by the environment and the machine.
 fn jit(case: &mut Case<'_>) -> Jit {
     let is_set = |name: &str| {
         case.evidence.environment.get(name).is_some_and(|value| !matches!(value.as_str(), "" | "0"))
@@ -91,9 +86,9 @@ fn by_files(case: &mut Case<'_>, artifact: &Artifact, card: Card, files: &[CodeF
     };
     let Some((answer, file)) = worst else {
         let reason = "uses the GPU through libraries alone".to_owned();
-        return Ok(Stop { verdict: Verdict::Works, error: None, reason });
+        return Ok(Stop::works(reason));
     };
-    // Where all of it fails, there is nothing to say about parts.
+    // If everything fails, details about parts do not matter.
     if answer.works() {
         gaps(
             case,
@@ -123,21 +118,21 @@ fn by_files(case: &mut Case<'_>, artifact: &Artifact, card: Card, files: &[CodeF
             "its {code} code lies in a group (nvcc --concat), which drivers before CUDA 13.4 do not open"
         );
         let fix = "build it without --concat, or update the driver";
-        case.find(
-            Severity::Error,
+        return Err(case.fail_artifact(
+            artifact,
             codes::NO_CODE_FOR_GPU,
-            format!("{}: {reason}", artifact.name),
+            case.cuda_error(without_code),
+            reason,
             evidence,
             fix,
-        );
-        return Err(fails(case.cuda_error(without_code), reason));
+        ));
     }
     if let Loads::Jit(_) = answer
         && let Some(stop) = math_library(case, artifact, card, file)
     {
         return Err(stop);
     }
-    // What is said to have no code must not be shown with code of others.
+    // Do not list targets of modules that load in a finding about those that do not.
     let shown = if answer.works() { &file.patterns } else { &patterns };
     let part =
         (failing < modules && !answer.works()).then(|| (short(&file.path).to_owned(), failing, modules));
@@ -166,7 +161,7 @@ fn math_library(case: &mut Case<'_>, artifact: &Artifact, card: Card, file: &Cod
     let severity = if refuses { Severity::Error } else { Severity::Warning };
     case.find(severity, codes::MATH_LIBRARY_TOO_OLD, format!("{}: {reason}", artifact.name), evidence, fix);
     if !refuses {
-        return Some(Stop { verdict: Verdict::Unknown, error: None, reason });
+        return Some(Stop::unknown(reason));
     }
     Some(fails(other_error("CUBLAS_STATUS_EXECUTION_FAILED", "cublas failed (13)"), reason))
 }
@@ -281,7 +276,7 @@ pub(super) struct CodeEvidence {
     pub(super) part: Option<(String, u64, u64)>,
 }
 
-/// What to do about a card that a artifact has no code for.
+/// What to do about a card that an artifact has no code for.
 fn fix_for_no_code(case: &Case<'_>, artifact: &Artifact, capability: Capability) -> String {
     let number = capability.number();
     match (&artifact.build, artifact.kind) {
@@ -313,11 +308,7 @@ pub(super) fn conclude(
                 rule_of(code, capability),
                 format!("{}: {code} runs on {capability}", artifact.name),
             );
-            Ok(Stop {
-                verdict: Verdict::Works,
-                error: None,
-                reason: format!("its {code} code runs on capability {capability}"),
-            })
+            Ok(Stop::works(format!("its {code} code runs on capability {capability}")))
         }
         Loads::Jit(code) => {
             let rule = if code.variant() == Variant::Family { "F1" } else { "P1" };
@@ -349,14 +340,14 @@ pub(super) fn conclude(
             let update = needed.map_or_else(String::new, |branch| {
                 format!("update the driver to R{} or newer, or ", branch.branch)
             });
-            case.find(
-                Severity::Error,
+            Err(case.fail_artifact(
+                artifact,
                 codes::PTX_TOO_NEW,
-                format!("{}: {reason}", artifact.name),
+                case.cuda_error(222),
+                reason,
                 evidence,
                 format!("{update}{fix_for_no_code}"),
-            );
-            Err(fails(case.cuda_error(222), reason))
+            ))
         }
         Loads::NotCompiled(code) => {
             let (error, why, fix) = if card.jit == Jit::Missing {
@@ -374,14 +365,14 @@ pub(super) fn conclude(
             };
             case.applies("P4", format!("{}: {why}", artifact.name));
             let reason = format!("only its {code} PTX fits capability {capability}, and {why}");
-            case.find(
-                Severity::Error,
+            Err(case.fail_artifact(
+                artifact,
                 codes::JIT_SWITCHED,
-                format!("{}: {reason}", artifact.name),
+                case.cuda_error(error),
+                reason,
                 evidence,
                 fix,
-            );
-            Err(fails(case.cuda_error(error), reason))
+            ))
         }
         Loads::Nothing => {
             let forced = card.jit == Jit::Forced;

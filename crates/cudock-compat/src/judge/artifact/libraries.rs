@@ -1,4 +1,4 @@
-//! Whether a artifact finds its libraries.
+//! Whether an artifact finds its libraries.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ pub(super) fn libraries(case: &mut Case<'_>, artifact: &Artifact) -> Result<(), 
             evidence,
             install(&first.library),
         );
-        return Err(Stop { verdict: Verdict::Unknown, error: None, reason });
+        return Err(Stop::unknown(reason));
     }
     Err(if first.effect == Effect::LoadedByProgram {
         loaded_by_program(case, artifact, first, evidence)
@@ -122,7 +122,7 @@ fn loaded_by_program(
     let fix = "call onnxruntime.preload_dlls() or import torch before the first session, or put the wheels' directories \
                into LD_LIBRARY_PATH";
     case.find(Severity::Warning, codes::LIBRARY_NOT_INSTALLED, message, evidence, fix);
-    Stop { verdict: Verdict::Unknown, error: None, reason }
+    Stop::unknown(reason)
 }
 
 fn lacks_version(

@@ -1,4 +1,4 @@
-//! What one artifact will do: its libraries, its runtime, its GPU code.
+//! Judges one artifact: its libraries, its CUDA runtime, its GPU code.
 
 mod gpu_code;
 mod libraries;
@@ -24,7 +24,7 @@ pub(super) fn judge(
     libcuda: &Libcuda,
     stop: Option<&Stop>,
 ) -> ArtifactJudgement {
-    let outcome = questions(case, artifact, libcuda, stop).unwrap_or_else(|stop| stop);
+    let outcome = checks(case, artifact, libcuda, stop).unwrap_or_else(|stop| stop);
     ArtifactJudgement {
         name: artifact.name.clone(),
         path: artifact.path.clone(),
@@ -34,7 +34,7 @@ pub(super) fn judge(
     }
 }
 
-fn questions(
+fn checks(
     case: &mut Case<'_>,
     artifact: &Artifact,
     libcuda: &Libcuda,
@@ -47,7 +47,7 @@ fn questions(
     // The runtime compares versions before it asks for a card.
     runtime(case, artifact, &driver)?;
     if let Some(stop) = stop {
-        return Err(Stop { verdict: stop.verdict, error: stop.error.clone(), reason: stop.reason.clone() });
+        return Err(stop.clone());
     }
     gpu_code(case, artifact, &driver)
 }
@@ -95,33 +95,30 @@ fn support(case: &mut Case<'_>, artifact: &Artifact) -> Result<(), Stop> {
                 ),
             };
             case.find(Severity::Warning, code, format!("{}: {reason}", artifact.name), evidence, fix.clone());
-            Err(Stop { verdict: Verdict::Unknown, error: None, reason })
+            Err(Stop::unknown(reason))
         }
     }
 }
 
-/// What the system has against starting it.
+/// Whether the system refuses to start it.
 fn barred(case: &mut Case<'_>, artifact: &Artifact) -> Result<(), Stop> {
     let Some(why) = &artifact.barred else { return Ok(()) };
     case.applies("Q1", format!("{}: {why}", artifact.name));
     let evidence = vec![FindingEvidence::new(artifact.path.clone(), why.clone())];
     let reason = format!("it cannot be started: {why}");
-    case.find(
-        Severity::Error,
+    Err(case.fail(
         codes::NOT_EXECUTABLE,
-        reason.clone(),
+        other_error("permission denied", "Permission denied"),
+        reason,
         evidence,
         format!("chmod +x {}", artifact.path),
-    );
-    Err(fails(other_error("permission denied", "Permission denied"), reason))
+    ))
 }
 
 fn driver(case: &mut Case<'_>, artifact: &Artifact, libcuda: &Libcuda) -> Result<Driver, Stop> {
     match libcuda {
         Libcuda::Usable(driver) => Ok(driver.clone()),
-        Libcuda::Broken(stop) => {
-            Err(Stop { verdict: stop.verdict, error: stop.error.clone(), reason: stop.reason.clone() })
-        }
+        Libcuda::Broken(stop) => Err(stop.clone()),
         Libcuda::Absent(reason) if artifact.links_driver => {
             case.applies("L1", format!("{}: libcuda.so.1 is not found", artifact.name));
             let short = reason.starts_with("an empty");

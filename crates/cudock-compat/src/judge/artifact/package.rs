@@ -1,9 +1,8 @@
-//! What a package does on a card, as far as its name, its CUDA and its documentation tell.
+//! Judges a package by its name, its CUDA version and its documentation.
 
 use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_facts::tables::Toolkit;
 use cudock_facts::version::Capability;
-use cudock_host::Verdict;
 
 use crate::codes;
 use crate::evidence::{Artifact, PackageCode, Runtime};
@@ -47,21 +46,21 @@ pub(super) fn package(
             let reason =
                 format!("it is built for CUDA {cuda}, which no longer supports capability {capability}");
             let fix = "take its package for an older CUDA";
-            case.find(
-                Severity::Error,
+            Err(case.fail_artifact(
+                artifact,
                 codes::NO_CODE_FOR_GPU,
-                format!("{}: {reason}", artifact.name),
+                case.cuda_error(209),
+                reason,
                 evidence,
                 fix,
-            );
-            Err(fails(case.cuda_error(209), reason))
+            ))
         }
         Some(Compiles::Yes) if code.compiles => {
             case.applies("S1", format!("{}: CUDA {cuda} compiles for {capability}", artifact.name));
             let reason = format!(
                 "it compiles its GPU code at run time, and CUDA {cuda} supports capability {capability}"
             );
-            Ok(Stop { verdict: Verdict::Works, error: None, reason })
+            Ok(Stop::works(reason))
         }
         Some(Compiles::NotYet) if code.to_machine_code && knows_version => {
             case.applies("R1", format!("{}: CUDA {cuda} does not know {capability}", artifact.name));
@@ -69,26 +68,26 @@ pub(super) fn package(
                 "it compiles machine code with CUDA {cuda}, which is older than capability {capability}"
             );
             let fix = "take a base image of a CUDA that supports the card (`cudock facts arch`)";
-            case.find(
-                Severity::Error,
+            Err(case.fail_artifact(
+                artifact,
                 codes::NO_CODE_FOR_GPU,
-                format!("{}: {reason}", artifact.name),
+                case.cuda_error(209),
+                reason,
                 evidence,
                 fix,
-            );
-            Err(fails(case.cuda_error(209), reason))
+            ))
         }
         Some(Compiles::NotYet) => {
             let reason =
                 format!("CUDA {cuda} is older than capability {capability}: only PTX in it could run");
             let message = format!("{}: {reason}", artifact.name);
             case.find(Severity::Warning, codes::BUILD_UNKNOWN, message, evidence, code.fix.clone());
-            Err(Stop { verdict: Verdict::Unknown, error: None, reason })
+            Err(Stop::unknown(reason))
         }
         _ => {
             let message = format!("{}: {}", artifact.name, code.why);
             case.find(Severity::Warning, codes::BUILD_UNKNOWN, message, evidence, code.fix.clone());
-            Err(Stop { verdict: Verdict::Unknown, error: None, reason: code.why.clone() })
+            Err(Stop::unknown(code.why.clone()))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the driver is new enough for a artifact's CUDA runtime.
+//! Checks whether the driver is new enough for the CUDA runtime of an artifact.
 
 use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_facts::version::DriverVersion;
@@ -6,7 +6,7 @@ use cudock_facts::version::DriverVersion;
 use crate::codes;
 use crate::evidence::{Artifact, Runtime};
 use crate::judge::libcuda::Driver;
-use crate::judge::{Case, Stop, fails};
+use crate::judge::{Case, Stop};
 
 /// Whether the driver is new enough for the CUDA runtime.
 pub(super) fn runtime(case: &mut Case<'_>, artifact: &Artifact, driver: &Driver) -> Result<(), Stop> {
@@ -39,14 +39,14 @@ pub(super) fn runtime(case: &mut Case<'_>, artifact: &Artifact, driver: &Driver)
             || format!("update the driver to {needed}, or build with a CUDA the driver has"),
             |build| build.fix_for_old_driver(case.facts, floor, case.target.driver),
         );
-        case.find(
-            Severity::Error,
+        return Err(case.fail_artifact(
+            artifact,
             codes::DRIVER_TOO_OLD,
-            format!("{}: {reason}", artifact.name),
+            case.cuda_error(35),
+            reason,
             evidence,
             fix,
-        );
-        return Err(fails(case.cuda_error(35), reason));
+        ));
     }
     let Some(newer) = newer else {
         case.applies("D2", format!("{}: CUDA {named} on driver {version}", artifact.name));

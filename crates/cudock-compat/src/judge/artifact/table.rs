@@ -1,9 +1,8 @@
-//! The answer for code that is listed: builds in the tables, and programs of which a text says how they are compiled.
+//! Judges code by its targets alone: builds in the tables, and programs whose compiler options are known.
 
 use cudock_facts::finding::{FindingEvidence, Severity};
 use cudock_facts::tables::Toolkit;
 use cudock_facts::version::{Capability, DriverVersion, PtxArch, PtxIsa, SmArch};
-use cudock_host::Verdict;
 
 use super::gpu_code::{CodeEvidence, conclude};
 use crate::codes;
@@ -18,7 +17,7 @@ pub(super) fn by_table(
     driver: Option<DriverVersion>,
     (sass, ptx, isa): (&[SmArch], Option<&[PtxArch]>, Option<PtxIsa>),
 ) -> Result<Stop, Stop> {
-    // A language that is not known is taken as one the driver knows, and said.
+    // An unknown PTX version is assumed to be one that the driver supports.
     let assumed = isa.or(card.ptx_isa).unwrap_or(PtxIsa::new(1, 0));
     let pattern = Pattern {
         sass: sass.to_vec(),
@@ -43,7 +42,7 @@ pub(super) fn by_table(
             vec![FindingEvidence::new(artifact.path.clone(), "by the tables")],
             fix,
         );
-        return Err(Stop { verdict: Verdict::Unknown, error: None, reason });
+        return Err(Stop::unknown(reason));
     }
     if let Some(stop) = by_any_toolkit(case, artifact, card, driver, (sass, answer)) {
         return Err(stop);
@@ -69,8 +68,7 @@ fn is_older_than_build(artifact: &Artifact, sass: &[SmArch], card: Capability) -
     is_torch && !sass.is_empty() && sass.iter().all(|code| code.capability() > card)
 }
 
-/// A program that some CUDA compiles, and which one is not told: the answer holds if it holds for every toolkit that
-/// knows its targets.
+/// A program whose compiler version is unknown: the verdict holds if it holds for every toolkit that supports its targets.
 fn by_any_toolkit(
     case: &mut Case<'_>,
     artifact: &Artifact,
@@ -98,5 +96,5 @@ fn by_any_toolkit(
     let evidence = vec![FindingEvidence::new(artifact.path.clone(), artifact.name.clone())];
     let fix = "check the program that was built, or update the driver";
     case.find(Severity::Warning, codes::BUILD_UNKNOWN, format!("{}: {reason}", artifact.name), evidence, fix);
-    Some(Stop { verdict: Verdict::Unknown, error: None, reason })
+    Some(Stop::unknown(reason))
 }

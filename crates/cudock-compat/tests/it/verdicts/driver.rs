@@ -133,7 +133,7 @@ case!(
     answers(35)
 );
 
-// PackageContext 2, P6, §9: the card and the branch.
+// Question 2, P6, §9: the card and the branch.
 case!(
     the_k80_ends_with_470,
     "§9",

@@ -15,7 +15,7 @@ fn ptx_code(targets: &[(&str, &str)]) -> Vec<(PtxArch, PtxIsa)> {
     targets.iter().map(|(target, isa)| (target.parse().unwrap(), isa.parse().unwrap())).collect()
 }
 
-/// A artifact in the making.
+/// An artifact in the making.
 pub(crate) struct Part(pub(crate) Artifact);
 
 pub(crate) fn artifact(name: &str, kind: ArtifactKind) -> Part {
