@@ -3,7 +3,7 @@
 use cudock_base::UsageError;
 use cudock_facts::Facts;
 use cudock_facts::lookup::{ImageTag, TagVerdict};
-use cudock_facts::tables::{Requirement, TagStatus, Tags};
+use cudock_facts::tables::{ImageRequirement, TagStatus, Tags};
 use serde_json::json;
 
 use crate::answer::{Answer, List, Sheet, View, joined, value, word};
@@ -86,7 +86,7 @@ fn holds(flavour: &str) -> &'static str {
 }
 
 /// What the container toolkit demands of the host before it starts the image, where it checks at all.
-fn needs(row: &Requirement) -> String {
+fn needs(row: &ImageRequirement) -> String {
     let mut ways = vec![format!("a driver with CUDA {} or newer", row.minimum)];
     let branches = |branches: &[u16]| joined(branches.iter().map(|branch| format!("R{branch}")));
     if !row.with_geforce.is_empty() {

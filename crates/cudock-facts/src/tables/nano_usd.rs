@@ -9,7 +9,7 @@ pub struct NanoUsd {
     nanos: u64,
 }
 
-/// A text that is no amount of dollars.
+/// A text that is not an amount of dollars.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotAnAmount {
     input: String,
@@ -24,10 +24,7 @@ impl NotAnAmount {
 impl fmt::Display for NotAnAmount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let input = &self.input;
-        write!(
-            f,
-            "`{input}` is not an amount such as 0.000024 (digits, nine of them at most behind the point)"
-        )
+        write!(f, "`{input}` is not an amount such as 0.000024 (at most nine decimal places)")
     }
 }
 
@@ -44,7 +41,7 @@ impl NanoUsd {
         self.nanos
     }
 
-    /// The billionth nearest to a float; none if it is negative, not finite or above a billion dollars.
+    /// The nearest amount to a float; `None` if it is negative, not finite or above a billion dollars.
     pub fn nearest(usd: f64) -> Option<Self> {
         #[allow(
             clippy::cast_possible_truncation,
@@ -70,7 +67,7 @@ impl FromStr for NanoUsd {
     }
 }
 
-/// At least two decimals, and no more than it takes.
+/// At least two decimal places, and no trailing zeros beyond them.
 impl fmt::Display for NanoUsd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, fraction) = (self.nanos / 1_000_000_000, self.nanos % 1_000_000_000);
@@ -80,7 +77,7 @@ impl fmt::Display for NanoUsd {
     }
 }
 
-/// A decimal text where people and programs read it, so that no digit is lost; billionths in the embedded table.
+/// A decimal text in human-readable formats, so that no digit is lost; billionths in the embedded table.
 impl Serialize for NanoUsd {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
