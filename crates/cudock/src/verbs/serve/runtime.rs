@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cudock_facts::Facts;
 use cudock_pypi::Package;
-use cudock_pypi::runtime::{Installer, Machine, cuda_libraries, ensure};
+use cudock_pypi::runtime::{Installer, SearchContext, cuda_libraries, ensure};
 
 use crate::failure::Failure;
 use crate::output::{DIM, YELLOW, styled};
@@ -23,7 +23,7 @@ pub(crate) fn provide(on_gpu: bool, offline: bool) -> Result<EngineLibrary, Fail
     let package = if on_gpu { Package::OnnxruntimeGpu } else { Package::Onnxruntime };
     let environment = cudock_base::Environment::of_process();
     let cache = Installer::directory_in(&environment);
-    let machine = Machine::this(environment.clone(), std::env::current_dir().ok(), cache);
+    let machine = SearchContext::of_process(environment.clone(), std::env::current_dir().ok(), cache);
     // A server that finds its library needs no home and writes nothing.
     let installer = || {
         let mut installer = Installer::from_environment(&environment)?;
@@ -41,7 +41,7 @@ pub(crate) fn provide(on_gpu: bool, offline: bool) -> Result<EngineLibrary, Fail
         if let Some(hint) = cuda.hint(&provided.found) {
             anstream::eprintln!("{}: {hint}", styled(YELLOW, "warning"));
         }
-        library_path = cuda.folders;
+        library_path = cuda.directories;
     }
     Ok(EngineLibrary { library: provided.found.library, library_path })
 }
