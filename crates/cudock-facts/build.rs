@@ -1,7 +1,7 @@
-//! Turns `data/` into the compact form that is embedded in the program.
+//! Converts `data/` to the compact form that is embedded in the program.
 //!
-//! The same types read the data files here and the embedded form at run time, so a row that does not fit stops
-//! the build with its place, and start-up parses no text.
+//! The same types read the data files here and the embedded form at run time, so an invalid row fails the build with its
+//! position, and no text is parsed at startup.
 
 use std::error::Error;
 use std::fs;
@@ -23,21 +23,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=src/tables");
     println!("cargo::rerun-if-changed=src/version");
 
-    pack::<tables::Gpus>(&data, &out)?;
-    pack::<tables::Drivers>(&data, &out)?;
-    pack::<tables::Toolkits>(&data, &out)?;
-    pack::<tables::Components>(&data, &out)?;
-    pack::<tables::ForwardCompat>(&data, &out)?;
-    pack::<tables::Images>(&data, &out)?;
-    pack::<tables::Frameworks>(&data, &out)?;
-    pack::<tables::Messages>(&data, &out)?;
-    pack::<tables::FindingPages>(&data, &out)?;
-    pack::<tables::Sizes>(&data, &out)?;
-    pack::<tables::Services>(&data, &out)?;
-    pack::<tables::StorageTable>(&data, &out)?;
-    pack::<tables::Meters>(&data, &out)?;
-    pack::<tables::Runtimes>(&data, &out)?;
-    pack::<tables::Packages>(&data, &out)?;
+    macro_rules! pack_tables {
+        ($($name:ident: $type:ident = $file:literal, $doc:literal $(=> $finish:ident)?;)*) => {
+            $(pack::<tables::$type>(&data, &out)?;)*
+        };
+    }
+    tables::for_each_table!(pack_tables);
 
     let prices = data.join("azure_prices.csv");
     let parsed = tables::Prices::parse(&fs::read_to_string(&prices)?)

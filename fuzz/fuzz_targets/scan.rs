@@ -3,12 +3,12 @@
 
 use std::sync::LazyLock;
 
-use cudock_explain::Catalogue;
+use cudock_explain::Catalog;
 use cudock_facts::Facts;
 use libfuzzer_sys::fuzz_target;
 
 static FACTS: LazyLock<Facts> = LazyLock::new(Facts::embedded);
-static CATALOGUE: LazyLock<Catalogue<'static>> = LazyLock::new(|| Catalogue::new(FACTS.messages()).unwrap());
+static CATALOGUE: LazyLock<Catalog<'static>> = LazyLock::new(|| Catalog::new(FACTS.messages()).unwrap());
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(report) = CATALOGUE.scan(bytes, |_| ()) {

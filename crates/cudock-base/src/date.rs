@@ -14,18 +14,11 @@ pub struct Date {
 }
 
 /// A text that is not a date.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{input}` is not a date (such as 2026-11-14)")]
 pub struct DateError {
     input: String,
 }
-
-impl fmt::Display for DateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not a date (such as 2026-11-14)", self.input)
-    }
-}
-
-impl std::error::Error for DateError {}
 
 const DAYS_IN_400_YEARS: i32 = 146_097;
 
@@ -51,7 +44,7 @@ fn days_before_year(year: i32) -> i32 {
 }
 
 impl Date {
-    /// The first and the last day there are: the years have four digits.
+    /// The first and the last day of years with four digits.
     const RANGE: (i32, i32) = (-719_162, 2_932_896);
 
     /// The day `year-month-day`, if there is such a day between the years 1 and 9999.
@@ -78,7 +71,7 @@ impl Date {
         self.days
     }
 
-    /// The nearest day there is.
+    /// The nearest valid day.
     pub(crate) fn from_days_since_epoch(days: i32) -> Self {
         Self { days: days.clamp(Self::RANGE.0, Self::RANGE.1) }
     }
@@ -123,7 +116,7 @@ impl FromStr for Date {
     }
 }
 
-/// Text where people read it, a number in binary formats.
+/// Text in human-readable formats, a number in binary ones.
 impl Serialize for Date {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {

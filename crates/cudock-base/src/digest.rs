@@ -1,4 +1,4 @@
-//! Content by its hash, as the OCI image specification writes it.
+//! Digests of content, as in the OCI image specification.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256, Sha512};
 use thiserror::Error;
 
-/// The hash functions that registries and package indexes use. Others are refused by name.
+/// The hash functions that registries and package indexes use. Others are rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
     /// SHA-256, which nearly every image and wheel uses.
@@ -17,7 +17,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// The name that stands before the colon.
+    /// The name before the colon.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sha256 => "sha256",
@@ -33,9 +33,9 @@ impl Algorithm {
     }
 }
 
-/// A digest such as `sha256:…`: a known algorithm and lower-case hexadecimal digits of just the right number.
+/// A digest such as `sha256:…`: a known algorithm and the right number of lower-case hexadecimal digits.
 ///
-/// Since nothing else can be built, a digest is safe as a file name and as part of a URL.
+/// Other values cannot be constructed, so a digest is safe as a file name and as part of a URL.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest {
@@ -43,13 +43,13 @@ pub struct Digest {
     hex: String,
 }
 
-/// Why a text is not a digest.
+/// An invalid digest.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DigestError {
-    /// No colon stands between algorithm and digits.
+    /// There is no colon between algorithm and digits.
     #[error("digest `{0}` has no algorithm before its digits, as in `sha256:…`")]
     NoAlgorithm(String),
-    /// The algorithm is none of those that can be verified here.
+    /// The algorithm is not supported.
     #[error("digest algorithm `{0}` is not supported, only sha256 and sha512 are")]
     UnknownAlgorithm(String),
     /// There are too few or too many digits, or they are not lower-case hexadecimal.
@@ -57,7 +57,7 @@ pub enum DigestError {
     Digits {
         /// The digest as it was given.
         text: String,
-        /// How many digits this algorithm has.
+        /// The number of digits of this algorithm.
         wanted: usize,
     },
 }
@@ -75,7 +75,7 @@ impl Digest {
         hasher.digest()
     }
 
-    /// Which hash function this is.
+    /// The hash function.
     pub const fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
@@ -125,7 +125,7 @@ impl From<Digest> for String {
     }
 }
 
-/// An incremental hash, so that bytes are verified as they pass and never read twice.
+/// An incremental hash, to verify bytes while they are read.
 #[derive(Clone)]
 pub enum Hasher {
     /// SHA-256.
@@ -135,7 +135,7 @@ pub enum Hasher {
 }
 
 impl Hasher {
-    /// A hash of no bytes yet.
+    /// A hash of no bytes.
     pub fn new(algorithm: Algorithm) -> Self {
         match algorithm {
             Algorithm::Sha256 => Self::Sha256(Sha256::new()),
@@ -151,7 +151,7 @@ impl Hasher {
         }
     }
 
-    /// The digest of what has passed so far; more may follow.
+    /// The digest of the bytes so far; more may follow.
     pub fn digest(&self) -> Digest {
         let (algorithm, bytes): (_, Vec<u8>) = match self {
             Self::Sha256(hash) => (Algorithm::Sha256, hash.clone().finalize().to_vec()),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_that_is_not_exact_is_refused() {
+    fn an_invalid_digest_is_rejected() {
         for wrong in [
             EMPTY.to_uppercase(),
             EMPTY.replace("e3b0", "E3b0"),

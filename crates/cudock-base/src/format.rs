@@ -1,4 +1,4 @@
-//! Sizes, times and counts for people.
+//! Formats sizes, times and counts.
 
 use std::time::Duration;
 

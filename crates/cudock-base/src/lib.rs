@@ -1,4 +1,4 @@
-//! Small things every other crate needs, written once.
+//! Small helpers that other crates share.
 //!
 //! Nothing here knows about CUDA, containers or Azure. A helper that two crates need moves here in the commit that adds
 //! the second use.

@@ -1,4 +1,4 @@
-//! What every error tells its caller: whose fault it is, and what to do about it.
+//! The interface of errors that a command reports: kind, hints and excerpt.
 
 use std::error::Error;
 use std::ops::Range;
@@ -41,7 +41,7 @@ pub struct Excerpt<'a> {
 
 /// An error that a command can report.
 pub trait Report: Error {
-    /// Whose fault it is.
+    /// The kind of error, which determines the exit code.
     fn kind(&self) -> ErrorKind;
 
     /// What to do next, each as one sentence without a period.

@@ -1,4 +1,4 @@
-//! Where something stands in a text file: bytes for edits, line and column for people.
+//! Positions in a text file: bytes for edits, line and column for display.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The beginning of the file.
+    /// The start of the file.
     pub const START: Self = Self { line: 1, column: 1, start: 0, end: 0 };
 
     /// The range of bytes.
@@ -27,16 +27,16 @@ impl Span {
     }
 }
 
-/// Characters are counted once per block, so that a column costs the same in a line of any length.
+/// Characters are counted once per block, so that columns take constant time in long lines.
 const BLOCK: usize = 1024;
 
-/// Turns bytes of a text into lines and columns.
+/// Converts bytes of a text to lines and columns.
 #[derive(Debug, Clone)]
 pub struct LineIndex<'t> {
     text: &'t str,
-    /// Where each line starts.
+    /// The start of each line.
     lines: Vec<usize>,
-    /// How many characters start before each block; empty if every character is one byte.
+    /// The number of characters before each block; empty for ASCII.
     blocks: Vec<usize>,
 }
 
@@ -74,7 +74,7 @@ impl<'t> LineIndex<'t> {
         (line, self.characters_before(at) - self.characters_before(start) + 1)
     }
 
-    /// The span of some bytes, cut to the text.
+    /// The span of some bytes, clamped to the text.
     pub fn span(&self, bytes: Range<usize>) -> Span {
         let start = bytes.start.min(self.text.len());
         let (line, column) = self.location(start);
@@ -88,7 +88,7 @@ impl<'t> LineIndex<'t> {
     }
 }
 
-/// How many characters start in some bytes of UTF-8.
+/// The number of characters that start in some bytes of UTF-8.
 fn characters(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }

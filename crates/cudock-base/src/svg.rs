@@ -32,11 +32,11 @@ pub enum Anchor {
 impl Svg {
     /// Creates a document of that size.
     pub fn new(width: f64, height: f64, title: &str) -> Self {
-        let mut looks = String::new();
+        let mut styles = String::new();
         for (number, color) in COLORS.iter().enumerate() {
             let dash = if number % 2 == 0 { "none" } else { "8 4" };
             let _ = write!(
-                looks,
+                styles,
                 ".l{number}{{stroke:{color};stroke-dasharray:{dash}}}.d{number}{{fill:{color}}}"
             );
         }
@@ -52,7 +52,7 @@ impl Svg {
              line,path{{fill:none;stroke-linejoin:round}}.grid{{stroke:var(--grid)}}.axis{{stroke:var(--soft)}}\
              .mark{{stroke:var(--soft);stroke-dasharray:2 3}}.line{{stroke-width:2}}\
              .band{{stroke:var(--band);stroke-width:9;stroke-linecap:round}}\
-             .dot{{fill:var(--paper);stroke:var(--ink);stroke-width:1.5}}{looks}</style>\n\
+             .dot{{fill:var(--paper);stroke:var(--ink);stroke-width:1.5}}{styles}</style>\n\
              <rect class=\"paper\" width=\"{width}\" height=\"{height}\"/>\n"
         );
         Self { out }
@@ -116,13 +116,13 @@ pub fn round_values(low: f64, high: f64) -> Vec<f64> {
 
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
+    for ch in text.chars() {
+        match ch {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            letter if letter.is_control() => out.push(' '),
-            letter => out.push(letter),
+            ch if ch.is_control() => out.push(' '),
+            ch => out.push(ch),
         }
     }
     out

@@ -1,8 +1,8 @@
-//! Text from outside made safe to show.
+//! Makes untrusted text safe to print.
 
 use std::error::Error;
 
-/// The text without control characters, cut to `max` characters.
+/// Replaces control characters, and truncates to `max` characters.
 pub fn truncate(text: &str, max: usize) -> String {
     let mut shown: String = text.chars().take(max).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(max).is_some() {
@@ -11,7 +11,7 @@ pub fn truncate(text: &str, max: usize) -> String {
     shown
 }
 
-/// The text with control characters and quotes escaped as in Rust, cut to `max` characters.
+/// Escapes control characters and quotes as in Rust, and truncates to `max` characters.
 pub fn escape(text: &str, max: usize) -> String {
     let mut shown: String = text.chars().take(max).flat_map(char::escape_debug).collect();
     if text.chars().nth(max).is_some() {

@@ -1,14 +1,12 @@
 //! An error in what the user typed or wrote, with what to do about it.
 
-use std::error::Error;
-use std::fmt;
-
 use crate::{ErrorKind, Report, did_you_mean};
 
 /// Arguments or a file that cannot be used: one sentence about the problem, and hints with the next thing to try.
 ///
 /// Crates that interpret arguments return it where callers have nothing to match on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct UsageError {
     message: String,
     hints: Vec<String>,
@@ -36,14 +34,6 @@ impl UsageError {
         }
     }
 }
-
-impl fmt::Display for UsageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl Error for UsageError {}
 
 impl Report for UsageError {
     fn kind(&self) -> ErrorKind {

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use cudock_base::{Arch, Span};
-use cudock_yaml::{Data, Entry, ErrorKind, Node};
+use cudock_yaml::{Data, MapEntry, ErrorKind, Node};
 use pep440_rs::Version;
 
 use super::pip;
@@ -42,7 +42,7 @@ pub(super) fn read(text: &str, arch: Arch) -> Result<Declared, PositionedError> 
                 })?;
             }
             Data::Map(entries) => {
-                for Entry { key, span, value } in entries {
+                for MapEntry { key, span, value } in entries {
                     if key == "pip" {
                         read_pip(&mut declared, value, text, arch)?;
                     } else {

@@ -15,7 +15,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use cudock_explain::Catalogue;
+use cudock_explain::Catalog;
 use cudock_facts::Facts;
 
 const MEGABYTES: usize = 256;
@@ -26,14 +26,14 @@ fn main() {
     let building = Instant::now();
     let messages = facts.messages();
     let decoded = building.elapsed();
-    let catalogue = Catalogue::new(messages).expect("the catalogue is sound");
+    let catalog = Catalog::new(messages).expect("the catalog is sound");
     println!(
-        "catalogue of {} messages built in {:?}, of which decoding the table {decoded:?}",
+        "catalog of {} messages built in {:?}, of which decoding the table {decoded:?}",
         messages.message.len(),
         building.elapsed(),
     );
     let again = best(|| {
-        black_box(Catalogue::new(black_box(messages)).expect("the catalogue is sound"));
+        black_box(Catalog::new(black_box(messages)).expect("the catalog is sound"));
     });
     println!("built again from the decoded table in {again:?}");
 
@@ -60,7 +60,7 @@ fn main() {
             black_box(memchr::memchr_iter(b'\n', black_box(log.as_bytes())).count());
         });
         let ours = best(|| {
-            black_box(catalogue.scan(black_box(log.as_bytes()), |_| ()).expect("it is text"));
+            black_box(catalog.scan(black_box(log.as_bytes()), |_| ()).expect("it is text"));
         });
         let rate = |time: Duration| log.len() as f64 / 1e6 / time.as_secs_f64();
         println!(

@@ -1,7 +1,7 @@
-//! Fixes that depend on what a message says.
+//! Computes fixes that depend on a number in the message.
 //!
-//! A fixed sentence such as "install the cu126 build" repeats the failure for everyone whose driver is older still. Where
-//! a message carries the number that decides, the fix is computed from the same tables that judge.
+//! A fixed text such as "install the cu126 build" fails again on older drivers. If a message contains the deciding number,
+//! the fix is computed from the tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use cudock_facts::version::{Capability, CudaVersion, DriverVersion};
 
 use crate::scan::Hit;
 
-/// What to do about a hit, most likely first.
+/// The fixes for a hit, most likely first.
 pub fn fixes(facts: &Facts, hit: &Hit<'_>) -> Vec<String> {
     let computed = match (hit.message.advice, hit.group.as_deref()) {
         (Some(Advice::DriverCuda), Some(number)) => {
@@ -23,14 +23,14 @@ pub fn fixes(facts: &Facts, hit: &Hit<'_>) -> Vec<String> {
     computed.unwrap_or_else(|| hit.message.fix.clone())
 }
 
-/// What runs on a driver whose newest CUDA is `cuda`, and which drivers run more.
+/// The fixes for a driver whose newest CUDA version is `cuda`.
 fn for_driver_of(facts: &Facts, cuda: CudaVersion) -> Vec<String> {
     let drivers = facts.drivers();
     let branch = drivers.branch_with(cuda).or_else(|| {
         let older = drivers.branch.iter().filter(|branch| branch.cuda <= cuda);
         older.max_by_key(|branch| branch.branch)
     });
-    // A driver before all rows starts nothing that the tables have.
+    // A driver older than all rows starts no build of the tables.
     let driver = branch.map_or(DriverVersion::of_branch(1), newest_release);
     let mut fixes = Vec::new();
     let newest = facts.frameworks().newest_torch(drivers, Some(driver), &[]);

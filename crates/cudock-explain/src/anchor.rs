@@ -1,15 +1,15 @@
-//! Texts that every match of a regular expression contains.
+//! Extracts texts that every match of a regular expression contains.
 
 use regex_syntax::hir::{Hir, HirKind};
 
 pub(crate) use crate::finder::SHORTEST;
 
-/// Texts of which every match of `hir` contains at least one; none if it has no such texts that are long enough.
+/// Texts of which every match of `hir` contains at least one; `None` if they are too short.
 pub(crate) fn anchors(hir: &Hir) -> Option<Vec<Vec<u8>>> {
     required(hir).filter(|texts| shortest(texts) >= SHORTEST)
 }
 
-/// Whether the texts are all there is to a pattern, so that finding one is finding the message.
+/// Whether a pattern consists of these texts only, so that finding one is finding the message.
 pub(crate) fn are_everything(hir: &Hir, texts: &[Vec<u8>]) -> bool {
     let whole = |hir: &Hir| match hir.kind() {
         HirKind::Literal(literal) => texts.iter().any(|text| **text == *literal.0),
@@ -21,7 +21,7 @@ pub(crate) fn are_everything(hir: &Hir, texts: &[Vec<u8>]) -> bool {
     }
 }
 
-/// Whether a match may reach over a line's end.
+/// Whether a match may span lines.
 pub(crate) fn crosses_lines(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Literal(literal) => literal.0.contains(&b'\n'),
@@ -46,7 +46,7 @@ fn required(hir: &Hir) -> Option<Vec<Vec<u8>>> {
         HirKind::Capture(capture) => required(&capture.sub),
         HirKind::Repetition(repetition) if repetition.min > 0 => required(&repetition.sub),
         HirKind::Concat(parts) => parts.iter().filter_map(required).max_by_key(|texts| {
-            // The longest text is the rarest; of two alike, the one with fewer alternatives.
+            // The longest text is the rarest; of equal ones, the one with fewer alternatives.
             (shortest(texts), std::cmp::Reverse(texts.len()))
         }),
         HirKind::Alternation(parts) => {
@@ -89,17 +89,17 @@ mod tests {
     }
 
     #[test]
-    fn each_alternative_gives_a_text() {
+    fn each_alternative_has_a_text() {
         assert_eq!(of("first one|second one"), Some(vec!["first one".into(), "second one".into()]));
     }
 
     #[test]
-    fn an_alternative_without_a_fixed_part_gives_none() {
+    fn an_alternative_without_a_fixed_part_has_no_anchor() {
         assert_eq!(of(r"first one|\d+"), None);
     }
 
     #[test]
-    fn what_may_be_absent_is_not_counted_on() {
+    fn optional_parts_are_not_anchors() {
         assert_eq!(of("(?:very long and absent)?present"), Some(vec!["present".into()]));
     }
 

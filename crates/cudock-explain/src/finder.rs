@@ -1,25 +1,24 @@
-//! Finds the next of many texts, faster than an automaton can.
+//! Finds the next of many texts, faster than an automaton.
 //!
 //! Hundreds of texts are too many for the vector search of `aho-corasick` (64 at most), and its automaton takes a
-//! step per byte: 300 MB/s where this was measured. So look at every fourth byte only. A text of seven bytes or more
-//! covers, wherever it lies, one whole group of four bytes that starts at a multiple of four; all groups it can
-//! cover are known beforehand, and a filter in the fastest cache says in one look that none of the texts is here.
+//! step per byte: 300 MB/s where this was measured. So only every fourth byte is examined. A text of seven bytes or more
+//! covers, at any offset, one whole group of four bytes that starts at a multiple of four; all groups it can cover are
+//! known beforehand, and a filter in the L1 cache excludes all texts with one lookup.
 //!
-//! Four bytes are not enough to tell a text from an ordinary line: with 450 messages, one group in fourteen of such
-//! lines was also a group of a text ("kern", "work", "comp"). So the filter looks at the four bytes that follow as
-//! well. Nearly all texts have eleven bytes or more and so cover all eight; for a shorter one the filter accepts
+//! Four bytes are not enough to distinguish a text from an ordinary line: with 450 messages, one group in fourteen of such
+//! lines was also a group of a text ("kern", "work", "comp"). So the filter uses the four bytes that follow as well. Nearly all texts have eleven bytes or more and so cover all eight; for a shorter one the filter accepts
 //! anything where the text does not reach.
 
-/// How many bytes are taken at a time.
+/// The number of bytes per step.
 const STRIDE: usize = 4;
 
-/// How many bytes the filter looks at.
+/// The number of bytes in a filter key.
 const KEY: usize = 8;
 
-/// How long a text must be to cover a whole group wherever it lies.
+/// The length at which a text covers a whole group at any offset.
 pub(crate) const SHORTEST: usize = 2 * STRIDE - 1;
 
-/// How long a text must be to cover a whole key wherever it lies.
+/// The length at which a text covers a whole key at any offset.
 const LONG: usize = KEY + STRIDE - 1;
 
 /// Words in the filter, as a power of two: 16 KiB, half of the fastest cache. With 770 texts, one key in a hundred

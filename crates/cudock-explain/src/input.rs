@@ -1,18 +1,18 @@
-//! Whether something is a log at all.
+//! Checks that an input is text.
 
-/// Why bytes cannot be read as a log, and what to do instead.
+/// An input that is not a text log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotText {
     /// gzip, zstd, xz, bzip2 or zip.
     Compressed(&'static str),
     /// UTF-16, as Windows tools write it.
     Utf16,
-    /// Something else that people cannot read.
+    /// Other binary data.
     Binary,
 }
 
 impl NotText {
-    /// What it is.
+    /// The kind of data.
     pub fn what(self) -> String {
         match self {
             NotText::Compressed(kind) => format!("compressed data ({kind})"),
@@ -21,7 +21,7 @@ impl NotText {
         }
     }
 
-    /// What to do instead.
+    /// The hint for the user.
     pub fn hint(self) -> &'static str {
         match self {
             NotText::Compressed("gzip") => "unpack it first: zcat FILE | cudock explain",
@@ -33,12 +33,12 @@ impl NotText {
     }
 }
 
-/// How much of the input is looked at.
-const LOOKED_AT: usize = 64 << 10;
+/// The part of the input that is examined.
+const EXAMINED: usize = 64 << 10;
 
-/// Judges the beginning of an input.
+/// Checks the start of an input.
 pub fn judge(start: &[u8]) -> Result<(), NotText> {
-    let start = start.get(..LOOKED_AT).unwrap_or(start);
+    let start = start.get(..EXAMINED).unwrap_or(start);
     for (magic, kind) in [
         (&b"\x1f\x8b"[..], "gzip"),
         (&b"\x28\xb5\x2f\xfd"[..], "zstd"),
@@ -53,7 +53,7 @@ pub fn judge(start: &[u8]) -> Result<(), NotText> {
     if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") {
         return Err(NotText::Utf16);
     }
-    // Serial consoles and kernel rings leave a stray NUL; a binary file is full of them and of other controls.
+    // Serial consoles and kernel ring buffers leave stray NULs; a binary file is full of them and of other controls.
     let controls =
         start.iter().filter(|byte| matches!(byte, 0..=6 | 0x0e..=0x1a | 0x1c..=0x1f | 0x7f)).count();
     if controls * 20 > start.len() { Err(NotText::Binary) } else { Ok(()) }

@@ -1,15 +1,14 @@
 //! Finds known messages in logs.
 //!
-//! A failed GPU container leaves megabytes of log in which one line matters, and people do not know which. The
-//! catalogue has a regular expression for each message, and running a hundred of those over every line is slow.
-//! So each expression is first reduced to a text that every match of it must contain; one pass looks for all of
-//! those texts at once, at the speed of memory, and only the lines that hold one are looked at closely.
+//! A failed GPU container leaves megabytes of log in which one line matters. The catalog has a regular expression for each
+//! message, and running hundreds of those over every line is slow. So each expression is reduced to a text that every
+//! match must contain; one pass searches for all of those texts at memory speed, and only lines with one are matched.
 //!
-//! Memory is bounded whatever the log: blocks of a fixed size, and one excerpt for each message found.
+//! Memory is bounded: blocks of a fixed size, and one excerpt for each message found.
 
 mod advice;
 mod anchor;
-mod catalogue;
+mod catalog;
 mod finder;
 mod input;
 mod normal;
@@ -20,8 +19,8 @@ mod scan;
 mod smi;
 
 pub use advice::fixes;
-pub use catalogue::{Catalogue, CatalogueError};
+pub use catalog::{Catalog, CatalogError};
 pub use input::{NotText, judge};
 pub use query::{is_finding_code, is_like_a_path, xid_message};
-pub use scan::{Hit, Report, ScanError};
+pub use scan::{Hit, LogReport, ScanError};
 pub use smi::SmiTable;

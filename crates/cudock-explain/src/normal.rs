@@ -1,10 +1,10 @@
-//! A line as the program wrote it, without what terminals and log collectors put around it.
+//! Restores a line as the program wrote it, without what terminals and log collectors add.
 
 use std::borrow::Cow;
 
 use memchr::memchr2;
 
-/// Takes out terminal colours, and resolves the escapes of a log kept as JSON (`\"`, `\n`, `\t`).
+/// Removes terminal colors, and resolves the escapes of a JSON log (`\"`, `\n`, `\t`).
 pub(crate) fn normal(line: &[u8]) -> Cow<'_, [u8]> {
     if next_escape(line).is_none() {
         return Cow::Borrowed(line);
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_go() {
+    fn colors_are_removed() {
         assert_eq!(normal(b"\x1b[1;31merror\x1b[0m here").as_ref(), b"error here");
     }
 
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_off_escape_is_no_trouble() {
+    fn a_truncated_escape_is_accepted() {
         assert_eq!(normal(b"end\\").as_ref(), b"end\\");
         assert_eq!(normal(b"end\x1b[").as_ref(), b"end");
     }

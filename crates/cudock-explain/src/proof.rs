@@ -1,16 +1,16 @@
-//! Shows that a line holds a message without running its expression.
+//! Proves that a line contains a message without running its expression.
 //!
 //! Once a message was found, its other lines are only counted, and a program that logs its error in a loop writes
-//! millions of them. Most expressions are a fixed text with little around it: a number, a bracket, the end of a word.
-//! Where the text was found, that little is compared byte by byte, which takes a tenth of the time. A proof can only
-//! say yes; what it cannot show is left to the expression.
+//! millions of them. Most expressions are a fixed text with little around it: a number, a bracket, a word boundary. That
+//! is compared byte by byte, which takes a tenth of the time. A proof never fails wrongly: what it cannot prove is left to
+//! the expression.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
-/// What has to stand around a fixed text for it to be the message.
+/// What must surround a fixed text for it to be the message.
 #[derive(Debug)]
 pub(crate) struct Proof {
-    /// Whether a word must begin or end where the text begins.
+    /// Whether there must be a word boundary before the text.
     boundary: bool,
     length: usize,
     /// What follows the text.
@@ -20,7 +20,7 @@ pub(crate) struct Proof {
 #[derive(Debug)]
 enum Step {
     Text(Vec<u8>),
-    /// As many ASCII characters of a set as there are, which must be at least so many.
+    /// ASCII characters of a set.
     Run {
         set: u128,
         least: usize,
@@ -30,7 +30,7 @@ enum Step {
 }
 
 impl Proof {
-    /// For a text that an alternative of the pattern begins with, if what follows is simple enough.
+    /// The proof for a text that an alternative of the pattern starts with, if the rest is simple enough.
     pub(crate) fn new(hir: &Hir, text: &[u8]) -> Option<Self> {
         let alternatives = match hir.kind() {
             HirKind::Alternation(parts) => parts.as_slice(),
@@ -61,7 +61,7 @@ impl Proof {
         Some(Self { boundary, length: text.len(), steps })
     }
 
-    /// Whether the message is on `line`, where its text begins at `start`.
+    /// Whether the message is on `line`, with its text at `start`.
     pub(crate) fn holds(&self, line: &[u8], start: usize) -> bool {
         let mut at = start + self.length;
         (!self.boundary || word_changes(line, start))
@@ -90,7 +90,7 @@ impl Step {
         text.is_ascii().then(|| Self::Text(text.to_vec()))
     }
 
-    /// Where the next step begins, if this one fits.
+    /// The start of the next step, if this one matches.
     fn passed(&self, line: &[u8], at: usize) -> Option<usize> {
         let rest = line.get(at..)?;
         match self {
@@ -109,7 +109,7 @@ fn is_boundary(hir: &Hir) -> bool {
     matches!(hir.kind(), HirKind::Look(Look::WordUnicode | Look::WordAscii))
 }
 
-/// The ASCII characters of a class, a bit each. Others take more than a byte, and are left to the expression.
+/// The ASCII characters of a class as bits. Others are left to the expression.
 fn ascii(class: &Class) -> u128 {
     let bits = |from: u32, to: u32| (from..=to.min(127)).fold(0, |set, c| set | 1_u128 << c);
     match class {
@@ -122,7 +122,7 @@ fn ascii(class: &Class) -> u128 {
     }
 }
 
-/// Whether a word begins or ends here for certain: next to a character that is not ASCII, it depends on Unicode.
+/// Whether there is certainly a word boundary: next to a character that is not ASCII, it depends on Unicode.
 fn word_changes(line: &[u8], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|before| line.get(before));
     let after = line.get(at);

@@ -1,4 +1,4 @@
-//! What a user means who asks to explain a text.
+//! Classifies the text that a user asks to explain.
 
 /// Whether a text is a finding code such as `CD0304`.
 pub fn is_finding_code(text: &str) -> bool {
@@ -6,15 +6,14 @@ pub fn is_finding_code(text: &str) -> bool {
     digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The kernel's message for a text such as `Xid 79` or `xid: 79`: people quote the number alone, the kernel's line has more
-/// around it.
+/// The kernel's message for a text such as `Xid 79` or `xid: 79`.
 pub fn xid_message(text: &str) -> Option<String> {
     let rest = text.get(..3).filter(|start| start.eq_ignore_ascii_case("xid")).and_then(|_| text.get(3..))?;
     let number: u16 = rest.trim_start_matches([':', ' ', '-', '=']).parse().ok()?;
     Some(format!("NVRM: Xid (PCI:0000:00:00): {number}, "))
 }
 
-/// Whether a text that names no file was probably meant to.
+/// Whether a text that is not an existing file looks like a path.
 pub fn is_like_a_path(text: &str) -> bool {
     !text.contains(char::is_whitespace)
         && (text.contains('/') || [".log", ".txt", ".out", ".err"].iter().any(|end| text.ends_with(end)))
@@ -25,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_and_xids_are_told_from_messages() {
+    fn codes_and_xids_are_distinguished_from_messages() {
         assert!(is_finding_code("CD0304") && is_finding_code("cd1"));
         assert!(!is_finding_code("CD") && !is_finding_code("CDI") && !is_finding_code("304"));
         for text in ["Xid 79", "xid: 79", "XID=79", "xid79"] {

@@ -1,9 +1,9 @@
-//! Which of several messages to read first.
+//! Ranks messages by how informative they are.
 
 use crate::scan::Hit;
 
-/// Most telling first: causes before symptoms, the precise message before the general one it wins over, then
-/// the lower part of the stack (nothing above a missing driver can be right), then the order of the log.
+/// Most informative first: causes before symptoms, the specific message before the general one, then the lower part of the
+/// stack (nothing above a missing driver works), then the order of the log.
 pub(crate) fn ranked(mut hits: Vec<Hit<'_>>) -> Vec<Hit<'_>> {
     let beaten: Vec<String> = hits.iter().flat_map(|hit| hit.message.wins_over.iter().cloned()).collect();
     hits.sort_by_key(|hit| {

@@ -1,3 +1,5 @@
+//! Scans logs for messages.
+
 use std::borrow::Cow;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -5,22 +7,22 @@ use std::ops::Range;
 use cudock_facts::tables::Message;
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::catalogue::{Catalogue, Entry, Owner};
+use crate::catalog::{Catalog, Owner};
 use crate::input::{NotText, judge};
 use crate::normal::normal;
 use crate::rank;
 use crate::smi::SmiTable;
 
-/// How much is read at a time: large enough that reading costs nothing, small enough to stay in the cache.
+/// The block size: large enough that reading is cheap, small enough for the CPU cache.
 const BLOCK: usize = 1 << 20;
 
-/// How far a message may reach beyond the text it was found by, on either side.
+/// How far a message may extend beyond the text it was found by, on either side.
 const REACH: usize = 8 << 10;
 
-/// An excerpt's length at most.
+/// The length limit for excerpts.
 const EXCERPT: usize = 400;
 
-/// A log that could not be scanned.
+/// An error in scanning a log.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError {
     /// It could not be read.
@@ -38,30 +40,34 @@ pub struct Hit<'a> {
     pub message: &'a Message,
     /// The line it was first found on, from 1.
     pub line: u64,
-    /// How often it was found.
+    /// The number of matches.
     pub count: u64,
-    /// The first line it was found on, cut to a readable length.
+    /// The first line it was found on, truncated.
     pub excerpt: String,
-    /// What the first group of its pattern matched there.
+    /// The match of the first group of its pattern there.
     pub group: Option<String>,
 }
 
-/// What a log says.
+/// The messages in a log.
 #[derive(Debug, Clone)]
-pub struct Report<'a> {
-    /// The messages found, most telling first.
+pub struct LogReport<'a> {
+    /// The messages found, most informative first.
     pub hits: Vec<Hit<'a>>,
-    /// How many bytes were read.
+    /// The number of bytes.
     pub bytes: u64,
-    /// How many lines there were.
+    /// The number of lines.
     pub lines: u64,
     /// The first table of nvidia-smi.
     pub smi: Option<SmiTable>,
 }
 
-impl<'a> Catalogue<'a> {
-    /// Reads a log to its end. `progress` is told after each block how many bytes were read so far.
-    pub fn scan(&self, mut log: impl Read, mut progress: impl FnMut(u64)) -> Result<Report<'a>, ScanError> {
+impl<'a> Catalog<'a> {
+    /// Reads a log to its end. `progress` is called after each block with the number of bytes read so far.
+    pub fn scan(
+        &self,
+        mut log: impl Read,
+        mut progress: impl FnMut(u64),
+    ) -> Result<LogReport<'a>, ScanError> {
         let mut scan = Scan::new(self);
         let mut buffer = vec![0; BLOCK + 2 * REACH];
         let mut kept = 0;
@@ -82,8 +88,8 @@ impl<'a> Catalogue<'a> {
         }
     }
 
-    /// Looks at a text that is already there.
-    pub fn explain(&self, text: &str) -> Report<'a> {
+    /// Scans a text.
+    pub fn explain(&self, text: &str) -> LogReport<'a> {
         let mut scan = Scan::new(self);
         scan.block(text.as_bytes(), true);
         scan.finish()
@@ -108,30 +114,30 @@ fn fill(log: &mut impl Read, buffer: &mut [u8], kept: usize) -> io::Result<usize
 #[derive(Clone, Copy)]
 struct Candidate<'c> {
     owner: &'c Owner,
-    /// Where in the block the text begins.
+    /// The start of the text in the block.
     start: usize,
 }
 
 struct Scan<'c, 'a> {
-    catalogue: &'c Catalogue<'a>,
+    catalog: &'c Catalog<'a>,
     hits: Vec<Option<Hit<'a>>>,
-    /// Where in the log the current block begins.
+    /// The offset of the current block.
     offset: u64,
-    /// How many line ends lie before the current block.
+    /// The number of newlines before the current block.
     lines: u64,
-    /// Whether the last byte seen was no line end, so that a last line without one counts too.
+    /// Whether the last byte was not a newline, so that a last line without one counts too.
     open_line: bool,
-    /// The messages to try and those found in the current window, kept for their memory.
+    /// The messages to try and those found in the current window, kept to reuse their memory.
     candidates: Vec<Candidate<'c>>,
     matched: Vec<(usize, Range<usize>)>,
     smi: Option<SmiTable>,
 }
 
 impl<'c, 'a> Scan<'c, 'a> {
-    fn new(catalogue: &'c Catalogue<'a>) -> Self {
+    fn new(catalog: &'c Catalog<'a>) -> Self {
         Self {
-            catalogue,
-            hits: vec![None; catalogue.entries.len()],
+            catalog,
+            hits: vec![None; catalog.entries.len()],
             offset: 0,
             lines: 0,
             open_line: false,
@@ -141,24 +147,24 @@ impl<'c, 'a> Scan<'c, 'a> {
         }
     }
 
-    /// Scans a block and says up to where: what is left is kept and scanned again with more behind it, so that
-    /// no message is lost at the seam. The last block is scanned to its end.
+    /// Scans a block and returns how far: the rest is scanned again with the next block, so that no message is lost
+    /// between blocks. The last block is scanned to its end.
     fn block(&mut self, block: &[u8], last: bool) -> usize {
         let done = if last {
             block.len()
         } else {
-            // Enough must follow a line for a message that reaches over its end; a line without an end is cut.
+            // Enough must follow a line for a message that spans lines; a line without an end is cut.
             let safe = block.len().saturating_sub(2 * REACH);
             block.get(..safe).and_then(|whole| memrchr(b'\n', whole)).map_or(safe, |end| end + 1)
         };
         let mut window = 0..0;
-        let catalogue = self.catalogue;
+        let catalog = self.catalog;
         let mut candidates = std::mem::take(&mut self.candidates);
-        for (text, start) in catalogue.finder.find_all(block) {
+        for (text, start) in catalog.finder.find_all(block) {
             if start >= done {
                 break;
             }
-            if text == catalogue.smi {
+            if text == catalog.smi {
                 let table = || block.get(start..(start + 2 * REACH).min(block.len())).map(SmiTable::parse);
                 self.smi = self.smi.take().or_else(|| table().flatten());
                 continue;
@@ -167,7 +173,7 @@ impl<'c, 'a> Scan<'c, 'a> {
                 self.window(block, &window, &mut candidates);
                 window = window_around(block, window.end, start);
             }
-            for owner in catalogue.owners.get(text).into_iter().flatten() {
+            for owner in catalog.owners.get(text).into_iter().flatten() {
                 if !candidates.iter().any(|known| known.owner.entry == owner.entry) {
                     candidates.push(Candidate { owner, start });
                 }
@@ -183,12 +189,12 @@ impl<'c, 'a> Scan<'c, 'a> {
         done
     }
 
-    /// Tries the messages whose fixed text is in a window, and empties the list of them.
+    /// Tries the messages whose fixed text is in a window, and clears the list of them.
     fn window(&mut self, block: &[u8], window: &Range<usize>, candidates: &mut Vec<Candidate<'c>>) {
         if candidates.is_empty() {
             return;
         }
-        // The common case of an error that is logged again and again: one message, already known.
+        // The common case of an error that is logged repeatedly: one message, already known.
         if let [candidate] = candidates.as_slice()
             && self.count_again(candidate.owner.entry)
         {
@@ -217,7 +223,7 @@ impl<'c, 'a> Scan<'c, 'a> {
         self.matched = matched;
     }
 
-    /// Whether a message that was found before is on a line again, as far as that shows without its expression.
+    /// Whether a known message is proven to be on a line again, without its expression.
     fn is_proven(&self, candidate: Candidate<'_>, window: &Range<usize>, line: &[u8]) -> bool {
         let known = self.hits.get(candidate.owner.entry).is_some_and(Option::is_some);
         match (&candidate.owner.proof, candidate.start.checked_sub(window.start)) {
@@ -226,9 +232,9 @@ impl<'c, 'a> Scan<'c, 'a> {
         }
     }
 
-    /// Counts a message that was found before and whose fixed text says it all; tells whether it could.
+    /// Counts a known message that consists of its fixed text only; returns whether it did.
     fn count_again(&mut self, entry: usize) -> bool {
-        let fixed = self.catalogue.entries.get(entry).is_some_and(Entry::is_fixed);
+        let fixed = self.catalog.entries.get(entry).is_some_and(|entry| entry.is_fixed);
         match self.hits.get_mut(entry) {
             Some(Some(hit)) if fixed => {
                 hit.count += 1;
@@ -238,10 +244,10 @@ impl<'c, 'a> Scan<'c, 'a> {
         }
     }
 
-    /// Where a message stands on a line, or beyond its end. Once it was found, that it does is all that counts.
+    /// The range of a message on a line, or beyond its end. For a known message, only its presence matters.
     fn find(&self, entry: usize, block: &[u8], close: &Range<usize>, text: &[u8]) -> Option<Range<usize>> {
         let known = self.hits.get(entry).is_some_and(Option::is_some);
-        let entry = self.catalogue.entries.get(entry)?;
+        let entry = self.catalog.entries.get(entry)?;
         let found = if known { entry.is_in(text).then_some(0..0) } else { entry.find(text) };
         found.or_else(|| {
             if !entry.crosses_lines {
@@ -253,14 +259,14 @@ impl<'c, 'a> Scan<'c, 'a> {
     }
 
     fn wins(&self, winner: usize, loser: usize) -> bool {
-        match (self.catalogue.entries.get(winner), self.catalogue.entries.get(loser)) {
+        match (self.catalog.entries.get(winner), self.catalog.entries.get(loser)) {
             (Some(winner), Some(loser)) => winner.message.wins_over.contains(&loser.message.id),
             _ => false,
         }
     }
 
     fn hit(&mut self, entry: usize, block: &[u8], start: usize, text: &[u8], range: &Range<usize>) {
-        let Some((entry, slot)) = self.catalogue.entries.get(entry).zip(self.hits.get_mut(entry)) else {
+        let Some((entry, slot)) = self.catalog.entries.get(entry).zip(self.hits.get_mut(entry)) else {
             return;
         };
         if let Some(hit) = slot {
@@ -277,14 +283,13 @@ impl<'c, 'a> Scan<'c, 'a> {
         });
     }
 
-    fn finish(self) -> Report<'a> {
+    fn finish(self) -> LogReport<'a> {
         let hits = rank::ranked(self.hits.into_iter().flatten().collect());
-        Report { hits, bytes: self.offset, lines: self.lines + u64::from(self.open_line), smi: self.smi }
+        LogReport { hits, bytes: self.offset, lines: self.lines + u64::from(self.open_line), smi: self.smi }
     }
 }
 
-/// The line a place is on, not reaching back before `from`, or as much of it as a message may take: a line may be
-/// megabytes long.
+/// The line around an offset, not before `from`, bounded by the reach of a message: a line may be megabytes long.
 fn window_around(block: &[u8], from: usize, at: usize) -> Range<usize> {
     let from = from.max(at.saturating_sub(REACH));
     let to = block.len().min(at + REACH);
@@ -294,7 +299,7 @@ fn window_around(block: &[u8], from: usize, at: usize) -> Range<usize> {
     start..end
 }
 
-/// The matched line, or as much of it around the match as reads well.
+/// The matched line, or the part around the match.
 fn excerpt(text: &[u8], range: &Range<usize>) -> String {
     let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let shown = if line.len() <= EXCERPT {

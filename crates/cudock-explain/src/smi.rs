@@ -1,42 +1,42 @@
-//! The table that nvidia-smi prints.
+//! Parses the table that nvidia-smi prints.
 
 use cudock_facts::Facts;
 use cudock_facts::lookup::Runs;
 use cudock_facts::version::{CudaVersion, DriverVersion};
 use serde::Serialize;
 
-/// What every such table begins with.
+/// The start of every such table.
 pub(crate) const SMI_HEADER: &[u8] = b"| NVIDIA-SMI ";
 
-/// What a table of nvidia-smi says.
+/// A table of nvidia-smi.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SmiTable {
     /// The driver's version.
     pub driver: DriverVersion,
-    /// The newest CUDA the driver implements; none where libcuda does not load.
+    /// The newest CUDA version of the driver; `None` if libcuda does not load.
     pub cuda: Option<CudaVersion>,
-    /// The GPUs by the names it prints, which it may cut off with dots.
+    /// The names of the GPUs, which may be truncated with dots.
     pub gpus: Vec<String>,
 }
 
 impl SmiTable {
-    /// Reads a text that begins with the header of a table.
+    /// Parses a text that starts with the header of a table.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(text);
         let mut lines = text.lines();
         let header = lines.next()?;
         let after = |label: &str| header.split_once(label)?.1.split_whitespace().next();
-        // Since R590 it tells the kernel's driver apart from the libraries'.
+        // Since R590 it has separate versions for the kernel driver and the libraries.
         let driver = after("Driver Version: ").or_else(|| after("KMD Version: "))?.parse().ok()?;
         let cuda = after("CUDA Version: ").or_else(|| after("CUDA UMD Version: "));
         let gpus = lines.take_while(|line| line.starts_with(['|', '+'])).filter_map(gpu).map(str::to_owned);
         Some(Self { driver, cuda: cuda.and_then(|cuda| cuda.parse().ok()), gpus: gpus.collect() })
     }
 
-    /// What follows from it, in sentences, and what to type next.
+    /// What follows from the table, and the next command to type.
     pub fn statements(&self, facts: &Facts) -> Vec<String> {
         let drivers = facts.drivers();
-        let mut told = Vec::new();
+        let mut statements = Vec::new();
         let branch = drivers
             .branch_of(self.driver)
             .map_or_else(String::new, |branch| format!(" (R{})", branch.branch));
@@ -46,9 +46,9 @@ impl SmiTable {
             }
             None => "; libcuda was not found, so CUDA programs fail here".to_owned(),
         };
-        told.push(format!("driver {}{branch}{cuda}", self.driver));
+        statements.push(format!("driver {}{branch}{cuda}", self.driver));
         for (major, runs) in drivers.runs(self.driver) {
-            told.push(match runs {
+            statements.push(match runs {
                 Runs::All => continue,
                 Runs::AllButPtxAfter(own) => {
                     format!(
@@ -71,22 +71,22 @@ impl SmiTable {
             let rows = facts.gpus().find(name).rows();
             let mut capabilities: Vec<_> = rows.iter().filter_map(|row| row.capability).collect();
             capabilities.dedup();
-            told.push(match capabilities.as_slice() {
+            statements.push(match capabilities.as_slice() {
                 [capability] => {
                     format!("{name}: compute capability {capability} (sm_{})", capability.number())
                 }
                 [] => format!("{name}: not in the tables"),
-                _ => format!("{name}: the name is cut off; `nvidia-smi -L` prints all of it"),
+                _ => format!("{name}: the name is truncated; run `nvidia-smi -L` for the full name"),
             });
         }
         let gpu = gpus.first().map_or_else(|| "GPU".to_owned(), |name| format!("'{name}'"));
-        told.push(format!("next: cudock check IMAGE --gpu {gpu} --driver {}", self.driver));
-        told
+        statements.push(format!("next: cudock check IMAGE --gpu {gpu} --driver {}", self.driver));
+        statements
     }
 }
 
-/// The name in the first line of a GPU: its number, the name and the persistence mode in the first column, its address
-/// on the bus in the second.
+/// The name in the first line of a GPU: its number, the name and the persistence mode in the first column, its bus id in
+/// the second.
 fn gpu(line: &str) -> Option<&str> {
     let mut cells = line.strip_prefix('|')?.split('|');
     let cell = cells.next()?.trim();
@@ -127,16 +127,16 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_is_told() {
-        let told = SmiTable::parse(OLD.as_bytes()).unwrap().statements(&Facts::embedded()).join("\n");
+    fn statements_follow_from_the_table() {
+        let statements = SmiTable::parse(OLD.as_bytes()).unwrap().statements(&Facts::embedded()).join("\n");
         for part in ["CUDA 12 need driver 525.60.13", "compute capability 7.0 (sm_70)", "--driver 470.57.02"]
         {
-            assert!(told.contains(part), "{told}");
+            assert!(statements.contains(part), "{statements}");
         }
     }
 
     #[test]
-    fn a_header_alone_or_garbage_is_no_trouble() {
+    fn a_header_alone_or_garbage_is_accepted() {
         assert_eq!(SmiTable::parse(b"| NVIDIA-SMI 535.1"), None);
         assert_eq!(SmiTable::parse(b"| NVIDIA-SMI \xff Driver Version: \xfe"), None);
         let cut =

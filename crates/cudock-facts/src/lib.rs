@@ -1,8 +1,8 @@
-//! What is true of the world cudock works in: GPUs, drivers, toolkits, images, frameworks, error messages, Azure.
+//! Tables of facts: GPUs, drivers, toolkits, images, frameworks, error messages, Azure.
 //!
-//! Everything cudock decides rests on these tables, and they age: NVIDIA ships a driver branch a quarter, Azure
-//! retires sizes. So each table is a data file with its date and its sources, embedded at build, and a user can
-//! lay newer ones over them without waiting for a release.
+//! All verdicts are based on these tables, and they age: NVIDIA releases a driver branch every quarter, Azure retires
+//! sizes. So each table is a data file with its date and sources, embedded at build time, and users can update tables with
+//! an overlay without waiting for a release.
 //!
 //! ```
 //! use cudock_facts::{Facts, version::DriverVersion};

@@ -1,4 +1,4 @@
-//! Newer tables that a user lays over the embedded ones.
+//! Reads a user's tables, which add to or replace the embedded ones.
 
 use std::io;
 use std::ops::Range;
@@ -6,16 +6,13 @@ use std::path::{Path, PathBuf};
 
 use crate::check::{self, Violation};
 use crate::store::Facts;
-use crate::tables::{
-    Components, Drivers, FindingPages, ForwardCompat, Frameworks, Gpus, Images, Messages, Meters, Packages,
-    Prices, Runtimes, Services, Sizes, StorageTable, TableFile, Toolkits,
-};
+use crate::tables::{self, Prices, TableFile, for_each_table};
 use cudock_base::{ErrorKind, Excerpt, Report, did_you_mean, suggest};
 
-/// Files larger than this are refused: the embedded tables together are a tenth of it.
+/// The size limit for a file; the embedded tables together are a tenth of it.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Why an overlay cannot be used.
+/// An error in an overlay.
 #[derive(Debug, thiserror::Error)]
 pub enum OverlayError {
     /// A file or the directory could not be read.
@@ -23,18 +20,18 @@ pub enum OverlayError {
     Unreadable {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A file's name is no table's.
+    /// A file's name is not that of a table.
     #[error("{} is not the name of a table", path.display())]
     UnknownTable {
         /// The file.
         path: PathBuf,
-        /// The nearest name there is.
+        /// A similar name.
         suggestion: Option<String>,
     },
-    /// A file's content does not fit.
+    /// A file's content is invalid.
     #[error("{}:{line}:{column}: {message}", path.display())]
     Malformed {
         /// The file.
@@ -43,11 +40,11 @@ pub enum OverlayError {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What is wrong there.
+        /// The error.
         message: String,
-        /// The file's text, to show the place in.
+        /// The file's text, for an excerpt.
         text: String,
-        /// The place in bytes.
+        /// The bytes of the error.
         span: Range<usize>,
     },
 }
@@ -61,8 +58,7 @@ impl Report for OverlayError {
         match self {
             Self::Malformed { .. } => {
                 vec![
-                    "correct the table, or leave --facts and CUDOCK_FACTS out to use the embedded ones"
-                        .to_owned(),
+                    "correct the table, or omit --facts and CUDOCK_FACTS to use the embedded ones".to_owned(),
                 ]
             }
             Self::UnknownTable { suggestion, .. } => {
@@ -73,7 +69,7 @@ impl Report for OverlayError {
                     .collect()
             }
             Self::Unreadable { .. } => {
-                vec!["--facts and CUDOCK_FACTS name a directory of tables that you can read".to_owned()]
+                vec!["pass a readable directory of tables with --facts or CUDOCK_FACTS".to_owned()]
             }
         }
     }
@@ -94,26 +90,91 @@ pub(crate) struct Layer<T> {
     text: String,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct Overlay {
-    pub(crate) gpus: Option<Layer<Gpus>>,
-    pub(crate) drivers: Option<Layer<Drivers>>,
-    pub(crate) toolkits: Option<Layer<Toolkits>>,
-    pub(crate) components: Option<Layer<Components>>,
-    pub(crate) forward_compat: Option<Layer<ForwardCompat>>,
-    pub(crate) images: Option<Layer<Images>>,
-    pub(crate) frameworks: Option<Layer<Frameworks>>,
-    pub(crate) messages: Option<Layer<Messages>>,
-    pub(crate) findings: Option<Layer<FindingPages>>,
-    pub(crate) sizes: Option<Layer<Sizes>>,
-    pub(crate) services: Option<Layer<Services>>,
-    pub(crate) storage: Option<Layer<StorageTable>>,
-    pub(crate) meters: Option<Layer<Meters>>,
-    pub(crate) runtimes: Option<Layer<Runtimes>>,
-    pub(crate) packages: Option<Layer<Packages>>,
-    pub(crate) prices: Option<Layer<Prices>>,
-    files: Vec<(&'static str, PathBuf)>,
+impl<T: TableFile> Layer<T> {
+    fn read(path: &Path) -> Result<Self, OverlayError> {
+        let text = read_text(path)?;
+        let table = toml::from_str(&text).map_err(|error| {
+            malformed(path, &text, error.span().unwrap_or(0..0), error.message().to_owned())
+        })?;
+        Ok(Self { table, path: path.to_owned(), text })
+    }
+
+    /// The error for a violation in this table. A row of the embedded table that is only invalid because of the overlay
+    /// is reported at the start of the overlay's file.
+    fn error_for(&self, violation: &Violation) -> OverlayError {
+        let in_list = self.table.rows().into_iter().filter(|(list, _)| *list == violation.list);
+        let index = in_list.enumerate().find(|(_, (_, row))| row.key() == violation.key);
+        let span =
+            index.and_then(|(index, _)| span_of_row(&self.text, violation.list, index)).unwrap_or(0..0);
+        let message = format!("{} {}: {}", violation.list, violation.key, violation.message);
+        malformed(&self.path, &self.text, span, message)
+    }
 }
+
+impl Layer<Prices> {
+    fn read_prices(path: &Path) -> Result<Self, OverlayError> {
+        let text = read_text(path)?;
+        let table = Prices::parse(&text).map_err(|error| {
+            let start = offset_of(&text, error.line, error.column);
+            malformed(path, &text, start..start, error.message)
+        })?;
+        Ok(Self { table, path: path.to_owned(), text })
+    }
+
+    fn price_error_for(&self, violation: &Violation) -> OverlayError {
+        let start = self.text.find(&violation.key).unwrap_or(0);
+        malformed(&self.path, &self.text, start..start + violation.key.len(), violation.message.clone())
+    }
+}
+
+const PRICES_FILE: &str = "azure_prices.csv";
+
+macro_rules! define_overlay {
+    ($($name:ident: $type:ident = $file:literal, $doc:literal $(=> $finish:ident)?;)*) => {
+        /// A user's tables.
+        #[derive(Debug, Default)]
+        pub(crate) struct Overlay {
+            $(pub(crate) $name: Option<Layer<tables::$type>>,)*
+            pub(crate) prices: Option<Layer<Prices>>,
+        }
+
+        const FILES: &[&str] = &[$(concat!($file, ".toml"),)* PRICES_FILE];
+
+        impl Overlay {
+            fn add(&mut self, path: PathBuf) -> Result<(), OverlayError> {
+                let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+                match name.strip_suffix(".toml").unwrap_or(name) {
+                    $($file => self.$name = Some(Layer::read(&path)?),)*
+                    PRICES_FILE => self.prices = Some(Layer::read_prices(&path)?),
+                    _ => {
+                        let nearest = suggest::nearest(name, FILES.iter().copied());
+                        let suggestion = nearest.first().map(|name| (*name).to_owned());
+                        return Err(OverlayError::UnknownTable { path, suggestion });
+                    }
+                }
+                Ok(())
+            }
+
+            pub(crate) fn file_of(&self, table: &str) -> Option<PathBuf> {
+                match table {
+                    $($file => self.$name.as_ref().map(|layer| layer.path.clone()),)*
+                    Prices::NAME => self.prices.as_ref().map(|layer| layer.path.clone()),
+                    _ => None,
+                }
+            }
+
+            fn error_for(&self, violation: &Violation) -> Option<OverlayError> {
+                match violation.table {
+                    $($file => self.$name.as_ref().map(|layer| layer.error_for(violation)),)*
+                    Prices::NAME => self.prices.as_ref().map(|layer| layer.price_error_for(violation)),
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+for_each_table!(define_overlay);
 
 impl Overlay {
     pub(crate) fn read(directory: &Path) -> Result<Self, OverlayError> {
@@ -121,13 +182,12 @@ impl Overlay {
         let mut paths = Vec::new();
         for entry in std::fs::read_dir(directory).map_err(unreadable)? {
             let path = entry.map_err(unreadable)?.path();
-            let ending = path.extension().and_then(|ending| ending.to_str());
-            if matches!(ending, Some("toml" | "csv")) {
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            if matches!(extension, Some("toml" | "csv")) {
                 paths.push(path);
             }
         }
         paths.sort();
-
         let mut overlay = Self::default();
         for path in paths {
             overlay.add(path)?;
@@ -135,120 +195,10 @@ impl Overlay {
         Ok(overlay)
     }
 
-    fn add(&mut self, path: PathBuf) -> Result<(), OverlayError> {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-        match name.as_str() {
-            "gpus.toml" => self.gpus = Some(self.layer(path)?),
-            "drivers.toml" => self.drivers = Some(self.layer(path)?),
-            "toolkits.toml" => self.toolkits = Some(self.layer(path)?),
-            "components.toml" => self.components = Some(self.layer(path)?),
-            "forward_compat.toml" => self.forward_compat = Some(self.layer(path)?),
-            "images.toml" => self.images = Some(self.layer(path)?),
-            "frameworks.toml" => self.frameworks = Some(self.layer(path)?),
-            "messages.toml" => self.messages = Some(self.layer(path)?),
-            "findings.toml" => self.findings = Some(self.layer(path)?),
-            "azure_sizes.toml" => self.sizes = Some(self.layer(path)?),
-            "azure_services.toml" => self.services = Some(self.layer(path)?),
-            "azure_storage.toml" => self.storage = Some(self.layer(path)?),
-            "azure_meters.toml" => self.meters = Some(self.layer(path)?),
-            "runtimes.toml" => self.runtimes = Some(self.layer(path)?),
-            "packages.toml" => self.packages = Some(self.layer(path)?),
-            "azure_prices.csv" => {
-                let text = read_text(&path)?;
-                let table = Prices::parse(&text).map_err(|error| {
-                    let start = offset_of(&text, error.line, error.column);
-                    malformed(&path, &text, start..start, error.message)
-                })?;
-                self.files.push((Prices::NAME, path.clone()));
-                self.prices = Some(Layer { table, path, text });
-            }
-            _ => {
-                let suggestion = suggest::nearest(&name, FILES).first().map(|name| (*name).to_owned());
-                return Err(OverlayError::UnknownTable { path, suggestion });
-            }
-        }
-        Ok(())
-    }
-
-    fn layer<T: TableFile>(&mut self, path: PathBuf) -> Result<Layer<T>, OverlayError> {
-        let text = read_text(&path)?;
-        let table: T = toml::from_str(&text).map_err(|error| {
-            malformed(&path, &text, error.span().unwrap_or(0..0), error.message().to_owned())
-        })?;
-        self.files.push((T::NAME, path.clone()));
-        Ok(Layer { table, path, text })
-    }
-
-    pub(crate) fn file_of(&self, table: &str) -> Option<PathBuf> {
-        self.files.iter().find(|(name, _)| *name == table).map(|(_, path)| path.clone())
-    }
-
-    /// Holds the tables as they are with the overlay to the rules the embedded ones are held to, and lays a
-    /// broken one at the door of the row in the overlay that broke it.
+    /// Checks the merged tables like the embedded ones, and reports a violation at the row of the overlay that causes it.
     pub(crate) fn check_against(&self, facts: &Facts) -> Result<(), OverlayError> {
-        for violation in check::all(facts) {
-            let found = [
-                place(self.gpus.as_ref(), &violation),
-                place(self.drivers.as_ref(), &violation),
-                place(self.toolkits.as_ref(), &violation),
-                place(self.components.as_ref(), &violation),
-                place(self.forward_compat.as_ref(), &violation),
-                place(self.images.as_ref(), &violation),
-                place(self.frameworks.as_ref(), &violation),
-                place(self.messages.as_ref(), &violation),
-                place(self.findings.as_ref(), &violation),
-                place(self.sizes.as_ref(), &violation),
-                place(self.services.as_ref(), &violation),
-                place(self.storage.as_ref(), &violation),
-                place(self.meters.as_ref(), &violation),
-                place(self.runtimes.as_ref(), &violation),
-                place(self.packages.as_ref(), &violation),
-                self.prices.as_ref().filter(|_| violation.table == Prices::NAME).map(|layer| {
-                    let start = layer.text.find(&violation.key).unwrap_or(0);
-                    malformed(
-                        &layer.path,
-                        &layer.text,
-                        start..start + violation.key.len(),
-                        violation.message.clone(),
-                    )
-                }),
-            ];
-            if let Some(error) = found.into_iter().flatten().next() {
-                return Err(error);
-            }
-        }
-        Ok(())
+        check::all(facts).iter().find_map(|violation| self.error_for(violation)).map_or(Ok(()), Err)
     }
-}
-
-const FILES: [&str; 16] = [
-    "gpus.toml",
-    "drivers.toml",
-    "toolkits.toml",
-    "components.toml",
-    "forward_compat.toml",
-    "images.toml",
-    "frameworks.toml",
-    "messages.toml",
-    "findings.toml",
-    "azure_sizes.toml",
-    "azure_services.toml",
-    "azure_storage.toml",
-    "azure_meters.toml",
-    "azure_prices.csv",
-    "runtimes.toml",
-    "packages.toml",
-];
-
-/// The error for a violation, if this layer's table is the one violated. A row of the embedded table that breaks
-/// only because of the overlay is shown at the head of the overlay's file.
-fn place<T: TableFile>(layer: Option<&Layer<T>>, violation: &Violation) -> Option<OverlayError> {
-    let layer = layer.filter(|_| violation.table == T::NAME)?;
-    let in_list = layer.table.rows().into_iter().filter(|(list, _)| *list == violation.list);
-    let index = in_list.enumerate().find(|(_, (_, row))| row.key() == violation.key).map(|(index, _)| index);
-    let span = index.and_then(|index| span_of_row(&layer.text, violation.list, index)).unwrap_or(0..0);
-    let message = format!("{} {}: {}", violation.list, violation.key, violation.message);
-    Some(malformed(&layer.path, &layer.text, span, message))
 }
 
 fn span_of_row(text: &str, list: &str, index: usize) -> Option<Range<usize>> {

@@ -129,7 +129,7 @@ fn inputs(options: &RequestOptions<'_>, metadata: Option<&ModelMetadata>) -> Res
     let dtype = match options.dtype {
         Some(name) => DType::from_protocol_name(&name.to_ascii_uppercase()).ok_or_else(|| {
             let names: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.protocol_name()).collect();
-            UsageError::new(format!("`{name}` is no type of tensors"))
+            UsageError::new(format!("`{name}` is not a tensor type"))
                 .hint(format!("known are {}", names.join(", ")))
         })?,
         None => DType::F32,
@@ -192,7 +192,7 @@ fn header(text: &str) -> Result<(String, String), UsageError> {
         {
             Ok((name.to_owned(), value.to_owned()))
         }
-        _ => Err(UsageError::new(format!("`{}` is no header", text.escape_debug()))
+        _ => Err(UsageError::new(format!("`{}` is not a header", text.escape_debug()))
             .hint("write it as 'Name: value'")),
     }
 }

@@ -2,7 +2,7 @@
 
 use cudock_base::{UsageError, suggest};
 use cudock_facts::Facts;
-use cudock_facts::lookup::{Found, Runs};
+use cudock_facts::lookup::{NameMatch, Runs};
 use cudock_facts::tables::{Branch, ForwardCompatClass, Gpu, KernelModule, Toolkit, Vendor};
 use cudock_facts::version::{CudaRelease, CudaVersion, Date, DriverVersion, PtxArch, SmArch};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub fn gpu(facts: &Facts, name: Option<&str>, today: Date) -> Result<LookupResul
         }));
     };
     let found = match gpus.find(name) {
-        Found::Nothing(near) => {
+        NameMatch::NotFound(near) => {
             return Err(UsageError::new(format!("no GPU is called `{name}`"))
                 .near(&near)
                 .hint("`cudock facts gpu` lists all"));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use cudock_base::UsageError;
 use cudock_facts::Facts;
 use cudock_facts::lookup::{ImageTag, TagVerdict};
-use cudock_facts::tables::{Requirement, TagStatus, Tags};
+use cudock_facts::tables::{ImageRequirement, TagStatus, Tags};
 use serde_json::json;
 
 use crate::result::{LookupResult, Sheet, enum_name, joined};
@@ -82,7 +82,7 @@ fn holds(flavour: &str) -> &'static str {
 }
 
 /// What the start gate of the container toolkit requires of the host.
-fn needs(row: &Requirement) -> String {
+fn needs(row: &ImageRequirement) -> String {
     let mut alternatives = vec![format!("a driver with CUDA {} or newer", row.minimum)];
     let branches = |branches: &[u16]| joined(branches.iter().map(|branch| format!("R{branch}")));
     if !row.with_geforce.is_empty() {

@@ -1,14 +1,14 @@
 //! The environment variables that this crate reads, besides `PIP_…`, `SSL_CERT_FILE` and those of proxies.
 
-/// ONNX Runtime's library, or its directory; before all other places.
+/// ONNX Runtime's library, or its directory; takes precedence over all others.
 pub const CUDOCK_ONNXRUNTIME: &str = "CUDOCK_ONNXRUNTIME";
 /// The same for the `ort` crate.
 pub const ORT_DYLIB_PATH: &str = "ORT_DYLIB_PATH";
-/// A file of settings that pip reads instead of the user's own.
+/// A configuration file that pip reads instead of the user's own.
 pub const PIP_CONFIG_FILE: &str = "PIP_CONFIG_FILE";
-/// The virtual environment that is active.
+/// The active virtual environment.
 pub const VIRTUAL_ENV: &str = "VIRTUAL_ENV";
-/// The conda environment that is active.
+/// The active conda environment.
 pub const CONDA_PREFIX: &str = "CONDA_PREFIX";
 
 pub(crate) const NETRC: &str = "NETRC";
@@ -19,5 +19,5 @@ pub(crate) const PATH: &str = "PATH";
 pub(crate) const LD_LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 pub(crate) const PYENV_ROOT: &str = "PYENV_ROOT";
 
-/// A configuration file of pip or netrc is not larger.
+/// The size limit for configuration files of pip and netrc.
 pub(crate) const MAX_CONFIG: u64 = 1 << 20;

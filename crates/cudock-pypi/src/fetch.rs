@@ -1,4 +1,4 @@
-//! One wheel, from the first source that has it with the right hash.
+//! Fetches a wheel from the first source that has it with the right hash.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,12 +13,11 @@ use cudock_http::{
     PartialFile, Progress, Request, Response, RetryPolicy,
 };
 
-use crate::address::{Address, Place};
-use crate::error::{PypiError, Tried, TriedKind};
+use crate::error::{FailedSource, PypiError, SourceErrorKind};
 use crate::index;
 use crate::settings::Settings;
+use crate::url::{DisplaySafeUrl, PackageSource};
 
-/// What fetching depends on.
 pub(crate) struct Fetcher<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) store: &'a BlobStore,
@@ -27,17 +26,17 @@ pub(crate) struct Fetcher<'a> {
     pub(crate) offline: bool,
 }
 
-/// Where the wheel may be.
-enum Source<'a> {
+/// A possible source of the wheel.
+enum WheelSource<'a> {
     /// A file that may be the wheel.
     File(PathBuf),
     /// A page of links.
-    Page(&'a Address, Address),
+    Page(&'a DisplaySafeUrl, DisplaySafeUrl),
 }
 
-/// Why a source did not provide the wheel: its own failure, or a local one, which ends the search.
+/// An error of a source, or a local one, which ends the search.
 enum SourceError {
-    Source(Tried),
+    Source(FailedSource),
     Local(PypiError),
 }
 
@@ -54,15 +53,15 @@ impl Fetcher<'_> {
         if let Some(path) = self.store.path_of(&digest) {
             return Ok(path);
         }
-        let (mut sources, left_out) = self.sources(wheel);
+        let (mut sources, skipped) = self.sources(wheel);
         let count = sources.len();
         let mut client = None;
         let mut tried = Vec::new();
         for (index, source) in sources.drain(..).enumerate() {
             let retries = if index + 1 < count { self.retries.for_mirror() } else { self.retries };
             let result = match source {
-                Source::File(path) => self.copy(wheel, &digest, &path),
-                Source::Page(configured, page) => {
+                WheelSource::File(path) => self.copy(wheel, &digest, &path),
+                WheelSource::Page(configured, page) => {
                     let client = match &mut client {
                         Some(client) => client,
                         none => none.insert(self.client()?),
@@ -77,7 +76,7 @@ impl Fetcher<'_> {
             }
         }
         let file = wheel.file.clone();
-        if self.offline && left_out {
+        if self.offline && skipped {
             let requirement = format!("{}=={}", wheel.package, wheel.version);
             return Err(PypiError::Offline { file, requirement, cpu: wheel.cpu.clone() });
         }
@@ -88,31 +87,33 @@ impl Fetcher<'_> {
         })
     }
 
-    /// Directories of this machine before the network; and whether the network was left out.
-    fn sources(&self, wheel: &RuntimeWheel) -> (Vec<Source<'_>>, bool) {
+    /// The sources, local directories first; and whether network sources were skipped.
+    fn sources(&self, wheel: &RuntimeWheel) -> (Vec<WheelSource<'_>>, bool) {
         let (mut here, mut there) = (Vec::new(), Vec::new());
         for index in &self.settings.indexes {
             match index {
-                Place::Local(directory) => {
-                    here.push(Source::File(directory.join(&wheel.package).join(&wheel.file)));
+                PackageSource::Local(directory) => {
+                    here.push(WheelSource::File(directory.join(&wheel.package).join(&wheel.file)));
                 }
-                Place::Remote(address) => there.push(Source::Page(address, address.page(&wheel.package))),
+                PackageSource::Remote(url) => there.push(WheelSource::Page(url, url.page(&wheel.package))),
             }
         }
-        for place in &self.settings.find_links {
-            match place {
-                Place::Local(path) if path.file_name().is_some_and(|name| name == wheel.file.as_str()) => {
-                    here.push(Source::File(path.clone()));
+        for source in &self.settings.find_links {
+            match source {
+                PackageSource::Local(path)
+                    if path.file_name().is_some_and(|name| name == wheel.file.as_str()) =>
+                {
+                    here.push(WheelSource::File(path.clone()));
                 }
-                Place::Local(directory) => here.push(Source::File(directory.join(&wheel.file))),
-                Place::Remote(address) => there.push(Source::Page(address, address.clone())),
+                PackageSource::Local(directory) => here.push(WheelSource::File(directory.join(&wheel.file))),
+                PackageSource::Remote(url) => there.push(WheelSource::Page(url, url.clone())),
             }
         }
-        let left_out = self.offline;
+        let skipped = self.offline;
         if !self.offline {
             here.append(&mut there);
         }
-        (here, left_out)
+        (here, skipped)
     }
 
     fn client(&self) -> Result<Client, PypiError> {
@@ -128,18 +129,22 @@ impl Fetcher<'_> {
         self.store.begin(digest, wheel.size, &|| self.progress.waiting(&wheel.file))
     }
 
-    /// Copies a file of this machine, so that nobody can change it between verification and use.
+    /// Copies a local file, so that it cannot change between verification and use.
     fn copy(&self, wheel: &RuntimeWheel, digest: &Digest, path: &Path) -> Result<PathBuf, SourceError> {
         let source = || path.parent().unwrap_or(path).display().to_string();
         let mut file = match File::open(path) {
             Ok(file) => file,
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Err(SourceError::Source(Tried::new(source(), TriedKind::NotListed, "not found")));
+                return Err(SourceError::Source(FailedSource::new(
+                    source(),
+                    SourceErrorKind::NotListed,
+                    "not found",
+                )));
             }
             Err(error) => {
-                return Err(SourceError::Source(Tried::new(
+                return Err(SourceError::Source(FailedSource::new(
                     source(),
-                    TriedKind::Unreachable,
+                    SourceErrorKind::Unreachable,
                     error.to_string(),
                 )));
             }
@@ -150,7 +155,7 @@ impl Fetcher<'_> {
         };
         partial.restart()?;
         let wrong = |partial: &mut PartialFile, reason: String| match partial.restart() {
-            Ok(()) => SourceError::Source(Tried::new(source(), TriedKind::WrongBytes, reason)),
+            Ok(()) => SourceError::Source(FailedSource::new(source(), SourceErrorKind::WrongBytes, reason)),
             Err(error) => error.into(),
         };
         let mut buffer = vec![0; 256 * 1024];
@@ -182,31 +187,32 @@ struct IndexRequest<'a> {
     fetcher: &'a Fetcher<'a>,
     client: &'a Client,
     wheel: &'a RuntimeWheel,
-    configured: &'a Address,
+    configured: &'a DisplaySafeUrl,
     retries: RetryPolicy,
 }
 
 impl IndexRequest<'_> {
-    fn fetch(&self, page: &Address, digest: &Digest) -> Result<PathBuf, SourceError> {
-        let failed =
-            |kind, reason: String| SourceError::Source(Tried::new(self.configured.to_string(), kind, reason));
+    fn fetch(&self, page: &DisplaySafeUrl, digest: &Digest) -> Result<PathBuf, SourceError> {
+        let failed = |kind, reason: String| {
+            SourceError::Source(FailedSource::new(self.configured.to_string(), kind, reason))
+        };
         let is_plain = page.url().scheme_str() == Some("http");
         if is_plain && !is_loopback(page.host()) && !self.client.is_trusted(page.url()) {
-            let reason = "refused plain http, which anybody can alter, from a host that is not trusted";
-            return Err(failed(TriedKind::Insecure, reason.to_owned()));
+            let reason = "refused plain http, which can be tampered with, from an untrusted host";
+            return Err(failed(SourceErrorKind::Insecure, reason.to_owned()));
         }
         let Some(listed) = self.find_on(page)? else {
-            return Err(failed(TriedKind::NotListed, format!("does not list {}", self.wheel.file)));
+            return Err(failed(SourceErrorKind::NotListed, format!("does not list {}", self.wheel.file)));
         };
         if let Some(other) = listed.sha256.filter(|sha256| *sha256 != self.wheel.sha256) {
             let reason = format!("lists the file with sha256:{other}, not {digest}");
-            return Err(failed(TriedKind::WrongBytes, reason));
+            return Err(failed(SourceErrorKind::WrongBytes, reason));
         }
         let mut partial = match self.fetcher.begin(self.wheel, digest)? {
             Blob::Complete(path) => return Ok(path),
             Blob::Partial(partial) => partial,
         };
-        let request = self.request(&listed.address);
+        let request = self.request(&listed.url);
         let download =
             Download { name: &self.wheel.file, progress: &**self.fetcher.progress, retries: self.retries };
         let downloaded = download.run(&mut partial, |from_byte| {
@@ -219,17 +225,15 @@ impl IndexRequest<'_> {
         });
         downloaded.map_err(|error| match error {
             DownloadError::File(error) => error.into(),
-            DownloadError::Request(error) | DownloadError::Body(error) => {
-                self.failed(&listed.address, &error)
-            }
+            DownloadError::Request(error) | DownloadError::Body(error) => self.failed(&listed.url, &error),
             error @ (DownloadError::WrongSize(_) | DownloadError::WrongDigest { .. }) => {
-                failed(TriedKind::WrongBytes, error.to_string())
+                failed(SourceErrorKind::WrongBytes, error.to_string())
             }
         })
     }
 
-    /// What the page says about the wheel.
-    fn find_on(&self, page: &Address) -> Result<Option<index::Listed>, SourceError> {
+    /// Finds the wheel on the page.
+    fn find_on(&self, page: &DisplaySafeUrl) -> Result<Option<index::Listed>, SourceError> {
         let request = self.request(page).accept(index::ACCEPT);
         let found = self.retries.run(&**self.fetcher.progress, "page", || {
             let mut response = self.client.send(&request)?.error_for_status()?;
@@ -240,36 +244,37 @@ impl IndexRequest<'_> {
     }
 
     fn find_in(&self, bytes: &[u8], response: &Response) -> Result<Option<index::Listed>, HttpError> {
-        let (media_type, page) = (response.header("content-type"), Address::of(response.url().clone()));
+        let (media_type, page) =
+            (response.header("content-type"), DisplaySafeUrl::of(response.url().clone()));
         index::find(bytes, media_type, &page, &self.wheel.file, &self.wheel.sha256)
             .map_err(|reason| HttpError::new(HttpErrorKind::Malformed, reason))
     }
 
-    fn request(&self, address: &Address) -> Request {
-        Request::get(address.url().to_string()).authorization(self.authorization(address))
+    fn request(&self, url: &DisplaySafeUrl) -> Request {
+        Request::get(url.url().to_string()).authorization(self.authorization(url))
     }
 
-    fn failed(&self, address: &Address, error: &HttpError) -> SourceError {
-        let signed_in = self.authorization(address).is_some();
-        SourceError::Source(Tried::from_http(&self.configured.to_string(), error, signed_in))
+    fn failed(&self, url: &DisplaySafeUrl, error: &HttpError) -> SourceError {
+        let signed_in = self.authorization(url).is_some();
+        SourceError::Source(FailedSource::from_http(&self.configured.to_string(), error, signed_in))
     }
 
     /// The credentials in the URL itself, else those of a configured URL with the same origin, else netrc's.
-    fn authorization(&self, address: &Address) -> Option<Secret> {
+    fn authorization(&self, url: &DisplaySafeUrl) -> Option<Secret> {
         let settings = self.fetcher.settings;
         let of_origin = || {
             let configured =
-                settings.indexes.iter().chain(&settings.find_links).filter_map(|place| match place {
-                    Place::Remote(configured) => Some(configured),
-                    Place::Local(_) => None,
+                settings.indexes.iter().chain(&settings.find_links).filter_map(|source| match source {
+                    PackageSource::Remote(configured) => Some(configured),
+                    PackageSource::Local(_) => None,
                 });
             std::iter::once(self.configured)
                 .chain(configured)
-                .filter(|configured| configured.is_same_origin(address))
-                .find_map(Address::authorization)
+                .filter(|configured| configured.is_same_origin(url))
+                .find_map(DisplaySafeUrl::authorization)
                 .cloned()
         };
-        let of_host = || settings.netrc.authorization(address.url().host()?);
-        address.authorization().cloned().or_else(of_origin).or_else(of_host)
+        let of_host = || settings.netrc.authorization(url.url().host()?);
+        url.authorization().cloned().or_else(of_origin).or_else(of_host)
     }
 }

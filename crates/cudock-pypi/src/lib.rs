@@ -1,13 +1,12 @@
-//! ONNX Runtime's library, from where it already is or from a package index.
+//! Finds ONNX Runtime's library on this machine, or installs it from a package index.
 //!
-//! A server needs a shared library of 30 to 300 MB that its users nearly always have somewhere: in a virtual
-//! environment, in conda, on the system. [`runtime::find`] looks there. Where it is not, [`runtime::Installer`] takes it
-//! out of the wheel that its makers publish: from the indexes pip is set up for ([`Settings`]), with pip's sign-ins, and
-//! only if its hash is the one in the fact tables, so that it does not matter who passes it on.
+//! A server needs a shared library of 30 to 300 MB that users nearly always have: in a virtual environment, in conda, on
+//! the system. [`runtime::find`] looks there. Otherwise [`runtime::Installer`] unpacks it from the published wheel: from
+//! the indexes that pip is configured for ([`Settings`]), with pip's credentials, and only if its hash is the one in the
+//! fact tables, so that mirrors need not be trusted.
 //!
-//! No Python is run, and nothing of a wheel is unpacked but the files that the tables name.
+//! Python is not run, and only the files that the tables name are unpacked from a wheel.
 
-pub mod address;
 pub mod env;
 mod error;
 mod fetch;
@@ -15,9 +14,10 @@ pub mod index;
 mod netrc;
 pub mod runtime;
 pub mod settings;
+pub mod url;
 mod wheel;
 
-pub use error::{PypiError, Tried, TriedKind};
+pub use error::{FailedSource, PypiError, SourceErrorKind};
 pub use netrc::Netrc;
-pub use runtime::{Found, FoundBy, Package};
+pub use runtime::{FoundBy, Package, RuntimeLibrary};
 pub use settings::Settings;

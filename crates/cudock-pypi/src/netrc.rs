@@ -1,4 +1,4 @@
-//! Credentials by host, as `~/.netrc` holds them for pip, curl and git.
+//! Reads credentials by host from `~/.netrc`, as pip, curl and git do.
 
 use cudock_base::{Environment, Secret, files};
 use cudock_http::basic_authorization;
@@ -8,20 +8,20 @@ use crate::env::{MAX_CONFIG, NETRC};
 /// The credentials of a netrc file. Their passwords do not print.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Netrc {
-    entries: Vec<Entry>,
+    entries: Vec<NetrcEntry>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Entry {
-    /// None is the default for all hosts.
+struct NetrcEntry {
+    /// `None` for the default of all hosts.
     host: Option<String>,
     user: String,
     password: Option<Secret>,
 }
 
 impl Netrc {
-    /// The file that `NETRC` names, else `~/.netrc`, else `~/_netrc`. One that cannot be read or is damaged counts as
-    /// empty, as pip has it: an index that needs no sign-in shall work all the same.
+    /// Reads the file that `NETRC` names, else `~/.netrc`, else `~/_netrc`. An unreadable or invalid file counts as empty,
+    /// as in pip: an index without credentials must still work.
     pub fn from_environment(environment: &Environment) -> Self {
         let files = match environment.path(NETRC) {
             Some(file) => vec![file],
@@ -35,21 +35,21 @@ impl Netrc {
             .map_or_else(Self::default, |text| Self::parse(&text))
     }
 
-    /// Reads a file's text, as far as it can be read.
+    /// Parses a file's text up to the first error.
     pub fn parse(text: &str) -> Self {
         let mut netrc = Self::default();
-        let mut words = Words { rest: text };
-        while let Some(word) = words.next() {
-            match word.as_str() {
+        let mut tokens = NetrcTokens { rest: text };
+        while let Some(token) = tokens.next() {
+            match token.as_str() {
                 "machine" => {
-                    let Some(host) = words.next() else { break };
-                    netrc.entries.push(Entry { host: Some(host), ..Entry::default() });
+                    let Some(host) = tokens.next() else { break };
+                    netrc.entries.push(NetrcEntry { host: Some(host), ..NetrcEntry::default() });
                 }
-                "default" => netrc.entries.push(Entry::default()),
-                "macdef" => words.skip_macro(),
+                "default" => netrc.entries.push(NetrcEntry::default()),
+                "macdef" => tokens.skip_macro(),
                 "login" | "user" | "account" | "password" => {
-                    let Some(value) = words.next() else { break };
-                    match (word.as_str(), netrc.entries.last_mut()) {
+                    let Some(value) = tokens.next() else { break };
+                    match (token.as_str(), netrc.entries.last_mut()) {
                         ("login" | "user", Some(entry)) => entry.user = value,
                         ("password", Some(entry)) => entry.password = Some(Secret::new(value)),
                         _ => {}
@@ -72,12 +72,12 @@ impl Netrc {
     }
 }
 
-/// Words between blanks, in quotes where they hold some; `#` begins a comment that ends with its line.
-struct Words<'a> {
+/// Splits by whitespace, outside quotes; `#` starts a comment to the end of the line.
+struct NetrcTokens<'a> {
     rest: &'a str,
 }
 
-impl Iterator for Words<'_> {
+impl Iterator for NetrcTokens<'_> {
     type Item = String;
 
     fn next(&mut self) -> Option<String> {
@@ -88,7 +88,7 @@ impl Iterator for Words<'_> {
                 None => break,
             }
         }
-        let mut word = String::new();
+        let mut token = String::new();
         let mut characters = self.rest.char_indices();
         let (_, first) = characters.next()?;
         let is_quoted = first == '"';
@@ -102,21 +102,21 @@ impl Iterator for Words<'_> {
                     end = at + 1;
                     break;
                 }
-                '\\' => word.extend(characters.next().map(|(_, c)| c)),
+                '\\' => token.extend(characters.next().map(|(_, c)| c)),
                 c if c.is_whitespace() && !is_quoted => {
                     end = at;
                     break;
                 }
-                c => word.push(c),
+                c => token.push(c),
             }
         }
         self.rest = self.rest.get(end..).unwrap_or_default();
-        Some(word)
+        Some(token)
     }
 }
 
-impl Words<'_> {
-    /// A macro ends with an empty line.
+impl NetrcTokens<'_> {
+    /// Skips a macro, which ends with an empty line.
     fn skip_macro(&mut self) {
         self.rest = self.rest.split_once("\n\n").map_or("", |(_, rest)| rest);
     }

@@ -1,4 +1,4 @@
-//! Taking named files out of a wheel, and nothing else.
+//! Unpacks named files from a wheel, and nothing else.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -11,18 +11,18 @@ use zip::result::ZipError;
 
 use crate::error::PypiError;
 
-/// A wheel of thousands of files is one of another kind.
-const MOST_MEMBERS: usize = 100_000;
+/// The limit for members of a wheel.
+const MAX_MEMBERS: usize = 100_000;
 const CHUNK: usize = 256 * 1024;
 
-/// Unpacks the members that the table names into `directory`, which must be there, under their names without directories. Names
-/// in the archive decide nothing about where bytes go, and not a byte more is written than the table allows.
+/// Unpacks the members that the table names into an existing `directory`, under their file names. Names in the archive
+/// do not affect where bytes go, and no more bytes are written than the table allows.
 pub(crate) fn unpack(archive: &Path, wheel: &RuntimeWheel, directory: &Path) -> Result<(), PypiError> {
     let wrong = |reason: String| PypiError::Archive { file: wheel.file.clone(), reason };
     let file = File::open(archive).map_err(FileError::at("read", archive))?;
     let mut zip = ZipArchive::new(io::BufReader::new(file))
         .map_err(|error| wrong(format!("is not a zip file: {error}")))?;
-    if zip.len() > MOST_MEMBERS {
+    if zip.len() > MAX_MEMBERS {
         return Err(wrong(format!("has {} members", zip.len())));
     }
     for member in &wheel.members {
@@ -39,25 +39,27 @@ pub(crate) fn unpack(archive: &Path, wheel: &RuntimeWheel, directory: &Path) -> 
             return Err(wrong(reason));
         }
         write(&mut content, member, directory).map_err(|error| match error {
-            Written::Archive(reason) => wrong(format!("{}: {reason}", member.path)),
-            Written::Disk(source) => FileError::at("write", &directory.join(member.name()))(source).into(),
+            UnpackError::Archive(reason) => wrong(format!("{}: {reason}", member.path)),
+            UnpackError::Disk(source) => {
+                FileError::at("write", &directory.join(member.name()))(source).into()
+            }
         })?;
     }
     Ok(())
 }
 
-enum Written {
+enum UnpackError {
     Archive(String),
     Disk(io::Error),
 }
 
-/// Writes one member. What its header claims is not believed: it ends at the table's size, and must not fall short.
-fn write(content: &mut impl Read, member: &WheelMember, directory: &Path) -> Result<(), Written> {
+/// Writes one member. Its header is not trusted: it must have the size in the table.
+fn write(content: &mut impl Read, member: &WheelMember, directory: &Path) -> Result<(), UnpackError> {
     let mut file = fs::OpenOptions::new()
         .write(true)
         .create_new(true)
         .open(directory.join(member.name()))
-        .map_err(Written::Disk)?;
+        .map_err(UnpackError::Disk)?;
     let mut buffer = vec![0; CHUNK];
     let mut written = 0_u64;
     loop {
@@ -65,17 +67,17 @@ fn write(content: &mut impl Read, member: &WheelMember, directory: &Path) -> Res
             Ok(0) => break,
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            // A damaged stream, or a checksum that does not fit.
-            Err(error) => return Err(Written::Archive(error.to_string())),
+            // A corrupt stream, or a checksum mismatch.
+            Err(error) => return Err(UnpackError::Archive(error.to_string())),
         };
         written = written.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
         if written > member.size {
-            return Err(Written::Archive(format!("unpacks to more than {} bytes", member.size)));
+            return Err(UnpackError::Archive(format!("unpacks to more than {} bytes", member.size)));
         }
-        file.write_all(buffer.get(..count).unwrap_or_default()).map_err(Written::Disk)?;
+        file.write_all(buffer.get(..count).unwrap_or_default()).map_err(UnpackError::Disk)?;
     }
     if written != member.size {
-        return Err(Written::Archive(format!("unpacks to {written} bytes, not {}", member.size)));
+        return Err(UnpackError::Archive(format!("unpacks to {written} bytes, not {}", member.size)));
     }
-    file.sync_all().map_err(Written::Disk)
+    file.sync_all().map_err(UnpackError::Disk)
 }

@@ -18,9 +18,9 @@ use cudock_base::{Digest, Environment, Report as _};
 use cudock_facts::Facts;
 use cudock_facts::tables::{RuntimeWheel, WheelMember};
 use cudock_http::{BlobStore, NoProgress, RetryPolicy};
-use cudock_pypi::address::Place;
-use cudock_pypi::runtime::{FoundBy, Installer, Machine, Package, ensure, wheel_for};
-use cudock_pypi::{Netrc, PypiError, Settings, TriedKind};
+use cudock_pypi::runtime::{FoundBy, Installer, Package, SearchContext, ensure, wheel_for};
+use cudock_pypi::url::PackageSource;
+use cudock_pypi::{Netrc, PypiError, Settings, SourceErrorKind};
 use cudock_testkit::http::{Reply, Request, Server, noise, secret};
 use zip::write::SimpleFileOptions;
 
@@ -65,11 +65,11 @@ fn quick() -> RetryPolicy {
     RetryPolicy { max_retries: 3, initial_delay, max_delay }
 }
 
-fn installer(folder: &Path, indexes: &[&str]) -> Installer {
-    let indexes = indexes.iter().map(|index| Place::parse(index, None).unwrap()).collect();
+fn installer(directory: &Path, indexes: &[&str]) -> Installer {
+    let indexes = indexes.iter().map(|index| PackageSource::parse(index, None).unwrap()).collect();
     Installer {
         settings: Settings { indexes, ..Settings::public() },
-        store: BlobStore::open(folder.join("cache")).unwrap(),
+        store: BlobStore::open(directory.join("cache")).unwrap(),
         offline: false,
         progress: Arc::new(NoProgress),
         retries: quick(),
@@ -96,26 +96,26 @@ fn server_with(bytes: Vec<u8>, sha256: String) -> Server {
     })
 }
 
-/// What lies below the folder of installations, by name.
-fn names(folder: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+/// What lies below the directory of installations, by name.
+fn names(directory: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let mut names: Vec<String> =
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
 
-fn tried(error: &PypiError) -> Vec<(TriedKind, String)> {
+fn tried(error: &PypiError) -> Vec<(SourceErrorKind, String)> {
     let PypiError::Unavailable { tried, .. } = error else { panic!("{error:?}") };
     tried.iter().map(|tried| (tried.kind, tried.reason.clone())).collect()
 }
 
 #[test]
 fn a_wheel_is_installed_from_a_json_index_once() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (bytes, row) = honest();
     let server = server_with(bytes, row.sha256.clone());
-    let installer = installer(folder.path(), &[&index_of(&server)]);
+    let installer = installer(directory.path(), &[&index_of(&server)]);
     let first = installer.install(&row).unwrap();
     assert!(first.fresh);
     assert_eq!(first.found.package, Package::Onnxruntime);
@@ -124,7 +124,7 @@ fn a_wheel_is_installed_from_a_json_index_once() {
     assert_eq!(fs::read(&first.found.library).unwrap(), noise(300_000));
     let home = first.found.library.parent().unwrap();
     assert_eq!(names(home), ["LICENSE", "libonnxruntime.so.1.31.1"], "nothing but what the row names");
-    assert_eq!(names(&folder.path().join("cache/blobs/sha256")), [""; 0], "the wheel itself is not kept");
+    assert_eq!(names(&directory.path().join("cache/blobs/sha256")), [""; 0], "the wheel itself is not kept");
     let asked = server.requests().len();
     let again = installer.install(&row).unwrap();
     assert_eq!((again.fresh, &again.found), (false, &first.found));
@@ -135,7 +135,7 @@ fn a_wheel_is_installed_from_a_json_index_once() {
 
 #[test]
 fn a_wheel_is_installed_from_an_html_index() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (bytes, row) = honest();
     let sha256 = row.sha256.clone();
     let server = Server::start(move |request: &Request| {
@@ -150,12 +150,12 @@ fn a_wheel_is_installed_from_an_html_index() {
         _ => Reply::new(404, ""),
     }
     });
-    assert!(installer(folder.path(), &[&index_of(&server)]).install(&row).unwrap().fresh);
+    assert!(installer(directory.path(), &[&index_of(&server)]).install(&row).unwrap().fresh);
 }
 
 #[test]
 fn a_cut_connection_is_taken_up_where_it_ended() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (bytes, row) = honest();
     let sha256 = row.sha256.clone();
     let server = Server::start(move |request: &Request| match request.path.as_str() {
@@ -164,10 +164,10 @@ fn a_cut_connection_is_taken_up_where_it_ended() {
         _ if request.first_byte().is_none() => Reply::blob(request, &bytes).cut_after(100_000),
         _ => Reply::blob(request, &bytes),
     });
-    let mut installer = installer(folder.path(), &[&index_of(&server)]);
+    let mut installer = installer(directory.path(), &[&index_of(&server)]);
     installer.retries.max_retries = 0;
     let error = installer.install(&row).unwrap_err();
-    assert_eq!(tried(&error)[0].0, TriedKind::Unreachable, "{error}");
+    assert_eq!(tried(&error)[0].0, SourceErrorKind::Unreachable, "{error}");
     assert!(error.hints()[0].contains("the downloaded part is kept"));
     // Another run, as after a kill.
     assert!(installer.install(&row).unwrap().fresh);
@@ -177,25 +177,25 @@ fn a_cut_connection_is_taken_up_where_it_ended() {
 
 #[test]
 fn bytes_with_another_hash_are_never_installed() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (mut bytes, row) = honest();
     bytes[5000] ^= 1;
     let lying = server_with(bytes.clone(), row.sha256.clone());
-    let error = installer(folder.path(), &[&index_of(&lying)]).install(&row).unwrap_err();
+    let error = installer(directory.path(), &[&index_of(&lying)]).install(&row).unwrap_err();
     let (why, reason) = tried(&error).remove(0);
-    assert_eq!(why, TriedKind::WrongBytes, "{error}");
+    assert_eq!(why, SourceErrorKind::WrongBytes, "{error}");
     assert!(reason.contains(&row.sha256) && error.hints()[0].contains("another index"), "{error}");
     // One that says openly that its file is another is not asked for it.
     let open = server_with(bytes.clone(), Digest::sha256_of(&bytes).hex().to_owned());
-    let error = installer(folder.path(), &[&index_of(&open)]).install(&row).unwrap_err();
-    assert_eq!((tried(&error)[0].0, open.count("/files/")), (TriedKind::WrongBytes, 0));
-    let runtimes = folder.path().join("cache/runtimes");
+    let error = installer(directory.path(), &[&index_of(&open)]).install(&row).unwrap_err();
+    assert_eq!((tried(&error)[0].0, open.count("/files/")), (SourceErrorKind::WrongBytes, 0));
+    let runtimes = directory.path().join("cache/runtimes");
     assert!(names(&runtimes).iter().all(|name| name.starts_with('.')), "{:?}", names(&runtimes));
 }
 
 #[test]
 fn every_index_that_fails_is_told_with_what_it_said() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (_, row) = honest();
     let empty = Server::start(|_: &Request| Reply::new(404, ""));
     let other = Server::start(|_: &Request| {
@@ -210,11 +210,16 @@ fn every_index_that_fails_is_told_with_what_it_said() {
     };
     let bad = [index_of(&empty), index_of(&other), index_of(&broken), dead];
     let bad: Vec<&str> = bad.iter().map(String::as_str).collect();
-    let error = installer(folder.path(), &bad).install(&row).unwrap_err();
-    let whys: Vec<TriedKind> = tried(&error).into_iter().map(|(why, _)| why).collect();
+    let error = installer(directory.path(), &bad).install(&row).unwrap_err();
+    let whys: Vec<SourceErrorKind> = tried(&error).into_iter().map(|(why, _)| why).collect();
     assert_eq!(
         whys,
-        [TriedKind::NotListed, TriedKind::NotListed, TriedKind::Protocol, TriedKind::Unreachable],
+        [
+            SourceErrorKind::NotListed,
+            SourceErrorKind::NotListed,
+            SourceErrorKind::Protocol,
+            SourceErrorKind::Unreachable
+        ],
         "{error}"
     );
     assert!(error.is_outside());
@@ -222,17 +227,17 @@ fn every_index_that_fails_is_told_with_what_it_said() {
 
 #[test]
 fn the_second_index_serves_where_the_first_does_not() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (bytes, row) = honest();
     let empty = Server::start(|_: &Request| Reply::new(404, ""));
     let good = server_with(bytes, row.sha256.clone());
-    assert!(installer(folder.path(), &[&index_of(&empty), &index_of(&good)]).install(&row).unwrap().fresh);
+    assert!(installer(directory.path(), &[&index_of(&empty), &index_of(&good)]).install(&row).unwrap().fresh);
     assert_eq!(empty.count("/simple/onnxruntime/"), 1);
 }
 
 #[test]
 fn an_overloaded_index_is_asked_again() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (bytes, row) = honest();
     let sha256 = row.sha256.clone();
     let asked = std::sync::atomic::AtomicUsize::new(0);
@@ -245,13 +250,13 @@ fn an_overloaded_index_is_asked_again() {
             _ => Reply::blob(request, &bytes),
         }
     });
-    assert!(installer(folder.path(), &[&index_of(&server)]).install(&row).unwrap().fresh);
+    assert!(installer(directory.path(), &[&index_of(&server)]).install(&row).unwrap().fresh);
     assert_eq!(server.requests().len(), 4);
 }
 
 #[test]
 fn a_sign_in_goes_to_its_own_origin_and_into_no_error() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (bytes, row) = honest();
     let elsewhere = {
         let bytes = bytes.clone();
@@ -262,13 +267,13 @@ fn a_sign_in_goes_to_its_own_origin_and_into_no_error() {
         Some(_) => json_page(&format!("http://{address}/{FILE}"), &sha256),
         None => Reply::new(401, "").with("WWW-Authenticate", "Basic realm=\"x\""),
     });
-    let error = installer(folder.path(), &[&index_of(&server)]).install(&row).unwrap_err();
-    assert_eq!(tried(&error)[0], (TriedKind::SignIn, "wants a sign-in".to_owned()));
+    let error = installer(directory.path(), &[&index_of(&server)]).install(&row).unwrap_err();
+    assert_eq!(tried(&error)[0], (SourceErrorKind::SignIn, "requires credentials".to_owned()));
     assert!(error.hints()[0].contains("~/.netrc"));
 
     let password = secret();
     let with_user = index_of(&server).replace("http://", &format!("http://me:{password}@"));
-    installer(folder.path(), &[&with_user]).install(&row).unwrap();
+    installer(directory.path(), &[&with_user]).install(&row).unwrap();
     assert!(elsewhere.requests().iter().all(|request| request.header("authorization").is_none()));
     assert!(elsewhere.requests().len() == 1);
 
@@ -282,7 +287,7 @@ fn a_sign_in_goes_to_its_own_origin_and_into_no_error() {
 
 #[test]
 fn netrc_signs_in_where_the_address_does_not() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (bytes, row) = honest();
     let sha256 = row.sha256.clone();
     let server = Server::start(move |request: &Request| {
@@ -295,31 +300,31 @@ fn netrc_signs_in_where_the_address_does_not() {
             _ => Reply::new(403, ""),
         }
     });
-    let mut installer = installer(folder.path(), &[&index_of(&server)]);
+    let mut installer = installer(directory.path(), &[&index_of(&server)]);
     let error = installer.install(&row).unwrap_err();
-    assert_eq!(tried(&error)[0].0, TriedKind::SignIn);
+    assert_eq!(tried(&error)[0].0, SourceErrorKind::SignIn);
     installer.settings.netrc = Netrc::parse("machine 127.0.0.1 login me password word");
     assert!(installer.install(&row).unwrap().fresh);
 }
 
 #[test]
 fn plain_http_to_another_machine_is_refused_before_anything_is_sent() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (_, row) = honest();
-    let error = installer(folder.path(), &["http://index.invalid/simple"]).install(&row).unwrap_err();
-    assert_eq!(tried(&error)[0].0, TriedKind::Insecure, "{error}");
+    let error = installer(directory.path(), &["http://index.invalid/simple"]).install(&row).unwrap_err();
+    assert_eq!(tried(&error)[0].0, SourceErrorKind::Insecure, "{error}");
     assert!(error.hints()[0].contains("PIP_TRUSTED_HOST"));
 }
 
 #[test]
 fn offline_uses_folders_and_says_what_to_do_where_there_is_none() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (bytes, row) = honest();
     let server = server_with(bytes.clone(), row.sha256.clone());
-    let mut installer = installer(folder.path(), &[&index_of(&server)]);
+    let mut installer = installer(directory.path(), &[&index_of(&server)]);
     installer.offline = true;
     let error = installer.install(&row).unwrap_err();
-    assert_eq!(error.to_string(), format!("{FILE} is not in the cache, and offline"));
+    assert_eq!(error.to_string(), format!("{FILE} is not in the cache, and --offline is set"));
     let hint = error.hints().remove(0);
     for part in [
         "`pip install onnxruntime==1.31.1`",
@@ -329,10 +334,10 @@ fn offline_uses_folders_and_says_what_to_do_where_there_is_none() {
     ] {
         assert!(hint.contains(part), "{part}: {hint}");
     }
-    let wheels = folder.path().join("wheels");
+    let wheels = directory.path().join("wheels");
     fs::create_dir(&wheels).unwrap();
     fs::write(wheels.join(FILE), &bytes).unwrap();
-    installer.settings.find_links = vec![Place::Local(wheels.clone())];
+    installer.settings.find_links = vec![PackageSource::Local(wheels.clone())];
     assert!(installer.install(&row).unwrap().fresh);
     assert!(wheels.join(FILE).exists(), "the user's own file stays");
     assert_eq!(server.requests().len(), 0);
@@ -340,16 +345,16 @@ fn offline_uses_folders_and_says_what_to_do_where_there_is_none() {
 
 #[test]
 fn a_folder_s_file_is_held_to_the_hash_too() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (bytes, row) = honest();
-    let wheels = folder.path().join("wheels");
+    let wheels = directory.path().join("wheels");
     fs::create_dir(&wheels).unwrap();
-    let mut installer = installer(folder.path(), &[]);
-    installer.settings.find_links = vec![Place::Local(wheels.clone())];
-    assert_eq!(tried(&installer.install(&row).unwrap_err())[0].0, TriedKind::NotListed);
+    let mut installer = installer(directory.path(), &[]);
+    installer.settings.find_links = vec![PackageSource::Local(wheels.clone())];
+    assert_eq!(tried(&installer.install(&row).unwrap_err())[0].0, SourceErrorKind::NotListed);
     for damaged in [&bytes[..bytes.len() - 1], &[&bytes[..], b"x"].concat(), b""] {
         fs::write(wheels.join(FILE), damaged).unwrap();
-        assert_eq!(tried(&installer.install(&row).unwrap_err())[0].0, TriedKind::WrongBytes);
+        assert_eq!(tried(&installer.install(&row).unwrap_err())[0].0, SourceErrorKind::WrongBytes);
     }
     installer.settings.find_links.clear();
     assert!(matches!(installer.install(&row).unwrap_err(), PypiError::NoSource { .. }));
@@ -357,26 +362,26 @@ fn a_folder_s_file_is_held_to_the_hash_too() {
 
 #[test]
 fn a_page_of_links_serves_as_an_index_does() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (bytes, row) = honest();
     let server = Server::start(move |request: &Request| match request.path.as_str() {
         "/wheels.html" => Reply::new(200, format!("<a href='{FILE}'>wheel</a>")),
         _ => Reply::blob(request, &bytes),
     });
-    let mut installer = installer(folder.path(), &[]);
+    let mut installer = installer(directory.path(), &[]);
     installer.settings.find_links =
-        vec![Place::parse(&format!("http://{}/wheels.html", server.host()), None).unwrap()];
+        vec![PackageSource::parse(&format!("http://{}/wheels.html", server.host()), None).unwrap()];
     assert!(installer.install(&row).unwrap().fresh);
 }
 
 /// Installs a wheel that is pinned, and hostile all the same; gives the error.
 fn refused(bytes: &[u8], library: &[u8]) -> String {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let row = pinned(bytes, library);
     let server = server_with(bytes.to_vec(), row.sha256.clone());
-    let error = installer(folder.path(), &[&index_of(&server)]).install(&row).unwrap_err();
+    let error = installer(directory.path(), &[&index_of(&server)]).install(&row).unwrap_err();
     assert!(matches!(error, PypiError::Archive { .. }), "{error:?}");
-    let left = names(&folder.path().join("cache/runtimes"));
+    let left = names(&directory.path().join("cache/runtimes"));
     assert!(left.iter().all(|name| name == ".onnxruntime-1.31.1-x86_64.lock"), "{left:?}");
     error.to_string().replace(&format!("{FILE}: "), "")
 }
@@ -409,7 +414,7 @@ fn a_hostile_archive_is_refused_and_leaves_nothing() {
 
 #[test]
 fn names_that_lead_out_of_the_folder_lead_nowhere() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let library = noise(1000);
     let bytes = packed(&[
         ("../../../evil", b"x"),
@@ -420,19 +425,19 @@ fn names_that_lead_out_of_the_folder_lead_nowhere() {
     ]);
     let row = pinned(&bytes, &library);
     let server = server_with(bytes, row.sha256.clone());
-    let installed = installer(&folder.path().join("a/b"), &[&index_of(&server)]).install(&row).unwrap();
+    let installed = installer(&directory.path().join("a/b"), &[&index_of(&server)]).install(&row).unwrap();
     assert_eq!(names(installed.found.library.parent().unwrap()), ["LICENSE", "libonnxruntime.so.1.31.1"]);
     for place in ["evil", "a/evil", "a/b/evil", "a/b/cache/evil", "a/b/cache/runtimes/evil"] {
-        assert!(!folder.path().join(place).exists(), "{place}");
+        assert!(!directory.path().join(place).exists(), "{place}");
     }
 }
 
 #[test]
 fn several_at_once_fetch_it_once() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (bytes, row) = honest();
     let server = server_with(bytes, row.sha256.clone());
-    let installer = installer(folder.path(), &[&index_of(&server)]);
+    let installer = installer(directory.path(), &[&index_of(&server)]);
     let fresh = thread::scope(|scope| {
         let runs: Vec<_> = (0..4).map(|_| scope.spawn(|| installer.install(&row).unwrap().fresh)).collect();
         runs.into_iter().map(|run| usize::from(run.join().unwrap())).sum::<usize>()
@@ -442,10 +447,10 @@ fn several_at_once_fetch_it_once() {
 
 #[test]
 fn an_installation_that_lost_a_part_is_made_anew() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (bytes, row) = honest();
     let server = server_with(bytes, row.sha256.clone());
-    let installer = installer(folder.path(), &[&index_of(&server)]);
+    let installer = installer(directory.path(), &[&index_of(&server)]);
     let library = installer.install(&row).unwrap().found.library;
     fs::write(&library, "short").unwrap();
     // What a killed run leaves.
@@ -458,11 +463,11 @@ fn an_installation_that_lost_a_part_is_made_anew() {
 
 #[test]
 fn a_wheel_larger_than_the_disk_is_told_beforehand() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (bytes, mut row) = honest();
     let server = server_with(bytes, row.sha256.clone());
     row.members[0].size = 1 << 60;
-    let error = installer(folder.path(), &[&index_of(&server)]).install(&row).unwrap_err();
+    let error = installer(directory.path(), &[&index_of(&server)]).install(&row).unwrap_err();
     assert!(matches!(error, PypiError::Space { .. }), "{error:?}");
     assert!(error.hints()[0].contains("CUDOCK_CACHE"));
     assert_eq!(server.requests().len(), 0);
@@ -471,7 +476,7 @@ fn a_wheel_larger_than_the_disk_is_told_beforehand() {
 #[test]
 fn a_processor_that_nobody_builds_for_is_named() {
     let error = wheel_for(Package::OnnxruntimeGpu, "riscv64", &Facts::embedded()).unwrap_err();
-    assert_eq!(error.to_string(), "no wheel of onnxruntime-gpu is known for riscv64");
+    assert_eq!(error.to_string(), "no known wheel of onnxruntime-gpu for riscv64");
     for cpu in ["x86_64", "aarch64"] {
         for package in [Package::Onnxruntime, Package::OnnxruntimeGpu] {
             assert_eq!(wheel_for(package, cpu, &Facts::embedded()).unwrap().cpu, cpu);
@@ -485,15 +490,17 @@ fn the_real_index_has_what_the_tables_pin() {
         cudock_testkit::missing("pypi-index", "CUDOCK_TEST_INDEX is not 1");
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let environment = Environment::of_process();
     let installer = Installer {
-        store: BlobStore::open(folder.path()).unwrap(),
+        store: BlobStore::open(directory.path()).unwrap(),
         ..Installer::from_environment(&environment).unwrap()
     };
-    let none = Environment::of(folder.path(), [("HOME", folder.path())]);
-    let machine =
-        Machine { root: cudock_host::Root::tree(folder.path()).unwrap(), ..Machine::this(none, None, None) };
+    let none = Environment::of(directory.path(), [("HOME", directory.path())]);
+    let machine = SearchContext {
+        root: cudock_host::Root::tree(directory.path()).unwrap(),
+        ..SearchContext::of_process(none, None, None)
+    };
     let done = ensure(Package::Onnxruntime, &machine, &Facts::embedded(), || Ok(installer)).unwrap();
     assert!(done.fresh && done.found.usable && done.found.library.is_file());
 }

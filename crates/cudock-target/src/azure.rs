@@ -4,7 +4,7 @@ use cudock_base::Arch;
 use cudock_base::suggest;
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, FindingEvidence, Severity};
-use cudock_facts::lookup::Found;
+use cudock_facts::lookup::NameMatch;
 use cudock_facts::tables::{Profile, Size, SizeDriver};
 use cudock_facts::version::{Date, DriverVersion};
 
@@ -26,12 +26,12 @@ impl Target {
             None => (None, name),
         };
         match facts.sizes().find(name) {
-            Found::One(size) => Self::of_size_row(facts, size, service, driver, today),
-            Found::Several(sizes) => Err(TargetError {
+            NameMatch::One(size) => Self::of_size_row(facts, size, service, driver, today),
+            NameMatch::Several(sizes) => Err(TargetError {
                 message: format!("`{name}` matches several sizes"),
                 near: sizes.iter().map(|size| size.name.clone()).collect(),
             }),
-            Found::Nothing(near) => Err(TargetError {
+            NameMatch::NotFound(near) => Err(TargetError {
                 message: format!("no Azure size is called `{name}`"),
                 near: near.into_iter().map(str::to_owned).collect(),
             }),

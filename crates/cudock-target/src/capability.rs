@@ -2,7 +2,7 @@
 
 use cudock_base::UsageError;
 use cudock_facts::Facts;
-use cudock_facts::lookup::Found;
+use cudock_facts::lookup::NameMatch;
 use cudock_facts::version::{Capability, SmArch};
 
 /// All compute capabilities of the tables.
@@ -23,14 +23,14 @@ pub fn capability_named(facts: &Facts, name: &str) -> Result<Capability, UsageEr
             .hint(format!("known targets: {}", known.join(", ")))
         });
     }
-    if let Found::One(size) = facts.sizes().find(name) {
+    if let NameMatch::One(size) = facts.sizes().find(name) {
         let gpu = size.gpu.as_deref().and_then(|gpu| facts.gpus().find(gpu).one());
         return gpu
             .and_then(|gpu| gpu.capability)
             .ok_or_else(|| UsageError::new(format!("the size {name} has no NVIDIA GPU, or an unknown one")));
     }
     let found = facts.gpus().find(name);
-    if let Found::Nothing(near) = &found {
+    if let NameMatch::NotFound(near) = &found {
         let message = format!("`{name}` is not a GPU, an Azure size or a target such as sm_75");
         return Err(UsageError::new(message).near(near));
     }

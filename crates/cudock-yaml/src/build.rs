@@ -1,4 +1,4 @@
-//! From the parser's events to a tree.
+//! Builds a tree from the parser's events.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,25 +6,25 @@ use cudock_base::Span;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span as Marks, StrInput, Tag};
 
 use crate::spans::Spans;
-use crate::tree::{Data, Entry, Node, Scalar};
+use crate::tree::{Data, MapEntry, Node, Scalar};
 use crate::{Error, ErrorKind, LARGEST};
 
-/// How deep nodes may lie in each other.
-const DEEPEST: usize = 64;
+/// The limit for nested nodes.
+const MAX_DEPTH: usize = 64;
 
-/// The parser looks at all open brackets at every word, so they must not be many.
-const MOST_BRACKETS: usize = 100;
+/// The limit for open brackets, which the parser examines at every token.
+const MAX_BRACKETS: usize = 100;
 
-/// Sees a tree while it is built.
+/// Observes a tree while it is built.
 pub trait Observer {
-    /// Something is wrong that leaves a tree to go on with.
+    /// Called for an error that can be ignored.
     fn error(&mut self, error: Error);
 
-    /// An entry of a map, also one that does not get into the tree because its key is there already.
+    /// Called for every entry of a map, including duplicates that are dropped.
     fn entry(&mut self, key: &str, value: &Node);
 }
 
-/// Takes whatever leaves a tree.
+/// Ignores errors that leave a tree.
 struct Lenient;
 
 impl Observer for Lenient {
@@ -33,18 +33,18 @@ impl Observer for Lenient {
     fn entry(&mut self, _: &str, _: &Node) {}
 }
 
-/// Reads a text of one document. Of two entries with the same key the first counts.
+/// Parses a text of one document. Of two entries with the same key, the first counts.
 pub fn parse(text: &str) -> Result<Node, Error> {
     parse_with(text, &mut Lenient)
 }
 
-/// Reads a text of one document, and tells `observer` about errors that leave a tree, and about every entry.
+/// Parses a text of one document, and reports ignorable errors and every entry to `observer`.
 pub fn parse_with(text: &str, observer: &mut dyn Observer) -> Result<Node, Error> {
     if text.len() > LARGEST {
         return Err(Error::new(Span::START, ErrorKind::TooLarge));
     }
     check_brackets(text)?;
-    let mut builder = Builder {
+    let mut builder = TreeBuilder {
         parser: Parser::new_from_str(text),
         spans: Spans::new(text),
         budget: text.len().saturating_mul(4).saturating_add(1024),
@@ -57,15 +57,15 @@ pub fn parse_with(text: &str, observer: &mut dyn Observer) -> Result<Node, Error
 fn check_brackets(text: &str) -> Result<(), Error> {
     let mut depth = 0_usize;
     let (mut line, mut column) = (1, 0);
-    for (offset, letter) in text.char_indices() {
+    for (offset, ch) in text.char_indices() {
         column += 1;
-        match letter {
+        match ch {
             '\n' => (line, column) = (line + 1, 0),
             '[' | '{' => depth += 1,
             ']' | '}' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if depth > MOST_BRACKETS {
+        if depth > MAX_BRACKETS {
             return Err(Error::new(
                 Span { line, column, start: offset, end: offset + 1 },
                 ErrorKind::TooDeep,
@@ -75,17 +75,17 @@ fn check_brackets(text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-struct Builder<'t, 'o> {
+struct TreeBuilder<'t, 'o> {
     parser: Parser<'t, StrInput<'t>>,
     spans: Spans<'t>,
-    /// How many more nodes and bytes the tree may take.
+    /// The remaining nodes and bytes.
     budget: usize,
-    /// Finished nodes with a name, and what each costs.
+    /// Nodes with an anchor, and their costs.
     anchors: HashMap<usize, (Node, usize)>,
     observer: &'o mut dyn Observer,
 }
 
-impl<'t> Builder<'t, '_> {
+impl<'t> TreeBuilder<'t, '_> {
     fn document(&mut self) -> Result<Node, Error> {
         loop {
             match self.next()? {
@@ -116,14 +116,14 @@ impl<'t> Builder<'t, '_> {
                 let kind = ErrorKind::Syntax { message: error.info().to_owned() };
                 Err(Error::new(self.spans.point(*error.marker()), kind))
             }
-            // The parser ends with an event of its own; this is for its next version.
+            // The parser ends with a StreamEnd event; this only guards against a change.
             None => Ok((Event::StreamEnd, Marks::default())),
         }
     }
 
     fn node(&mut self, event: Event<'t>, marks: Marks, depth: usize) -> Result<Node, Error> {
         let span = self.spans.span(marks);
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(Error::new(span, ErrorKind::TooDeep));
         }
         let before = self.budget;
@@ -166,16 +166,16 @@ impl<'t> Builder<'t, '_> {
 
     fn alias(&mut self, anchor: usize, span: Span) -> Result<Node, Error> {
         let Some((node, cost)) = self.anchors.get(&anchor) else {
-            let message = "an alias inside of what it stands for".to_owned();
+            let message = "an alias inside its own anchor".to_owned();
             return Err(Error::new(span, ErrorKind::Syntax { message }));
         };
-        // It keeps the span of what it stands for: that is where an error is fixed, and a secret hidden.
+        // It keeps the span of its anchor: that is where an error is fixed, and a secret hidden.
         let (node, cost) = (node.clone(), *cost);
         self.pay(cost, span)?;
         Ok(node)
     }
 
-    /// Whether a tag says that the value is text; unknown tags are errors.
+    /// Whether a tag marks the value as text; unknown tags are errors.
     fn is_text(&mut self, tag: Option<&Tag>, span: Span) -> bool {
         let Some(tag) = tag else { return false };
         match (tag.is_yaml_core_schema(), tag.suffix.as_str()) {
@@ -197,7 +197,7 @@ impl<'t> Builder<'t, '_> {
         }
     }
 
-    fn map(&mut self, depth: usize) -> Result<Vec<Entry>, Error> {
+    fn map(&mut self, depth: usize) -> Result<Vec<MapEntry>, Error> {
         let mut entries = Vec::new();
         let mut merged = Vec::new();
         let mut seen = HashSet::new();
@@ -217,18 +217,18 @@ impl<'t> Builder<'t, '_> {
             if key == "<<" && !quoted {
                 self.merge(value, &mut merged);
             } else if seen.insert(key.clone()) {
-                entries.push(Entry { key, span, value });
+                entries.push(MapEntry { key, span, value });
             } else {
                 self.observer.error(Error::new(span, ErrorKind::DuplicateKey { key }));
             }
         }
-        // What a map says itself goes before what it takes over, and of that the first.
+        // A map's own entries take precedence over merged ones, and of those the first.
         entries.extend(merged.into_iter().filter(|entry| seen.insert(entry.key.clone())));
         Ok(entries)
     }
 
-    /// `<<: *other` takes the entries of another map over, as Azure's tools do.
-    fn merge(&mut self, value: Node, into: &mut Vec<Entry>) {
+    /// Merges the entries of another map for `<<: *other`, as Azure's tools do.
+    fn merge(&mut self, value: Node, into: &mut Vec<MapEntry>) {
         match value.data {
             Data::Map(entries) => into.extend(entries),
             Data::List(members) => members.into_iter().for_each(|member| self.merge(member, into)),

@@ -1,4 +1,4 @@
-//! YAML into serde types, by way of JSON.
+//! Deserializes YAML into serde types through JSON values.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
@@ -6,11 +6,11 @@ use serde_json::{Map, Number, Value};
 use crate::tree::{Data, Node, Scalar};
 use crate::{Error, ErrorKind, parse};
 
-/// Reads a value from YAML 1.2 or JSON.
+/// Deserializes a value from YAML 1.2 or JSON.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     let node = match parse(text) {
         Ok(node) => node,
-        // All of JSON is YAML, but for tabs and sizes that only a machine writes.
+        // All of JSON is YAML, except tabs and sizes beyond the limit.
         Err(error) => return serde_json::from_str(text).map_err(|_| error),
     };
     let span = node.span;

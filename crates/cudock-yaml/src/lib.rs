@@ -1,7 +1,7 @@
-//! YAML as a tree in which every node has its span, no larger than the text it comes from.
+//! Parses YAML into a tree in which every node has its span, bounded by the size of its text.
 //!
-//! The parser underneath gives events. It does not expand aliases and does not recurse, so what a file can cost is
-//! decided here: the size of the text, the depth, and how much aliases may repeat.
+//! The underlying parser emits events. It does not expand aliases or recurse, so the cost of a file is bounded here: the
+//! size of the text, the depth, and the expansion of aliases.
 
 mod build;
 mod json;
@@ -13,19 +13,19 @@ use cudock_base::Span;
 
 pub use build::{Observer, parse, parse_with};
 pub use json::from_str;
-pub use tree::{Data, Entry, Kind, Node, Scalar};
+pub use tree::{Data, MapEntry, Node, Scalar, ScalarKind};
 pub use write::to_string;
 
-/// The largest text that is read, in bytes.
+/// The size limit for a text, in bytes.
 pub const LARGEST: usize = 1 << 20;
 
-/// What is wrong with a text, and where.
+/// An error at a span of a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} at line {} column {}", span.line, span.column)]
 pub struct Error {
-    /// Where.
+    /// The span.
     pub span: Span,
-    /// What.
+    /// The kind of error.
     pub kind: ErrorKind,
 }
 
@@ -35,7 +35,7 @@ impl Error {
     }
 }
 
-/// What can be wrong with a text. The last three leave a tree; [`Observer::error`] is told about them.
+/// The kinds of errors. The last three leave a tree and are reported to [`Observer::error`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorKind {
     /// Larger than [`LARGEST`].
@@ -44,14 +44,14 @@ pub enum ErrorKind {
     /// Not YAML.
     #[error("{message}")]
     Syntax {
-        /// What the parser says.
+        /// The parser's message.
         message: String,
     },
-    /// Deeper than the tree may be.
-    #[error("too many lists and maps within each other")]
+    /// Deeper than the limit.
+    #[error("lists and maps are nested too deeply")]
     TooDeep,
-    /// More than the file holds, after aliases are expanded.
-    #[error("aliases repeat more than the file holds")]
+    /// Expanded aliases exceed the limit.
+    #[error("expanded aliases exceed the size of the file")]
     AliasesRepeat,
     /// More than one document.
     #[error("a second document in the file")]
@@ -62,22 +62,22 @@ pub enum ErrorKind {
     /// A key that is a list or a map.
     #[error("a key that is a list or a map")]
     KeyNotText,
-    /// A tag that is not YAML's own. The node is taken without it.
+    /// An unknown tag, which is ignored.
     #[error("unknown tag `{tag}`")]
     UnknownTag {
         /// The tag.
         tag: String,
     },
-    /// A key that the map has already. The first one counts.
+    /// A duplicate key. The first one counts.
     #[error("duplicate key `{key}`")]
     DuplicateKey {
         /// The key.
         key: String,
     },
     /// `<<` with a value that is not a map.
-    #[error("`<<` should be a map, but is {found}")]
+    #[error("expected a map for `<<`, found {found}")]
     MergeNotMap {
-        /// What it is.
+        /// What was found.
         found: &'static str,
     },
 }

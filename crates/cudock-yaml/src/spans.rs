@@ -1,4 +1,4 @@
-//! Turns the parser's characters into bytes.
+//! Converts the parser's character positions to bytes.
 
 use cudock_base::Span;
 use saphyr_parser::{Marker, Span as Marks};
@@ -20,7 +20,7 @@ impl<'t> Spans<'t> {
     pub(crate) fn span(&self, marks: Marks) -> Span {
         let start = self.byte(marks.start.index());
         let end = self.byte(marks.end.index()).max(start);
-        // The parser takes the end of a file for the start of another line.
+        // The parser reports the end of a file as the start of another line.
         let (line, column) = if start == self.text.len() {
             self.end_of_text()
         } else {
@@ -33,7 +33,7 @@ impl<'t> Spans<'t> {
         self.span(Marks::empty(mark))
     }
 
-    /// Line and column behind the last character.
+    /// Line and column after the last character.
     fn end_of_text(&self) -> (usize, usize) {
         let text = self.text;
         let breaks = text.matches(['\n', '\r']).count() - text.matches("\r\n").count();

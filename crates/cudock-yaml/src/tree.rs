@@ -5,46 +5,46 @@ use cudock_base::Span;
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Where it stands; for an alias, where what it stands for does.
+    /// Its span; for an alias, the span of its anchor.
     pub span: Span,
-    /// What it is.
+    /// Its contents.
     pub data: Data,
 }
 
-/// What a node is.
+/// The contents of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Data {
     /// A single value.
     Scalar(Scalar),
     /// A sequence.
     List(Vec<Node>),
-    /// A mapping; every key is there once.
-    Map(Vec<Entry>),
+    /// A mapping with unique keys.
+    Map(Vec<MapEntry>),
 }
 
 /// A key and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct MapEntry {
     /// The key.
     pub key: String,
-    /// Where the key stands.
+    /// The span of the key.
     pub span: Span,
     /// The value.
     pub value: Node,
 }
 
-/// A single value, as it was written.
+/// A single value, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scalar {
     /// Its text, without quotes.
     pub text: String,
-    /// Quotes, a block, or `!!str`: this is text, whatever it looks like.
+    /// Whether it is text by quotes, a block, or `!!str`.
     pub(crate) quoted: bool,
 }
 
-/// What a single value is.
+/// The type of a single value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ScalarKind {
     /// Nothing.
     Null,
     /// True or false.
@@ -56,17 +56,17 @@ pub enum Kind {
 }
 
 impl Scalar {
-    /// What the value is in YAML 1.1, which Azure's tools and Go's older parsers read: `yes` and `on` are flags, too.
-    pub fn kind(&self) -> Kind {
+    /// The type in YAML 1.1, which Azure's tools and Go's older parsers use: `yes` and `on` are flags, too.
+    pub fn kind(&self) -> ScalarKind {
         if self.quoted {
-            return Kind::Text;
+            return ScalarKind::Text;
         }
         match self.text.to_ascii_lowercase().as_str() {
-            "" | "~" | "null" => Kind::Null,
-            "true" | "yes" | "on" => Kind::Flag(true),
-            "false" | "no" | "off" => Kind::Flag(false),
-            _ if self.number().is_some() => Kind::Number,
-            _ => Kind::Text,
+            "" | "~" | "null" => ScalarKind::Null,
+            "true" | "yes" | "on" => ScalarKind::Flag(true),
+            "false" | "no" | "off" => ScalarKind::Flag(false),
+            _ if self.number().is_some() => ScalarKind::Number,
+            _ => ScalarKind::Text,
         }
     }
 
@@ -79,8 +79,7 @@ impl Scalar {
             ".inf" => return Some(f64::INFINITY),
             _ => {}
         }
-        let digits_first =
-            sign_free.trim_start_matches('.').starts_with(|letter: char| letter.is_ascii_digit());
+        let digits_first = sign_free.trim_start_matches('.').starts_with(|ch: char| ch.is_ascii_digit());
         digits_first.then(|| self.text.parse().ok())?
     }
 }
@@ -105,26 +104,26 @@ impl Node {
     /// The text of a single value that is not null.
     pub fn text(&self) -> Option<&str> {
         match &self.data {
-            Data::Scalar(scalar) if scalar.kind() != Kind::Null => Some(&scalar.text),
+            Data::Scalar(scalar) if scalar.kind() != ScalarKind::Null => Some(&scalar.text),
             _ => None,
         }
     }
 
-    /// Whether it is nothing.
+    /// Whether it is null.
     pub fn is_null(&self) -> bool {
-        matches!(&self.data, Data::Scalar(scalar) if scalar.kind() == Kind::Null)
+        matches!(&self.data, Data::Scalar(scalar) if scalar.kind() == ScalarKind::Null)
     }
 
-    /// What this is, for "expected text, found a list".
+    /// A description for "expected text, found a list".
     pub fn found(&self) -> &'static str {
         match &self.data {
             Data::List(_) => "a list",
             Data::Map(_) => "a map",
             Data::Scalar(scalar) => match scalar.kind() {
-                Kind::Null => "nothing",
-                Kind::Flag(_) => "true or false",
-                Kind::Number => "a number",
-                Kind::Text => "text",
+                ScalarKind::Null => "nothing",
+                ScalarKind::Flag(_) => "true or false",
+                ScalarKind::Number => "a number",
+                ScalarKind::Text => "text",
             },
         }
     }

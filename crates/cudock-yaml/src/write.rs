@@ -1,15 +1,13 @@
-//! Serde types as YAML, in the order of their fields.
-//!
-//! A formatter for `serde_json`'s serializer: that one already walks every type, and only the layout differs.
+//! Serializes serde types as YAML, in the order of their fields, with a formatter for `serde_json`'s serializer.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter, Serializer};
 
-use crate::tree::{Kind, Scalar};
+use crate::tree::{Scalar, ScalarKind};
 
-/// A value as block-style YAML that parsers of YAML 1.1 and 1.2 read alike.
+/// Serializes a value as block-style YAML that means the same in YAML 1.1 and 1.2.
 pub fn to_string<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
     let mut out = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut out, Yaml::default()))?;
@@ -19,14 +17,14 @@ pub fn to_string<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
 
 #[derive(Default)]
 struct Yaml {
-    /// The containers that are open.
+    /// The open containers.
     open: Vec<Container>,
-    /// The text of the string that is written.
+    /// The text of the current string.
     string: Vec<u8>,
     position: Position,
 }
 
-/// What stands before the next value in its line.
+/// What precedes the next value in its line.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Position {
     #[default]
@@ -60,13 +58,13 @@ impl Yaml {
         }
     }
 
-    /// Goes to where an entry or a member starts.
+    /// Starts an entry or a member.
     fn entry<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
         let Some(container) = self.open.last_mut() else { return Ok(()) };
-        let goes_on_in_line =
+        let continues_line =
             container.is_empty && matches!(self.position, Position::Start | Position::AfterDash);
         container.is_empty = false;
-        if !goes_on_in_line {
+        if !continues_line {
             write!(out, "\n{:indent$}", "", indent = container.indent)?;
         }
         Ok(())
@@ -185,8 +183,8 @@ impl Formatter for Yaml {
 /// Whether a text needs no quotes in YAML 1.1 or 1.2.
 fn is_plain(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@+=, ".contains(&byte);
-    let is_text = Scalar { text: text.to_owned(), quoted: false }.kind() == Kind::Text;
-    // YAML 1.1 has times and dates, octal numbers and numbers to the base of 60.
+    let is_text = Scalar { text: text.to_owned(), quoted: false }.kind() == ScalarKind::Text;
+    // YAML 1.1 has times and dates, octal numbers and numbers in base 60.
     let is_number_like = text.contains([':', '-', '_'])
         && text.bytes().all(|byte| byte.is_ascii_digit() || b":-_. ".contains(&byte));
     let is_based = ["0x", "0o", "0b"].iter().any(|prefix| text.starts_with(prefix));
@@ -209,7 +207,7 @@ mod tests {
     use crate::from_str;
 
     #[test]
-    fn blocks_are_laid_out_as_people_write_them() {
+    fn values_are_written_in_block_style() {
         #[derive(Serialize)]
         struct File {
             version: &'static str,

@@ -1,13 +1,13 @@
-//! Words, quotes and substitutions.
+//! Splits shell text into words, quotes and substitutions.
 
 use std::ops::Range;
 
 use super::{Part, Word};
 
-/// What in braces is longer than this is not a variable: so many that are not closed cost no more than one.
-const LONGEST_VARIABLE: usize = 4096;
-/// The same for snippets, where a `$` is often just a sign.
-const LONGEST_IN_SNIPPET: usize = 200;
+/// The limit for text in braces, so that many unclosed braces cost no more than one.
+const MAX_VARIABLE: usize = 4096;
+/// The limit in snippets, where a `$` is often a literal.
+const MAX_IN_SNIPPET: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
@@ -15,7 +15,7 @@ pub(super) enum Style {
     Script,
     /// A command in another text, in any shell. Quotes that are not closed are apostrophes.
     Snippet {
-        /// The quote that the command stands in.
+        /// The quote around the command.
         quote: Option<u8>,
     },
 }
@@ -24,7 +24,7 @@ pub(super) enum Style {
 pub(super) struct Lexer<'t> {
     text: &'t str,
     at: usize,
-    /// Where to stop: the end of the text, or of the quotes that are read.
+    /// The end of the text, or of the current quotes.
     limit: usize,
     style: Style,
 }
@@ -46,7 +46,7 @@ impl<'t> Lexer<'t> {
         self.text
     }
 
-    /// The text that is not read yet.
+    /// The remaining text.
     pub(super) fn rest(&self) -> &'t str {
         self.text.get(self.at..self.limit).unwrap_or_default()
     }
@@ -108,7 +108,7 @@ impl<'t> Lexer<'t> {
         let mut parts = Vec::new();
         while let Some(byte) = self.byte(0) {
             if let Some(length) = self.continuation() {
-                // A word goes on where the next line starts without a blank.
+                // A word continues if the next line starts without a blank.
                 self.at += length;
                 continue;
             }
@@ -137,7 +137,7 @@ impl<'t> Lexer<'t> {
         Word { parts, span: start..self.at }
     }
 
-    /// The length of the text that stands for itself; at least one character.
+    /// The length of literal text; at least one character.
     fn plain_length(&self) -> usize {
         let rest = self.rest();
         let first = rest.chars().next().map_or(0, char::len_utf8);
@@ -151,7 +151,7 @@ impl<'t> Lexer<'t> {
         Part::Literal { text: self.text.get(span.clone()).unwrap_or_default(), span }
     }
 
-    /// The quotes that open here; none if they are not closed and need not be.
+    /// The quoted part at this position; `None` for an unclosed quote in a snippet.
     fn quoted(&mut self, quote: u8) -> Option<Part<'t>> {
         let start = self.at + 1;
         let end = match (self.closing(quote), self.style) {
@@ -174,7 +174,7 @@ impl<'t> Lexer<'t> {
         Some(Part::Quoted { quote, parts, span: inside })
     }
 
-    /// Where the quotes close that open here.
+    /// The position of the closing quote.
     fn closing(&self, quote: u8) -> Option<usize> {
         let rest = self.rest();
         if quote == b'\'' {
@@ -186,7 +186,7 @@ impl<'t> Lexer<'t> {
             match bytes.get(offset)? {
                 b'"' => return Some(self.at + offset),
                 b'\\' => offset += 2,
-                // Quotes within a substitution are its own.
+                // Quotes within a substitution do not close it.
                 b'$' if self.is_script() && bytes.get(offset + 1) == Some(&b'(') => {
                     offset += parentheses(rest.get(offset..)?)?;
                 }
@@ -218,7 +218,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// The variable or command that starts here; none if the sign stands for itself.
+    /// The variable or substitution at this position; `None` for a literal sign.
     fn substitution(&mut self) -> Option<Part<'t>> {
         let rest = self.rest();
         let is_script = self.is_script();
@@ -228,11 +228,11 @@ impl<'t> Lexer<'t> {
             (b'`', _) => return None,
             (_, Some(b'(')) if is_script => parentheses(rest).unwrap_or(rest.len()),
             (_, Some(b'(')) => parentheses(nearby(rest))?,
-            (_, Some(b'{')) if is_script => match closing_brace(rest.get(2..)?, LONGEST_VARIABLE) {
+            (_, Some(b'{')) if is_script => match closing_brace(rest.get(2..)?, MAX_VARIABLE) {
                 Ok(length) => length + 3,
                 Err(seen) => seen + 2,
             },
-            (_, Some(b'{')) => closing_brace(nearby(rest).get(2..)?, LONGEST_IN_SNIPPET).ok()? + 3,
+            (_, Some(b'{')) => closing_brace(nearby(rest).get(2..)?, MAX_IN_SNIPPET).ok()? + 3,
             (_, Some(b'@' | b'*' | b'?' | b'#' | b'!' | b'$' | b'-')) if is_script => 2,
             (_, Some(first)) if first.is_ascii_digit() => 2,
             (_, Some(first)) if is_name_byte(first) => {
@@ -250,13 +250,13 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// The line, or as much of it as a variable can take.
+/// The line, up to the limit for variables.
 fn nearby(text: &str) -> &str {
     let line = text.split('\n').next().unwrap_or_default();
-    line.get(..line.floor_char_boundary(LONGEST_IN_SNIPPET)).unwrap_or_default()
+    line.get(..line.floor_char_boundary(MAX_IN_SNIPPET)).unwrap_or_default()
 }
 
-/// The length of `$(…)` with those within it; none if it is not closed.
+/// The length of `$(…)` with nested ones; `None` if it is not closed.
 fn parentheses(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut quote = None;
@@ -277,12 +277,12 @@ fn parentheses(text: &str) -> Option<usize> {
     None
 }
 
-/// The length of what is inside braces, or how much of it was looked at.
-fn closing_brace(inside: &str, longest: usize) -> Result<usize, usize> {
+/// The length of the text inside braces, or the number of bytes scanned.
+fn closing_brace(inside: &str, max: usize) -> Result<usize, usize> {
     let mut depth = 0_usize;
-    for (at, letter) in inside.char_indices() {
-        match letter {
-            _ if at >= longest => return Err(at),
+    for (at, ch) in inside.char_indices() {
+        match ch {
+            _ if at >= max => return Err(at),
             '{' => depth += 1,
             '}' if depth == 0 => return Ok(at),
             '}' => depth -= 1,

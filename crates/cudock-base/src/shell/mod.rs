@@ -1,9 +1,8 @@
-//! Shell commands as words with byte spans. Nothing is run and nothing is expanded: variables and substitutions stay
-//! parts of a word, and the caller decides what they are worth.
+//! Parses shell commands into words with byte spans. Nothing is expanded: variables and substitutions are parts of a word,
+//! and the caller resolves them.
 //!
-//! [`Script`] reads whole POSIX scripts, command by command. [`Snippet`] reads one command that stands in some other
-//! text (documentation, pipelines, string literals), whose shell may also be PowerShell or cmd. Both take time in
-//! proportion to the text.
+//! [`Script`] reads whole POSIX scripts, command by command. [`Snippet`] reads one command within another text
+//! (documentation, pipelines, string literals), whose shell may also be PowerShell or cmd. Both take linear time.
 
 mod lexer;
 mod script;
@@ -16,7 +15,7 @@ pub use script::{Command, HereDoc, Redirect, Script};
 /// A word of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Word<'t> {
-    /// What it is made of; empty for `''`.
+    /// Its parts; empty for `''`.
     pub parts: Vec<Part<'t>>,
     /// Its bytes, quotes included.
     pub span: Range<usize>,
@@ -25,14 +24,14 @@ pub struct Word<'t> {
 /// A part of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part<'t> {
-    /// Text that stands for itself. A character behind a backslash is a part of its own.
+    /// Literal text. A character after a backslash is a separate part.
     Literal {
         /// Without the backslash.
         text: &'t str,
         /// The bytes of the text.
         span: Range<usize>,
     },
-    /// What stands in quotes.
+    /// Quoted text.
     Quoted {
         /// `'` or `"`.
         quote: u8,
@@ -72,8 +71,7 @@ pub struct Snippet<'t> {
 }
 
 impl<'t> Snippet<'t> {
-    /// A command whose next word starts at a byte, or after blanks. `quote` is the quote the command stands in, which
-    /// ends it.
+    /// A command whose next word starts at a byte, or after blanks. `quote` is the quote around the command, which ends it.
     pub fn new(text: &'t str, at: usize, quote: Option<u8>) -> Self {
         Self { lexer: Lexer::new(text, at, Style::Snippet { quote }) }
     }
@@ -83,7 +81,7 @@ impl<'t> Snippet<'t> {
         self.lexer.word()
     }
 
-    /// The byte behind the last word.
+    /// The byte after the last word.
     pub fn position(&self) -> usize {
         self.lexer.position()
     }
@@ -92,7 +90,7 @@ impl<'t> Snippet<'t> {
 impl<'t> Iterator for Snippet<'t> {
     type Item = Word<'t>;
 
-    /// The next word of the command; none at its end: a line that is not continued, or a sign that starts another.
+    /// The next word of the command; `None` at its end: a line that is not continued, or an operator.
     fn next(&mut self) -> Option<Word<'t>> {
         self.lexer.skip_blanks();
         let before = self.lexer.position();

@@ -1,4 +1,4 @@
-//! Scripts as simple commands, one after the other.
+//! Splits scripts into simple commands.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::{Part, Word};
 pub struct Command<'t> {
     /// The program and its arguments, with assignments before them and without redirections.
     pub words: Vec<Word<'t>>,
-    /// Where it reads from and writes to.
+    /// Its redirections.
     pub redirects: Vec<Redirect<'t>>,
 }
 
@@ -23,14 +23,14 @@ pub struct Redirect<'t> {
     pub target: Word<'t>,
     /// The index of the word that ends right before the operator.
     pub attached_to: Option<usize>,
-    /// The text, of a here-document.
+    /// The text, for a here-document.
     pub here_doc: Option<HereDoc>,
 }
 
 /// The text of a here-document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HereDoc {
-    /// The lines, without the one that ends them. With `<<-` they still have their tabs.
+    /// The lines, without the delimiter. With `<<-` they still have their tabs.
     pub body: Range<usize>,
     /// Whether variables in it are expanded: its delimiter is not quoted.
     pub expands: bool,
@@ -40,12 +40,12 @@ pub struct HereDoc {
 #[derive(Debug)]
 pub struct Script<'t> {
     lexer: Lexer<'t>,
-    /// The end of the line with here-documents, and where their texts end.
+    /// The end of the line with here-documents, and of their texts.
     here_docs: Option<(usize, usize)>,
 }
 
 impl<'t> Script<'t> {
-    /// A script that was not read yet.
+    /// Starts at the first command.
     pub fn new(text: &'t str) -> Self {
         Self { lexer: Lexer::new(text, 0, Style::Script), here_docs: None }
     }
@@ -92,7 +92,7 @@ impl<'t> Script<'t> {
         command.redirects.push(Redirect { span: start..start + length, target, attached_to, here_doc });
     }
 
-    /// The text that starts behind this line, or behind the here-documents that this line opened before.
+    /// The text after this line, or after previous here-documents of this line.
     fn here_doc(&mut self, target: &Word<'_>, strips_tabs: bool) -> HereDoc {
         let text = self.lexer.text();
         let (line_end, start) = self.here_docs.unwrap_or_else(|| {
@@ -147,7 +147,7 @@ impl<'t> Iterator for Script<'t> {
                 }
                 Some(_) => {
                     let word = self.lexer.word();
-                    // A backslash at the very end is not a word.
+                    // A backslash at the end is not a word.
                     if !word.parts.is_empty() {
                         command.words.push(word);
                     }

@@ -1,6 +1,6 @@
 //! No advice names what the tables call failing.
 
-use cudock_explain::{Catalogue, fixes};
+use cudock_explain::{Catalog, fixes};
 use cudock_facts::Facts;
 use cudock_facts::tables::Branch;
 use cudock_facts::version::{CudaVersion, DriverVersion};
@@ -19,11 +19,11 @@ fn newest(branch: &Branch) -> DriverVersion {
 }
 
 fn advice(facts: &Facts, number: u32) -> Vec<String> {
-    let catalogue = Catalogue::new(facts.messages()).unwrap();
+    let catalog = Catalog::new(facts.messages()).unwrap();
     let line = format!(
         "RuntimeError: The NVIDIA driver on your system is too old (found version {number}). Please update"
     );
-    let report = catalogue.explain(&line);
+    let report = catalog.explain(&line);
     assert_eq!(report.hits[0].message.id, "torch-driver-too-old");
     fixes(facts, &report.hits[0])
 }

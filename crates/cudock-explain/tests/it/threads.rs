@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cudock_explain::Catalogue;
+use cudock_explain::Catalog;
 use cudock_facts::Facts;
 use serde::Deserialize;
 
@@ -22,12 +22,12 @@ struct Thread {
 #[test]
 fn messages_of_public_threads_are_recognized_with_the_right_cause() {
     let facts = Facts::embedded();
-    let catalogue = Catalogue::new(facts.messages()).unwrap();
+    let catalog = Catalog::new(facts.messages()).unwrap();
     let threads: Threads = toml::from_str(include_str!("../threads.toml")).unwrap();
     let (mut unknown, mut wrong) = (Vec::new(), Vec::new());
     for thread in &threads.thread {
         assert!(facts.messages().get(&thread.id).is_some(), "{}: no message {}", thread.url, thread.id);
-        let report = catalogue.explain(&thread.text);
+        let report = catalog.explain(&thread.text);
         match report.hits.first() {
             None => unknown.push(format!("{} ({})", thread.url, thread.id)),
             Some(hit) if hit.message.id != thread.id => {

@@ -1,35 +1,31 @@
 use std::collections::BTreeSet;
 
-use super::Found;
+use super::TableChecker;
 use crate::store::Facts;
-use crate::tables::Row;
+use crate::tables::TableRow;
 
-impl Found {
+impl TableChecker {
     pub(super) fn meters(&mut self, facts: &Facts) {
         let meters = facts.meters();
         self.meter_names(facts);
         for row in meters.meter.iter().filter(|row| row.assumed && row.note.is_none()) {
-            self.add("azure_meters", "meter", &row.key(), "is assumed and does not say from what");
+            self.add("azure_meters", "meter", &row.key(), "is assumed and has no note that explains it");
         }
         for row in meters.billing.iter().filter(|row| row.unit_s == 0) {
-            self.add("azure_meters", "billing", &row.key(), "counts in units of nothing");
+            self.add("azure_meters", "billing", &row.key(), "has a unit of zero seconds");
         }
         for row in &meters.start {
             if row.pull_mb_per_s == 0 || row.unpack_mb_per_s == 0 {
-                self.add("azure_meters", "start", &row.key(), "never ends: it pulls or unpacks nothing");
+                self.add("azure_meters", "start", &row.key(), "has a pull or unpack rate of zero");
             }
             if !row.assumed.is_empty() && row.note.is_none() {
-                self.add(
-                    "azure_meters",
-                    "start",
-                    &row.key(),
-                    "has assumed figures and does not say why these",
-                );
+                let message = "has assumed figures and no note that explains them";
+                self.add("azure_meters", "start", &row.key(), message);
             }
         }
         for row in meters.bound.iter().filter(|row| row.unit != row.key.unit()) {
-            let message = format!("is in `{}`, where `{}` is meant", row.unit, row.key.unit());
-            self.add("azure_meters", "bound", &Row::key(row), message);
+            let message = format!("has the unit `{}`, expected `{}`", row.unit, row.key.unit());
+            self.add("azure_meters", "bound", &TableRow::key(row), message);
         }
         let mut seen = BTreeSet::new();
         for area in &meters.area {
@@ -39,7 +35,7 @@ impl Found {
         }
     }
 
-    /// What rows of `azure_meters.toml` refer to is there.
+    /// Checks that references of `azure_meters.toml` exist.
     fn meter_names(&mut self, facts: &Facts) {
         let meters = facts.meters();
         let services = &facts.services().service;
@@ -50,40 +46,41 @@ impl Found {
         };
         let of_services = (meters.billing.iter().map(|row| ("billing", row.key(), &row.service)))
             .chain(meters.start.iter().map(|row| ("start", row.key(), &row.service)))
-            .chain(meters.bound.iter().map(|row| ("bound", Row::key(row), &row.service)))
+            .chain(meters.bound.iter().map(|row| ("bound", TableRow::key(row), &row.service)))
             .chain(meters.meter.iter().map(|row| ("meter", row.key(), &row.service)))
             .filter(|(list, _, service)| {
                 !is_service(service) && (*list, service.as_str()) != ("meter", "network")
             });
         for (list, key, service) in of_services {
-            self.add("azure_meters", list, &key, format!("is of `{service}`, which is no service"));
+            self.add("azure_meters", list, &key, format!("is for `{service}`, which is not a service"));
         }
         let is_storage = |id: &str| facts.storage().storage.iter().any(|row| row.id == id);
         let of_storage = (meters.throughput.iter().map(|row| ("throughput", row.key(), &row.storage)))
             .chain(meters.disk_tier.iter().map(|row| ("disk_tier", row.key(), &row.storage)))
             .filter(|(_, _, storage)| !is_storage(storage));
         for (list, key, storage) in of_storage {
-            self.add("azure_meters", list, &key, format!("is of `{storage}`, which is no storage"));
+            self.add("azure_meters", list, &key, format!("is for `{storage}`, which is not a storage"));
         }
         for row in &meters.meter {
             let is_gpu = |id: &String| facts.gpus().gpu.iter().any(|gpu| gpu.id == *id);
             if let Some(gpu) = row.gpu.as_ref().filter(|gpu| !is_gpu(gpu)) {
-                self.add("azure_meters", "meter", &row.key(), format!("is of the GPU `{gpu}`"));
-            }
-            if row.area.as_ref().is_some_and(|id| !meters.area.iter().any(|area| area.id == *id)) {
-                self.add("azure_meters", "meter", &row.key(), "holds in an area that has no row");
-            }
-            if row.area.is_some() && !row.regions.is_empty() {
                 self.add(
                     "azure_meters",
                     "meter",
                     &row.key(),
-                    "names an area and regions; one of the two is meant",
+                    format!("is for the GPU `{gpu}`, which is not in gpus.toml"),
                 );
+            }
+            if row.area.as_ref().is_some_and(|id| !meters.area.iter().any(|area| area.id == *id)) {
+                self.add("azure_meters", "meter", &row.key(), "is for an area that has no row");
+            }
+            if row.area.is_some() && !row.regions.is_empty() {
+                let message = "has both an area and regions, expected one of them";
+                self.add("azure_meters", "meter", &row.key(), message);
             }
         }
         for row in meters.endpoint_size.iter().filter(|row| facts.sizes().find(&row.size).one().is_none()) {
-            self.add("azure_meters", "endpoint_size", &row.key(), "is no size of azure_sizes.toml");
+            self.add("azure_meters", "endpoint_size", &row.key(), "is not a size of azure_sizes.toml");
         }
     }
 }

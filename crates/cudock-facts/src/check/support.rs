@@ -1,10 +1,10 @@
-use super::Found;
+use super::TableChecker;
 use crate::store::Facts;
-use crate::tables::Row;
+use crate::tables::TableRow;
 
-impl Found {
-    /// Rows about what services take name services and regions that the tables have. Series are left to a test of the
-    /// embedded tables: an overlay may have fewer sizes.
+impl TableChecker {
+    /// Checks that services and regions in support rows exist. Series are left to a test of the embedded tables: an
+    /// overlay may have fewer sizes.
     pub(super) fn support(&mut self, facts: &Facts) {
         const TABLE: &str = "azure_services";
         let services = facts.services();
@@ -13,15 +13,15 @@ impl Found {
             services.service.iter().any(|service| service.id == id || part_of(&service.id))
         };
         for row in services.support.iter().filter(|row| !is_service(&row.service)) {
-            self.add(TABLE, "support", &Row::key(row), "is of a service that has no row");
+            self.add(TABLE, "support", &TableRow::key(row), "is for a service that has no row");
         }
         for row in &services.series_region {
             for region in row.regions.iter().filter(|region| services.region(region).is_none()) {
-                let message = format!("names the region `{region}`, which has no row");
-                self.add(TABLE, "series_region", &Row::key(row), message);
+                let message = format!("has the region `{region}`, which has no row");
+                self.add(TABLE, "series_region", &TableRow::key(row), message);
             }
         }
-        // Price lists have mixed up a size with its promotional offer, which cost about half.
+        // Price lists have confused a size with its promotional offer, which costs about half.
         let prices = facts.prices();
         for promo in prices.rows().filter(|row| row.size.ends_with("_Promo") && row.price.is_some()) {
             let size = promo.size.trim_end_matches("_Promo");

@@ -4,24 +4,24 @@ use crate::tables::{
 };
 use crate::version::{Capability, CudaVersion, DriverVersion};
 
-/// Which programs of a CUDA major a driver runs.
+/// The programs of a CUDA major version that a driver runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
-    /// All of them: the driver's own CUDA is of a later major.
+    /// All of them: the driver's own CUDA has a later major version.
     All,
-    /// All machine code, by minor-version compatibility; PTX of toolkits after this one is refused (error 222).
+    /// All machine code, by minor-version compatibility; PTX of later toolkits is rejected (error 222).
     AllButPtxAfter(CudaVersion),
-    /// Those of toolkits up to this one, the driver's own: it is below the floor from which the others run too.
+    /// Those of toolkits up to the driver's own; the others need at least the second version.
     UpTo(CudaVersion, DriverVersion),
-    /// None: this driver is the lowest that would do (error 35).
+    /// None (error 35); this is the lowest driver that works.
     None(DriverVersion),
 }
 
 impl Drivers {
-    /// What a driver runs, for each CUDA major there is a row for; empty for a driver of no known branch. Linux.
+    /// What a driver runs on Linux, by CUDA major version; empty for a driver of an unknown branch.
     pub fn runs(&self, driver: DriverVersion) -> Vec<(u8, Runs)> {
         let Some(own) = self.branch_of(driver).map(|branch| branch.cuda) else { return Vec::new() };
-        let answer = |row: &MinorCompat| {
+        let runs_major = |row: &MinorCompat| {
             let runs = if row.cuda_major < own.major() {
                 Runs::All
             } else if driver >= row.min_linux {
@@ -33,7 +33,7 @@ impl Drivers {
             };
             (row.cuda_major, runs)
         };
-        self.minor_compat.iter().map(answer).collect()
+        self.minor_compat.iter().map(runs_major).collect()
     }
 
     /// Whether a program built with a toolkit starts on a driver. True for a driver newer than all rows.
@@ -49,8 +49,8 @@ impl Drivers {
         }
     }
 
-    /// The branch a driver belongs to: the newest that begins at or below it. None for a driver older than all
-    /// rows, or newer than the newest branch by ten or more, of which nothing is known.
+    /// The branch of a driver: the newest that starts at or below it. `None` for a driver older than all rows, or ten or
+    /// more branches newer than the newest.
     pub fn branch_of(&self, driver: DriverVersion) -> Option<&Branch> {
         let branch =
             self.branch.iter().filter(|row| row.branch <= driver.branch()).max_by_key(|row| row.branch)?;
@@ -58,7 +58,7 @@ impl Drivers {
         (branch.branch != newest || driver.branch() < newest + 10).then_some(branch)
     }
 
-    /// The release that a driver named by a user stands for: itself, or the last release of a branch.
+    /// The release that a user means by a driver version: itself, or the last release of a branch.
     pub fn last_release(&self, driver: DriverVersion) -> DriverVersion {
         if driver.is_exact() {
             return driver;
@@ -67,22 +67,22 @@ impl Drivers {
         row.and_then(|row| row.latest_linux).unwrap_or(DriverVersion::end_of_branch(driver.branch()))
     }
 
-    /// The branch that carries a CUDA version by itself.
+    /// The branch that introduced a CUDA version.
     pub fn branch_with(&self, cuda: CudaVersion) -> Option<&Branch> {
         self.branch.iter().find(|row| row.cuda == cuda)
     }
 
-    /// From which driver on toolkits of a major run.
+    /// The lowest driver for toolkits of a major version.
     pub fn minor_compat(&self, cuda_major: u8) -> Option<&MinorCompat> {
         self.minor_compat.iter().find(|row| row.cuda_major == cuda_major)
     }
 
-    /// The generation a capability belongs to.
+    /// The architecture of a capability.
     pub fn architecture_of(&self, capability: Capability) -> Option<&Architecture> {
         self.architecture.iter().find(|row| row.capabilities.contains(&capability))
     }
 
-    /// The newest branch there is a row for.
+    /// The newest branch.
     pub fn newest(&self) -> Option<&Branch> {
         self.branch.iter().max_by_key(|row| row.branch)
     }
@@ -112,7 +112,7 @@ impl Components {
 }
 
 impl ComponentSet {
-    /// The version of a component, by the name NVIDIA's packages have: `cuda_runtime`, `cublas` …
+    /// The version of a component, by the name in NVIDIA's packages: `cuda_runtime`, `cublas` …
     pub fn version_of(&self, component: &str) -> Option<&str> {
         self.all().into_iter().find(|(name, _)| *name == component).and_then(|(_, version)| version)
     }

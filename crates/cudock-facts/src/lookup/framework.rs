@@ -6,12 +6,12 @@ use crate::tables::{
 
 use crate::version::{Capability, DriverVersion};
 
-/// Which wheel of a PyTorch release is meant.
+/// A wheel of a PyTorch release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TorchWheel<'a> {
-    /// The one PyPI has: `2.5.1` without a local version.
+    /// The wheel on PyPI: `2.5.1` without a local version.
     Pypi,
-    /// The one for a CUDA tag: `2.5.1+cu121`.
+    /// The wheel for a CUDA tag: `2.5.1+cu121`.
     Tag(&'a str),
 }
 
@@ -41,7 +41,7 @@ impl Frameworks {
         })
     }
 
-    /// The newest PyTorch build that starts on a driver and has code for all of some GPUs.
+    /// The newest PyTorch build that starts on a driver and has code for all of the GPUs.
     pub fn newest_torch<'a>(
         &'a self,
         drivers: &Drivers,
@@ -67,8 +67,8 @@ impl Frameworks {
         self.tensorflow.iter().find(|row| row.version == *version)
     }
 
-    /// An onnxruntime-gpu release. Only the last patch of each minor was read, and patches keep their minor's
-    /// CUDA and GPU code, so any patch finds its minor's row.
+    /// An onnxruntime-gpu release. The table has the last patch of each minor version; patches keep the CUDA and GPU code
+    /// of their minor version, so any patch matches its row.
     pub fn onnxruntime_gpu(&self, version: &Version) -> Option<&OnnxruntimeGpu> {
         let minor = |version: &Version| version.release().iter().take(2).copied().collect::<Vec<_>>();
         self.onnxruntime_gpu
@@ -77,8 +77,8 @@ impl Frameworks {
             .or_else(|| self.onnxruntime_gpu.iter().find(|row| minor(&row.version) == minor(version)))
     }
 
-    /// A JAX plugin release: the row of that version, of a rebuild of it (0.12.0.1 for 0.12.0), or else the newest
-    /// before it of the same minor. Not every patch release was read.
+    /// A JAX plugin release: the row of that version, of a rebuild of it (0.12.0.1 for 0.12.0), or else the newest before
+    /// it of the same minor version. The table does not have every patch release.
     pub fn jax_plugin(&self, package: &str, version: &Version) -> Option<&JaxPlugin> {
         let rows = || self.jax_plugin.iter().filter(|row| row.package == package);
         let minor = |version: &Version| version.release().iter().take(2).copied().collect::<Vec<_>>();
@@ -94,7 +94,7 @@ impl Frameworks {
 }
 
 impl TorchBuild {
-    /// Whether it has machine code for each of some GPUs. False where its code is not known.
+    /// Whether it has machine code for each of the GPUs. False if its code is unknown.
     pub fn has_code_for(&self, cards: &[Capability]) -> bool {
         let code = self.sass.as_deref().unwrap_or_default();
         cards.iter().all(|card| code.iter().any(|code| code.runs_on(*card)))

@@ -1,13 +1,13 @@
 use std::fmt;
 
-use crate::tables::{FrameworkImage, Images, LibraryPath, Requirement, TagStatus, Tags};
+use crate::tables::{FrameworkImage, ImageRequirement, Images, LibraryPath, TagStatus, Tags};
 use crate::version::CudaRelease;
 use cudock_base::suggest;
 
-/// A tag of nvidia/cuda, taken apart: `12.4.1-cudnn-runtime-ubuntu22.04`.
+/// A parsed tag of nvidia/cuda: `12.4.1-cudnn-runtime-ubuntu22.04`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageTag {
-    /// 12.4.1, as written: two-part versions are a mistake worth naming.
+    /// 12.4.1, as written: two-part versions are a mistake that is reported.
     pub cuda: String,
     /// cudnn-runtime
     pub flavour: String,
@@ -15,44 +15,44 @@ pub struct ImageTag {
     pub os: String,
 }
 
-/// What the table says about a tag.
+/// Whether a tag exists.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TagVerdict<'a> {
     /// It exists.
     Exists(&'a Tags),
-    /// The full list for its release is not known, and it is not among what was seen.
+    /// It is unknown: the full list for its release is not known.
     NotSeen(&'a Tags),
-    /// It does not; tags that do and are near.
+    /// It does not exist.
     Missing {
-        /// Why not.
+        /// The reason.
         reason: String,
-        /// Tags that exist.
+        /// Similar tags that exist.
         near: Vec<String>,
     },
 }
 
-/// A framework's image, by its tag.
+/// A framework's image, found by its tag.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FoundFramework<'a> {
-    /// The row that its tag fits.
+pub struct FrameworkImageMatch<'a> {
+    /// The row that its tag matches.
     pub row: &'a FrameworkImage,
     /// The framework's version.
     pub version: &'a str,
-    /// The CUDA version, where the tag names it.
+    /// The CUDA version, if the tag has one.
     pub cuda: Option<&'a str>,
-    /// The flavour, where the tag names one.
+    /// The flavor, if the tag has one.
     pub flavour: &'a str,
 }
 
 impl FrameworkImage {
-    /// Whether a flavour rests on an nvidia/cuda image.
+    /// Whether a flavor is based on an nvidia/cuda image.
     pub fn is_on_cuda_image(&self, flavour: &str) -> bool {
         self.on_cuda_image.iter().any(|known| known == "*" || known == flavour)
     }
 }
 
 impl ImageTag {
-    /// Takes a tag apart, with or without `nvidia/cuda:` before it.
+    /// Parses a tag, with or without `nvidia/cuda:` before it.
     pub fn parse(text: &str) -> Option<Self> {
         let tag = text.rsplit_once(':').map_or(text, |(_, tag)| tag);
         let (cuda, rest) = tag.split_once('-')?;
@@ -74,7 +74,7 @@ impl fmt::Display for ImageTag {
 }
 
 impl Images {
-    /// Whether a tag exists, and if not why and what is near.
+    /// Whether a tag exists, and if not, the reason and similar tags.
     pub fn tag(&self, tag: &ImageTag) -> TagVerdict<'_> {
         let missing = |reason: String| TagVerdict::Missing { reason, near: self.near(tag) };
         if self.deleted.iter().any(|row| row.cuda == tag.cuda) {
@@ -84,7 +84,7 @@ impl Images {
             return missing(format!("`{}` has no patch number, and tags without one were removed", tag.cuda));
         };
         let Some(tags) = self.tag.iter().find(|row| row.cuda == cuda) else {
-            return missing(format!("no image of CUDA {cuda} is known"));
+            return missing(format!("no known image has CUDA {cuda}"));
         };
         let has = |os: &str, flavour: &str| {
             tags.grid.iter().any(|grid| {
@@ -103,8 +103,8 @@ impl Images {
         }
     }
 
-    /// What an image of a release demands of the host.
-    pub fn requirement(&self, cuda: CudaRelease) -> Option<&Requirement> {
+    /// What an image of a release requires of the host.
+    pub fn requirement(&self, cuda: CudaRelease) -> Option<&ImageRequirement> {
         self.require.iter().find(|row| row.cuda == cuda)
     }
 
@@ -128,19 +128,19 @@ impl Images {
         })
     }
 
-    /// The image of a framework that a tag names.
-    pub fn framework_image<'a>(&'a self, repository: &str, tag: &'a str) -> Option<FoundFramework<'a>> {
+    /// The framework image with a tag.
+    pub fn framework_image<'a>(&'a self, repository: &str, tag: &'a str) -> Option<FrameworkImageMatch<'a>> {
         self.framework.iter().filter(|row| row.repository == repository).find_map(|row| {
             let found = captures(&row.tag, tag)?;
             let value = |name: &str| found.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
             let version =
                 value("version").filter(|version| version.starts_with(|c: char| c.is_ascii_digit()))?;
             let flavour = value("flavour").unwrap_or_default();
-            Some(FoundFramework { row, version, cuda: value("cuda"), flavour })
+            Some(FrameworkImageMatch { row, version, cuda: value("cuda"), flavour })
         })
     }
 
-    /// Tags that exist and are most like what was written, whatever that was.
+    /// Existing tags most similar to any text.
     pub fn nearest(&self, written: &str) -> Vec<String> {
         let end = written.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(written.len());
         let version = written.get(..end).unwrap_or_default().trim_end_matches('.');
@@ -175,7 +175,7 @@ impl Images {
         tags.iter().take(3).map(ToString::to_string).collect()
     }
 
-    /// The tag of a supported release to use in place of one that ended: the same flavour and system, nearest above.
+    /// The supported tag that replaces an unsupported one: the same flavor and system, the next release.
     pub fn successor(&self, tag: &ImageTag) -> Option<ImageTag> {
         let own = tag.cuda.parse::<CudaRelease>().ok()?;
         let supported = |cuda: &CudaRelease| {
@@ -196,13 +196,13 @@ impl Images {
             let near = suggest::nearest(&tag.to_string(), tags.iter().map(String::as_str));
             near.into_iter().map(str::to_owned).collect()
         };
-        // Another flavour of the same CUDA is nearer than the same flavour of another.
+        // Another flavor of the same CUDA is more similar than the same flavor of another.
         let near = among(&|known| known.cuda.starts_with(&tag.cuda));
         if near.is_empty() { among(&|_| true) } else { near }
     }
 }
 
-/// The parts of a text that stand where a template has names in braces.
+/// Matches a text against a template with names in braces, and returns the names with their values.
 fn captures<'a>(template: &'a str, text: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
     let mut found = Vec::new();
     let (mut template, mut text) = (template, text);

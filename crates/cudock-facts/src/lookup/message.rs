@@ -34,7 +34,7 @@ impl Messages {
             let mut message = error.message(
                 self.cuda_error.iter().any(|other| other.code < error.code && other.text == error.text),
             );
-            // A text that begins like another one is found by both patterns; the longer one is right.
+            // A text that contains another one matches both patterns; the longer one is right.
             let part = |other: &&CudaError| {
                 other.code != 0 && other.text != error.text && error.text.contains(&other.text)
             };
@@ -79,14 +79,14 @@ fn is_plain(word: &str) -> bool {
 }
 
 impl CudaError {
-    /// Whether the text alone tells a CUDA error: long, and not what any program may say.
+    /// Whether the text alone identifies a CUDA error: it is long, and not a common phrase.
     fn is_distinctive(&self) -> bool {
         let is_common = matches!(self.code, 9 | 31 | 210 | 401);
         self.text.len() >= 25 && self.text.split(' ').count() >= 3 && !is_common
     }
 
-    /// The error as a message of a log: by either name, or by its text where the line speaks of a CUDA error. A text
-    /// that another error has as well is left to that one.
+    /// The error as a message of a log: by either name, or by its text if the line mentions a CUDA error. A text that
+    /// another error has as well is left to that one.
     fn message(&self, text_is_shared: bool) -> Message {
         let escaped = |text: &str| {
             let mut out = String::with_capacity(text.len());
@@ -125,11 +125,11 @@ impl CudaError {
             phase: Phase::Run,
             title: format!("CUDA error {}: {}", self.code, self.text),
             cause: self.meaning.clone().map_or_else(
-                || "The program called CUDA in a way that is not allowed.".to_owned(),
+                || "The program made an invalid CUDA call.".to_owned(),
                 |meaning| {
-                    let mut letters = meaning.chars();
-                    let first = letters.next().map(|c| c.to_ascii_uppercase());
-                    first.into_iter().chain(letters).chain(['.']).collect()
+                    let mut chars = meaning.chars();
+                    let first = chars.next().map(|c| c.to_ascii_uppercase());
+                    first.into_iter().chain(chars).chain(['.']).collect()
                 },
             ),
             fix: if self.fix.is_empty() { vec![fallback.to_owned()] } else { self.fix.clone() },

@@ -8,13 +8,13 @@ use crate::tables::{
 };
 
 impl Meters {
-    /// The price of a meter in a region from the first unit on: the row that names the region, else the one of its
-    /// area, else the one that holds everywhere.
+    /// The price of a meter in a region from the first unit on: the row of the region, else of its area, else the
+    /// general one.
     pub fn price(&self, service: &str, meter: MeterKind, gpu: Option<&str>, region: &str) -> Option<&Meter> {
         self.tiers(service, meter, gpu, region).into_iter().next()
     }
 
-    /// The same with the prices of larger volumes behind it, by the count from which they hold.
+    /// The same with the prices of larger volumes, sorted by volume.
     pub fn tiers(&self, service: &str, meter: MeterKind, gpu: Option<&str>, region: &str) -> Vec<&Meter> {
         let rows = self
             .meter
@@ -33,15 +33,14 @@ impl Meters {
             .collect();
         let nearest = found.iter().map(|(nearness, _)| *nearness).min();
         found.retain(|(nearness, _)| Some(*nearness) == nearest);
-        // Of two rows that say the same thing the later holds: an overlay's rows come behind.
+        // Of two rows for the same tier the later wins: an overlay's rows come last.
         found.reverse();
         found.sort_by_key(|(_, row)| row.above);
         found.dedup_by_key(|(_, row)| row.above);
         found.into_iter().map(|(_, row)| row).collect()
     }
 
-    /// What a GB costs that goes from one region to another; none within a region, where it costs nothing, and for
-    /// regions that no area has.
+    /// The price per GB between two regions; `None` within a region, which is free, and for regions without an area.
     pub fn transfer(&self, from: &str, to: &str) -> Option<&Meter> {
         if from == to {
             return None;
@@ -56,22 +55,22 @@ impl Meters {
         self.area.iter().find(|area| area.regions.iter().any(|named| named == region))
     }
 
-    /// How a service counts time.
+    /// How a service bills time.
     pub fn billing_of(&self, service: &str) -> Option<&Billing> {
         self.billing.iter().find(|row| row.service == service)
     }
 
-    /// How long a service takes to start something.
+    /// The start times of a service.
     pub fn start_of(&self, service: &str) -> Option<&StartTimes> {
         self.start.iter().find(|row| row.service == service)
     }
 
-    /// How fast a storage is read.
+    /// The read throughput of a storage.
     pub fn throughput_of(&self, storage: &str) -> Option<&Throughput> {
         self.throughput.iter().find(|row| row.storage == storage)
     }
 
-    /// The smallest tier of a storage that holds so many GiB.
+    /// The smallest tier of a storage with at least this capacity.
     pub fn disk_for(&self, storage: &str, gib: u64) -> Option<&DiskTier> {
         let fits = |row: &&DiskTier| row.storage == storage && u64::from(row.gib) >= gib;
         self.disk_tier.iter().filter(fits).min_by_key(|row| row.gib)
@@ -82,14 +81,14 @@ impl Meters {
         self.endpoint_size.iter().find(|row| row.size.eq_ignore_ascii_case(size))
     }
 
-    /// A limit of a service; none if it has none that is known.
+    /// A limit of a service, if known.
     pub fn bound(&self, service: &str, key: BoundKey) -> Option<&Bound> {
         self.bound.iter().find(|row| row.service == service && row.key == key)
     }
 }
 
 impl Billing {
-    /// What is billed of a time, the minimum and rounding to whole units applied.
+    /// The billed part of a time, with minimum and rounding applied.
     pub fn billed(&self, time: Duration) -> Duration {
         let unit = u128::from(self.unit_s.max(1)) * 1000;
         // A part of a millisecond is a part of a unit.
@@ -105,15 +104,15 @@ impl Billing {
 }
 
 impl StartTimes {
-    /// Whether no source gives a figure.
+    /// Whether a figure is assumed.
     pub fn assumes(&self, figure: StartFigure) -> bool {
         self.assumed.contains(&figure)
     }
 }
 
 impl Throughput {
-    /// Bytes a second that one instance reads of a storage of so many GiB, the machine having so many local disks;
-    /// none if the network of the size is what bounds it.
+    /// Bytes per second that one instance reads from a storage of this capacity; `None` if the network of the size is the
+    /// bound.
     pub fn bytes_per_second(&self, gib: u64, local_disks: u32) -> Option<u64> {
         const MB: u64 = 1_000_000;
         let gib = gib.max(u64::from(self.least_gib.unwrap_or(0)));
@@ -128,7 +127,7 @@ impl Throughput {
 }
 
 impl StoragePrice {
-    /// The price as an exact amount; none if the table has one that is no price.
+    /// The price as an exact amount; `None` if it is negative or not finite.
     pub fn exact(&self) -> Option<Usd> {
         Usd::nearest(self.usd)
     }

@@ -1,4 +1,4 @@
-//! Questions the tables answer.
+//! Lookups in the tables.
 
 mod driver;
 mod framework;
@@ -13,43 +13,43 @@ mod support;
 
 pub use driver::Runs;
 pub use framework::{TorchWheel, without_local};
-pub use image::{FoundFramework, ImageTag, TagVerdict};
+pub use image::{FrameworkImageMatch, ImageTag, TagVerdict};
 pub use package::{NamedCuda, PackageIndex, PackageUse};
 
-/// What a look-up by name found.
+/// The result of a lookup by name.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Found<'a, T> {
-    /// That one.
+pub enum NameMatch<'a, T> {
+    /// One row.
     One(&'a T),
-    /// The name stands for several, such as A100 for its two memory sizes.
+    /// An ambiguous name, such as A100 for its two memory sizes.
     Several(Vec<&'a T>),
-    /// Nothing; these names are near.
-    Nothing(Vec<&'a str>),
+    /// No row; similar names.
+    NotFound(Vec<&'a str>),
 }
 
-impl<'a, T> Found<'a, T> {
-    /// The row, if the name stands for one.
+impl<'a, T> NameMatch<'a, T> {
+    /// The row, if the name is unambiguous.
     pub fn one(self) -> Option<&'a T> {
         match self {
-            Found::One(row) => Some(row),
+            NameMatch::One(row) => Some(row),
             _ => None,
         }
     }
 
-    /// All rows the name stands for.
+    /// All matching rows.
     pub fn rows(self) -> Vec<&'a T> {
         match self {
-            Found::One(row) => vec![row],
-            Found::Several(rows) => rows,
-            Found::Nothing(_) => Vec::new(),
+            NameMatch::One(row) => vec![row],
+            NameMatch::Several(rows) => rows,
+            NameMatch::NotFound(_) => Vec::new(),
         }
     }
 
     fn from_rows(mut rows: Vec<&'a T>, near: impl FnOnce() -> Vec<&'a str>) -> Self {
         match rows.len() {
-            0 => Found::Nothing(near()),
-            1 => Found::One(rows.remove(0)),
-            _ => Found::Several(rows),
+            0 => NameMatch::NotFound(near()),
+            1 => NameMatch::One(rows.remove(0)),
+            _ => NameMatch::Several(rows),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::framework::without_local;
 use crate::tables::{GpuPackage, Packages};
 use crate::version::CudaVersion;
 
-/// What the tables know of a package by its name.
+/// How a package uses a GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PackageUse<'a> {
     /// It uses a GPU.
@@ -17,17 +17,17 @@ pub enum PackageUse<'a> {
     Unknown,
 }
 
-/// The CUDA in the name of a package: 12 of `cupy-cuda12x`, 11.8 of `spconv-cu118`.
+/// The CUDA version in the name of a package: 12 of `cupy-cuda12x`, 11.8 of `spconv-cu118`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedCuda {
-    /// Its major.
+    /// The major version.
     pub major: u8,
-    /// Both, where the name has both.
+    /// Major and minor version, if the name has both.
     pub version: Option<CudaVersion>,
 }
 
 impl NamedCuda {
-    /// Splits a normalized name into the package and the CUDA it is built for.
+    /// Splits a normalized name into the package and its CUDA version.
     pub fn split(name: &str) -> Option<(&str, Self)> {
         let (base, suffix) = name.rsplit_once('-')?;
         if let Some(found) = Self::of_suffix(suffix) {
@@ -44,7 +44,7 @@ impl NamedCuda {
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        // `cu92` is 9.2 and `cu12` is 12: no CUDA before 10 had a variant without its minor.
+        // `cu92` is 9.2 and `cu12` is 12: variants for CUDA before 10 always have a minor version.
         match digits.as_bytes() {
             [b'7'..=b'9', _] | [b'1', _, _] => {
                 let (major, minor) = digits.split_at_checked(digits.len() - 1)?;
@@ -62,7 +62,7 @@ impl NamedCuda {
 pub struct PackageIndex<'a>(HashMap<&'a str, Option<&'a GpuPackage>>);
 
 impl<'a> PackageIndex<'a> {
-    /// What a package does with a GPU, by its normalized name on PyPI or in conda.
+    /// How a package uses a GPU, by its normalized name on PyPI or in conda.
     pub fn find(&self, name: &str) -> PackageUse<'a> {
         let split = NamedCuda::split(name);
         let cuda = split.map(|(_, cuda)| cuda);
@@ -76,13 +76,13 @@ impl<'a> PackageIndex<'a> {
 }
 
 impl Packages {
-    /// All packages by name, for many look-ups.
+    /// All packages by name, for many lookups.
     pub fn index(&self) -> PackageIndex<'_> {
         let with = self.gpu.iter().flat_map(|row| {
             std::iter::once(&row.name).chain(&row.also).map(move |name| (name.as_str(), Some(row)))
         });
         let without = self.no_gpu.iter().flat_map(|group| &group.names).map(|name| (name.as_str(), None));
-        // A row of an overlay may take a package out of the list of those without.
+        // A row of an overlay may override the list of packages without GPU use.
         PackageIndex(without.chain(with).collect())
     }
 
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cuda_in_a_name_is_told() {
+    fn the_cuda_version_is_parsed_from_a_name() {
         let cases = [
             ("cupy-cuda12x", Some(("cupy", 12, None))),
             ("cupy-cuda102", Some(("cupy", 10, Some((10, 2))))),

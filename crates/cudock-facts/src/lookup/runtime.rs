@@ -7,21 +7,21 @@ impl Runtimes {
         self.wheel.iter().filter(fits).max_by(|one, other| one.version.cmp(&other.version))
     }
 
-    /// What pip is told to install for one of CUDA's libraries.
+    /// The pip requirement that provides a CUDA library.
     pub fn requirement_for(&self, soname: &str) -> Option<&str> {
         self.cuda_library.iter().find(|row| row.soname == soname).map(|row| row.requirement.as_str())
     }
 }
 
 impl RuntimeWheel {
-    /// What its members take once they are unpacked.
+    /// The unpacked size of its members.
     pub fn unpacked(&self) -> u64 {
         self.members.iter().map(|member| member.size).sum()
     }
 }
 
 impl WheelMember {
-    /// Its name without folders, which is the name it is unpacked under.
+    /// The file name, under which it is unpacked.
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }

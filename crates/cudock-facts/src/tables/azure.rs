@@ -9,146 +9,112 @@ use crate::version::{Date, DriverVersion};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sizes {
-    /// Age and sources.
     pub table: Header,
-    /// Sizes.
     #[serde(default)]
     pub size: Vec<Size>,
-    /// Choices that tutorials still make.
     #[serde(default)]
     pub outdated: Vec<Outdated>,
-    /// Where the documentation contradicts itself, and what was taken.
+    /// Contradictions in the documentation, and which statement was used.
     #[serde(default)]
     pub discrepancy: Vec<Discrepancy>,
 }
 
-/// A virtual machine size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Size {
     /// `Standard_NC4as_T4_v3`
     pub name: String,
-    /// Its series.
     pub series: Option<String>,
-    /// The id of its GPU.
     pub gpu: Option<String>,
-    /// The board, where that says more than the GPU.
+    /// The board, if it is more specific than the GPU.
     pub gpu_board: Option<String>,
-    /// How many; below one is a share of a GPU.
+    /// Below one for a share of a GPU.
     pub gpu_count: Option<f64>,
     /// Memory of each GPU, or of the share.
     pub gpu_memory_gb: Option<f64>,
-    /// Virtual processors.
     pub vcpu: Option<u32>,
-    /// Main memory.
     pub ram_gib: Option<f64>,
-    /// Temporary disk.
     pub temp_disk_gib: Option<u32>,
-    /// Local `NVMe` disks.
     pub nvme_disks: Option<u32>,
-    /// Local `NVMe` in all.
     pub nvme_gib: Option<u32>,
-    /// Remote disks at most.
     pub remote_disks: Option<u32>,
-    /// Operations a second on remote disks.
+    /// Operations per second on remote disks.
     pub remote_disk_iops: Option<u32>,
-    /// Megabytes a second on remote disks.
+    /// Megabytes per second on remote disks.
     pub remote_disk_mbps: Option<u32>,
-    /// Network, megabits a second.
+    /// Megabits per second.
     pub network_mbps: Option<u32>,
-    /// Network cards at most.
     pub nics: Option<u32>,
-    /// Whether it has `InfiniBand`.
     pub infiniband: Option<bool>,
-    /// `InfiniBand`, gigabits a second for the machine.
+    /// Gigabits per second for the machine.
     pub infiniband_gbps: Option<u32>,
-    /// `NVLink` between its GPUs.
     pub nvlink: Option<String>,
-    /// Whether it is made as a confidential VM only.
+    /// Whether it is a confidential VM only.
     #[serde(default)]
     pub confidential: bool,
     /// `x86_64` or aarch64.
     pub cpu_arch: String,
-    /// Hypervisor generations it boots.
     #[serde(default)]
     pub generations: Vec<String>,
-    /// Which kind of driver it takes.
     pub driver: Option<SizeDriver>,
-    /// The quota family, as the service spells it.
+    /// The quota family, as Azure spells it.
     pub quota_family: Option<String>,
-    /// Systems AKS has node images for.
+    /// Operating systems of AKS node images.
     #[serde(default)]
     pub aks_node_os: Vec<String>,
-    /// Whether Spot is offered.
     pub spot: Option<bool>,
-    /// Whether it can still be had.
     pub lifecycle: Lifecycle,
-    /// When it ended.
     pub retired_on: Option<Date>,
-    /// When it will end.
     pub retires_on: Option<Date>,
-    /// Where it ends later.
+    /// Regions where it retires later.
     #[serde(default)]
     pub retired_on_by_region: BTreeMap<String, Date>,
-    /// What to take instead.
     pub replacement: Option<String>,
-    /// Whether there is a page about it; otherwise only a price was seen.
+    /// Whether it is documented; otherwise only a price is known.
     pub documented: bool,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// Which kind of driver a size takes.
+/// The kind of driver that a size needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SizeDriver {
-    /// NVIDIA's data-centre driver.
+    /// NVIDIA's data-center driver.
     Cuda,
     /// Azure's build of the GRID driver.
     Grid,
     /// The GRID driver's version 20 line.
     GridV20,
-    /// AMD's `ROCm`.
     Rocm,
-    /// AMD's driver.
     Amd,
-    /// AMD's driver, on Windows alone.
+    /// AMD's driver, on Windows only.
     AmdWindows,
 }
 
-/// Whether a size can be had.
+/// The life cycle of a size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lifecycle {
-    /// It can.
     Available,
-    /// No more.
     Retired,
     /// On request.
     Preview,
-    /// It could, as a preview.
+    /// It was available as a preview.
     PreviewEnded,
-    /// A price is all that is known.
+    /// Only a price is known.
     Unknown,
-    /// Not yet.
     Announced,
 }
 
-/// A choice that tutorials still make.
+/// An outdated choice that is still common in tutorials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outdated {
-    /// The choice.
     pub choice: String,
-    /// What became of it.
     pub status: String,
-    /// When it ended.
     pub retired_on: Option<Date>,
-    /// What to take instead.
     pub use_instead: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -156,11 +122,8 @@ pub struct Outdated {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Discrepancy {
-    /// The size it is about.
     pub size: String,
-    /// What it is.
     pub text: String,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -168,102 +131,72 @@ pub struct Discrepancy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Services {
-    /// Age and sources.
     pub table: Header,
-    /// Services.
     #[serde(default)]
     pub service: Vec<Service>,
-    /// Their limits.
     #[serde(default)]
     pub limit: Vec<ServiceLimit>,
-    /// GPU workload profiles.
     #[serde(default)]
     pub profile: Vec<Profile>,
-    /// The drivers they install.
     #[serde(default)]
     pub driver: Vec<AzureDriver>,
-    /// How they behave where one would not expect it.
+    /// Unexpected behavior.
     #[serde(default)]
     pub behaviour: Vec<Behaviour>,
-    /// Published start-up times.
     #[serde(default)]
     pub startup: Vec<Startup>,
-    /// Which service takes which series.
+    /// Which service supports which series.
     #[serde(default)]
     pub support: Vec<Support>,
-    /// Azure's regions.
     #[serde(default)]
     pub region: Vec<Region>,
-    /// Series that only some regions have.
+    /// Series that are only in some regions.
     #[serde(default)]
     pub series_region: Vec<SeriesRegions>,
 }
 
-/// A service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Service {
     /// aci, container-apps, ml, batch, vm, aks
     pub id: String,
-    /// Its full name.
     pub name: String,
-    /// Resource types.
     pub resource_types: Vec<String>,
-    /// API versions seen.
     pub api_versions: Vec<String>,
-    /// Whether it has GPUs.
     pub gpu: ServiceGpu,
-    /// When its GPUs ended.
     pub gpu_retired_on: Option<Date>,
-    /// What to know about its GPUs.
     pub gpu_note: Option<String>,
-    /// What to take instead.
     pub replacement: Option<String>,
     /// What is billed, and when.
     pub billing: String,
-    /// Whether it bills by the second.
     pub per_second: bool,
-    /// Whether it costs nothing while idle.
+    /// Whether it is free while idle.
     pub scale_to_zero: bool,
-    /// Spot, where it has any.
     pub spot: Option<String>,
-    /// GPUs in one instance.
     pub gpus_per_instance: Option<String>,
-    /// CPU architectures.
     pub cpu_arch: Vec<String>,
-    /// The largest image it pulls.
+    /// The limit for images.
     pub max_image_gb: Option<u32>,
-    /// Which quota it draws on.
     pub quota: String,
-    /// What is known of its cold start.
     pub cold_start: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// Whether a service has GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServiceGpu {
-    /// It has.
     Available,
-    /// It had.
     Retired,
 }
 
-/// A limit of a service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceLimit {
-    /// The service's id.
     pub service: String,
-    /// What is limited.
     pub key: String,
     /// The figure with its unit.
     pub value: String,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -271,95 +204,77 @@ pub struct ServiceLimit {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// The service's id.
     pub service: String,
     /// Consumption-GPU-NC8as-T4
     pub name: String,
     /// consumption or dedicated
     pub plan: String,
-    /// The id of its GPU.
     pub gpu: String,
-    /// How many.
     pub gpu_count: u32,
-    /// Virtual processors.
     pub vcpu: u32,
-    /// Memory.
     pub memory_gib: u32,
-    /// Where it is offered.
     #[serde(default)]
     pub regions: Vec<String>,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// The driver a service installs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AzureDriver {
-    /// The service's id.
     pub service: String,
-    /// Which sizes, for people.
+    /// The sizes, as text.
     pub applies_to: String,
-    /// The series it is for; empty if for every size of this kind that no other row of the service names.
+    /// The series it is for; empty for all sizes of this kind that no other row of the service covers.
     #[serde(default)]
     pub series: Vec<String>,
-    /// Its kind.
     pub kind: SizeDriver,
-    /// Its version, where known.
+    /// Its version, if known.
     pub version: Option<DriverVersion>,
-    /// Its branch, where no more than that is known.
+    /// Its branch, if the version is unknown.
     pub branch: Option<u16>,
-    /// The image or extension that brings it.
+    /// The image or extension that contains it.
     pub image: Option<String>,
-    /// How old that is.
+    /// The date of that image.
     pub as_of: Option<Date>,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// Whether a service takes the sizes of a series.
+/// Whether a service supports the sizes of a series.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Support {
     /// The service, or a part of it: `ml-cluster`.
     pub service: String,
-    /// The series.
     pub series: String,
-    /// What the sources say.
+    /// The support according to the sources.
     pub value: SupportValue,
-    /// Whether the source speaks of a sibling of the service.
+    /// Whether the source is about a related service.
     #[serde(default)]
     pub inferred: bool,
     /// Whether the user installs the driver.
     #[serde(default)]
     pub own_driver: bool,
-    /// The day of the source.
     pub as_of: Date,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// What sources say about a series on a service, the best first.
+/// The support for a series on a service, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SupportValue {
-    /// A page says that it is taken.
+    /// The documentation says that it is supported.
     Documented,
-    /// No page does, but it is known to have run.
+    /// Not documented, but known to work.
     InUse,
-    /// No page names it.
+    /// Not mentioned in the documentation.
     NotListed,
-    /// A page says that it is not taken.
+    /// The documentation says that it is not supported.
     Refused,
 }
 
-/// A region.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Region {
@@ -373,32 +288,22 @@ pub struct Region {
     /// Whether access has to be requested.
     #[serde(default)]
     pub restricted: bool,
-    /// Whether it has availability zones.
     #[serde(default = "yes")]
     pub zones: bool,
-    /// What else to know.
     pub note: Option<String>,
-    /// The day of the source.
     pub as_of: Date,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// The regions that have a series.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeriesRegions {
-    /// The series.
     pub series: String,
-    /// Its regions.
     pub regions: Vec<String>,
-    /// Whether the source gives these as all there are.
+    /// Whether the list is complete.
     pub complete: bool,
-    /// The day of the source.
     pub as_of: Date,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -406,122 +311,88 @@ const fn yes() -> bool {
     true
 }
 
-/// How a service behaves where one would not expect it.
+/// Unexpected behavior of a service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Behaviour {
     /// The service's id, or "spot", "quota".
     pub service: String,
-    /// A name for it.
     pub id: String,
-    /// What it does.
     pub text: String,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// A published start-up time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Startup {
-    /// The service's id.
     pub service: String,
-    /// The figure.
     pub figure: String,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// `azure_storage.toml`: where data can lie.
+/// `azure_storage.toml`: kinds of storage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StorageTable {
-    /// Age and sources.
     pub table: Header,
-    /// Kinds of storage.
     #[serde(default)]
     pub storage: Vec<Storage>,
-    /// Their prices.
     #[serde(default)]
     pub price: Vec<StoragePrice>,
-    /// Their limits.
     #[serde(default)]
     pub limit: Vec<StorageLimit>,
 }
 
-/// A kind of storage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Storage {
     /// Our name for it.
     pub id: String,
-    /// Its full name.
     pub name: String,
-    /// What sort of thing it is.
     pub kind: StorageKind,
     /// Capacity at most.
     pub max_gib: Option<u64>,
-    /// Megabytes a second at most.
+    /// Megabytes per second at most.
     pub max_mbps: Option<f64>,
-    /// Operations a second at most.
+    /// Operations per second at most.
     pub max_iops: Option<u32>,
     /// Whether a machine boots from it.
     pub os_disk: Option<bool>,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// What sort of thing a storage is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StorageKind {
     /// In the machine.
     Local,
-    /// A managed disk.
     Disk,
-    /// Blobs.
     Object,
-    /// A file share.
     File,
-    /// Lustre.
     Lustre,
 }
 
-/// A price of storage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoragePrice {
-    /// The storage's id.
     pub storage: String,
-    /// What is counted.
     pub meter: String,
-    /// US dollars.
     pub usd: f64,
-    /// Where.
     pub region: String,
-    /// When.
     pub as_of: Date,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// A limit of storage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StorageLimit {
-    /// The storage's id.
     pub storage: String,
-    /// What is limited.
     pub key: String,
     /// The figure with its unit.
     pub value: String,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 

@@ -6,9 +6,7 @@ use super::header::{Header, row, table_file};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FindingPages {
-    /// Age and sources.
     pub table: Header,
-    /// The pages.
     #[serde(default)]
     pub finding: Vec<FindingPage>,
 }
@@ -17,59 +15,22 @@ pub struct FindingPages {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FindingPage {
-    /// CD0304; never used for anything else again.
+    /// CD0304; codes are never reused.
     pub code: String,
-    /// What is wrong, in a few words.
+    /// A short description.
     pub title: String,
-    /// Why it matters and how it comes about.
+    /// The cause, and why it matters.
     pub why: String,
-    /// What to do, most likely first.
     pub fix: Vec<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// What the third and fourth character of a code stand for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Group {
-    /// `CD01xx`: the machine.
-    Host,
-    /// `CD02xx`: the NVIDIA driver.
-    Driver,
-    /// `CD03xx`: the NVIDIA Container Toolkit and container engines.
-    Toolkit,
-    /// `CD04xx`: PyTorch, TensorFlow and the like.
-    Framework,
-    /// `CD05xx`: machine code and PTX.
-    GpuCode,
-    /// `CD06xx`: images.
-    Image,
-    /// `CD07xx`: Dockerfiles.
-    Dockerfile,
-    /// `CD08xx`: Azure.
-    Azure,
-    /// `CD09xx`: cost.
-    Cost,
-}
-
 impl FindingPage {
-    /// The group the code belongs to; none if it is no code of ours.
-    pub fn group(&self) -> Option<Group> {
-        let digits = self.code.strip_prefix("CD").filter(|digits| digits.len() == 4)?;
-        digits.parse::<u16>().ok()?;
-        match digits.get(..2)? {
-            "01" => Some(Group::Host),
-            "02" => Some(Group::Driver),
-            "03" => Some(Group::Toolkit),
-            "04" => Some(Group::Framework),
-            "05" => Some(Group::GpuCode),
-            "06" => Some(Group::Image),
-            "07" => Some(Group::Dockerfile),
-            "08" => Some(Group::Azure),
-            "09" => Some(Group::Cost),
-            _ => None,
-        }
+    /// Whether the code is `CD` and four digits, the first two of which are a known group: `01` host, `02` driver, `03`
+    /// container toolkit, `04` framework, `05` GPU code, `06` image, `07` Dockerfile, `08` Azure, `09` cost.
+    pub fn has_valid_code(&self) -> bool {
+        let digits = self.code.strip_prefix("CD").filter(|digits| digits.len() == 4);
+        digits.and_then(|digits| digits.parse::<u16>().ok()).is_some_and(|code| (100..1000).contains(&code))
     }
 }
 

@@ -5,29 +5,27 @@ use serde::{Deserialize, Serialize};
 use super::header::{Header, row, table_file};
 use crate::version::Capability;
 
-/// `gpus.toml`: the cards.
+/// `gpus.toml`: GPUs and chips.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gpus {
-    /// Age and sources.
     pub table: Header,
-    /// The cards.
     #[serde(default)]
     pub gpu: Vec<Gpu>,
-    /// Chips with the PCI ids of their boards, for cards without a row of their own.
+    /// Chips with the PCI ids of their boards, for GPUs without a row of their own.
     #[serde(default)]
     pub chip: Vec<Chip>,
-    /// Rows made from `chip` when a look-up first needs them.
+    /// Rows derived from `chip` on the first lookup.
     #[serde(skip)]
     pub(crate) of_chips: OnceLock<OfChips>,
 }
 
-/// What the chip table adds to the rows.
+/// The rows derived from the chip table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct OfChips {
     /// Rows for boards that have none of their own.
     pub(crate) rows: Vec<Gpu>,
-    /// Other product names of boards that have one, with the number of their row.
+    /// Other product names of boards that have a row, with its index.
     pub(crate) aliases: Vec<(String, usize)>,
 }
 
@@ -37,13 +35,10 @@ pub(crate) struct OfChips {
 pub struct Chip {
     /// GK210
     pub id: String,
-    /// Compute capability.
     pub capability: Capability,
-    /// The generation.
     pub architecture: String,
     /// One line per device: its PCI id, then the product names it stands for, separated by `|`.
     pub devices: String,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -57,50 +52,43 @@ impl Chip {
     }
 }
 
-/// A GPU model, as far as software can tell models apart.
+/// A GPU model, as far as software can distinguish it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gpu {
-    /// Our name for it, short and without blanks.
+    /// A short name without spaces.
     pub id: String,
-    /// What the driver calls it.
+    /// Names used by the driver.
     pub names: Vec<String>,
-    /// Who makes it; only NVIDIA's run CUDA.
+    /// Only GPUs of NVIDIA run CUDA.
     pub vendor: Vendor,
-    /// Compute capability; NVIDIA's only.
+    /// `None` for GPUs of other vendors.
     pub capability: Option<Capability>,
-    /// The generation.
     pub architecture: Option<String>,
-    /// What it is sold for, which decides about forward compatibility.
+    /// The market segment, which determines forward compatibility.
     pub class: GpuClass,
     /// Advertised memory, one figure for each variant.
     pub memory_gb: Vec<u32>,
     /// Dense tensor throughput at half precision (FP16 or BF16, FP32 sums), in 10^12 operations a second; plain FP16,
     /// or FP32 where that is not faster, on cards without tensor cores.
     pub fp16_tflops: Option<f64>,
-    /// Memory bandwidth, in 10^9 bytes a second.
+    /// Memory bandwidth, in 10^9 bytes per second.
     pub memory_gb_per_s: Option<f64>,
-    /// How many MIG instances it can be cut into.
+    /// The maximum number of MIG instances.
     pub mig_instances: Option<u8>,
     /// Whether NVIDIA's cuda-compat libraries may run on it.
     pub forward_compat: ForwardCompatClass,
     /// Which flavour of the kernel module drives it.
     pub kernel_module: Option<KernelModule>,
-    /// PCI device numbers, in lower-case hexadecimal.
     pub pci_ids: Vec<String>,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// Who makes a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Vendor {
-    /// NVIDIA
     Nvidia,
-    /// AMD
     Amd,
 }
 
@@ -112,7 +100,6 @@ pub enum GpuClass {
     Datacenter,
     /// RTX and Quadro workstations.
     Workstation,
-    /// GeForce.
     Consumer,
     /// Integrated modules.
     Jetson,
@@ -122,7 +109,6 @@ pub enum GpuClass {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ForwardCompatClass {
-    /// It may.
     Yes,
     /// It may not: error 804.
     No,
@@ -138,7 +124,6 @@ pub enum KernelModule {
     ProprietaryOnly,
     /// The open one alone.
     OpenOnly,
-    /// Both.
     Either,
 }
 

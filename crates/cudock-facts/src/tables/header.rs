@@ -4,32 +4,32 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::version::Date;
 
-/// What every table says of itself.
+/// The header of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    /// The day the table was last held against its sources.
+    /// The day the table was last compared with its sources.
     pub as_of: Date,
-    /// In an overlay: leave the embedded rows out instead of adding to them.
+    /// In an overlay: drop the embedded rows instead of adding to them.
     #[serde(default)]
     pub replace: bool,
-    /// Short names of sources, for the rows to refer to.
+    /// URLs of sources by the names that rows use.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
 }
 
 impl Header {
-    /// A row's source keys as the addresses they stand for.
+    /// The URLs of a row's sources.
     pub fn resolve<'a>(&'a self, keys: &'a [String]) -> impl Iterator<Item = &'a str> {
         keys.iter().map(|key| self.sources.get(key).map_or(key.as_str(), String::as_str))
     }
 }
 
-/// A row with a name of its own in its table, and its sources.
-pub trait Row {
-    /// What makes two rows speak of the same thing: a newer row with this key takes the place of the older.
+/// A row with a key and sources.
+pub trait TableRow {
+    /// The unique key: a newer row replaces the older one with the same key.
     fn key(&self) -> String;
-    /// Keys of [`Header::sources`], or addresses.
+    /// Keys of [`Header::sources`], or URLs.
     fn sources(&self) -> &[String];
 }
 
@@ -39,14 +39,14 @@ pub trait TableFile: Sized + Serialize + DeserializeOwned {
     const NAME: &'static str;
     /// Its header.
     fn header(&self) -> &Header;
-    /// Takes the rows of a newer file of the same kind: same key replaces, new key is added.
+    /// Merges a newer file: rows with the same key are replaced, others added.
     fn overlay(&mut self, newer: Self);
-    /// Every row, for the checks that hold for all tables.
-    fn rows(&self) -> Vec<(&'static str, &dyn Row)>;
+    /// Every row with the name of its list.
+    fn rows(&self) -> Vec<(&'static str, &dyn TableRow)>;
 }
 
-/// Puts newer rows in the place of older ones with the same key, and the rest behind them.
-pub fn merge<T: Row>(rows: &mut Vec<T>, newer: Vec<T>) {
+/// Replaces rows with the same key, and appends the others.
+pub fn merge<T: TableRow>(rows: &mut Vec<T>, newer: Vec<T>) {
     for row in newer {
         let key = row.key();
         match rows.iter_mut().find(|old| old.key() == key) {
@@ -56,22 +56,20 @@ pub fn merge<T: Row>(rows: &mut Vec<T>, newer: Vec<T>) {
     }
 }
 
-/// A rule that goes with a table and is no row of figures.
+/// A rule that applies to a whole table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
-    /// Its name.
+pub struct TableRule {
     pub id: String,
     /// The rule, in one or two sentences.
     pub text: String,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// Writes [`Row`] for a type: its key, and that its sources are in `source`.
+/// Implements [`TableRow`] for a type with a `source` field.
 macro_rules! row {
     ($type:ty, |$row:ident| $key:expr) => {
-        impl $crate::tables::Row for $type {
+        impl $crate::tables::TableRow for $type {
             fn key(&self) -> String {
                 let $row = self;
                 $key
@@ -85,7 +83,7 @@ macro_rules! row {
 }
 pub(super) use row;
 
-/// Writes [`TableFile`] for a type with a `table` header and the named row lists.
+/// Implements [`TableFile`] for a type with a `table` header and the named lists.
 macro_rules! table_file {
     ($type:ty, $name:literal, [$($list:ident),+ $(,)?]) => {
         impl $crate::tables::TableFile for $type {
@@ -105,9 +103,9 @@ macro_rules! table_file {
                 $($crate::tables::merge(&mut self.$list, newer.$list);)+
             }
 
-            fn rows(&self) -> Vec<(&'static str, &dyn $crate::tables::Row)> {
-                let mut rows: Vec<(&'static str, &dyn $crate::tables::Row)> = Vec::new();
-                $(rows.extend(self.$list.iter().map(|row| (stringify!($list), row as &dyn $crate::tables::Row)));)+
+            fn rows(&self) -> Vec<(&'static str, &dyn $crate::tables::TableRow)> {
+                let mut rows: Vec<(&'static str, &dyn $crate::tables::TableRow)> = Vec::new();
+                $(rows.extend(self.$list.iter().map(|row| (stringify!($list), row as &dyn $crate::tables::TableRow)));)+
                 rows
             }
         }
@@ -115,4 +113,4 @@ macro_rules! table_file {
 }
 pub(super) use table_file;
 
-row!(Rule, |row| row.id.clone());
+row!(TableRule, |row| row.id.clone());

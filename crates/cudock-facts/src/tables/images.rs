@@ -1,14 +1,13 @@
 use pep440_rs::Version;
 use serde::{Deserialize, Serialize};
 
-use super::header::{Header, Rule, row, table_file};
+use super::header::{Header, TableRule, row, table_file};
 use crate::version::{CudaRelease, CudaVersion};
 
 /// `images.toml`: the nvidia/cuda images, and others that Dockerfiles start from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Images {
-    /// Age and sources.
     pub table: Header,
     /// Tags by CUDA release.
     #[serde(default)]
@@ -18,7 +17,7 @@ pub struct Images {
     pub deleted: Vec<DeletedTag>,
     /// What each image demands of the host before it starts.
     #[serde(default)]
-    pub require: Vec<Requirement>,
+    pub require: Vec<ImageRequirement>,
     /// The brands behind the names in `require`.
     #[serde(default)]
     pub brand_set: Vec<BrandSet>,
@@ -34,9 +33,9 @@ pub struct Images {
     /// Images that hold a framework.
     #[serde(default)]
     pub framework: Vec<FrameworkImage>,
-    /// What holds for all of them.
+    /// Rules that apply to all rows.
     #[serde(default)]
-    pub rule: Vec<Rule>,
+    pub rule: Vec<TableRule>,
 }
 
 /// A repository that is no longer filled.
@@ -45,9 +44,7 @@ pub struct Images {
 pub struct RenamedImage {
     /// "nvidia/cuda-arm64"
     pub repository: String,
-    /// What became of it.
     pub text: String,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -57,7 +54,6 @@ pub struct RenamedImage {
 pub struct PlainImage {
     /// "python", "debian" …
     pub repository: String,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -78,7 +74,6 @@ pub struct FrameworkImage {
     pub on_cuda_image: Vec<String>,
     /// The first version of which the image holds the wheel; those before hold the build of the framework's conda channel.
     pub conda_before: Option<Version>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -86,7 +81,6 @@ pub struct FrameworkImage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tags {
-    /// 12.4.1
     pub cuda: CudaRelease,
     /// Whether NVIDIA still builds them.
     pub status: TagStatus,
@@ -98,7 +92,6 @@ pub struct Tags {
     /// NCCL in the runtime flavours on Ubuntu.
     #[serde(default)]
     pub nccl: Vec<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -130,7 +123,6 @@ pub struct TagGrid {
 pub struct DeletedTag {
     /// "10.2" or "11.7.0"
     pub cuda: String,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -138,8 +130,7 @@ pub struct DeletedTag {
 /// the brand set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Requirement {
-    /// 12.4.1
+pub struct ImageRequirement {
     pub cuda: CudaRelease,
     /// `cuda>=`
     pub minimum: CudaVersion,
@@ -158,13 +149,11 @@ pub struct Requirement {
     /// Set where the arm64 image has the minimum and nothing else.
     #[serde(default)]
     pub arm64_only_minimum: bool,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// A set of brands used by [`Requirement`].
+/// A set of brands used by [`ImageRequirement`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BrandSet {
@@ -172,7 +161,6 @@ pub struct BrandSet {
     pub name: String,
     /// NVML brand names.
     pub brands: Vec<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -180,13 +168,10 @@ pub struct BrandSet {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LibraryPath {
-    /// First release.
     pub from: CudaRelease,
     /// Last release; open where it still holds.
     pub to: Option<CudaRelease>,
-    /// The value.
     pub value: String,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -194,7 +179,6 @@ pub struct LibraryPath {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ForwardCompat {
-    /// Age and sources.
     pub table: Header,
     /// cuda-compat packages and the branches they run on.
     #[serde(default)]
@@ -202,9 +186,9 @@ pub struct ForwardCompat {
     /// What the libraries say of themselves.
     #[serde(default)]
     pub elf_note: Vec<ElfNote>,
-    /// What holds for all of them.
+    /// Rules that apply to all rows.
     #[serde(default)]
-    pub rule: Vec<Rule>,
+    pub rule: Vec<TableRule>,
 }
 
 /// A cuda-compat package and the branches below it.
@@ -219,7 +203,6 @@ pub struct CompatPackage {
     pub native: Vec<u16>,
     /// Branches newer than the package.
     pub unsupported: Vec<u16>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -229,21 +212,17 @@ pub struct CompatPackage {
 pub struct ElfNote {
     /// libcuda.so.590.44.01
     pub file: String,
-    /// Its CUDA.
     pub cuda: CudaVersion,
-    /// Branches listed.
     pub branches: Vec<u16>,
     /// NVML brand numbers listed.
     pub brands: Vec<u8>,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
 row!(Tags, |row| row.cuda.to_string());
 row!(DeletedTag, |row| row.cuda.clone());
-row!(Requirement, |row| row.cuda.to_string());
+row!(ImageRequirement, |row| row.cuda.to_string());
 row!(BrandSet, |row| row.name.clone());
 row!(RenamedImage, |row| row.repository.clone());
 row!(PlainImage, |row| row.repository.clone());

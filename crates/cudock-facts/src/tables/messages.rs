@@ -6,9 +6,7 @@ use super::header::{Header, row, table_file};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Messages {
-    /// Age and sources.
     pub table: Header,
-    /// Messages.
     #[serde(default)]
     pub message: Vec<Message>,
     /// Messages that share a shape. A look-up sees each member as a message of its own.
@@ -23,24 +21,17 @@ pub struct Messages {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
-    /// Its name.
     pub id: String,
     /// A regular expression, multi-line, that finds it in a log.
     pub pattern: String,
-    /// One such message.
     pub sample: String,
     /// Other wordings.
     #[serde(default)]
     pub samples: Vec<String>,
-    /// Which part of the stack it comes from.
     pub layer: Layer,
-    /// When it appears.
     pub phase: Phase,
-    /// What went wrong, in a few words.
     pub title: String,
-    /// Why.
     pub cause: String,
-    /// What to do, most likely first.
     pub fix: Vec<String>,
     /// The CUDA error number behind it.
     pub cuda_code: Option<u16>,
@@ -52,11 +43,9 @@ pub struct Message {
     /// Set where it only shows that something failed before.
     #[serde(default)]
     pub symptom: bool,
-    /// What else to know.
     pub note: Option<String>,
     /// Set where the fix depends on a number in the message and is computed from the tables.
     pub advice: Option<Advice>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -78,9 +67,7 @@ pub struct Family {
     pub pattern: String,
     /// A message, with `{key}` for the word.
     pub sample: String,
-    /// Which part of the stack it comes from.
     pub layer: Layer,
-    /// When it appears.
     pub phase: Phase,
     /// The title, with `{key}` for the word and `{title}` for the member's own.
     pub title: String,
@@ -90,9 +77,7 @@ pub struct Family {
     /// Messages that are not worth reporting where a member is found.
     #[serde(default)]
     pub wins_over: Vec<String>,
-    /// Where it was read.
     pub source: Vec<String>,
-    /// The messages.
     pub member: Vec<Member>,
 }
 
@@ -104,9 +89,7 @@ pub struct Member {
     pub key: String,
     /// The word in the id and in the sample, where the key is an expression.
     pub name: Option<String>,
-    /// What went wrong, in a few words.
     pub title: String,
-    /// Why.
     pub cause: String,
     /// What to do; the family's where empty.
     #[serde(default)]
@@ -143,13 +126,10 @@ pub enum Layer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// Building the image.
     Build,
     /// Creating the cloud resource.
     Deploy,
-    /// Pulling the image.
     Pull,
-    /// Starting the container.
     Start,
     /// The program finding its GPU.
     Init,
@@ -176,7 +156,6 @@ pub struct CudaError {
     pub fix: Vec<String>,
     /// Since when it exists.
     pub since: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 

@@ -12,9 +12,7 @@ use crate::version::Date;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Meters {
-    /// Age and sources.
     pub table: Header,
-    /// Prices.
     #[serde(default)]
     pub meter: Vec<Meter>,
     /// How services count time.
@@ -29,10 +27,10 @@ pub struct Meters {
     /// Managed disks that are sold by tier.
     #[serde(default)]
     pub disk_tier: Vec<DiskTier>,
-    /// Sizes that managed online endpoints take.
+    /// Sizes that managed online endpoints support.
     #[serde(default)]
     pub endpoint_size: Vec<EndpointSize>,
-    /// Limits that decide whether work fits.
+    /// Limits that determine whether a workload fits.
     #[serde(default)]
     pub bound: Vec<Bound>,
     /// Which regions lie together, as far as moving data between them is priced.
@@ -46,7 +44,6 @@ pub struct Meters {
 pub struct Meter {
     /// The service, or `network`.
     pub service: String,
-    /// What is counted.
     pub meter: MeterKind,
     /// The id of the GPU it is about, where it is about one.
     pub gpu: Option<String>,
@@ -70,7 +67,6 @@ pub struct Meter {
     pub assumed: bool,
     /// What else to know; for an assumed one, how it was worked out.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -118,7 +114,6 @@ pub enum MeterKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Billing {
-    /// The service.
     pub service: String,
     /// Seconds of the unit that is counted; at least 1.
     pub unit_s: u32,
@@ -127,12 +122,10 @@ pub struct Billing {
     /// The least that is billed.
     #[serde(default)]
     pub minimum_s: u32,
-    /// Whether no page says so.
+    /// Whether it is assumed.
     #[serde(default)]
     pub assumed: bool,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -152,7 +145,6 @@ pub enum Rounding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StartTimes {
-    /// The service.
     pub service: String,
     /// From the order until a machine is there that can pull an image; the driver below not counted.
     pub provision_s: u32,
@@ -171,7 +163,6 @@ pub struct StartTimes {
     pub assumed: Vec<StartFigure>,
     /// What else to know; for assumed figures, why these.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -212,24 +203,21 @@ pub enum StartFigure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Throughput {
-    /// The storage's id.
     pub storage: String,
-    /// Megabytes a second, whatever its size.
+    /// Megabytes per second, independent of the size.
     pub mb_per_s: Option<u32>,
-    /// Megabytes a second for each TiB.
+    /// Megabytes per second for each TiB.
     pub mb_per_s_per_tib: Option<u32>,
-    /// Megabytes a second for each disk of the machine.
+    /// Megabytes per second for each disk of the machine.
     pub mb_per_s_per_disk: Option<u32>,
-    /// Megabytes a second at most.
+    /// Megabytes per second at most.
     pub most_mb_per_s: Option<u32>,
-    /// The least that can be bought.
+    /// The smallest capacity.
     pub least_gib: Option<u32>,
-    /// Whether no source gives it.
+    /// Whether it is assumed.
     #[serde(default)]
     pub assumed: bool,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -237,117 +225,91 @@ pub struct Throughput {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskTier {
-    /// The storage's id.
     pub storage: String,
-    /// P10
     pub tier: String,
-    /// Its capacity.
     pub gib: u32,
-    /// Operations a second, without bursts.
+    /// Operations per second, without bursts.
     pub iops: u32,
-    /// Megabytes a second, without bursts.
+    /// Megabytes per second, without bursts.
     pub mb_per_s: u32,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// A size that managed online endpoints take.
+/// A size that managed online endpoints support.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndpointSize {
-    /// The size.
     pub size: String,
-    /// Whether no quota is kept back for upgrades of its deployments.
+    /// Whether no quota is reserved for upgrades of deployments.
     pub reserve_exempt: bool,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// A limit that decides whether work fits.
+/// A limit that determines whether a workload fits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bound {
-    /// The service.
     pub service: String,
-    /// What is limited.
     pub key: BoundKey,
     /// The figure, in the key's unit.
     pub value: u64,
-    /// Its unit.
     pub unit: BoundUnit,
-    /// Whether support raises it on request.
+    /// Whether it can be increased on request.
     #[serde(default)]
     pub can_be_raised: bool,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// What is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BoundKey {
-    /// How long a job may live.
+    /// The maximum run time of a job.
     JobLifetime,
-    /// How long a job may live on Spot.
+    /// The maximum run time of a job on Spot.
     JobLifetimeSpot,
-    /// How large an image may be.
     ImageSize,
-    /// Instances or nodes at once.
+    /// Concurrent instances or nodes.
     Instances,
-    /// Instances or nodes at once after support has raised the figure.
+    /// Concurrent instances or nodes after a quota increase.
     InstancesMost,
-    /// Instances that work together and talk to each other.
+    /// Instances that communicate with each other.
     InstancesTogether,
-    /// GPUs of one instance.
     GpusPerInstance,
-    /// Trials of a sweep.
     Trials,
-    /// Trials of a sweep at once.
+    /// Concurrent trials of a sweep.
     TrialsAtOnce,
-    /// Requests a second.
     RequestsPerSecond,
-    /// How long an answer may take.
+    /// The timeout of a request.
     RequestTimeout,
-    /// Quota kept back for upgrades, beside what is used.
+    /// Additional quota reserved for upgrades.
     QuotaReserve,
-    /// The instances that cannot be scaled away.
+    /// The minimum number of instances.
     LeastInstances,
 }
 
-/// The unit of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BoundUnit {
-    /// Seconds.
     Seconds,
-    /// Bytes.
     Bytes,
-    /// Pieces.
     Count,
-    /// Pieces a second.
     PerSecond,
-    /// Hundredths.
     Percent,
 }
 
-/// Regions between which data moves at one price.
+/// Regions with one price for data transfer between them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Area {
-    /// europe
     pub id: String,
-    /// What people call it.
     pub name: String,
-    /// Its regions.
     pub regions: Vec<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
 impl BoundKey {
-    /// The unit its figures have.
+    /// The unit of its values.
     pub const fn unit(self) -> BoundUnit {
         match self {
             Self::JobLifetime | Self::JobLifetimeSpot | Self::RequestTimeout => BoundUnit::Seconds,
@@ -365,7 +327,7 @@ impl BoundKey {
     }
 }
 
-/// The name of a variant as the data file writes it.
+/// The name of a variant in the data file.
 fn written(variant: &impl std::fmt::Debug) -> String {
     let mut name = String::new();
     for letter in format!("{variant:?}").chars() {

@@ -1,8 +1,33 @@
 //! The rows of each table, as the data files write them.
 //!
-//! These types are read three times: by the build script, which turns `data/` into the embedded form; at run
-//! time from that form; and at run time from a user's overlay. So a field is described once, here, and a data
-//! file that does not fit does not build.
+//! These types are used three times: by the build script, which turns `data/` into the embedded form; at run time to
+//! read that form; and at run time to read a user's overlay. So each field is defined once, and a data file that does
+//! not match does not build.
+#![allow(missing_docs, reason = "columns of data files: those that need more than their name are described")]
+
+/// Calls a macro with every TOML table: accessor, type, file name, description, and what finishes it after an overlay.
+macro_rules! for_each_table {
+    ($callback:ident) => {
+        $callback! {
+            gpus: Gpus = "gpus", "GPUs and chips.";
+            drivers: Drivers = "drivers", "Driver branches, minor-version compatibility and architectures.";
+            toolkits: Toolkits = "toolkits", "Toolkits, their releases and SONAMEs.";
+            components: Components = "components", "Library versions by toolkit release.";
+            forward_compat: ForwardCompat = "forward_compat", "cuda-compat packages.";
+            images: Images = "images", "nvidia/cuda and framework images.";
+            frameworks: Frameworks = "frameworks", "Framework builds.";
+            packages: Packages = "packages", "Packages with and without GPU code.";
+            messages: Messages = "messages", "Error messages, and those of families and CUDA's error numbers." => expand;
+            findings: FindingPages = "findings", "Pages of finding codes.";
+            sizes: Sizes = "azure_sizes", "Azure's GPU sizes.";
+            services: Services = "azure_services", "Azure's services.";
+            storage: StorageTable = "azure_storage", "Azure's storage.";
+            meters: Meters = "azure_meters", "Azure's meters, start times and limits.";
+            runtimes: Runtimes = "runtimes", "Wheels of inference libraries.";
+        }
+    };
+}
+pub(crate) use for_each_table;
 
 mod azure;
 mod findings;
@@ -22,17 +47,17 @@ pub use azure::{
     ServiceGpu, ServiceLimit, Services, Size, SizeDriver, Sizes, Startup, Storage, StorageKind, StorageLimit,
     StoragePrice, StorageTable, Support, SupportValue,
 };
-pub use findings::{FindingPage, FindingPages, Group};
+pub use findings::{FindingPage, FindingPages};
 pub use frameworks::{
     Frameworks, JaxPlugin, OnnxruntimeGpu, TargetCount, TensorRt, TensorflowRelease, TorchBuild,
     TorchInventory, TorchRelease,
 };
 pub(crate) use gpus::OfChips;
 pub use gpus::{Chip, ForwardCompatClass, Gpu, GpuClass, Gpus, KernelModule, Vendor};
-pub use header::{Header, Row, Rule, TableFile, merge};
+pub use header::{Header, TableFile, TableRow, TableRule, merge};
 pub use images::{
-    BrandSet, CompatPackage, DeletedTag, ElfNote, ForwardCompat, FrameworkImage, Images, LibraryPath,
-    PlainImage, RenamedImage, Requirement, TagGrid, TagStatus, Tags,
+    BrandSet, CompatPackage, DeletedTag, ElfNote, ForwardCompat, FrameworkImage, ImageRequirement, Images,
+    LibraryPath, PlainImage, RenamedImage, TagGrid, TagStatus, Tags,
 };
 pub use messages::{Advice, CudaError, Family, Layer, Member, Message, Messages, Phase};
 pub use meters::{

@@ -8,12 +8,9 @@ use crate::version::{Capability, CudaVersion, PtxArch, SmArch};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Packages {
-    /// Age and sources.
     pub table: Header,
-    /// Packages that use a GPU.
     #[serde(default)]
     pub gpu: Vec<GpuPackage>,
-    /// Packages that do not.
     #[serde(default)]
     pub no_gpu: Vec<CpuPackages>,
     /// GPU code of conda builds.
@@ -24,34 +21,30 @@ pub struct Packages {
     pub pin: Vec<Pins>,
 }
 
-/// A package that uses a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GpuPackage {
     /// Normalized name, without a CUDA suffix: `cupy` stands for `cupy-cuda12x`, too.
     pub name: String,
-    /// How it uses the GPU.
     pub uses: GpuUse,
-    /// Packages it runs on. One of them is enough.
+    /// Packages it runs on; one of them is enough.
     #[serde(default)]
     pub on: Vec<String>,
-    /// CUDA of its wheels, by release; the name of a CUDA variant wins.
+    /// CUDA of its wheels, by release; a CUDA suffix in the name takes precedence.
     #[serde(default)]
     pub cuda: Vec<CudaFrom>,
-    /// Whether the package of that very name is a CPU build, and only its CUDA variants use a GPU.
+    /// Whether the package without a CUDA suffix is a CPU build.
     #[serde(default)]
     pub plain_is_cpu: bool,
-    /// Whether what it compiles at run time is machine code, and never PTX that later cards could run.
+    /// Whether it compiles machine code at run time, and never PTX that later GPUs could run.
     #[serde(default)]
     pub compiles_to_machine_code: bool,
     /// The lowest compute capability its documentation supports.
     pub min_capability: Option<Capability>,
-    /// Other packages of which the same holds, and the package's names in conda.
+    /// Other packages with the same properties, and names in conda.
     #[serde(default)]
     pub also: Vec<String>,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -79,9 +72,7 @@ pub enum GpuUse {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CudaFrom {
-    /// The first release.
     pub from: Version,
-    /// 12
     pub major: u8,
 }
 
@@ -89,11 +80,9 @@ pub struct CudaFrom {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuPackages {
-    /// What they are for.
+    /// Their purpose.
     pub area: String,
-    /// Normalized names.
     pub names: Vec<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -101,17 +90,11 @@ pub struct CpuPackages {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CondaBuild {
-    /// pytorch
     pub package: String,
-    /// The channel that has it.
     pub channel: String,
-    /// 12.4
     pub cuda: CudaVersion,
-    /// Machine code.
     pub sass: Vec<SmArch>,
-    /// PTX.
     pub ptx: Vec<PtxArch>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -119,13 +102,10 @@ pub struct CondaBuild {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pins {
-    /// vllm
     pub package: String,
-    /// torch
     pub requires: String,
     /// Releases and the version each requires.
     pub releases: Vec<Pin>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -133,9 +113,7 @@ pub struct Pins {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pin {
-    /// 0.9.2
     pub version: Version,
-    /// 2.7.0
     pub needs: Version,
 }
 

@@ -6,28 +6,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::version::Date;
 
-/// `azure_prices.csv`: what sizes cost in regions.
+/// `azure_prices.csv`: prices of sizes by region.
 ///
-/// The one table that is not TOML: 1,400 rows of eight columns, and the file `cudock` will renew by itself.
-/// Sizes and regions are named once and rows refer to them by number, which makes the embedded form a tenth of
-/// the text.
+/// The only table that is not TOML: 1,400 rows of eight columns, which `cudock prices refresh` updates. Rows refer to
+/// sizes and regions by index, which makes the embedded form a tenth of the text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prices {
-    /// The day the table was last held against its sources.
+    /// The day the table was last compared with its sources.
     pub as_of: Date,
-    /// Where the prices come from.
     pub sources: Vec<PriceSource>,
     sizes: Vec<String>,
     regions: Vec<String>,
     rows: Vec<PackedRow>,
 }
 
-/// Where prices come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PriceSource {
     /// The name rows use.
     pub name: String,
-    /// Its address.
     pub address: String,
 }
 
@@ -53,35 +49,27 @@ impl PackedPrice {
     }
 }
 
-/// A price in a region, with where it is from.
+/// A price in a region, with its source.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PriceRow<'a> {
-    /// The size.
     pub size: &'a str,
-    /// The region.
     pub region: &'a str,
     /// Pay as you go.
     pub price: Option<Usd>,
-    /// When that was read, and where.
     pub price_date: Option<Date>,
-    /// Where that was read.
     pub price_source: Option<&'a str>,
-    /// Spot.
     pub spot: Option<Usd>,
-    /// When that was read.
     pub spot_date: Option<Date>,
-    /// Where that was read.
     pub spot_source: Option<&'a str>,
 }
 
-/// A price file that cannot be read, with the place.
+/// An error at a position of the price file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PricesError {
     /// Line, from 1.
     pub line: usize,
     /// Column, from 1.
     pub column: usize,
-    /// What is wrong there.
     pub message: String,
 }
 
@@ -94,10 +82,10 @@ impl fmt::Display for PricesError {
 const COLUMNS: &str = "size,region,price,spot,price_source,price_date,spot_source,spot_date";
 
 impl Prices {
-    /// The file's name without its ending.
+    /// The file's name without its extension.
     pub const NAME: &'static str = "azure_prices";
 
-    /// Reads the CSV form.
+    /// Parses the CSV file.
     pub fn parse(text: &str) -> Result<Self, PricesError> {
         let mut as_of = None;
         let mut sources: Vec<PriceSource> = Vec::new();
@@ -114,7 +102,7 @@ impl Prices {
                 } else if let Some(source) = comment.strip_prefix("source ") {
                     let (name, address) = source
                         .split_once('=')
-                        .ok_or_else(|| wrong(1, "a source is written `# source NAME = ADDRESS`".into()))?;
+                        .ok_or_else(|| wrong(1, "expected `# source NAME = URL`".into()))?;
                     let (name, address) = (name.trim().to_owned(), address.trim().to_owned());
                     sources.push(PriceSource { name, address });
                 }
@@ -125,7 +113,10 @@ impl Prices {
             }
             if !header_seen {
                 if line.trim() != COLUMNS {
-                    return Err(wrong(1, format!("the first line that is no comment must be `{COLUMNS}`")));
+                    return Err(wrong(
+                        1,
+                        format!("the first line that is not a comment must be `{COLUMNS}`"),
+                    ));
                 }
                 header_seen = true;
                 continue;
@@ -146,8 +137,8 @@ impl Prices {
         Ok(Self { as_of, sources, sizes: sizes.names, regions: regions.names, rows })
     }
 
-    /// The day the prices are of: that of the newest row, unless the table itself claims an earlier one. Checking a file
-    /// again does not make its prices any newer.
+    /// The date of the prices: that of the newest row, unless the table's own date is earlier. Checking a file again does
+    /// not make its prices newer.
     pub fn newest(&self) -> Date {
         let dates =
             self.rows.iter().flat_map(|row| [&row.price, &row.spot]).flatten().map(|price| price.date);
@@ -196,7 +187,7 @@ impl Prices {
     }
 }
 
-/// Names in order of first use, with their numbers.
+/// Names in order of first use, with their indexes.
 #[derive(Default)]
 struct Names {
     names: Vec<String>,
@@ -215,7 +206,7 @@ impl Names {
     }
 }
 
-/// A line's cells and where they start. No cell holds a comma, so none is quoted.
+/// A line's cells with their columns. No cell contains a comma, so none is quoted.
 struct Cells<'a> {
     line: usize,
     cells: Vec<(usize, &'a str)>,

@@ -5,19 +5,17 @@ use serde::{Deserialize, Serialize};
 use super::header::{Header, row, table_file};
 use crate::version::{Capability, CudaRelease, CudaVersion, Date, DriverVersion, PtxIsa, SmArch};
 
-/// `drivers.toml`: driver branches and what they carry.
+/// `drivers.toml`: driver branches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drivers {
-    /// Age and sources.
     pub table: Header,
-    /// Driver branches.
     #[serde(default)]
     pub branch: Vec<Branch>,
-    /// From which driver on any toolkit of a major runs.
+    /// The lowest driver for toolkits of a major version.
     #[serde(default)]
     pub minor_compat: Vec<MinorCompat>,
-    /// When generations of cards came and go.
+    /// Architectures with their toolkits and drivers.
     #[serde(default)]
     pub architecture: Vec<Architecture>,
     /// NVML's numbers for brands.
@@ -25,7 +23,6 @@ pub struct Drivers {
     pub brand: Vec<Brand>,
 }
 
-/// A driver branch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Branch {
@@ -33,29 +30,22 @@ pub struct Branch {
     pub branch: u16,
     /// The newest CUDA it implements, which nvidia-smi prints.
     pub cuda: CudaVersion,
-    /// The newest PTX its compiler takes.
+    /// The newest PTX its compiler accepts.
     pub ptx_isa: PtxIsa,
-    /// How long it is kept.
     pub kind: Option<BranchKind>,
-    /// First public release.
     pub first_release: Option<Date>,
-    /// Newest Linux release seen.
     pub latest_linux: Option<DriverVersion>,
-    /// Newest Windows release seen.
     pub latest_windows: Option<DriverVersion>,
-    /// End of support.
     pub end_of_life: Option<Date>,
-    /// End of support as NVIDIA's page has it, by month, where that is another.
+    /// End of support on NVIDIA's page, by month, if it differs.
     pub end_of_life_vendor: Option<String>,
-    /// The oldest generation it drives.
+    /// The oldest architecture it supports.
     pub oldest_architecture: String,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// How long a branch is kept.
+/// The kind of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BranchKind {
@@ -63,45 +53,40 @@ pub enum BranchKind {
     Lts,
     /// Production: one year.
     Production,
-    /// New features: until the next; no base for forward compatibility.
+    /// New features: until the next one; not a base for forward compatibility.
     NewFeature,
-    /// For developers.
     Developer,
 }
 
-/// The lowest driver on which every toolkit of a major runs.
+/// The lowest driver on which every toolkit of a major version runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MinorCompat {
     /// 12 for CUDA 12.x.
     pub cuda_major: u8,
-    /// On Linux.
     pub min_linux: DriverVersion,
     /// On Windows, and so under WSL2.
     pub min_windows: Option<DriverVersion>,
     /// First branch of the documented range.
     pub first_branch: u16,
-    /// First branch past the documented range, where backward compatibility takes over.
+    /// First branch after the documented range, from which backward compatibility applies.
     pub last_branch_exclusive: Option<u16>,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// A generation of cards: which toolkits compile for it, which drivers drive it.
+/// A GPU architecture, with its toolkits and drivers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Architecture {
     /// Turing, Ampere …
     pub name: String,
-    /// Its compute capabilities.
     pub capabilities: Vec<Capability>,
-    /// The first toolkit with it.
+    /// The first toolkit that supports it.
     pub first_toolkit: Option<CudaVersion>,
-    /// The last toolkit with it.
+    /// The last toolkit that supports it.
     pub last_toolkit: Option<CudaVersion>,
-    /// The last branch that drives it.
+    /// The last branch that supports it.
     pub last_driver_branch: Option<u16>,
     /// First toolkits of single capabilities.
     #[serde(default)]
@@ -109,9 +94,7 @@ pub struct Architecture {
     /// Last toolkits of single capabilities.
     #[serde(default)]
     pub last_toolkit_of: BTreeMap<Capability, CudaVersion>,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -119,11 +102,9 @@ pub struct Architecture {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Brand {
-    /// NVML's number.
     pub number: u8,
     /// The name `NVIDIA_REQUIRE_*` uses.
     pub name: String,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -131,12 +112,10 @@ pub struct Brand {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Toolkits {
-    /// Age and sources.
     pub table: Header,
     /// Toolkits by minor version.
     #[serde(default)]
     pub toolkit: Vec<Toolkit>,
-    /// Patch releases.
     #[serde(default)]
     pub release: Vec<Release>,
     /// SONAMEs by major.
@@ -148,30 +127,25 @@ pub struct Toolkits {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Toolkit {
-    /// 12.4
     pub cuda: CudaVersion,
     /// Targets it assembles for.
     pub sass: Vec<SmArch>,
     /// The PTX it writes.
     pub ptx_isa: PtxIsa,
-    /// The branch that carries the same CUDA.
+    /// The branch with the same CUDA version.
     pub driver_branch: Option<u16>,
-    /// What nvcc compiles for when not told.
+    /// nvcc's default target.
     pub default_arch: Option<SmArch>,
-    /// Newest gcc it takes.
     pub gcc_max: Option<u8>,
-    /// Newest clang it takes.
     pub clang_max: Option<u8>,
     /// cuDNN in NVIDIA's own cudnn image.
     pub cudnn_in_image: Option<String>,
-    /// Set where only some of its parts have been seen.
+    /// Whether only some of its components are known.
     #[serde(default)]
     pub partial: bool,
     /// What it added and dropped.
     pub change: Option<String>,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -179,7 +153,6 @@ pub struct Toolkit {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Release {
-    /// 12.4.1
     pub cuda: CudaRelease,
     /// "12.4 Update 1"
     pub label: String,
@@ -189,33 +162,26 @@ pub struct Release {
     pub min_windows: Option<DriverVersion>,
     /// Driver packed in the Linux installer.
     pub runfile_driver: Option<DriverVersion>,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
-/// A library's SONAMEs: they do not follow the toolkit's major.
+/// A library's SONAMEs, which do not follow the toolkit's major version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Soname {
     /// "cufft"
     pub library: String,
-    /// In CUDA 11.
     #[serde(default)]
     pub cuda11: Vec<String>,
-    /// In CUDA 12.
     #[serde(default)]
     pub cuda12: Vec<String>,
-    /// In CUDA 13.
     #[serde(default)]
     pub cuda13: Vec<String>,
-    /// From the host's driver, whatever the toolkit.
+    /// From the host's driver, for all toolkits.
     #[serde(default)]
     pub driver: Vec<String>,
-    /// What else to know.
     pub note: Option<String>,
-    /// Where it was read.
     pub source: Vec<String>,
 }
 
@@ -223,14 +189,13 @@ pub struct Soname {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Components {
-    /// Age and sources.
     pub table: Header,
-    /// One row a release.
+    /// One row per release.
     #[serde(default)]
     pub components: Vec<ComponentSet>,
 }
 
-/// The parts of one toolkit release.
+/// The components of one toolkit release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "each field is the version of the library it is named after")]

@@ -3,7 +3,7 @@ use std::str::FromStr;
 
 use super::{ParseError, as_text, pair};
 
-/// A GPU's compute capability, such as 9.0: what it can execute, not how fast it is.
+/// A GPU's compute capability, such as 9.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Capability {
     major: u8,
@@ -15,13 +15,13 @@ impl Capability {
     ///
     /// # Panics
     ///
-    /// If the minor has more than one digit, which no `sm_` name could hold.
+    /// If the minor version has more than one digit, which no `sm_` name can express.
     pub const fn new(major: u8, minor: u8) -> Self {
         assert!(minor <= 9, "a capability's minor is one digit");
         Self { major, minor }
     }
 
-    /// The number in `sm_90` or `sm_121`: the last digit is the minor.
+    /// The number in `sm_90` or `sm_121`: the last digit is the minor version.
     pub fn from_number(number: u16) -> Option<Self> {
         let major = u8::try_from(number / 10).ok().filter(|major| *major > 0)?;
         let minor = u8::try_from(number % 10).ok()?;
@@ -38,7 +38,7 @@ impl Capability {
         self.minor
     }
 
-    /// The number that the newest toolkits have for the same card: Thor was 10.1 up to CUDA 12.9 and is 11.0 since.
+    /// The number that the newest toolkits use for the same GPU: Thor was 10.1 up to CUDA 12.9 and is 11.0 since.
     #[must_use]
     pub fn current(self) -> Self {
         if self == Self::new(10, 1) { Self::new(11, 0) } else { self }

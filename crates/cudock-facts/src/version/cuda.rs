@@ -3,9 +3,9 @@ use std::str::FromStr;
 
 use super::{ParseError, as_text, number, pair};
 
-/// A CUDA version as drivers and libraries speak of it: major and minor.
+/// A CUDA version of drivers and libraries: major and minor.
 ///
-/// Patch releases of a toolkit are [`CudaRelease`]s; a driver knows nothing of them, so the two do not compare.
+/// Patch releases of a toolkit are [`CudaRelease`]s; drivers have none, so the two do not compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CudaVersion {
     major: u8,
@@ -18,7 +18,7 @@ impl CudaVersion {
         Self { major, minor }
     }
 
-    /// What `cudaDriverGetVersion` and NVML answer: 12080 is 12.8. Zero means that there is no driver.
+    /// The version from `cudaDriverGetVersion` and NVML: 12080 is 12.8. Zero means that there is no driver.
     pub fn from_api(number: u32) -> Option<Self> {
         let major = u8::try_from(number / 1000).ok().filter(|major| *major > 0)?;
         let minor = u8::try_from(number % 1000 / 10).ok()?;
@@ -32,7 +32,7 @@ impl CudaVersion {
         Some(Self { major: number(digits.get(..split)?)?, minor: number(digits.get(split..)?)? })
     }
 
-    /// 12 of 12.8: libraries of one major share their SONAMEs' generation and their driver floor.
+    /// 12 of 12.8: libraries of one major version share their lowest driver.
     pub const fn major(self) -> u8 {
         self.major
     }
@@ -89,9 +89,10 @@ impl FromStr for CudaRelease {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let wrong = || ParseError::new("CUDA release", text, "12.4.1");
-        let (version, patch) = text.rsplit_once('.').ok_or_else(wrong)?;
-        Ok(Self { version: version.parse().map_err(|_| wrong())?, patch: number(patch).ok_or_else(wrong)? })
+        let parts = text.rsplit_once('.').and_then(|(version, patch)| {
+            Some(Self { version: version.parse().ok()?, patch: number(patch)? })
+        });
+        parts.ok_or_else(|| ParseError::new("CUDA release", text, "12.4.1"))
     }
 }
 

@@ -7,9 +7,9 @@ use super::{ParseError, as_text, number};
 
 /// An NVIDIA driver version: `535.161.08` on Linux, `552.22` on Windows, or a bare branch, `580` or `R580`.
 ///
-/// Parts compare as numbers and missing ones count as zero, so `580` is the floor of its branch and equal to
-/// `580.0`. What was written is kept for display: NVIDIA pads the later parts to two digits. Where a user names a
-/// branch, its last release is meant: `Drivers::last_release` finds it.
+/// Parts compare as numbers and missing ones count as zero, so `580` is the start of its branch and equal to `580.0`.
+/// For display, the number of parts is kept: NVIDIA pads the later parts to two digits. A user who names a branch means
+/// its last release: see `Drivers::last_release`.
 #[derive(Debug, Clone, Copy)]
 pub struct DriverVersion {
     branch: u16,
@@ -19,12 +19,12 @@ pub struct DriverVersion {
 }
 
 impl DriverVersion {
-    /// The floor of a branch.
+    /// The start of a branch.
     pub const fn of_branch(branch: u16) -> Self {
         Self { branch, minor: 0, patch: 0, parts: 1 }
     }
 
-    /// A release of a branch that is newer than all others, where the last one is not known.
+    /// A release of a branch that is newer than all others, if the last one is unknown.
     pub const fn end_of_branch(branch: u16) -> Self {
         Self { branch, minor: u16::MAX, patch: u16::MAX, parts: 1 }
     }
@@ -83,7 +83,7 @@ impl fmt::Display for DriverVersion {
 impl FromStr for DriverVersion {
     type Err = ParseError;
 
-    /// Branches have three digits since 2013; requiring them keeps CUDA versions from passing as drivers.
+    /// Branches have three digits since 2013; requiring them rejects CUDA versions.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let wrong = || ParseError::new("driver version", text, "535.161.08");
         let bare = text.strip_prefix(['R', 'r']).unwrap_or(text);

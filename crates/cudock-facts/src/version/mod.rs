@@ -1,7 +1,4 @@
-//! Versions and targets as types, so that a driver is never compared with a toolkit.
-//!
-//! Each of these things is written as dotted numbers, and each has an order of its own. A type apiece makes
-//! the comparison that is wrong impossible to write, and parses strictly: what is accepted here is meant.
+//! Types for versions and targets, so that a driver is never compared with a toolkit. Parsing is strict.
 
 mod capability;
 mod cuda;
@@ -19,7 +16,7 @@ pub use target::{PtxArch, SmArch, Variant};
 
 use std::fmt;
 
-/// A text that was to be a version, a date or a target, and is not.
+/// A text that is not a valid version or target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     what: &'static str,
@@ -32,7 +29,7 @@ impl ParseError {
         Self { what, input: input.chars().take(60).collect(), example }
     }
 
-    /// What a right one looks like, for a hint.
+    /// A valid example, for a hint.
     pub fn example(&self) -> &'static str {
         self.example
     }
@@ -46,7 +43,7 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// Reads `12`, `012` or `0`: digits alone, so that signs, blanks and empty parts are refused.
+/// Parses digits only, without signs or spaces.
 fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -54,13 +51,13 @@ fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
     text.parse().ok()
 }
 
-/// Reads `major.minor`, with nothing before, between or after.
+/// Parses `major.minor`.
 fn pair<T: std::str::FromStr>(text: &str) -> Option<(T, T)> {
     let (major, minor) = text.split_once('.')?;
     Some((number(major)?, number(minor)?))
 }
 
-/// Makes a type read and write itself as text wherever serde meets it.
+/// Implements serde with the type's text form.
 macro_rules! as_text {
     ($type:ty) => {
         impl serde::Serialize for $type {

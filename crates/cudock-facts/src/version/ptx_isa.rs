@@ -3,8 +3,8 @@ use std::str::FromStr;
 
 use super::{ParseError, as_text, pair};
 
-/// The version of the PTX language a piece of PTX is written in: set by the toolkit that wrote it, not by the
-/// card it is for, and the reason a driver refuses PTX newer than itself (error 222).
+/// The version of the PTX language. The toolkit determines it, not the target; a driver rejects PTX newer than itself
+/// (error 222).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PtxIsa {
     major: u8,

@@ -3,14 +3,14 @@ use std::str::FromStr;
 
 use super::{Capability, ParseError, as_text, number};
 
-/// How far a target's code carries beyond the card it is named after.
+/// Which GPUs the code of a target runs on, besides those of its own capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Variant {
-    /// `sm_90`: later minors of the major too.
+    /// `sm_90`: also later minor versions of the same major version.
     Plain,
-    /// `sm_100f`: the cards of its family, from its own minor on.
+    /// `sm_100f`: the GPUs of its family, from its own minor version on.
     Family,
-    /// `sm_90a`: that capability alone.
+    /// `sm_90a`: that capability only.
     Specific,
 }
 
@@ -24,22 +24,69 @@ impl Variant {
     }
 }
 
-/// Machine code's target: `sm_75`, `sm_90a`, `sm_103f`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SmArch {
-    capability: Capability,
-    variant: Variant,
+/// Defines a target: a capability and a variant, with a prefix for its text form.
+macro_rules! define_target {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal, $kind:literal, $example:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name {
+            capability: Capability,
+            variant: Variant,
+        }
+
+        impl $name {
+            #[doc = concat!("`", $prefix, "…` for a capability.")]
+            pub const fn new(capability: Capability, variant: Variant) -> Self {
+                Self { capability, variant }
+            }
+
+            /// The capability in the name of the target.
+            pub const fn capability(self) -> Capability {
+                self.capability
+            }
+
+            /// Plain, family- or architecture-specific.
+            pub const fn variant(self) -> Variant {
+                self.variant
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{}{}"), self.capability.number(), self.variant.suffix())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseError;
+
+            fn from_str(text: &str) -> Result<Self, ParseError> {
+                let (capability, variant) =
+                    parse(text, $prefix).ok_or_else(|| ParseError::new($kind, text, $example))?;
+                Ok(Self { capability, variant })
+            }
+        }
+
+        as_text!($name);
+    };
 }
 
-/// PTX's target: `compute_90`, `compute_90a`. A type apart from [`SmArch`], because what PTX for an
-/// architecture can run on is another question than what machine code for it can run on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PtxArch {
-    capability: Capability,
-    variant: Variant,
-}
+define_target!(
+    /// The target of machine code: `sm_75`, `sm_90a`, `sm_103f`.
+    SmArch,
+    "sm_",
+    "machine-code target",
+    "sm_90a"
+);
+define_target!(
+    /// The target of PTX: `compute_90`, `compute_90a`. Its compatibility rules differ from those of [`SmArch`].
+    PtxArch,
+    "compute_",
+    "PTX target",
+    "compute_90"
+);
 
-/// Capabilities of integrated GPUs, which desktop code of the same major does not promise to run on.
+/// Capabilities of integrated GPUs, on which desktop code of the same major version is not guaranteed to run.
 const INTEGRATED: [Capability; 5] = [
     Capability::new(5, 3),
     Capability::new(6, 2),
@@ -49,26 +96,10 @@ const INTEGRATED: [Capability; 5] = [
 ];
 
 impl SmArch {
-    /// `sm_…` for a capability.
-    pub const fn new(capability: Capability, variant: Variant) -> Self {
-        Self { capability, variant }
-    }
-
-    /// The capability the target is named after.
-    pub const fn capability(self) -> Capability {
-        self.capability
-    }
-
-    /// Plain, family- or architecture-specific.
-    pub const fn variant(self) -> Variant {
-        self.variant
-    }
-
-    /// Whether the driver of a card with this capability loads machine code for this target.
+    /// Whether a GPU with this capability runs machine code for this target.
     ///
-    /// Same major and a minor at least as high; `a` code on its own capability alone; integrated GPUs on their
-    /// own number alone. (From CUDA 13.2 on, desktop code also runs on 7.2 and 8.7: whoever knows which toolkit
-    /// wrote the code may relax this.)
+    /// It needs the same major version and a minor version at least as high; `a` code and integrated GPUs need their exact
+    /// capability. (From CUDA 13.2 on, desktop code also runs on 7.2 and 8.7; callers that know the toolkit may relax this.)
     pub fn runs_on(self, card: Capability) -> bool {
         let (code, card) = (self.capability.current(), card.current());
         if code == card {
@@ -84,22 +115,7 @@ impl SmArch {
 }
 
 impl PtxArch {
-    /// `compute_…` for a capability.
-    pub const fn new(capability: Capability, variant: Variant) -> Self {
-        Self { capability, variant }
-    }
-
-    /// The capability the target is named after.
-    pub const fn capability(self) -> Capability {
-        self.capability
-    }
-
-    /// Plain, family- or architecture-specific.
-    pub const fn variant(self) -> Variant {
-        self.variant
-    }
-
-    /// Whether a driver that understands the PTX's language can compile it for a card with this capability.
+    /// Whether a driver that supports the PTX version can compile it for a GPU with this capability.
     pub fn compiles_for(self, card: Capability) -> bool {
         let (code, card) = (self.capability.current(), card.current());
         match self.variant {
@@ -118,41 +134,6 @@ fn parse(text: &str, prefix: &str) -> Option<(Capability, Variant)> {
         _ => (rest, Variant::Plain),
     };
     let capability = Capability::from_number(number(digits)?)?;
-    // `sm_075` would be another spelling of the same target.
+    // `sm_075` is not a valid spelling of `sm_75`.
     (capability.number().to_string() == digits).then_some((capability, variant))
 }
-
-impl fmt::Display for SmArch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sm_{}{}", self.capability.number(), self.variant.suffix())
-    }
-}
-
-impl fmt::Display for PtxArch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "compute_{}{}", self.capability.number(), self.variant.suffix())
-    }
-}
-
-impl FromStr for SmArch {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        let (capability, variant) =
-            parse(text, "sm_").ok_or_else(|| ParseError::new("machine-code target", text, "sm_90a"))?;
-        Ok(Self { capability, variant })
-    }
-}
-
-impl FromStr for PtxArch {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        let (capability, variant) =
-            parse(text, "compute_").ok_or_else(|| ParseError::new("PTX target", text, "compute_90"))?;
-        Ok(Self { capability, variant })
-    }
-}
-
-as_text!(SmArch);
-as_text!(PtxArch);

@@ -104,31 +104,31 @@ fn a_row_that_breaks_a_rule_is_refused_with_its_place() {
     assert!(message.contains("`0.1 $` is not a number; expected an amount such as 0.000024"), "{message}");
     let message = refusal(&meter("usd = \"0.1\"\nassumed = true"));
     assert!(
-        message.contains("azure_meters.toml:7:1") && message.contains("does not say from what"),
+        message.contains("azure_meters.toml:7:1") && message.contains("has no note that explains it"),
         "{message}"
     );
     let message = refusal(&meter("usd = \"0.1\"\narea = \"atlantis\""));
-    assert!(message.contains("holds in an area that has no row"), "{message}");
+    assert!(message.contains("is for an area that has no row"), "{message}");
     let message = refusal(&meter("usd = \"0.1\"\narea = \"europe\"\nregions = [\"eastus\"]"));
-    assert!(message.contains("one of the two is meant"), "{message}");
+    assert!(message.contains("expected one of them"), "{message}");
     let message = refusal(&meter("usd = \"0.1\"\ngpu = \"T5\""));
-    assert!(message.contains("is of the GPU `T5`"), "{message}");
+    assert!(message.contains("is for the GPU `T5`"), "{message}");
 }
 
 #[test]
 fn rows_about_things_that_are_not_there_are_refused() {
     let billing =
         "\n[[billing]]\nservice = \"functions\"\nunit_s = 1\nrounding = \"up\"\nsource = [\"mine\"]\n";
-    assert!(refusal(billing).contains("is of `functions`, which is no service"));
+    assert!(refusal(billing).contains("is for `functions`, which is not a service"));
     let billing = "\n[[billing]]\nservice = \"vm\"\nunit_s = 0\nrounding = \"up\"\nsource = [\"mine\"]\n";
-    assert!(refusal(billing).contains("counts in units of nothing"));
+    assert!(refusal(billing).contains("has a unit of zero seconds"));
     let storage = "\n[[throughput]]\nstorage = \"floppy\"\nmb_per_s = 1\nsource = [\"mine\"]\n";
-    assert!(refusal(storage).contains("is of `floppy`, which is no storage"));
+    assert!(refusal(storage).contains("is for `floppy`, which is not a storage"));
     let size =
         "\n[[endpoint_size]]\nsize = \"Standard_NC6_v9\"\nreserve_exempt = false\nsource = [\"mine\"]\n";
-    assert!(refusal(size).contains("is no size of azure_sizes.toml"));
+    assert!(refusal(size).contains("is not a size of azure_sizes.toml"));
     let bound = "\n[[bound]]\nservice = \"vm\"\nkey = \"image-size\"\nvalue = 1\nunit = \"seconds\"\nsource = [\"mine\"]\n";
-    assert!(refusal(bound).contains("bound vm/image-size: is in `seconds`, where `bytes` is meant"));
+    assert!(refusal(bound).contains("bound vm/image-size: has the unit `seconds`, expected `bytes`"));
     let area =
         "\n[[area]]\nid = \"moon\"\nname = \"Moon\"\nregions = [\"westeurope\"]\nsource = [\"mine\"]\n";
     assert!(refusal(area).contains("shares westeurope with another"));

@@ -12,7 +12,7 @@ use cudock_base::Span;
 use cudock_base::format::alternatives;
 use cudock_base::suggest::closest;
 use cudock_base::text::escape;
-use cudock_yaml::{Data, Entry, Kind, Node, Scalar};
+use cudock_yaml::{Data, MapEntry, Node, Scalar, ScalarKind};
 
 /// Which keys a map has.
 pub(super) struct Keys {
@@ -51,7 +51,7 @@ impl Keys {
 
 /// A map of the file.
 pub(super) struct Fields<'n> {
-    entries: &'n [Entry],
+    entries: &'n [MapEntry],
     pub(super) span: Span,
     pub(super) path: String,
     of: &'static str,
@@ -151,7 +151,7 @@ impl Reader {
 
     /// Text that must not look like anything else.
     pub(super) fn text(&mut self, fields: &Fields<'_>, key: &'static str) -> Option<String> {
-        let (scalar, _) = self.scalar(fields, key, "text", |scalar| scalar.kind() == Kind::Text)?;
+        let (scalar, _) = self.scalar(fields, key, "text", |scalar| scalar.kind() == ScalarKind::Text)?;
         Some(scalar.text.clone())
     }
 
@@ -173,12 +173,12 @@ impl Reader {
             return None;
         };
         match scalar.kind() {
-            Kind::Text => {}
-            Kind::Null => {
+            ScalarKind::Text => {}
+            ScalarKind::Null => {
                 self.wrong_type(node, path, "text");
                 return None;
             }
-            Kind::Number | Kind::Flag(_) => {
+            ScalarKind::Number | ScalarKind::Flag(_) => {
                 let words = "taken as it is written; Azure's tools make a number or a flag of it on the way, so put \
                              it in quotes";
                 self.note(node.span, path, NoteKind::Differs, words);
@@ -193,14 +193,15 @@ impl Reader {
     }
 
     pub(super) fn flag(&mut self, fields: &Fields<'_>, key: &'static str) -> Option<bool> {
-        let is_flag = |scalar: &Scalar| matches!(scalar.kind(), Kind::Flag(_));
+        let is_flag = |scalar: &Scalar| matches!(scalar.kind(), ScalarKind::Flag(_));
         let (scalar, _) = self.scalar(fields, key, "true or false", is_flag)?;
-        Some(scalar.kind() == Kind::Flag(true))
+        Some(scalar.kind() == ScalarKind::Flag(true))
     }
 
     /// A number above zero, which is what every amount is.
     pub(super) fn amount(&mut self, fields: &Fields<'_>, key: &'static str) -> Option<f64> {
-        let (scalar, span) = self.scalar(fields, key, "a number", |scalar| scalar.kind() == Kind::Number)?;
+        let (scalar, span) =
+            self.scalar(fields, key, "a number", |scalar| scalar.kind() == ScalarKind::Number)?;
         let value = scalar.number().unwrap_or(f64::NAN);
         if value > 0.0 && value.is_finite() {
             return Some(value);
@@ -221,7 +222,7 @@ impl Reader {
         let whole = |scalar: &Scalar| {
             let digits = scalar.text.trim_start_matches(['+', '-']);
             // Leading zeros mean another base to some readers.
-            scalar.kind() == Kind::Number
+            scalar.kind() == ScalarKind::Number
                 && digits.bytes().all(|byte| byte.is_ascii_digit())
                 && (digits.len() == 1 || !digits.starts_with('0'))
         };
@@ -241,7 +242,7 @@ impl Reader {
         key: &'static str,
         known: &'static [&'static str],
     ) -> Option<&'static str> {
-        let (scalar, span) = self.scalar(fields, key, "text", |scalar| scalar.kind() == Kind::Text)?;
+        let (scalar, span) = self.scalar(fields, key, "text", |scalar| scalar.kind() == ScalarKind::Text)?;
         let word = known.iter().find(|word| word.eq_ignore_ascii_case(&scalar.text)).copied();
         if word.is_none() {
             let near = closest(&scalar.text, known.iter().copied());
@@ -271,7 +272,7 @@ impl Reader {
     }
 
     /// The entries of a map with names of its own; none if it is left out.
-    pub(super) fn entries<'n>(&mut self, node: &'n Node, path: &str) -> &'n [Entry] {
+    pub(super) fn entries<'n>(&mut self, node: &'n Node, path: &str) -> &'n [MapEntry] {
         if let Data::Map(entries) = &node.data {
             return entries;
         }

@@ -7,12 +7,12 @@ use crate::kept::{Kept, Shape, Value};
 use crate::note::NoteKind;
 use cudock_base::Secret;
 use cudock_base::suggest::closest;
-use cudock_yaml::{Data, Entry, Kind, Node, Scalar};
+use cudock_yaml::{Data, MapEntry, Node, Scalar, ScalarKind};
 
 use super::fields::{Reader, below};
 
 impl Reader {
-    pub(super) fn keep(&mut self, entry: &Entry, path: &str, kept: &Kept) {
+    pub(super) fn keep(&mut self, entry: &MapEntry, path: &str, kept: &Kept) {
         if entry.value.is_null() {
             return;
         }
@@ -46,7 +46,7 @@ impl Reader {
             (Data::Map(entries), Shape::Map(_) | Shape::Any | Shape::AnySecret) => {
                 let shape = if let Shape::Map(inner) = shape { inner } else { shape };
                 let mut values = BTreeMap::new();
-                for Entry { key, value, .. } in entries.iter().filter(|entry| !entry.value.is_null()) {
+                for MapEntry { key, value, .. } in entries.iter().filter(|entry| !entry.value.is_null()) {
                     if let Some(value) = self.value(value, &below(path, key), shape) {
                         values.insert(key.clone(), value);
                     }
@@ -71,13 +71,13 @@ impl Reader {
 
     fn object(
         &mut self,
-        entries: &[Entry],
+        entries: &[MapEntry],
         path: &str,
         of: &'static str,
         known: &'static [(&'static str, Shape)],
     ) -> BTreeMap<String, Value> {
         let mut values = BTreeMap::new();
-        for Entry { key, span, value } in entries {
+        for MapEntry { key, span, value } in entries {
             let Some((_, shape)) = known.iter().find(|(name, _)| name == key) else {
                 let near = closest(key, known.iter().map(|(name, _)| *name));
                 let advice = near.map_or("remove it".to_owned(), |near| format!("did you mean `{near}`?"));
@@ -96,8 +96,8 @@ impl Reader {
 
 fn plain_value(scalar: &Scalar) -> Value {
     match scalar.kind() {
-        Kind::Flag(flag) => Value::Flag(flag),
-        Kind::Number => scalar.number().map_or_else(|| Value::Text(scalar.text.clone()), Value::Number),
-        Kind::Null | Kind::Text => Value::Text(scalar.text.clone()),
+        ScalarKind::Flag(flag) => Value::Flag(flag),
+        ScalarKind::Number => scalar.number().map_or_else(|| Value::Text(scalar.text.clone()), Value::Number),
+        ScalarKind::Null | ScalarKind::Text => Value::Text(scalar.text.clone()),
     }
 }

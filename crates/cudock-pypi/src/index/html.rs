@@ -1,9 +1,9 @@
 use super::{Listed, file_of, lower_hex};
-use crate::address::Address;
+use crate::url::DisplaySafeUrl;
 
-/// Hands the target of every link of an HTML page to `take`. Only `<a href>` and `<base href>` are looked at; what is no
-/// proper HTML is passed over, as browsers do.
-pub(super) fn read(text: &str, page: &Address, take: &mut dyn FnMut(Listed)) {
+/// Passes the target of every link of an HTML page to `take`. Only `<a href>` and `<base href>` are read; invalid HTML is
+/// skipped, as in browsers.
+pub(super) fn read(text: &str, page: &DisplaySafeUrl, take: &mut dyn FnMut(Listed)) {
     let mut base = page.clone();
     let mut rest = text;
     while let Some((_, after)) = rest.split_once('<') {
@@ -19,14 +19,14 @@ pub(super) fn read(text: &str, page: &Address, take: &mut dyn FnMut(Listed)) {
         if name.eq_ignore_ascii_case("base") {
             base = base.join(&href).unwrap_or(base);
         } else if name.eq_ignore_ascii_case("a")
-            && let (Some(file), Some(address)) = (file_of(&href), base.join(&href))
+            && let (Some(file), Some(url)) = (file_of(&href), base.join(&href))
         {
-            take(Listed { file, address, sha256: sha256_of(&href) });
+            take(Listed { file, url, sha256: sha256_of(&href) });
         }
     }
 }
 
-/// The value of `href` among a tag's attributes, and the text behind the tag.
+/// The value of `href` among a tag's attributes, and the text after the tag.
 fn href(text: &str) -> (Option<String>, &str) {
     let mut found = None;
     let mut rest = text;
@@ -40,7 +40,7 @@ fn href(text: &str) -> (Option<String>, &str) {
         let Some(value) = after.strip_prefix('=').map(str::trim_start) else {
             match after.strip_prefix('>') {
                 Some(behind) => return (found, behind),
-                // Neither a name nor anything that could follow one: the text ends here.
+                // Neither a name nor anything that could follow one: the text is truncated.
                 None if after.is_empty() || name.is_empty() => return (found, ""),
                 None => {
                     rest = after;
@@ -69,13 +69,13 @@ fn sha256_of(href: &str) -> Option<String> {
     fragment.split('&').find_map(|part| lower_hex(part.strip_prefix("sha256=")?))
 }
 
-/// Text with its character references replaced, as far as they occur in addresses.
+/// Replaces the character references that occur in URLs.
 fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
         out.push_str(before);
-        // No reference that we know is longer.
+        // Known references are not longer.
         let end = after.bytes().take(10).position(|byte| byte == b';');
         let name = end.and_then(|end| after.get(..end));
         if let Some((name, c)) = name.and_then(|name| Some((name, character(name)?))) {
@@ -115,19 +115,19 @@ mod tests {
     use super::*;
 
     fn links(text: &str) -> Vec<(String, String, bool)> {
-        let page = Address::parse("https://index.example/simple/a/").unwrap();
+        let page = DisplaySafeUrl::parse("https://index.example/simple/a/").unwrap();
         let mut all = Vec::new();
         read(text, &page, &mut |listed| {
-            all.push((listed.file, listed.address.to_string(), listed.sha256.is_some()));
+            all.push((listed.file, listed.url.to_string(), listed.sha256.is_some()));
         });
         all
     }
 
     #[test]
-    fn links_are_read_however_they_are_written() {
+    fn links_are_read_in_all_spellings() {
         let hash = "0123456789abcdef".repeat(4);
         let https = |path: &str| format!("https://index.example/{path}");
-        for (text, file, address, hashed) in [
+        for (text, file, url, hashed) in [
             (
                 format!("<a href=\"a.whl#sha256={hash}\" data-requires-python=\"&gt;=3.11\">a</a>"),
                 "a.whl",
@@ -156,12 +156,12 @@ mod tests {
                 false,
             ),
         ] {
-            assert_eq!(links(&text), [(file.to_owned(), address, hashed)], "{text}");
+            assert_eq!(links(&text), [(file.to_owned(), url, hashed)], "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_link_to_a_file_is_passed_over() {
+    fn what_is_not_a_link_to_a_file_is_skipped() {
         for text in [
             "",
             "<a",
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_that_is_none_stays_as_it_is() {
+    fn an_invalid_reference_is_kept() {
         assert_eq!(unescaped("a&b&nope;&#xZZ;&#1114112;&amp;é&ä"), "a&b&nope;&#xZZ;&#1114112;&é&ä");
     }
 

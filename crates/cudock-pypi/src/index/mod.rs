@@ -1,17 +1,17 @@
-//! What a package index says of a package: the simple repository API, as JSON (PEP 691) and as HTML (PEP 503).
+//! Reads pages of package indexes: the simple repository API, as JSON (PEP 691) and as HTML (PEP 503).
 
 mod html;
 mod json;
 
 use cudock_base::percent;
 
-use crate::address::Address;
+use crate::url::DisplaySafeUrl;
 
-/// The media types we understand, the best first.
+/// The supported media types, the best first.
 pub(crate) const ACCEPT: &str =
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
 
-/// No page is read further. The largest of the public index, of packages with thousands of files, have a tenth of it.
+/// The size limit for a page. The largest of the public index, with thousands of files, have a tenth of it.
 pub(crate) const MAX_PAGE: u64 = 64 << 20;
 
 /// A file on a page.
@@ -19,18 +19,18 @@ pub(crate) const MAX_PAGE: u64 = 64 << 20;
 pub struct Listed {
     /// Its name.
     pub file: String,
-    /// Where it is.
-    pub address: Address,
-    /// Its SHA-256 in lower-case hexadecimal, where the page tells it.
+    /// Its URL.
+    pub url: DisplaySafeUrl,
+    /// Its SHA-256 in lower-case hexadecimal, if the page has it.
     pub sha256: Option<String>,
 }
 
 /// The file of this name on a page that came from `page`; the first that lists this hash, else the first of the name.
-/// An error says why the bytes are no page.
+/// The error says why the bytes are not a page.
 pub fn find(
     bytes: &[u8],
     media_type: Option<&str>,
-    page: &Address,
+    page: &DisplaySafeUrl,
     file: &str,
     sha256: &str,
 ) -> Result<Option<Listed>, String> {
@@ -51,7 +51,7 @@ pub fn find(
     Ok(best)
 }
 
-/// By its type; where that says nothing, by how it begins.
+/// By the media type, or else by the first character.
 fn is_json(bytes: &[u8], media_type: Option<&str>) -> bool {
     let bare =
         media_type.and_then(|text| text.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
@@ -63,7 +63,7 @@ fn is_json(bytes: &[u8], media_type: Option<&str>) -> bool {
     }
 }
 
-/// The name of the file that a link leads to.
+/// The file name of a link.
 fn file_of(link: &str) -> Option<String> {
     let path = link.split(['#', '?']).next()?;
     percent::decode(path.rsplit('/').next()?).filter(|name| !name.is_empty())
@@ -80,12 +80,12 @@ mod tests {
 
     const HASH: &str = "1f3dea47f2f0e5117c2404cea7d21fd253ae7836a3bf167a501cdfbb2600d536";
 
-    fn page() -> Address {
-        Address::parse("https://index.example/simple/a/").unwrap()
+    fn page() -> DisplaySafeUrl {
+        DisplaySafeUrl::parse("https://index.example/simple/a/").unwrap()
     }
 
     #[test]
-    fn the_media_type_says_what_a_page_is_and_else_its_first_character() {
+    fn a_page_is_recognized_by_media_type_or_first_character() {
         for (media_type, bytes, json) in [
             (Some("application/vnd.pypi.simple.v1+json"), "", true),
             (Some("application/json; charset=utf-8"), "", true),
@@ -101,11 +101,11 @@ mod tests {
     }
 
     #[test]
-    fn of_two_files_of_one_name_the_one_with_the_hash_is_taken() {
+    fn of_two_files_with_one_name_the_one_with_the_hash_is_used() {
         let other = "0".repeat(64);
         let html = format!("<a href='one/a.whl#sha256={other}'>a</a><a href='two/a.whl#sha256={HASH}'>a</a>");
         let found = find(html.as_bytes(), None, &page(), "a.whl", HASH).unwrap().unwrap();
-        assert_eq!(found.address.to_string(), "https://index.example/simple/a/two/a.whl");
+        assert_eq!(found.url.to_string(), "https://index.example/simple/a/two/a.whl");
         let found = find(html.as_bytes(), None, &page(), "a.whl", &"1".repeat(64)).unwrap().unwrap();
         assert_eq!(found.sha256, Some(other));
         assert_eq!(find(html.as_bytes(), None, &page(), "b.whl", HASH), Ok(None));

@@ -1,4 +1,4 @@
-//! CUDA's libraries, which the GPU build needs and its wheel does not have.
+//! Finds CUDA's libraries, which the GPU build needs and its wheel does not contain.
 
 use std::path::PathBuf;
 
@@ -6,38 +6,39 @@ use cudock_facts::Facts;
 use cudock_host::{Files, ld_cache, loader};
 use serde::Serialize;
 
-use super::Found;
-use super::places::Machine;
+use super::RuntimeLibrary;
+use super::context::SearchContext;
 use crate::env::CONDA_PREFIX;
 
-/// The driver's library comes with the driver; no package can bring it.
-const OF_DRIVER: &str = "libcuda.so.1";
+/// The driver's library, which no package contains.
+const DRIVER_LIBRARY: &str = "libcuda.so.1";
 /// Loaded by the TensorRT provider, if it is used.
-const OF_TENSORRT: &str = "libnvinfer.so.10";
+const TENSORRT_LIBRARY: &str = "libnvinfer.so.10";
 
-/// Where a process that loads the GPU build finds CUDA's libraries.
+/// The locations of CUDA's libraries for the GPU build.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct CudaLibraries {
-    /// Folders for its `LD_LIBRARY_PATH`; those that the loader searches by itself are not among them.
-    pub folders: Vec<PathBuf>,
-    /// Libraries that are nowhere.
+    /// Directories for `LD_LIBRARY_PATH`, without those that the loader searches by default.
+    #[serde(rename = "folders")]
+    pub directories: Vec<PathBuf>,
+    /// Libraries that were not found.
     pub missing: Vec<MissingLibrary>,
-    /// Whether the driver's library is there.
+    /// Whether the driver's library was found.
     pub driver: bool,
 }
 
-/// A library that is nowhere, and what would bring it.
+/// A library that was not found, and the package that contains it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MissingLibrary {
     /// libcudnn.so.9
     pub soname: String,
-    /// As pip takes it, where the tables know it.
+    /// The pip requirement, if the tables have it.
     pub requirement: Option<String>,
 }
 
 impl CudaLibraries {
-    /// What to type to have all that is missing, besides the driver.
-    pub fn hint(&self, found: &Found) -> Option<String> {
+    /// The command that installs what is missing, except the driver.
+    pub fn hint(&self, found: &RuntimeLibrary) -> Option<String> {
         if self.missing.is_empty() {
             return None;
         }
@@ -56,19 +57,20 @@ impl CudaLibraries {
     }
 }
 
-/// Looks for the libraries that a GPU build uses: in NVIDIA's wheels of the Python environments, in the toolkits below
-/// `/usr/local`, in conda, and where the loader looks by itself.
-pub fn cuda_libraries(machine: &Machine, found: &Found, facts: &Facts) -> CudaLibraries {
+/// Finds the libraries that a GPU build uses: in NVIDIA's wheels of the Python environments, in the toolkits below
+/// `/usr/local`, in conda, and in the loader's default directories.
+pub fn cuda_libraries(machine: &SearchContext, found: &RuntimeLibrary, facts: &Facts) -> CudaLibraries {
     let files: &dyn Files = &machine.root;
-    let folders = candidates(machine, files);
-    let by_itself = ByItself::new(machine, files);
-    let mut libraries = CudaLibraries { driver: by_itself.has(files, OF_DRIVER), ..CudaLibraries::default() };
+    let directories = candidates(machine, files);
+    let loader = LoaderSearch::new(machine, files);
+    let mut libraries =
+        CudaLibraries { driver: loader.has(files, DRIVER_LIBRARY), ..CudaLibraries::default() };
     let mut take = |soname: &str, is_needed: bool| {
-        let has = |folder: &&String| files.exists(&format!("{folder}/{soname}"));
-        match folders.iter().find(has).map(PathBuf::from) {
-            Some(folder) if libraries.folders.contains(&folder) => {}
-            Some(folder) => libraries.folders.push(folder),
-            None if is_needed && !by_itself.has(files, soname) => {
+        let has = |directory: &&String| files.exists(&format!("{directory}/{soname}"));
+        match directories.iter().find(has).map(PathBuf::from) {
+            Some(directory) if libraries.directories.contains(&directory) => {}
+            Some(directory) => libraries.directories.push(directory),
+            None if is_needed && !loader.has(files, soname) => {
                 let requirement = facts.runtimes().requirement_for(soname).map(str::to_owned);
                 libraries.missing.push(MissingLibrary { soname: soname.to_owned(), requirement });
             }
@@ -79,13 +81,13 @@ pub fn cuda_libraries(machine: &Machine, found: &Found, facts: &Facts) -> CudaLi
         take(&soname, true);
     }
     if found.providers.iter().any(|provider| provider == "tensorrt") {
-        take(OF_TENSORRT, false);
+        take(TENSORRT_LIBRARY, false);
     }
     libraries
 }
 
-/// What a build uses besides the driver, by the tables; nothing is known of builds that are not in them.
-fn used(machine: &Machine, found: &Found, facts: &Facts) -> Vec<String> {
+/// The libraries that a build uses besides the driver's, if the tables have the build.
+fn used(machine: &SearchContext, found: &RuntimeLibrary, facts: &Facts) -> Vec<String> {
     let Some(version) = found.version.as_deref().and_then(|text| text.parse().ok()) else {
         return Vec::new();
     };
@@ -100,64 +102,64 @@ fn used(machine: &Machine, found: &Found, facts: &Facts) -> Vec<String> {
         }
         (None, _) => Vec::new(),
     };
-    used.retain(|soname| soname != OF_DRIVER);
+    used.retain(|soname| soname != DRIVER_LIBRARY);
     used.sort();
     used.dedup();
     used
 }
 
-/// Folders that hold CUDA's libraries and that the loader does not know.
-fn candidates(machine: &Machine, files: &dyn Files) -> Vec<String> {
-    let mut folders = Vec::new();
-    for place in machine.python_places() {
-        for site_packages in &place.site_packages {
+/// Directories that may contain CUDA's libraries and that the loader does not search.
+fn candidates(machine: &SearchContext, files: &dyn Files) -> Vec<String> {
+    let mut directories = Vec::new();
+    for environment in machine.python_environments() {
+        for site_packages in &environment.site_packages {
             let nvidia = format!("{site_packages}/nvidia");
-            folders.extend(files.names(&nvidia).into_iter().map(|part| format!("{nvidia}/{part}/lib")));
-            folders.push(format!("{site_packages}/tensorrt_libs"));
+            directories.extend(files.names(&nvidia).into_iter().map(|part| format!("{nvidia}/{part}/lib")));
+            directories.push(format!("{site_packages}/tensorrt_libs"));
         }
-        if place.by == CONDA_PREFIX {
-            folders.push(format!("{}/lib", place.prefix));
+        if environment.by == CONDA_PREFIX {
+            directories.push(format!("{}/lib", environment.prefix));
         }
     }
-    // The one that is in use, then the newest.
+    // The default toolkit, then the newest.
     let mut toolkits: Vec<String> =
         files.names("/usr/local").into_iter().filter(|name| name.starts_with("cuda")).collect();
     toolkits.sort_by_key(|name| (name != "cuda", std::cmp::Reverse(version_of(name))));
     for toolkit in toolkits {
-        folders.push(format!("/usr/local/{toolkit}/lib64"));
+        directories.push(format!("/usr/local/{toolkit}/lib64"));
         let target = if machine.cpu == "aarch64" { "sbsa" } else { &machine.cpu };
-        folders.push(format!("/usr/local/{toolkit}/targets/{target}-linux/lib"));
+        directories.push(format!("/usr/local/{toolkit}/targets/{target}-linux/lib"));
     }
-    folders.retain(|folder| files.is_dir(folder));
-    folders
+    directories.retain(|directory| files.is_dir(directory));
+    directories
 }
 
 fn version_of(toolkit: &str) -> Vec<u32> {
     toolkit.trim_start_matches("cuda-").split('.').map_while(|part| part.parse().ok()).collect()
 }
 
-/// What the loader finds without being told.
-struct ByItself {
-    folders: Vec<String>,
+/// What the loader finds by default.
+struct LoaderSearch {
+    directories: Vec<String>,
     cached: Vec<String>,
 }
 
-impl ByItself {
-    fn new(machine: &Machine, files: &dyn Files) -> Self {
+impl LoaderSearch {
+    fn new(machine: &SearchContext, files: &dyn Files) -> Self {
         let directories = loader::directories(files, &machine.variables(), &machine.cpu).into_iter();
         let searched =
             directories.filter(|directory| directory.found_by != cudock_host::host::FoundBy::NotSearched);
         let cache = std::fs::read(machine.root.base().join("etc/ld.so.cache")).unwrap_or_default();
         let cached = ld_cache::parse(&cache).unwrap_or_default();
         Self {
-            folders: searched.map(|directory| directory.path).collect(),
+            directories: searched.map(|directory| directory.path).collect(),
             cached: cached.into_iter().map(|entry| entry.name.to_owned()).collect(),
         }
     }
 
     fn has(&self, files: &dyn Files, soname: &str) -> bool {
         self.cached.iter().any(|name| name == soname)
-            || self.folders.iter().any(|folder| files.exists(&format!("{folder}/{soname}")))
+            || self.directories.iter().any(|directory| files.exists(&format!("{directory}/{soname}")))
     }
 }
 

@@ -17,22 +17,22 @@ const ALL: [&str; 6] = [
     "libcurand.so.10",
 ];
 
-fn put(folder: &Path, below: &str, names: &[&str]) {
-    fs::create_dir_all(folder.join(below)).unwrap();
+fn put(directory: &Path, below: &str, names: &[&str]) {
+    fs::create_dir_all(directory.join(below)).unwrap();
     for name in names {
-        fs::write(folder.join(below).join(name), "x").unwrap();
+        fs::write(directory.join(below).join(name), "x").unwrap();
     }
 }
 
-fn libraries(folder: &Path, version: &str, variables: &[(&str, &str)]) -> (CudaLibraries, Found) {
-    let machine = Machine {
-        environment: Environment::of(folder, variables.iter().copied()),
-        root: Root::tree(folder).unwrap(),
+fn libraries(directory: &Path, version: &str, variables: &[(&str, &str)]) -> (CudaLibraries, RuntimeLibrary) {
+    let machine = SearchContext {
+        environment: Environment::of(directory, variables.iter().copied()),
+        root: Root::tree(directory).unwrap(),
         project: None,
         cache: None,
         cpu: "x86_64".to_owned(),
     };
-    let found = Found {
+    let found = RuntimeLibrary {
         package: Package::OnnxruntimeGpu,
         version: Some(version.to_owned()),
         library: PathBuf::from("/ort/libonnxruntime.so"),
@@ -48,11 +48,11 @@ fn missing(libraries: &CudaLibraries) -> Vec<&str> {
 }
 
 #[test]
-fn what_is_nowhere_is_named_with_one_line_to_install_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let (libraries, found) = libraries(folder.path(), "1.31.1", &[]);
+fn missing_libraries_are_reported_with_a_command_to_install_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let (libraries, found) = libraries(directory.path(), "1.31.1", &[]);
     assert_eq!(missing(&libraries), ALL);
-    assert!(libraries.folders.is_empty() && !libraries.driver);
+    assert!(libraries.directories.is_empty() && !libraries.driver);
     assert_eq!(
         libraries.hint(&found).unwrap(),
         "pip install 'nvidia-cublas~=13.0' 'nvidia-cuda-runtime~=13.0' 'nvidia-cudnn-cu13~=9.0' \
@@ -61,19 +61,20 @@ fn what_is_nowhere_is_named_with_one_line_to_install_it() {
 }
 
 #[test]
-fn the_wheels_of_an_environment_are_found_and_their_folders_named_once() {
-    let folder = tempfile::tempdir().unwrap();
+fn wheels_of_an_environment_are_found_and_their_directories_listed_once() {
+    let directory = tempfile::tempdir().unwrap();
     let of_cuda: Vec<&str> = ALL.into_iter().filter(|name| *name != "libcudnn.so.9").collect();
-    put(folder.path(), &format!("{SITE}/nvidia/cu13/lib"), &of_cuda);
-    put(folder.path(), &format!("{SITE}/nvidia/cudnn/lib"), &["libcudnn.so.9"]);
-    put(folder.path(), &format!("{SITE}/tensorrt_libs"), &["libnvinfer.so.10"]);
+    put(directory.path(), &format!("{SITE}/nvidia/cu13/lib"), &of_cuda);
+    put(directory.path(), &format!("{SITE}/nvidia/cudnn/lib"), &["libcudnn.so.9"]);
+    put(directory.path(), &format!("{SITE}/tensorrt_libs"), &["libnvinfer.so.10"]);
     // A toolkit of the system does not win over the environment's own.
-    put(folder.path(), "usr/local/cuda-13.1/lib64", &ALL);
-    put(folder.path(), "usr/lib/x86_64-linux-gnu", &["libcuda.so.1"]);
-    let (libraries, found) = libraries(folder.path(), "1.31.1", &[("VIRTUAL_ENV", "/venv")]);
-    let folders: Vec<String> = libraries.folders.iter().map(|path| path.display().to_string()).collect();
+    put(directory.path(), "usr/local/cuda-13.1/lib64", &ALL);
+    put(directory.path(), "usr/lib/x86_64-linux-gnu", &["libcuda.so.1"]);
+    let (libraries, found) = libraries(directory.path(), "1.31.1", &[("VIRTUAL_ENV", "/venv")]);
+    let directories: Vec<String> =
+        libraries.directories.iter().map(|path| path.display().to_string()).collect();
     assert_eq!(
-        folders,
+        directories,
         ["nvidia/cu13/lib", "nvidia/cudnn/lib", "tensorrt_libs"].map(|below| format!("/{SITE}/{below}"))
     );
     assert!(libraries.missing.is_empty() && libraries.driver);
@@ -81,34 +82,34 @@ fn the_wheels_of_an_environment_are_found_and_their_folders_named_once() {
 }
 
 #[test]
-fn of_the_system_s_toolkits_the_one_in_use_comes_first_and_then_the_newest_that_has_it() {
-    let folder = tempfile::tempdir().unwrap();
-    put(folder.path(), "usr/local/cuda-12.9/lib64", &["libcudart.so.12"]);
-    put(folder.path(), "usr/local/cuda-13.0/lib64", &["libcudart.so.13", "libcurand.so.10"]);
-    put(folder.path(), "usr/local/cuda-13.10/targets/x86_64-linux/lib", &["libcudart.so.13"]);
-    let (seen, _) = libraries(folder.path(), "1.31.1", &[]);
+fn the_default_toolkit_comes_first_and_then_the_newest() {
+    let directory = tempfile::tempdir().unwrap();
+    put(directory.path(), "usr/local/cuda-12.9/lib64", &["libcudart.so.12"]);
+    put(directory.path(), "usr/local/cuda-13.0/lib64", &["libcudart.so.13", "libcurand.so.10"]);
+    put(directory.path(), "usr/local/cuda-13.10/targets/x86_64-linux/lib", &["libcudart.so.13"]);
+    let (seen, _) = libraries(directory.path(), "1.31.1", &[]);
     let expected = ["/usr/local/cuda-13.10/targets/x86_64-linux/lib", "/usr/local/cuda-13.0/lib64"];
-    assert_eq!(seen.folders, expected.map(PathBuf::from));
-    put(folder.path(), "usr/local/cuda/lib64", &["libcudart.so.13"]);
-    let (seen, _) = libraries(folder.path(), "1.31.1", &[]);
-    assert_eq!(seen.folders.first(), Some(&PathBuf::from("/usr/local/cuda/lib64")));
+    assert_eq!(seen.directories, expected.map(PathBuf::from));
+    put(directory.path(), "usr/local/cuda/lib64", &["libcudart.so.13"]);
+    let (seen, _) = libraries(directory.path(), "1.31.1", &[]);
+    assert_eq!(seen.directories.first(), Some(&PathBuf::from("/usr/local/cuda/lib64")));
 }
 
 #[test]
-fn what_the_loader_finds_by_itself_needs_no_folder_and_is_not_missing() {
-    let folder = tempfile::tempdir().unwrap();
-    put(folder.path(), "usr/lib/x86_64-linux-gnu", &["libcudnn.so.9"]);
-    put(folder.path(), "opt/cuda", &["libcublas.so.13", "libcublasLt.so.13"]);
-    put(folder.path(), "etc", &[]);
-    let (libraries, _) = libraries(folder.path(), "1.31.1", &[("LD_LIBRARY_PATH", "/opt/cuda")]);
+fn what_the_loader_finds_by_default_is_not_missing() {
+    let directory = tempfile::tempdir().unwrap();
+    put(directory.path(), "usr/lib/x86_64-linux-gnu", &["libcudnn.so.9"]);
+    put(directory.path(), "opt/cuda", &["libcublas.so.13", "libcublasLt.so.13"]);
+    put(directory.path(), "etc", &[]);
+    let (libraries, _) = libraries(directory.path(), "1.31.1", &[("LD_LIBRARY_PATH", "/opt/cuda")]);
     assert_eq!(missing(&libraries), ["libcudart.so.13", "libcufft.so.12", "libcurand.so.10"]);
-    assert!(libraries.folders.is_empty());
+    assert!(libraries.directories.is_empty());
 }
 
 #[test]
-fn a_build_of_another_cuda_is_asked_for_by_its_own_needs() {
-    let folder = tempfile::tempdir().unwrap();
-    let (libraries, found) = libraries(folder.path(), "1.20.2", &[]);
+fn a_build_for_another_cuda_has_its_own_needs() {
+    let directory = tempfile::tempdir().unwrap();
+    let (libraries, found) = libraries(directory.path(), "1.20.2", &[]);
     assert!(missing(&libraries).contains(&"libcudart.so.12"), "{libraries:?}");
     assert!(missing(&libraries).contains(&"libcudnn.so.9"));
     assert_eq!(libraries.hint(&found).unwrap(), "pip install 'onnxruntime-gpu[cuda,cudnn]==1.20.2'");

@@ -11,37 +11,37 @@ const SITE: &str = "lib/python3.12/site-packages/onnxruntime/capi";
 const GPU: [&str; 3] =
     ["libonnxruntime.so.1.31.1", "libonnxruntime_providers_cuda.so", "libonnxruntime_providers_shared.so"];
 
-fn put(folder: &Path, below: &str, names: &[&str]) {
-    fs::create_dir_all(folder.join(below)).unwrap();
+fn put(directory: &Path, below: &str, names: &[&str]) {
+    fs::create_dir_all(directory.join(below)).unwrap();
     for name in names {
-        fs::write(folder.join(below).join(name), "x").unwrap();
+        fs::write(directory.join(below).join(name), "x").unwrap();
     }
 }
 
-fn machine(folder: &Path, variables: &[(&str, &str)]) -> Machine {
-    Machine {
-        environment: Environment::of(folder, variables.iter().copied()),
-        root: Root::tree(folder).unwrap(),
+fn machine(directory: &Path, variables: &[(&str, &str)]) -> SearchContext {
+    SearchContext {
+        environment: Environment::of(directory, variables.iter().copied()),
+        root: Root::tree(directory).unwrap(),
         project: Some(PathBuf::from("/project")),
         cache: Some(PathBuf::from("/cache/runtimes")),
         cpu: "x86_64".to_owned(),
     }
 }
 
-fn library(found: Option<Found>) -> Option<String> {
+fn library(found: Option<RuntimeLibrary>) -> Option<String> {
     found.map(|found| found.library.display().to_string())
 }
 
 #[test]
-fn places_are_searched_in_order() {
-    let folder = tempfile::tempdir().unwrap();
+fn locations_are_searched_in_order() {
+    let directory = tempfile::tempdir().unwrap();
     let variables = [
         ("HOME", "/her"),
         ("VIRTUAL_ENV", "/venv"),
         ("CONDA_PREFIX", "/conda"),
         ("CUDOCK_ONNXRUNTIME", "/a/libonnxruntime.so"),
     ];
-    // From the weakest to the strongest: each is found once it is there.
+    // From the lowest to the highest precedence: each is found once it exists.
     for (below, path) in [
         ("usr/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu/libonnxruntime.so.1.31.1".to_owned()),
         (&format!("her/.local/{SITE}"), format!("/her/.local/{SITE}/libonnxruntime.so.1.31.1")),
@@ -55,87 +55,87 @@ fn places_are_searched_in_order() {
         ),
     ] {
         if below.starts_with("usr/lib/python3") {
-            put(folder.path(), "usr/bin", &["python3"]);
-            let program = folder.path().join("usr/bin/python3");
+            put(directory.path(), "usr/bin", &["python3"]);
+            let program = directory.path().join("usr/bin/python3");
             fs::set_permissions(program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         }
-        put(folder.path(), below, &["libonnxruntime.so.1.31.1"]);
-        let found = find(Package::Onnxruntime, &machine(folder.path(), &variables[..3])).unwrap();
+        put(directory.path(), below, &["libonnxruntime.so.1.31.1"]);
+        let found = find(Package::Onnxruntime, &machine(directory.path(), &variables[..3])).unwrap();
         assert_eq!(library(found), Some(path));
     }
-    put(folder.path(), "a", &["libonnxruntime.so"]);
-    let found = find(Package::Onnxruntime, &machine(folder.path(), &variables)).unwrap();
+    put(directory.path(), "a", &["libonnxruntime.so"]);
+    let found = find(Package::Onnxruntime, &machine(directory.path(), &variables)).unwrap();
     assert_eq!(library(found), Some("/a/libonnxruntime.so".to_owned()));
-    let all = find_all(&machine(folder.path(), &variables)).unwrap();
+    let all = find_all(&machine(directory.path(), &variables)).unwrap();
     assert_eq!(all.len(), 8, "{all:#?}");
 }
 
 #[test]
 fn the_gpu_build_serves_both_and_the_other_only_the_cpu() {
-    let folder = tempfile::tempdir().unwrap();
-    put(folder.path(), &format!("venv/{SITE}"), &["libonnxruntime.so.1.31.1"]);
+    let directory = tempfile::tempdir().unwrap();
+    put(directory.path(), &format!("venv/{SITE}"), &["libonnxruntime.so.1.31.1"]);
     let variables = [("VIRTUAL_ENV", "/venv")];
-    assert_eq!(find(Package::OnnxruntimeGpu, &machine(folder.path(), &variables)).unwrap(), None);
-    put(folder.path(), &format!("venv/{SITE}"), &GPU);
-    let found = find(Package::OnnxruntimeGpu, &machine(folder.path(), &variables)).unwrap().unwrap();
+    assert_eq!(find(Package::OnnxruntimeGpu, &machine(directory.path(), &variables)).unwrap(), None);
+    put(directory.path(), &format!("venv/{SITE}"), &GPU);
+    let found = find(Package::OnnxruntimeGpu, &machine(directory.path(), &variables)).unwrap().unwrap();
     assert_eq!((found.package, found.providers.clone()), (Package::OnnxruntimeGpu, vec!["cuda".to_owned()]));
-    assert_eq!(find(Package::Onnxruntime, &machine(folder.path(), &variables)).unwrap(), Some(found));
+    assert_eq!(find(Package::Onnxruntime, &machine(directory.path(), &variables)).unwrap(), Some(found));
 }
 
 #[test]
-fn a_library_that_is_too_old_is_told_and_not_taken() {
-    let folder = tempfile::tempdir().unwrap();
-    put(folder.path(), &format!("venv/{SITE}"), &["libonnxruntime.so.1.16.3"]);
-    let machine = machine(folder.path(), &[("VIRTUAL_ENV", "/venv")]);
+fn a_library_that_is_too_old_is_listed_and_not_used() {
+    let directory = tempfile::tempdir().unwrap();
+    put(directory.path(), &format!("venv/{SITE}"), &["libonnxruntime.so.1.16.3"]);
+    let machine = machine(directory.path(), &[("VIRTUAL_ENV", "/venv")]);
     assert_eq!(find(Package::Onnxruntime, &machine).unwrap(), None);
     let all = find_all(&machine).unwrap();
     assert_eq!((all.len(), all[0].usable, all[0].version.as_deref()), (1, false, Some("1.16.3")));
 }
 
 #[test]
-fn the_newest_of_our_own_is_taken_and_unfinished_ones_are_not() {
-    let folder = tempfile::tempdir().unwrap();
+fn the_newest_installation_is_used_and_unfinished_ones_are_not() {
+    let directory = tempfile::tempdir().unwrap();
     for version in ["1.9.0", "1.31.1", "1.30.2"] {
         let below = format!("cache/runtimes/onnxruntime-{version}-x86_64");
-        put(folder.path(), &below, &[&format!("libonnxruntime.so.{version}")]);
+        put(directory.path(), &below, &[&format!("libonnxruntime.so.{version}")]);
     }
-    put(folder.path(), "cache/runtimes/.onnxruntime-1.99.0-x86_64.new", &["libonnxruntime.so.1.99.0"]);
-    let found = find(Package::Onnxruntime, &machine(folder.path(), &[])).unwrap().unwrap();
+    put(directory.path(), "cache/runtimes/.onnxruntime-1.99.0-x86_64.new", &["libonnxruntime.so.1.99.0"]);
+    let found = find(Package::Onnxruntime, &machine(directory.path(), &[])).unwrap().unwrap();
     assert_eq!(found.version.as_deref(), Some("1.31.1"));
 }
 
 #[test]
 fn a_version_comes_from_the_name_the_link_or_the_metadata() {
-    let folder = tempfile::tempdir().unwrap();
-    put(folder.path(), "opt/ort", &["libonnxruntime.so.1.20.1", "libonnxruntime_providers_cuda.so"]);
-    symlink("libonnxruntime.so.1.20.1", folder.path().join("opt/ort/libonnxruntime.so")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    put(directory.path(), "opt/ort", &["libonnxruntime.so.1.20.1", "libonnxruntime_providers_cuda.so"]);
+    symlink("libonnxruntime.so.1.20.1", directory.path().join("opt/ort/libonnxruntime.so")).unwrap();
     for named in ["/opt/ort", "/opt/ort/libonnxruntime.so"] {
-        let found = find(Package::Onnxruntime, &machine(folder.path(), &[("ORT_DYLIB_PATH", named)]))
+        let found = find(Package::Onnxruntime, &machine(directory.path(), &[("ORT_DYLIB_PATH", named)]))
             .unwrap()
             .unwrap();
         assert_eq!(found.version.as_deref(), Some("1.20.1"), "{named}");
         assert_eq!(found.package, Package::OnnxruntimeGpu);
         assert_eq!(found.found_by, FoundBy::Variable { name: "ORT_DYLIB_PATH" });
     }
-    put(folder.path(), &format!("venv/{SITE}"), &["libonnxruntime.so"]);
-    put(folder.path(), "venv/lib/python3.12/site-packages/onnxruntime-1.18.0.dist-info", &[]);
+    put(directory.path(), &format!("venv/{SITE}"), &["libonnxruntime.so"]);
+    put(directory.path(), "venv/lib/python3.12/site-packages/onnxruntime-1.18.0.dist-info", &[]);
     let found =
-        find(Package::Onnxruntime, &machine(folder.path(), &[("VIRTUAL_ENV", "/venv")])).unwrap().unwrap();
+        find(Package::Onnxruntime, &machine(directory.path(), &[("VIRTUAL_ENV", "/venv")])).unwrap().unwrap();
     assert_eq!(found.version.as_deref(), Some("1.18.0"));
 }
 
 #[test]
 fn a_variable_that_names_no_library_is_an_error_that_names_it() {
-    let folder = tempfile::tempdir().unwrap();
-    put(folder.path(), "empty", &["other.so", "libonnxruntime.so.old"]);
+    let directory = tempfile::tempdir().unwrap();
+    put(directory.path(), "empty", &["other.so", "libonnxruntime.so.old"]);
     for (path, error) in [
         (
             "/nowhere/libonnxruntime.so",
-            "CUDOCK_ONNXRUNTIME names /nowhere/libonnxruntime.so, which is not there",
+            "CUDOCK_ONNXRUNTIME is /nowhere/libonnxruntime.so, which does not exist",
         ),
-        ("/empty", "CUDOCK_ONNXRUNTIME names /empty, which has no libonnxruntime.so in it"),
+        ("/empty", "CUDOCK_ONNXRUNTIME is /empty, which contains no libonnxruntime.so"),
     ] {
-        let machine = machine(folder.path(), &[("CUDOCK_ONNXRUNTIME", path)]);
+        let machine = machine(directory.path(), &[("CUDOCK_ONNXRUNTIME", path)]);
         assert_eq!(find(Package::Onnxruntime, &machine).unwrap_err().to_string(), error);
     }
 }

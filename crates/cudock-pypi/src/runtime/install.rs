@@ -1,4 +1,4 @@
-//! Installing: the wheel is fetched, its libraries are taken out, and the directory appears whole.
+//! Installs a runtime: the wheel is fetched, its libraries are unpacked, and the directory is renamed into place.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,42 +12,42 @@ use cudock_facts::tables::RuntimeWheel;
 use cudock_host::Root;
 use cudock_http::{BlobStore, NoProgress, Progress, RetryPolicy};
 
+use super::context::{SearchContext, text_of};
 use super::find::{at, find};
-use super::places::{Machine, text_of};
-use super::{Found, FoundBy, Package};
+use super::{FoundBy, Package, RuntimeLibrary};
 use crate::error::PypiError;
 use crate::fetch::Fetcher;
 use crate::settings::Settings;
 use crate::wheel::unpack;
 
-/// Left free on the disk besides what an installation takes.
+/// Bytes to leave free on the disk.
 const SPARE: u64 = 16 << 20;
 
-/// Installs runtimes below the cache. Any number of processes may do so at once: one does the work, the others wait.
+/// Installs runtimes into the cache. Concurrent processes are allowed: one does the work, the others wait.
 pub struct Installer {
-    /// Where packages come from.
+    /// The sources of packages.
     pub settings: Settings,
     /// The cache.
     pub store: BlobStore,
     /// Never use the network.
     pub offline: bool,
-    /// Who observes transfers.
+    /// The observer of transfers.
     pub progress: Arc<dyn Progress>,
-    /// How failures are repeated.
+    /// The retry policy.
     pub retries: RetryPolicy,
 }
 
-/// What [`Installer::install`] did.
+/// The result of [`Installer::install`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
     /// The library.
-    pub found: Found,
-    /// Whether it was fetched now, or had been there.
+    pub found: RuntimeLibrary,
+    /// Whether it was fetched now.
     pub fresh: bool,
 }
 
 impl Installer {
-    /// As pip and the cache are set up in this environment.
+    /// Uses the configuration of pip and the cache in this environment.
     pub fn from_environment(environment: &Environment) -> Result<Self, PypiError> {
         Ok(Self {
             settings: Settings::from_environment(environment)?,
@@ -68,18 +68,18 @@ impl Installer {
         Some(environment.cache_directory()?.join(RUNTIMES))
     }
 
-    /// Installs this wheel, if it is not there whole.
+    /// Installs a wheel, unless it is already installed.
     pub fn install(&self, wheel: &RuntimeWheel) -> Result<Installed, PypiError> {
         let name = format!("{}-{}-{}", wheel.package, wheel.version, wheel.cpu);
         let directory = self.directory().join(&name);
-        if let Some(found) = whole(&directory, wheel) {
+        if let Some(found) = complete(&directory, wheel) {
             return Ok(Installed { found, fresh: false });
         }
         fs::create_dir_all(self.directory()).map_err(FileError::at("create directory", &self.directory()))?;
         let lock_path = self.directory().join(format!(".{name}.lock"));
         let locked = File::create(&lock_path).map_err(FileError::at("write", &lock_path))?;
         lock(&locked, &|| self.progress.waiting(&wheel.file)).map_err(FileError::at("lock", &lock_path))?;
-        if let Some(found) = whole(&directory, wheel) {
+        if let Some(found) = complete(&directory, wheel) {
             return Ok(Installed { found, fresh: false });
         }
         self.check_space(wheel)?;
@@ -94,18 +94,18 @@ impl Installer {
         let unfinished = self.directory().join(format!(".{name}.new"));
         let result = put(&archive, wheel, &unfinished, &directory);
         if result.is_err() {
-            // The next run removes what stays.
+            // The next run removes what is left.
             let _ = fs::remove_dir_all(&unfinished);
         }
         result?;
-        // All that is needed of it is out, and it is as large as that. One that stays does no harm.
+        // The wheel is no longer needed; a leftover is harmless.
         let _ = fs::remove_file(&archive);
         let lost =
             || FileError::at("read", &directory)(io::Error::other("the files just written are missing"));
-        Ok(Installed { found: whole(&directory, wheel).ok_or_else(lost)?, fresh: true })
+        Ok(Installed { found: complete(&directory, wheel).ok_or_else(lost)?, fresh: true })
     }
 
-    /// Says beforehand that the disk is too small; one that cannot be asked is tried.
+    /// Checks the free space; a disk that does not report it is tried.
     fn check_space(&self, wheel: &RuntimeWheel) -> Result<(), PypiError> {
         let path = self.directory();
         let Ok(stat) = rustix::fs::statvfs(&path) else { return Ok(()) };
@@ -115,14 +115,13 @@ impl Installer {
     }
 }
 
-/// Below the cache.
+/// The directory in the cache.
 const RUNTIMES: &str = "runtimes";
 
-/// The library for a package: found, else installed. The installer, which needs a cache it can write to, is made only
-/// then.
+/// Finds the library for a package, or installs it. The installer needs a writable cache, so it is only created then.
 pub fn ensure(
     package: Package,
-    machine: &Machine,
+    machine: &SearchContext,
     facts: &Facts,
     installer: impl FnOnce() -> Result<Installer, PypiError>,
 ) -> Result<Installed, PypiError> {
@@ -140,8 +139,8 @@ pub fn wheel_for<'a>(package: Package, cpu: &str, facts: &'a Facts) -> Result<&'
         .ok_or_else(|| PypiError::NoWheel { package: package.name().to_owned(), cpu: cpu.to_owned() })
 }
 
-/// The installation, if every file is there with its size.
-fn whole(directory: &Path, wheel: &RuntimeWheel) -> Option<Found> {
+/// The installation, if every file exists with its size.
+fn complete(directory: &Path, wheel: &RuntimeWheel) -> Option<RuntimeLibrary> {
     let is_there = |name: &str, size: u64| {
         fs::symlink_metadata(directory.join(name)).is_ok_and(|file| file.is_file() && file.len() == size)
     };
@@ -153,13 +152,13 @@ fn whole(directory: &Path, wheel: &RuntimeWheel) -> Option<Found> {
     Some(at(&Root::live(), &path, &FoundBy::Cache))
 }
 
-/// Unpacks beside the place and moves into it, so that nobody sees half an installation.
+/// Unpacks into `unfinished` and renames it, so that no partial installation is visible.
 fn put(archive: &Path, wheel: &RuntimeWheel, unfinished: &Path, directory: &Path) -> Result<(), PypiError> {
     remove(unfinished)?;
     fs::create_dir(unfinished).map_err(FileError::at("create directory", unfinished))?;
     unpack(archive, wheel, unfinished)?;
     File::open(unfinished).and_then(|opened| opened.sync_all()).map_err(FileError::at("sync", unfinished))?;
-    // What is in the way was not whole, or we would not be here.
+    // An existing directory is incomplete, or it would have been used.
     remove(directory)?;
     Ok(fs::rename(unfinished, directory).map_err(FileError::at("write", directory))?)
 }

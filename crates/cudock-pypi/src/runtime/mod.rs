@@ -1,9 +1,9 @@
-//! ONNX Runtime on this machine: where it is, and how it gets here.
+//! Finds and installs ONNX Runtime.
 
+mod context;
 mod cuda;
 mod find;
 mod install;
-mod places;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+pub use context::SearchContext;
 pub use cuda::{CudaLibraries, MissingLibrary, cuda_libraries};
 pub use find::{find, find_all};
 pub use install::{Installed, Installer, ensure, wheel_for};
-pub use places::Machine;
 
 /// The builds that can be installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -22,7 +22,7 @@ pub use places::Machine;
 pub enum Package {
     /// For the CPU.
     Onnxruntime,
-    /// For the CPU and, with CUDA's libraries beside it, for NVIDIA's GPUs.
+    /// For the CPU and, with CUDA's libraries, for NVIDIA GPUs.
     OnnxruntimeGpu,
 }
 
@@ -62,16 +62,16 @@ pub enum FoundBy {
         /// `CUDOCK_ONNXRUNTIME` or `ORT_DYLIB_PATH`.
         name: &'static str,
     },
-    /// We installed it.
+    /// cudock installed it.
     Cache,
     /// It is in a Python environment.
     Environment {
-        /// The environment's folder.
+        /// The environment's directory.
         prefix: String,
         /// `VIRTUAL_ENV`, `CONDA_PREFIX`, `.venv`, `PATH` or `pip install --user`.
         by: &'static str,
     },
-    /// It is where the loader looks.
+    /// It is in a directory of the loader.
     System,
 }
 
@@ -88,23 +88,23 @@ impl fmt::Display for FoundBy {
 
 /// ONNX Runtime's library.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Found {
-    /// Which build it is. One whose CUDA provider lies beside it is the GPU build.
+pub struct RuntimeLibrary {
+    /// The build: the GPU build if there is a CUDA provider in its directory.
     pub package: Package,
-    /// Its version, where its name or its metadata tells it.
+    /// Its version, if its name or metadata has one.
     pub version: Option<String>,
-    /// Where it lies.
+    /// Its path.
     pub library: PathBuf,
-    /// Providers beside it: `cuda`, `tensorrt`, …
+    /// Providers in its directory: `cuda`, `tensorrt`, …
     pub providers: Vec<String>,
     /// How it was found.
     pub found_by: FoundBy,
-    /// Whether it is new enough to be loaded: 1.17 or later, or not known.
+    /// Whether it is new enough: 1.17 or later, or unknown.
     pub usable: bool,
 }
 
-impl Found {
-    /// Whether it will do: the GPU build also runs on the CPU.
+impl RuntimeLibrary {
+    /// Whether it can be used for a package: the GPU build also runs on the CPU.
     pub fn serves(&self, package: Package) -> bool {
         self.usable && (package == Package::Onnxruntime || self.package == Package::OnnxruntimeGpu)
     }

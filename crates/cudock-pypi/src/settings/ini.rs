@@ -1,19 +1,19 @@
-//! The files that pip's settings stand in, read as Python's `configparser` reads them.
+//! Parses pip's configuration files as Python's `configparser` does.
 
 use std::collections::BTreeMap;
 
-/// The settings of one file, by section and key. Keys are in lower case, with dashes and without leading ones.
+/// The settings of one file, by section and key. Keys are in lower case, with dashes, without a leading `--`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Ini {
     values: BTreeMap<(String, String), String>,
 }
 
 impl Ini {
-    /// Reads a file's text; the error says which line cannot be one, without its content.
+    /// Parses a file's text; the error names the invalid line, without its content.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut ini = Self::default();
         let mut section: Option<String> = None;
-        // The key that an indented line goes on with, and how far it was indented itself.
+        // The key that an indented line continues, and its own indentation.
         let mut open: Option<((String, String), usize)> = None;
         for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
             let bare = line.trim();
@@ -36,11 +36,11 @@ impl Ini {
                 open = None;
                 continue;
             }
-            let Some(section) = &section else { return wrong("stands before any [section]") };
+            let Some(section) = &section else { return wrong("is before any [section]") };
             let Some((key, value)) = bare.split_once(['=', ':']) else { return wrong("has no =") };
-            let key = (section.clone(), normalised(key));
+            let key = (section.clone(), normalized(key));
             if ini.values.insert(key.clone(), value.trim().to_owned()).is_some() {
-                return wrong("sets again what its section has set already");
+                return wrong("repeats a key of its section");
             }
             open = Some((key, indent));
         }
@@ -52,7 +52,7 @@ impl Ini {
     }
 }
 
-fn normalised(key: &str) -> String {
+fn normalized(key: &str) -> String {
     let key = key.trim().to_ascii_lowercase().replace('_', "-");
     key.strip_prefix("--").map_or_else(|| key.clone(), str::to_owned)
 }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_lists_and_comments_are_read_as_pip_reads_them() {
+    fn keys_lists_and_comments_are_parsed_as_by_pip() {
         let ini = Ini::parse(
             "# ours\n[global]\nindex_url = https://a.b/simple?x=y\nExtra-Index-URL:\n    https://c.d/\n\n    ; not this\n  \
              https://e.f/\n--no-index=yes\n[install]\nfind-links = /a /b\n",
@@ -78,11 +78,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_setting_is_named_and_not_shown() {
+    fn an_invalid_line_is_reported_without_its_content() {
         for (text, error) in [
-            ("password = secret", "line 1: stands before any [section]"),
+            ("password = secret", "line 1: is before any [section]"),
             ("[global]\n\nsecret", "line 3: has no ="),
-            ("[global]\na = 1\nA = secret", "line 3: sets again what its section has set already"),
+            ("[global]\na = 1\nA = secret", "line 3: repeats a key of its section"),
         ] {
             assert_eq!(Ini::parse(text), Err(error.to_owned()));
         }

@@ -1,7 +1,7 @@
-//! Where packages come from, as pip is set up on this machine.
+//! Reads pip's configuration: indexes, directories of wheels, certificates, proxies.
 //!
-//! A variable stands before all files. Among the files the environment's own stands before the user's and the user's
-//! before the system's; but first a section for a command stands before `[global]`, in whatever file.
+//! A variable takes precedence over all files. Among the files, the environment's own comes before the user's, and the
+//! user's before the system's; but a section for a command takes precedence over `[global]` in any file.
 
 mod ini;
 
@@ -11,38 +11,38 @@ use std::time::Duration;
 use cudock_base::{Environment, Secret, files};
 use cudock_http::trusted_certificates;
 
-use crate::address::{Address, Place};
 use crate::env::{
     CONDA_PREFIX, CURL_CA_BUNDLE, MAX_CONFIG, PIP_CONFIG_FILE, REQUESTS_CA_BUNDLE, VIRTUAL_ENV,
     XDG_CONFIG_DIRS,
 };
 use crate::error::PypiError;
 use crate::netrc::Netrc;
+use crate::url::{DisplaySafeUrl, PackageSource};
 use ini::Ini;
 
-/// The public index, for those who have set up no other.
+/// The public index, which is the default.
 pub const DEFAULT_INDEX: &str = "https://pypi.org/simple/";
 
 /// The file's name in every directory.
 const FILE: &str = "pip.conf";
-/// What we do is both: the first that has a setting is heard.
+/// Both commands apply here: the first section with a setting wins.
 const SECTIONS: [&str; 3] = ["install", "download", "global"];
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What pip's settings say about where packages come from.
+/// pip's settings about sources of packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Indexes in the order in which they are tried; none if `no-index` is set.
-    pub indexes: Vec<Place>,
-    /// Directories of wheels, and pages with links to some.
-    pub find_links: Vec<Place>,
-    /// The bundle of certificates to trust; Mozilla's are trusted where there is none.
+    /// Indexes, in the order in which they are tried; empty if `no-index` is set.
+    pub indexes: Vec<PackageSource>,
+    /// Directories of wheels, and pages with links to wheels.
+    pub find_links: Vec<PackageSource>,
+    /// The certificate bundle; Mozilla's if there is none.
     pub certificates: Option<PathBuf>,
     /// Hosts that need no certificate.
     pub trusted_hosts: Vec<String>,
-    /// The proxy, where it is not left to the usual variables.
+    /// The proxy, unless the usual variables apply.
     pub proxy: Option<Secret>,
-    /// How long a server may be silent.
+    /// The read timeout.
     pub timeout: Duration,
     /// Credentials by host.
     pub netrc: Netrc,
@@ -52,7 +52,7 @@ impl Settings {
     /// Only the public index.
     pub fn public() -> Self {
         Self {
-            indexes: Address::parse(DEFAULT_INDEX).map(Place::Remote).into_iter().collect(),
+            indexes: DisplaySafeUrl::parse(DEFAULT_INDEX).map(PackageSource::Remote).into_iter().collect(),
             find_links: Vec::new(),
             certificates: None,
             trusted_hosts: Vec::new(),
@@ -62,34 +62,34 @@ impl Settings {
         }
     }
 
-    /// As they are set up in this environment.
+    /// Reads the settings of an environment.
     pub fn from_environment(environment: &Environment) -> Result<Self, PypiError> {
-        let given = Given { environment, files: config_files(environment)? };
+        let config = PipConfig { environment, files: config_files(environment)? };
         let mut indexes = Vec::new();
-        if !given.flag("no-index")? {
-            match given.places("index-url")?.into_iter().next() {
+        if !config.flag("no-index")? {
+            match config.sources("index-url")?.into_iter().next() {
                 Some(index) => indexes.push(index),
                 None => indexes.extend(Self::public().indexes),
             }
-            indexes.extend(given.places("extra-index-url")?);
+            indexes.extend(config.sources("extra-index-url")?);
         }
         let home = || environment.home();
-        let certificates = given.value("cert").map(|value| expanded(value.text.trim(), home()));
+        let certificates = config.value("cert").map(|value| expanded(value.text.trim(), home()));
         let of_python =
             [REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE].iter().find_map(|variable| environment.path(variable));
         Ok(Self {
             indexes,
-            find_links: given.places("find-links")?,
+            find_links: config.sources("find-links")?,
             certificates: certificates.or(of_python).or_else(|| trusted_certificates(environment)),
-            trusted_hosts: given.words("trusted-host"),
-            proxy: given.value("proxy").map(|value| Secret::new(value.text.trim())),
-            timeout: given.seconds("timeout")?.or(given.seconds("default-timeout")?).unwrap_or(TIMEOUT),
+            trusted_hosts: config.list("trusted-host"),
+            proxy: config.value("proxy").map(|value| Secret::new(value.text.trim())),
+            timeout: config.seconds("timeout")?.or(config.seconds("default-timeout")?).unwrap_or(TIMEOUT),
             netrc: Netrc::from_environment(environment),
         })
     }
 }
 
-/// Every file that pip would read, the strongest first.
+/// Every file that pip would read, by precedence.
 fn config_files(environment: &Environment) -> Result<Vec<(PathBuf, Ini)>, PypiError> {
     let named = environment.path(PIP_CONFIG_FILE);
     if named.as_deref().is_some_and(|file| file == "/dev/null") {
@@ -105,15 +105,15 @@ fn config_files(environment: &Environment) -> Result<Vec<(PathBuf, Ini)>, PypiEr
         paths.extend(environment.home().map(|home| home.join(".pip").join(FILE)));
     }
     paths.push(environment.system("etc").join(FILE));
-    let directorys = environment
+    let directories = environment
         .get(XDG_CONFIG_DIRS)
         .map_or_else(|| vec![environment.system("etc/xdg")], |value| std::env::split_paths(value).collect());
-    paths.extend(directorys.into_iter().rev().map(|directory| directory.join("pip").join(FILE)));
+    paths.extend(directories.into_iter().rev().map(|directory| directory.join("pip").join(FILE)));
     let mut read = Vec::new();
     for path in paths {
         let unusable = |reason| PypiError::Config { file: path.clone(), reason };
         let text = files::read_optional(&path, MAX_CONFIG);
-        if let Some(text) = text.map_err(|error| unusable(format!("cannot be read: {error}")))? {
+        if let Some(text) = text.map_err(|error| unusable(format!("cannot read: {error}")))? {
             let ini = Ini::parse(&text).map_err(unusable)?;
             read.push((path, ini));
         }
@@ -121,50 +121,50 @@ fn config_files(environment: &Environment) -> Result<Vec<(PathBuf, Ini)>, PypiEr
     Ok(read)
 }
 
-/// A setting, and where it was made.
-struct Value {
+/// The value of a setting, and its origin.
+struct ConfigValue {
     text: String,
     origin: String,
 }
 
-struct Given<'a> {
+struct PipConfig<'a> {
     environment: &'a Environment,
     files: Vec<(PathBuf, Ini)>,
 }
 
-impl Given<'_> {
-    /// What holds for a setting. One set to nothing is not set, and hides the same one in the same section of weaker
-    /// files, as with pip.
-    fn value(&self, key: &str) -> Option<Value> {
+impl PipConfig<'_> {
+    /// The effective value of a setting. An empty one counts as not set, and hides the same one in the same section of
+    /// files with lower precedence, as in pip.
+    fn value(&self, key: &str) -> Option<ConfigValue> {
         let variable = format!("PIP_{}", key.to_ascii_uppercase().replace('-', "_"));
         if let Some(text) = self.environment.get(&variable).and_then(|text| text.to_str()) {
-            return Some(Value { text: text.to_owned(), origin: variable });
+            return Some(ConfigValue { text: text.to_owned(), origin: variable });
         }
         SECTIONS.iter().find_map(|section| {
             let (path, text) =
                 self.files.iter().find_map(|(path, ini)| Some((path, ini.get(section, key)?)))?;
             let origin = format!("{} [{section}] {key}", path.display());
-            (!text.trim().is_empty()).then(|| Value { text: text.to_owned(), origin })
+            (!text.trim().is_empty()).then(|| ConfigValue { text: text.to_owned(), origin })
         })
     }
 
-    fn words(&self, key: &str) -> Vec<String> {
+    fn list(&self, key: &str) -> Vec<String> {
         self.value(key)
             .map_or_else(Vec::new, |value| value.text.split_whitespace().map(str::to_owned).collect())
     }
 
-    fn places(&self, key: &str) -> Result<Vec<Place>, PypiError> {
-        let Some(Value { text, origin }) = self.value(key) else { return Ok(Vec::new()) };
+    fn sources(&self, key: &str) -> Result<Vec<PackageSource>, PypiError> {
+        let Some(ConfigValue { text, origin }) = self.value(key) else { return Ok(Vec::new()) };
         text.split_whitespace()
-            .map(|word| {
-                Place::parse(word, self.environment.home())
+            .map(|item| {
+                PackageSource::parse(item, self.environment.home())
                     .map_err(|reason| PypiError::Setting { name: origin.clone(), reason: reason.to_owned() })
             })
             .collect()
     }
 
     fn flag(&self, key: &str) -> Result<bool, PypiError> {
-        let Some(Value { text, origin }) = self.value(key) else { return Ok(false) };
+        let Some(ConfigValue { text, origin }) = self.value(key) else { return Ok(false) };
         match text.trim().to_ascii_lowercase().as_str() {
             "y" | "yes" | "t" | "true" | "on" | "1" => Ok(true),
             "n" | "no" | "f" | "false" | "off" | "0" => Ok(false),
@@ -173,7 +173,7 @@ impl Given<'_> {
     }
 
     fn seconds(&self, key: &str) -> Result<Option<Duration>, PypiError> {
-        let Some(Value { text, origin }) = self.value(key) else { return Ok(None) };
+        let Some(ConfigValue { text, origin }) = self.value(key) else { return Ok(None) };
         let seconds = text.trim().parse().ok().filter(|seconds: &f64| *seconds > 0.0);
         match seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
             Some(seconds) => Ok(Some(seconds)),

@@ -7,30 +7,30 @@ use super::*;
 
 /// A machine with these files, home at `/her`, and these variables. Paths in variables that begin with `@` are below
 /// the machine's root.
-fn machine(folder: &Path, files: &[(&str, &str)], variables: &[(&str, &str)]) -> Environment {
+fn machine(directory: &Path, files: &[(&str, &str)], variables: &[(&str, &str)]) -> Environment {
     for (path, text) in files {
-        let path = folder.join(path);
+        let path = directory.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
     let here = |value: &str| match value.strip_prefix('@') {
-        Some(below) => folder.join(below).display().to_string(),
+        Some(below) => directory.join(below).display().to_string(),
         None => value.to_owned(),
     };
     let home = ("HOME".to_owned(), here("@her"));
     let others = variables.iter().map(|(name, value)| ((*name).to_owned(), here(value)));
-    Environment::of(folder, std::iter::once(home).chain(others))
+    Environment::of(directory, std::iter::once(home).chain(others))
 }
 
 fn settings(files: &[(&str, &str)], variables: &[(&str, &str)]) -> Settings {
-    let folder = tempfile::tempdir().unwrap();
-    Settings::from_environment(&machine(folder.path(), files, variables)).unwrap()
+    let directory = tempfile::tempdir().unwrap();
+    Settings::from_environment(&machine(directory.path(), files, variables)).unwrap()
 }
 
 fn first_index(files: &[(&str, &str)], variables: &[(&str, &str)]) -> String {
     match settings(files, variables).indexes.first().unwrap() {
-        Place::Remote(address) => address.host().to_owned(),
-        Place::Local(path) => path.display().to_string(),
+        PackageSource::Remote(address) => address.host().to_owned(),
+        PackageSource::Local(path) => path.display().to_string(),
     }
 }
 
@@ -44,7 +44,7 @@ const IN_VENV: (&str, &str) = ("VIRTUAL_ENV", "@venv");
 const BY_NAME: (&str, &str) = ("PIP_CONFIG_FILE", "@named.conf");
 
 #[test]
-fn the_strongest_file_is_heard() {
+fn the_file_with_the_highest_precedence_wins() {
     let all = [SYSTEM, XDG, LEGACY, USER, VENV, NAMED];
     for (files, variables, host) in [
         (&[][..], &[][..], "pypi.org"),
@@ -57,9 +57,9 @@ fn the_strongest_file_is_heard() {
         (&all, &[IN_VENV, BY_NAME], "named"),
         (&all, &[IN_VENV, BY_NAME, ("PIP_INDEX_URL", "https://variable/")], "variable"),
         (&all, &[("PIP_INDEX_URL", "")], "user"),
-        // A named file takes the place of the user's own, and of no other.
+        // A named file replaces the user's own, and no other.
         (&[SYSTEM, USER, ("named.conf", "")], &[BY_NAME], "system"),
-        // One that does not exist takes nobody's place.
+        // One that does not exist replaces nothing.
         (&[SYSTEM, USER], &[BY_NAME], "user"),
         (&all, &[IN_VENV, ("PIP_CONFIG_FILE", "/dev/null")], "pypi.org"),
         (&[("other/pip/pip.conf", USER.1)], &[("XDG_CONFIG_HOME", "@other")], "user"),
@@ -70,7 +70,7 @@ fn the_strongest_file_is_heard() {
 }
 
 #[test]
-fn a_command_s_section_stands_before_global_in_whatever_file() {
+fn a_command_section_takes_precedence_over_global_in_any_file() {
     let weak = ("etc/pip.conf", "[install]\nindex-url = https://install/");
     assert_eq!(first_index(&[weak, USER], &[]), "install");
     let download =
@@ -90,11 +90,11 @@ fn lists_are_split_at_blanks_and_lines_and_a_variable_replaces_a_file_s() {
     let read = settings(&[file], &[]);
     assert_eq!(read.indexes.len(), 3);
     assert_eq!(read.find_links.len(), 2);
-    assert!(matches!(&read.find_links[0], Place::Local(path) if path.ends_with("her/wheels")));
+    assert!(matches!(&read.find_links[0], PackageSource::Local(path) if path.ends_with("her/wheels")));
     assert_eq!(read.trusted_hosts, ["a.com", "b.com:81"]);
     let with = settings(&[file], &[("PIP_EXTRA_INDEX_URL", "https://three/"), ("PIP_FIND_LINKS", "/w")]);
     assert_eq!(with.indexes.len(), 2);
-    assert_eq!(with.find_links, [Place::Local(PathBuf::from("/w"))]);
+    assert_eq!(with.find_links, [PackageSource::Local(PathBuf::from("/w"))]);
 }
 
 #[test]
@@ -118,16 +118,17 @@ fn certificates_are_those_pip_would_trust() {
 }
 
 #[test]
-fn a_setting_that_cannot_be_one_is_named_without_its_value() {
-    let folder = tempfile::tempdir().unwrap();
+fn an_invalid_setting_is_reported_without_its_value() {
+    let directory = tempfile::tempdir().unwrap();
     for (files, variables, error) in [
         (&[][..], &[("PIP_NO_INDEX", "perhaps")][..], "PIP_NO_INDEX: is neither yes nor no"),
         (&[], &[("PIP_INDEX_URL", "ftp://me:secret@x/")], "PIP_INDEX_URL: is neither http:// nor https://"),
         (&[], &[("PIP_TIMEOUT", "-1")], "PIP_TIMEOUT: is not a number of seconds"),
         (&[("etc/pip.conf", "[global]\nsecret")], &[], "/etc/pip.conf: line 2: has no ="),
     ] {
-        let error_seen = Settings::from_environment(&machine(folder.path(), files, variables)).unwrap_err();
-        let shown = error_seen.to_string().replace(&folder.path().display().to_string(), "");
+        let error_seen =
+            Settings::from_environment(&machine(directory.path(), files, variables)).unwrap_err();
+        let shown = error_seen.to_string().replace(&directory.path().display().to_string(), "");
         assert_eq!(shown, error);
         assert!(!shown.contains("secret") && !error_seen.is_outside());
     }

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Read};
 use std::path::Path;
 
 use cudock_explain::{
-    Catalogue, Hit, Report, ScanError, SmiTable, is_finding_code, is_like_a_path, xid_message,
+    Catalog, Hit, LogReport, ScanError, SmiTable, is_finding_code, is_like_a_path, xid_message,
 };
 use cudock_facts::Facts;
 use cudock_facts::tables::{CudaError, FindingPage, Message};
@@ -15,10 +15,10 @@ use crate::cli::ExplainArgs;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, BLUE, BOLD, DIM, Format, TableUsed, line, styled};
 
-/// More messages than this are a list, not an answer.
+/// The number of messages shown without --all.
 const SHOWN: usize = 5;
 
-/// Progress is shown every so many bytes of a log.
+/// The number of bytes between progress updates.
 const PROGRESS_STEP: u64 = 256 << 20;
 
 #[derive(Serialize)]
@@ -65,7 +65,7 @@ pub(super) fn run(facts: &Facts, args: &ExplainArgs, format: Format) -> Result<O
         cuda_error(facts, error, args.verbose, format);
         return Ok(Outcome::Yes);
     }
-    let catalogue = Catalogue::new(facts.messages()).map_err(|error| {
+    let catalog = Catalog::new(facts.messages()).map_err(|error| {
         Failure::input(chain(&error)).hint("correct messages.toml in the directory of --facts")
     })?;
     let (subject, report) = if what.is_empty() && args.what.is_empty() || what == "-" {
@@ -73,16 +73,16 @@ pub(super) fn run(facts: &Facts, args: &ExplainArgs, format: Format) -> Result<O
             return Err(Failure::input("nothing to explain")
                 .hint("cudock explain FILE, cudock explain 'MESSAGE', or pipe a log in: docker logs NAME 2>&1 | cudock explain"));
         }
-        ("standard input".to_owned(), scan(&catalogue, std::io::stdin().lock(), "standard input")?)
+        ("standard input".to_owned(), scan(&catalog, std::io::stdin().lock(), "standard input")?)
     } else if let Some(path) = file(args, what)? {
         let log = File::open(path).map_err(|error| Failure::input(format!("cannot read {what}: {error}")))?;
-        (what.to_owned(), scan(&catalogue, log, what)?)
+        (what.to_owned(), scan(&catalog, log, what)?)
     } else if let Some(message) = xid_message(what) {
-        (what.to_owned(), catalogue.explain(&message))
+        (what.to_owned(), catalog.explain(&message))
     } else {
-        ("that text".to_owned(), catalogue.explain(what))
+        ("that text".to_owned(), catalog.explain(what))
     };
-    // CUDA's short texts are recognized in logs by what surrounds them; alone they stand for themselves.
+    // CUDA's short texts are recognized in logs by their context; alone they are looked up directly.
     let alone = facts.messages().cuda_error_with_text(what).filter(|_| report.hits.is_empty());
     if let Some(error) = alone {
         cuda_error(facts, error, args.verbose, format);
@@ -114,15 +114,15 @@ fn file<'a>(args: &ExplainArgs, what: &'a str) -> Result<Option<&'a Path>, Failu
         return Ok(Some(path));
     }
     if is_like_a_path(what) {
-        return Err(Failure::input(format!("{what}: no such file")).hint("pass --text if it is a message"));
+        return Err(Failure::input(format!("{what}: not found")).hint("pass --text if it is a message"));
     }
     Ok(None)
 }
 
-fn scan<'a>(catalogue: &Catalogue<'a>, log: impl Read, name: &str) -> Result<Report<'a>, Failure> {
+fn scan<'a>(catalog: &Catalog<'a>, log: impl Read, name: &str) -> Result<LogReport<'a>, Failure> {
     let show = std::io::stderr().is_terminal();
     let mut reported = 0;
-    let report = catalogue.scan(log, |bytes| {
+    let report = catalog.scan(log, |bytes| {
         if show && bytes - reported >= PROGRESS_STEP {
             reported = bytes;
             anstream::eprint!("\rread {} MB", bytes / 1_000_000);
@@ -175,7 +175,7 @@ fn cuda_error(facts: &Facts, error: &CudaError, verbose: bool, format: Format) {
     }
     for message in messages {
         line("");
-        // A message that was made from this very row has nothing to add but its fix.
+        // A message that was derived from this row only adds its fix.
         if message.id == format!("cuda-{}", error.code) {
             print_fixes(&message.fix);
             print_sources(facts.messages().table.resolve(&message.source), verbose);
@@ -185,7 +185,7 @@ fn cuda_error(facts: &Facts, error: &CudaError, verbose: bool, format: Format) {
     }
 }
 
-fn print_json(facts: &Facts, subject: &str, report: &Report<'_>, tables: &[TableUsed]) {
+fn print_json(facts: &Facts, subject: &str, report: &LogReport<'_>, tables: &[TableUsed]) {
     let messages = report.hits.iter().map(|hit| JsonMessage {
         line: hit.line,
         count: hit.count,
@@ -203,7 +203,7 @@ fn print_json(facts: &Facts, subject: &str, report: &Report<'_>, tables: &[Table
     });
 }
 
-fn print_text(facts: &Facts, subject: &str, report: &Report<'_>, args: &ExplainArgs) {
+fn print_text(facts: &Facts, subject: &str, report: &LogReport<'_>, args: &ExplainArgs) {
     if let (true, Some(table)) = (report.hits.is_empty(), &report.smi) {
         line(styled(BOLD, "nvidia-smi table, no error in it"));
         for statement in table.statements(facts) {
@@ -216,8 +216,8 @@ fn print_text(facts: &Facts, subject: &str, report: &Report<'_>, args: &ExplainA
         line(format!("no known message in {subject}{size}"));
         line(output::wrapped(
             "  ",
-            "The catalogue has the failures of drivers, container toolkits, images, frameworks and Azure; a program's own errors are \
-             not in it. `cudock doctor` looks at the machine itself.",
+            "The catalog has the failures of drivers, container toolkits, images, frameworks and Azure; a program's own errors are \
+             not in it. `cudock doctor` checks this machine.",
         ));
         return;
     }
@@ -265,13 +265,13 @@ fn print_message(facts: &Facts, message: &Message, fixes: &[String], verbose: bo
     print_sources(facts.messages().table.resolve(&message.source), verbose);
 }
 
-/// `CUDA error 209: the program has no code for this GPU`, or the title alone where no number belongs to it.
+/// `CUDA error 209: the program has no code for this GPU`, or the title alone if it has no number.
 fn heading(message: &Message) -> String {
     let Some(code) = message.cuda_code else { return message.title.clone() };
     let title = message.title.trim_end_matches(&format!(" (error {code})"));
-    let mut letters = title.chars();
-    match (letters.next(), letters.next()) {
-        // An acronym keeps its capitals.
+    let mut chars = title.chars();
+    match (chars.next(), chars.next()) {
+        // An acronym keeps its upper case.
         (Some(first), Some(second)) if second.is_lowercase() || second == ' ' => {
             let rest = title.get(first.len_utf8()..).unwrap_or_default();
             format!("CUDA error {code}: {}{rest}", first.to_lowercase())

@@ -1,3 +1,5 @@
+//! `cudock inspect`: prints the GPU code in binaries.
+
 use std::collections::BTreeMap;
 
 use cudock_fatbin::{Binary, CodeSummary, CodeTarget, Coverage, FileError, Inspected, Kernel, Linkage};
@@ -6,10 +8,10 @@ use serde::Serialize;
 use crate::cli::InspectArgs;
 use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, BOLD, DIM, Format, RED, YELLOW, line, styled};
-use cudock_base::format::fixed_bytes;
+use cudock_base::format::{count, fixed_bytes};
 
 #[derive(Serialize)]
-struct Report {
+struct InspectReport {
     schema: u8,
     files: Vec<FileReport>,
     summary: String,
@@ -37,7 +39,7 @@ struct GpuCode {
     modules: usize,
     entries: Vec<CodeLine>,
     sections: Vec<SectionReport>,
-    /// Modules that the linker added and that hold no kernel; told with --kernels, because it takes opening them.
+    /// Modules that the linker added and that contain no kernel; with --kernels only, since they must be unpacked.
     #[serde(skip_serializing_if = "Option::is_none")]
     modules_without_kernels: Option<usize>,
     covers: String,
@@ -82,31 +84,31 @@ struct Problem {
     message: String,
 }
 
-pub(super) fn run(words: &InspectArgs, format: Format) -> Result<Outcome, Failure> {
-    let named_only = words.paths.iter().all(|path| path.is_file());
+pub(super) fn run(args: &InspectArgs, format: Format) -> Result<Outcome, Failure> {
+    let named_only = args.paths.iter().all(|path| path.is_file());
     let look = |file: Inspected, bytes: &[u8]| {
-        let kernels = if words.kernels { kernels(&file.binary, bytes) } else { Vec::new() };
-        let without = words.kernels.then(|| {
+        let kernels = if args.kernels { kernels(&file.binary, bytes) } else { Vec::new() };
+        let without = args.kernels.then(|| {
             file.binary.modules.iter().filter(|module| module.has_kernels(bytes) == Some(false)).count()
         });
         let report = report(file, kernels, without);
-        // Below a directory and in a wheel, files without GPU code are of no interest here.
+        // In directories and wheels, files without GPU code are skipped.
         let named = named_only && !report.path.contains("!/");
         (named || !report.lines.is_empty() || !report.gpu_code.damage.is_empty()).then_some(report)
     };
-    let (files, trouble) = cudock_fatbin::inspect(&words.paths, look);
-    let errors: Vec<Problem> = trouble
+    let (files, failed) = cudock_fatbin::inspect(&args.paths, look);
+    let errors: Vec<Problem> = failed
         .iter()
-        .map(|trouble| Problem { path: trouble.path.clone(), message: chain(&trouble.error) })
+        .map(|failed| Problem { path: failed.path.clone(), message: chain(&failed.error) })
         .collect();
-    if let ([], [only]) = (files.as_slice(), trouble.as_slice()) {
+    if let ([], [only]) = (files.as_slice(), failed.as_slice()) {
         return Err(cannot_read(&only.path, &only.error));
     }
     let mut all = Coverage::default();
     for file in &files {
         all.add(&file.coverage);
     }
-    let report = Report { schema: 1, summary: all.sentence(), files, errors };
+    let report = InspectReport { schema: 1, summary: all.sentence(), files, errors };
     match format {
         Format::Json => output::json(&report),
         Format::Text => print(&report),
@@ -117,13 +119,13 @@ pub(super) fn run(words: &InspectArgs, format: Format) -> Result<Outcome, Failur
     if report.errors.is_empty() {
         Ok(Outcome::Yes)
     } else {
-        Err(Failure::input(format!("{} of the files could not be read", report.errors.len())))
+        Err(Failure::input(format!("cannot read {}", count(report.errors.len(), "file"))))
     }
 }
 
 fn cannot_read(path: &str, error: &FileError) -> Failure {
     let failure = match error {
-        // The error names the path already.
+        // The error already has the path.
         FileError::Map(error) => Failure::input(chain(error)),
         error => Failure::input(format!("{path}: {}", chain(error))),
     };
@@ -186,7 +188,7 @@ fn kernels(binary: &Binary, bytes: &[u8]) -> Vec<KernelReport> {
     binary.kernels(bytes).into_iter().map(report).collect()
 }
 
-fn print(report: &Report) {
+fn print(report: &InspectReport) {
     for (index, file) in report.files.iter().enumerate() {
         if index > 0 {
             line("");
@@ -226,14 +228,10 @@ fn print(report: &Report) {
             ));
         }
         let modules = file.gpu_code.modules;
-        let modules = if modules == 0 {
-            String::new()
-        } else {
-            format!("{modules} module{}; ", if modules == 1 { "" } else { "s" })
-        };
+        let modules = if modules == 0 { String::new() } else { format!("{}; ", count(modules, "module")) };
         line(output::wrapped("  ", &format!("{modules}{}", file.gpu_code.covers)));
         if let Some(count) = file.gpu_code.modules_without_kernels.filter(|count| *count > 0) {
-            line(format!("  {count} of the modules hold no kernel, and whether they load says nothing"));
+            line(format!("  {count} of the modules contain no kernel, and may not load"));
         }
         for (what, count) in &file.gpu_code.unknown {
             line(format!("  {}: {what}, {count} times", styled(YELLOW, "unknown")));

@@ -3,7 +3,7 @@
 use cudock_facts::Facts;
 use cudock_facts::finding::{Finding, FindingEvidence, Severity};
 use cudock_facts::lookup::{ImageTag, TagVerdict};
-use cudock_facts::tables::{Requirement, TagStatus, Tags};
+use cudock_facts::tables::{ImageRequirement, TagStatus, Tags};
 use cudock_facts::version::{CudaRelease, CudaVersion, DriverVersion};
 use cudock_host::frameworks::Build;
 use pep440_rs::Version;
@@ -190,7 +190,7 @@ fn container(facts: &Facts, cuda: CudaRelease, evidence: &mut Evidence) {
 fn framework(
     facts: &Facts,
     image: &DeclaredImage,
-    found: &cudock_facts::lookup::FoundFramework<'_>,
+    found: &cudock_facts::lookup::FrameworkImageMatch<'_>,
     evidence: &mut Evidence,
 ) -> Base {
     let version: Option<Version> = found.version.parse().ok();
@@ -243,7 +243,7 @@ pub(super) fn as_by_conda(facts: &Facts, build: &mut Build) {
 }
 
 /// The variable's value, put together from the parts the tables have.
-fn requirement(facts: &Facts, row: &Requirement) -> String {
+fn requirement(facts: &Facts, row: &ImageRequirement) -> String {
     let brands = |name: &str| -> Vec<&str> {
         let set = facts.images().brand_set.iter().find(|set| set.name == name);
         set.map(|set| set.brands.iter().map(String::as_str).collect()).unwrap_or_default()

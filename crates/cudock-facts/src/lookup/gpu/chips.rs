@@ -1,12 +1,12 @@
-//! Rows for boards of which only the chip is known.
+//! Derives rows for boards of which only the chip is known.
 
 use std::collections::HashMap;
 
 use crate::tables::{Chip, ForwardCompatClass, Gpu, GpuClass, Gpus, KernelModule, OfChips, Vendor};
 use crate::version::Capability;
 
-/// What the chip table adds to the rows: a row per product name, one per chip for boards without a name, and the
-/// other names of boards that have a row.
+/// Derives rows from the chip table: a row per product name, one per chip for boards without a name, and the other names
+/// of boards that have a row.
 pub(super) fn derive(gpus: &Gpus) -> OfChips {
     let mut owners: HashMap<&str, Vec<usize>> = HashMap::new();
     for (number, gpu) in gpus.gpu.iter().enumerate() {
@@ -25,7 +25,7 @@ pub(super) fn derive(gpus: &Gpus) -> OfChips {
                     derived.aliases.extend(names.into_iter().map(|name| (name.to_owned(), *owner)));
                     continue;
                 }
-                // Boards that share an id have rows with their names.
+                // Boards that share an id already have rows with their names.
                 Some(_) => continue,
                 None => {}
             }
@@ -82,12 +82,12 @@ fn row(chip: &Chip, name: &str) -> Gpu {
 
 /// GTX-1660-Ti of `GeForce GTX 1660 Ti`.
 fn id(name: &str) -> String {
-    let words =
-        name.split([' ', '-']).filter(|word| !matches!(*word, "" | "GeForce" | "Tesla" | "Generation"));
-    words.collect::<Vec<_>>().join("-")
+    let parts =
+        name.split([' ', '-']).filter(|part| !matches!(*part, "" | "GeForce" | "Tesla" | "Generation"));
+    parts.collect::<Vec<_>>().join("-")
 }
 
-/// What a board is sold for, by its product line.
+/// The class of a board, by its product line.
 fn class(name: &str) -> GpuClass {
     let starts = |lines: &[&str]| lines.iter().any(|line| name.starts_with(line));
     // T400 to T2000 are workstation boards; T4, T10 and T40 are for servers.
@@ -106,7 +106,7 @@ fn class(name: &str) -> GpuClass {
     }
 }
 
-/// The memory a name states: 16 of `T10 16GB`.
+/// The memory in a name: 16 of `T10 16GB`.
 fn memory(name: &str) -> Vec<u32> {
     name.split([' ', '-']).filter_map(|word| word.strip_suffix("GB")?.parse().ok()).collect()
 }

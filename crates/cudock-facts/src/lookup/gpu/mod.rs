@@ -1,36 +1,34 @@
-//! GPUs by name and by PCI id.
+//! Looks up GPUs by name and by PCI id.
 
 mod chips;
 mod name;
 
 use self::name::GpuName;
-use super::Found;
+use super::NameMatch;
 use crate::tables::{Gpu, Gpus, OfChips};
 use cudock_base::suggest;
 
-/// More rows than this are not an answer: the name was too short to mean anything.
-const MOST: usize = 12;
+/// The limit for matches: a name with more is too short to be meaningful.
+const MAX_MATCHES: usize = 12;
 
 impl Gpus {
-    /// The GPU or GPUs a name stands for: our id, what nvidia-smi prints (also cut off with dots, as a MIG device or as
-    /// a vGPU profile), a product name of pci.ids, a chip, or the distinctive part of one of these (`A100`, `P4000`).
-    ///
-    /// A name that several GPUs share gives all of them; the caller asks unless they do not differ in what matters.
-    pub fn find(&self, name: &str) -> Found<'_, Gpu> {
+    /// The GPUs with a name: our id, the name from nvidia-smi (also truncated with dots, of a MIG device or with a vGPU
+    /// profile), a product name of pci.ids, a chip, or the distinctive part of one of these (`A100`, `P4000`).
+    pub fn find(&self, name: &str) -> NameMatch<'_, Gpu> {
         let wanted = GpuName::parse(name);
         let mut rows = self.exactly(&wanted);
-        // A word without a number is a product line, of which the table has only some cards.
-        if rows.is_empty() && !wanted.is_cut() && wanted.text.bytes().any(|byte| byte.is_ascii_digit()) {
+        // A name without a number is a product line, of which the table has only some GPUs.
+        if rows.is_empty() && !wanted.is_truncated && wanted.text.bytes().any(|byte| byte.is_ascii_digit()) {
             rows = self.gpu.iter().filter(|gpu| begins_with(&gpu.id, &wanted.text)).collect();
         }
         if rows.is_empty() {
             rows = self.by_product(&wanted);
         }
-        if rows.len() > MOST {
+        if rows.len() > MAX_MATCHES {
             rows.clear();
         }
         let ids = || self.gpu.iter().chain(&self.of_chips().rows).map(|gpu| gpu.id.as_str());
-        Found::from_rows(rows, || suggest::nearest(name, ids()))
+        NameMatch::from_rows(rows, || suggest::nearest(name, ids()))
     }
 
     /// The GPUs with a PCI device id, such as 0x2335. Boards of one chip may share one.
@@ -41,8 +39,7 @@ impl Gpus {
         if rows.is_empty() { self.of_chips().rows.iter().filter(with_id).collect() } else { rows }
     }
 
-    /// The GPU a driver's product name stands for. A name that is not in the table, or that several GPUs have, is not
-    /// guessed at.
+    /// The GPU with a driver's product name; `None` if the name is unknown or ambiguous.
     pub fn by_product_name(&self, name: &str) -> Option<&Gpu> {
         let wanted = GpuName::parse(name);
         let mut rows = self.exactly(&wanted);
@@ -56,21 +53,21 @@ impl Gpus {
         rows.iter().all(|row| row.id == first.id).then_some(*first)
     }
 
-    /// Rows whose id or one of whose names is exactly this one.
+    /// Rows whose id or one of whose names equals this one.
     fn exactly(&self, wanted: &GpuName) -> Vec<&Gpu> {
         let bare = bare(&wanted.text);
         let is = |gpu: &&Gpu| {
             self::bare(&gpu.id) == bare || gpu.names.iter().any(|known| self::bare(known) == bare)
         };
-        if wanted.is_cut() || bare.is_empty() { Vec::new() } else { self.gpu.iter().filter(is).collect() }
+        if wanted.is_truncated || bare.is_empty() { Vec::new() } else { self.gpu.iter().filter(is).collect() }
     }
 
-    /// Rows by product name: all words of it, or else those that hold all words that were asked for.
+    /// Rows by product name: equal names, or else names that contain all wanted words.
     fn by_product(&self, wanted: &GpuName) -> Vec<&Gpu> {
         let products: Vec<(GpuName, &Gpu)> = self.products().collect();
         for matches in [GpuName::equals, GpuName::contains] {
             let found = || products.iter().filter(|(known, _)| matches(known, wanted));
-            // Desktop and laptop GPUs share names; the other kind is meant only if this one does not exist.
+            // Desktop and laptop GPUs share names; the other kind matches only if this one does not exist.
             let same_kind = found().any(|(known, _)| known.laptop == wanted.laptop);
             let mut rows: Vec<&Gpu> = Vec::new();
             for (_, row) in found().filter(|(known, _)| !same_kind || known.laptop == wanted.laptop) {
@@ -101,13 +98,13 @@ impl Gpus {
         named.chain(aliases)
     }
 
-    /// What only the chip table knows.
+    /// The rows derived from the chip table.
     fn of_chips(&self) -> &OfChips {
         self.of_chips.get_or_init(|| chips::derive(self))
     }
 }
 
-/// A name without its maker and without what people vary in writing.
+/// A normalized name without its vendor.
 fn bare(name: &str) -> String {
     let folded = suggest::normalize(name);
     for maker in ["nvidiageforce", "nvidiatesla", "nvidia", "geforce", "tesla", "amdinstinct", "amd"] {
@@ -118,7 +115,7 @@ fn bare(name: &str) -> String {
     folded
 }
 
-/// Whether `id` is `name` and then a further part: A100-40 begins with A100, and A100 does not begin with A10.
+/// Whether `id` starts with the parts of `name`: A100-40 begins with A100, but A100 does not begin with A10.
 fn begins_with(id: &str, name: &str) -> bool {
     let parts = |text: &str| -> Vec<String> {
         text.split([' ', '-', '_']).filter(|part| !part.is_empty()).map(str::to_ascii_lowercase).collect()

@@ -1,4 +1,4 @@
-//! The words of `cudock bench`.
+//! The arguments of `cudock bench`.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,13 @@ use cudock_load::Arrivals;
 use cudock_load::payload::{Protocol, ShapeOfRow};
 use cudock_project::TimeSpan;
 
-/// Put load on a model server and tell how it bears it, or measure a model without a server
+/// Measure a model server under load, or a model without a server
 ///
-/// URL is a server that speaks `POST /predict` or the Open Inference Protocol v2. Requests are made up by what the
-/// server says of its model. With --rate latency counts from the time a request was meant to be sent, so a server that
-/// stalls cannot hide it. With --model the engine runs in this process: the limit that no server passes. See
-/// docs/bench.md.
+/// URL is a server with `POST /predict` or the Open Inference Protocol v2. Requests are generated from the server's model
+/// metadata. With --rate, latency counts from the time a request was scheduled, so a server that stalls cannot hide it.
+/// With --model, the engine runs in this process: the upper limit for any server. See docs/bench.md.
 #[derive(Debug, Args)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[allow(clippy::struct_excessive_bools, reason = "independent switches")]
 #[command(after_help = "Examples:
   cudock bench http://localhost:8000
   cudock bench http://localhost:8000 -c 32,128 --protocol oip-binary --rows 1,4,16
@@ -23,87 +22,87 @@ use cudock_project::TimeSpan;
   cudock bench http://localhost:9000/predictions/m --body request.json --header 'Authorization: Bearer KEY'
   cudock bench --model model.onnx --batch 1,8,32,128")]
 pub(crate) struct BenchArgs {
-    /// The server: http://host:port, or with the path that takes requests
+    /// Send requests to this server: http://host:port, optionally with a path
     #[arg(value_name = "URL", required_unless_present = "model", conflicts_with = "model")]
     pub(crate) url: Option<String>,
 
-    /// Closed loop: so many clients, each of which sends when it has its answer [default: 1,8,32,128]
+    /// Run a closed loop with N clients, each of which waits for its response [default: 1,8,32,128]
     #[arg(long, short, value_name = "N,N", value_delimiter = ',')]
     pub(crate) clients: Vec<usize>,
 
-    /// Open loop: so many requests a second, whatever the server does
+    /// Run an open loop with R requests per second, independent of responses
     #[arg(long, value_name = "R,R", value_delimiter = ',')]
     pub(crate) rate: Vec<f64>,
 
-    /// How the requests of an open loop follow each other
-    #[arg(long, value_enum, default_value_t = ArrivalsWord::Poisson)]
-    pub(crate) arrivals: ArrivalsWord,
+    /// Set the distribution of arrivals in an open loop
+    #[arg(long, value_enum, default_value_t = ArrivalsArg::Poisson)]
+    pub(crate) arrivals: ArrivalsArg,
 
-    /// Search for the highest rate at which 99 % of the answers take no longer
+    /// Search for the highest rate with this 99th percentile latency
     #[arg(long, value_name = "TIME")]
     pub(crate) target_p99: Option<TimeSpan>,
 
-    /// How long a run counts [default: 5s; 1s with --model]
+    /// Measure for this time [default: 5s; 1s with --model]
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<TimeSpan>,
 
-    /// Load before a run counts [default: 1s; 200ms with --model]
+    /// Warm up for this time before measuring [default: 1s; 200ms with --model]
     #[arg(long, value_name = "TIME")]
     pub(crate) warm_up: Option<TimeSpan>,
 
-    /// How long late answers are waited for after a run
+    /// Wait this long for late responses after a run
     #[arg(long, value_name = "TIME", default_value = "5s")]
     pub(crate) grace: TimeSpan,
 
-    /// How the model is asked
-    #[arg(long, value_enum, default_value_t = ProtocolWord::Predict)]
-    pub(crate) protocol: ProtocolWord,
+    /// Use this protocol
+    #[arg(long, value_enum, default_value_t = ProtocolArg::Predict)]
+    pub(crate) protocol: ProtocolArg,
 
-    /// Rows of a request; with several, as many requests of each
+    /// Send requests with N rows; several values are mixed equally
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1")]
     pub(crate) rows: Vec<usize>,
 
-    /// Which of the server's models
+    /// Use this model of the server
     #[arg(long, value_name = "NAME")]
     pub(crate) model_name: Option<String>,
 
-    /// Shape of one row, as 3,224,224 or NAME=3,224,224, where the server does not say
+    /// Set the shape of one row, as 3,224,224 or NAME=3,224,224, if the server has no metadata
     #[arg(long, value_name = "[NAME=]D,D")]
     pub(crate) shape: Vec<ShapeOfRow>,
 
-    /// Type of the elements, where the server does not say: FP32, INT64, …
+    /// Set the element type, if the server has no metadata: FP32, INT64, …
     #[arg(long, value_name = "TYPE", requires = "shape")]
     pub(crate) dtype: Option<String>,
 
-    /// Send this file instead of made-up bodies
+    /// Send this file instead of generated bodies
     #[arg(long, value_name = "FILE", conflicts_with_all = ["shape", "dtype"])]
     pub(crate) body: Option<PathBuf>,
 
-    /// A header of every request, as 'Name: value'; may be given several times
+    /// Add a header to every request, as 'Name: value' (repeatable)
     #[arg(long, value_name = "HEADER")]
     pub(crate) header: Vec<String>,
 
-    /// How many different bodies are sent
+    /// Generate N different bodies
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub(crate) bodies: usize,
 
-    /// Compare every so many answers with what the server said when it was asked alone; 0 compares none
+    /// Compare every Nth response with the response to the same request alone; 0 to disable
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub(crate) check_every: u64,
 
-    /// Draws bodies and arrivals
+    /// Seed the random bodies and arrivals
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Most connections of an open loop
+    /// Limit the connections of an open loop
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub(crate) connections: usize,
 
-    /// Threads that put on the load
+    /// Generate load with N threads
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) threads: usize,
 
-    /// Draw latency and rate into an SVG file
+    /// Plot latency and rate to an SVG file
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub(crate) plot: Option<PathBuf>,
 
@@ -115,40 +114,40 @@ pub(crate) struct BenchArgs {
     pub(crate) engine: EngineArgs,
 }
 
-/// The words for a model without a server.
+/// Arguments for a model without a server.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "With --model")]
-#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[allow(clippy::struct_excessive_bools, reason = "independent switches")]
 pub(crate) struct EngineArgs {
-    /// Rows of a batch
+    /// Run batches of N rows
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128")]
     pub(crate) batch: Vec<usize>,
 
-    /// What runs the model
+    /// Run the model on this device
     #[arg(long, value_enum, default_value_t = EngineDevice::Cpu)]
     pub(crate) device: EngineDevice,
 
-    /// Number of the GPU
+    /// Use the GPU with this index
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) gpu: u32,
 
-    /// Threads of a CPU engine [default: one for each processor this process may use]
+    /// Set the threads of a CPU engine [default: one for each available processor]
     #[arg(long, value_name = "N")]
     pub(crate) engine_threads: Option<usize>,
 
-    /// Batches with the engine at once: the next is copied while one runs [default: as many as sessions]
+    /// Keep N batches in the engine: the next is copied while one runs [default: the number of sessions]
     #[arg(long, value_name = "N")]
     pub(crate) lanes: Option<usize>,
 
-    /// Sessions that run batches side by side
+    /// Run batches in N parallel sessions
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) sessions: usize,
 
-    /// Run convolutions with channels last
+    /// Run convolutions in NHWC layout
     #[arg(long)]
     pub(crate) nhwc: bool,
 
-    /// Record each size of batch once and replay it (CUDA graphs)
+    /// Record each batch size once and replay it (CUDA graphs)
     #[arg(long)]
     pub(crate) graphs: bool,
 
@@ -160,32 +159,32 @@ pub(crate) struct EngineArgs {
     #[arg(long, hide = true)]
     pub(crate) no_io_binding: bool,
 
-    /// Fetch nothing: use the ONNX Runtime that is installed
+    /// Use an installed ONNX Runtime, not the network
     #[arg(long)]
     pub(crate) offline: bool,
 }
 
-/// How requests follow each other.
+/// The distribution of arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ArrivalsWord {
-    /// As independent clients send them
+pub(crate) enum ArrivalsArg {
+    /// As from independent clients
     Poisson,
-    /// At equal distances
+    /// At equal intervals
     Constant,
 }
 
-impl From<ArrivalsWord> for Arrivals {
-    fn from(word: ArrivalsWord) -> Self {
-        match word {
-            ArrivalsWord::Poisson => Self::Poisson,
-            ArrivalsWord::Constant => Self::Constant,
+impl From<ArrivalsArg> for Arrivals {
+    fn from(arg: ArrivalsArg) -> Self {
+        match arg {
+            ArrivalsArg::Poisson => Self::Poisson,
+            ArrivalsArg::Constant => Self::Constant,
         }
     }
 }
 
-/// How a model is asked.
+/// The protocol of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ProtocolWord {
+pub(crate) enum ProtocolArg {
     /// POST /predict with {"input": …}
     Predict,
     /// Open Inference Protocol with JSON
@@ -198,19 +197,19 @@ pub(crate) enum ProtocolWord {
     Npy,
 }
 
-impl From<ProtocolWord> for Protocol {
-    fn from(word: ProtocolWord) -> Self {
-        match word {
-            ProtocolWord::Predict => Self::Predict,
-            ProtocolWord::Oip => Self::Oip,
-            ProtocolWord::OipBinary => Self::OipBinary,
-            ProtocolWord::Raw => Self::Raw,
-            ProtocolWord::Npy => Self::Npy,
+impl From<ProtocolArg> for Protocol {
+    fn from(arg: ProtocolArg) -> Self {
+        match arg {
+            ProtocolArg::Predict => Self::Predict,
+            ProtocolArg::Oip => Self::Oip,
+            ProtocolArg::OipBinary => Self::OipBinary,
+            ProtocolArg::Raw => Self::Raw,
+            ProtocolArg::Npy => Self::Npy,
         }
     }
 }
 
-/// What runs a model without a server.
+/// The device of a model without a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EngineDevice {
     /// The CPU

@@ -1,4 +1,4 @@
-//! A model without a server.
+//! Measures a model without a server.
 
 use std::path::Path;
 
@@ -13,9 +13,9 @@ use crate::failure::{Failure, Outcome, chain};
 use crate::output::{self, Format};
 use crate::verbs::serve::runtime;
 
-/// One object for programs; see docs/bench.md.
+/// The JSON report; see docs/bench.md.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct EngineBenchReport {
     schema: u8,
     pub(super) model: String,
     pub(super) device: DeviceInfo,
@@ -27,7 +27,7 @@ pub(super) struct Report {
 
 pub(super) fn run(args: &BenchArgs, model: &Path, format: Format) -> Result<Outcome, Failure> {
     if args.engine.batch.contains(&0) || args.rows.contains(&0) {
-        return Err(Failure::input("a batch has at least one row"));
+        return Err(Failure::input("the number of rows is zero"));
     }
     let mut engine = load(args, model)?;
     for (provider, reason) in &engine.device().skipped_providers {
@@ -47,7 +47,15 @@ pub(super) fn run(args: &BenchArgs, model: &Path, format: Format) -> Result<Outc
         error => Failure::outside(chain(&error)),
     })?;
     let model = model.display().to_string();
-    let report = Report { schema: 1, model, device, sessions: args.engine.sessions, runs, best_batch, json };
+    let report = EngineBenchReport {
+        schema: 1,
+        model,
+        device,
+        sessions: args.engine.sessions,
+        runs,
+        best_batch,
+        json,
+    };
     match format {
         Format::Text => bare_print::print(&report),
         Format::Json => output::json(&report),
@@ -58,7 +66,7 @@ pub(super) fn run(args: &BenchArgs, model: &Path, format: Format) -> Result<Outc
 fn load(args: &BenchArgs, model: &Path) -> Result<OnnxEngine, Failure> {
     if !model.is_file() {
         return Err(
-            Failure::input(format!("{} is not there", model.display())).hint("--model names an ONNX file")
+            Failure::input(format!("{} not found", model.display())).hint("pass an ONNX file with --model")
         );
     }
     let engine = &args.engine;

@@ -1,11 +1,11 @@
-//! A model without a server, as people read it.
+//! Prints the measurements of a model without a server.
 
-use super::bare::Report;
+use super::bare::EngineBenchReport;
 use super::print::{count, milliseconds};
 use crate::output::{BOLD, DIM, line, styled};
 use cudock_base::format::fixed_bytes;
 
-pub(super) fn print(measured: &Report) {
+pub(super) fn print(measured: &EngineBenchReport) {
     let sessions =
         if measured.sessions > 1 { format!(", {} sessions", measured.sessions) } else { String::new() };
     line(format!(
@@ -37,6 +37,6 @@ pub(super) fn print(measured: &Report) {
                 fixed_bytes(json.body_bytes as u64),
             ),
         )),
-        None => line(styled(DIM, "the model's tensors do not go through JSON")),
+        None => line(styled(DIM, "the model's tensors cannot be sent as JSON")),
     }
 }

@@ -1,4 +1,4 @@
-//! `cudock bench`: load on a server, or a model without one.
+//! `cudock bench`: measures a server under load, or a model without a server.
 
 mod args;
 mod bare;
@@ -18,21 +18,23 @@ pub(super) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> 
     }
 }
 
-/// What the user sees of an error of the load generator.
+/// Adds hints to an error of the load generator.
 fn failure(error: &LoadError) -> Failure {
     let text = chain(error);
     match error {
         LoadError::Usage(error) => error.clone().into(),
         LoadError::Url { .. } => Failure::input(text).hint("write it as http://localhost:8000"),
         LoadError::Name { .. } | LoadError::Connect { .. } => {
-            Failure::outside(text).hint("start a server first: `cudock serve MODEL`; or correct the address")
+            Failure::outside(text).hint("start a server first: `cudock serve MODEL`; or correct the URL")
         }
-        LoadError::Refused { status: 404, .. } => Failure::input(text)
-            .hint("name the path that takes requests in the address, or another --protocol or --model-name"),
-        LoadError::Refused { status: 401 | 403, .. } => Failure::input(text)
-            .hint("pass what the server asks for, as --header 'Authorization: Bearer KEY'"),
+        LoadError::Refused { status: 404, .. } => {
+            Failure::input(text).hint("add the path to the URL, or pass another --protocol or --model-name")
+        }
+        LoadError::Refused { status: 401 | 403, .. } => {
+            Failure::input(text).hint("pass the credentials, as --header 'Authorization: Bearer KEY'")
+        }
         LoadError::Refused { status: 400..500, .. } => Failure::input(text)
-            .hint("pass what the model takes by --shape and --dtype, or a request by --body FILE"),
+            .hint("pass the model's input with --shape and --dtype, or a request with --body FILE"),
         LoadError::Payload(_) => Failure::input(text).hint("pass the shape of one row, as --shape 3,224,224"),
         LoadError::Refused { .. }
         | LoadError::Exchange { .. }

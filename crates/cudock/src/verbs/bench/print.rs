@@ -1,17 +1,17 @@
-//! Runs as people read them.
+//! Prints runs as text.
 
 use std::time::Duration;
 
+use cudock_base::format::thousands;
 use cudock_load::plot::{self, Series};
 use cudock_load::{Latency, Load, LoadReport};
 
-use super::runs::Measured;
+use super::runs::BenchReport;
 use crate::output::{BOLD, DIM, RED, YELLOW, line, styled, wrapped};
 
-/// A generator that is busier than this is likely what was measured.
+/// A generator busier than this is likely the bottleneck.
 const BUSY: f64 = 0.95;
 
-/// A load in words.
 pub(super) fn label(load: Load) -> String {
     match load {
         Load::Closed { clients: 1 } => "1 client".to_owned(),
@@ -20,7 +20,6 @@ pub(super) fn label(load: Load) -> String {
     }
 }
 
-/// A length of time in words.
 pub(super) fn seconds(time: Duration) -> String {
     let text = format!("{:.2}", time.as_secs_f64());
     format!("{} s", text.trim_end_matches('0').trim_end_matches('.'))
@@ -30,10 +29,10 @@ pub(super) fn seconds(time: Duration) -> String {
 pub(super) fn head() {
     let head = columns(
         "load",
-        "answers/s",
+        "responses/s",
         "rows/s",
         &["p50", "p90", "p99", "p99.9", "max"].map(str::to_owned),
-        "not answered well",
+        "errors",
     );
     line(styled(BOLD, &head));
 }
@@ -52,12 +51,12 @@ pub(super) fn row(report: &LoadReport) {
     ));
 }
 
-fn columns(load: &str, answers: &str, rows: &str, times: &[String; 5], faults: &str) -> String {
+fn columns(load: &str, responses: &str, rows: &str, times: &[String; 5], faults: &str) -> String {
     let times: String = times.iter().map(|time| format!("{time:>10}")).collect();
-    format!("{load:<14}{answers:>10}{rows:>10}{times}  {faults}").trim_end().to_owned()
+    format!("{load:<14}{responses:>12}{rows:>10}{times}  {faults}").trim_end().to_owned()
 }
 
-/// Requests that did not come to an answer 2xx, in short.
+/// Requests without a 2xx response, in short.
 fn faults(report: &LoadReport) -> String {
     let parts: Vec<String> = [
         (report.refused.count, "refused"),
@@ -68,13 +67,13 @@ fn faults(report: &LoadReport) -> String {
     ]
     .iter()
     .filter(|(count, _)| *count > 0)
-    .map(|(count, word)| format!("{count} {word}"))
+    .map(|(count, kind)| format!("{count} {kind}"))
     .collect();
     parts.join(", ")
 }
 
-/// What is to be said below the table.
-pub(super) fn notes(measured: &Measured) {
+/// Prints the notes below the table.
+pub(super) fn notes(measured: &BenchReport) {
     for report in &measured.runs {
         for note in notes_of(report) {
             line(wrapped(&format!("{}: ", label(report.load)), &note));
@@ -84,13 +83,13 @@ pub(super) fn notes(measured: &Measured) {
     let wrong: u64 = measured.runs.iter().map(|run| run.wrong).sum();
     if wrong > 0 {
         line(format!(
-            "{}: {wrong} of {checked} compared answers are not what the server says to the same request alone",
+            "{}: {wrong} of {checked} compared responses differ from the response to the same request alone",
             styled(RED, "wrong")
         ));
     } else if checked > 0 {
         line(styled(
             DIM,
-            &format!("{checked} answers were compared, and all are as the server gives them alone"),
+            &format!("{checked} responses compared, all equal to the response to the same request alone"),
         ));
     }
     if let Some(found) = &measured.search {
@@ -155,24 +154,16 @@ pub(super) fn milliseconds(time: f64) -> String {
     }
 }
 
-/// A count or rate in groups of three digits; small ones with a digit behind the point.
+/// A count or rate in groups of three digits; small ones with one decimal.
 pub(super) fn count(value: f64) -> String {
     if value > 0.0 && value < 100.0 && value.fract() != 0.0 {
         return format!("{value:.1}");
     }
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (number, digit) in digits.chars().enumerate() {
-        if number > 0 && (digits.len() - number).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    thousands(&format!("{value:.0}"))
 }
 
-/// Runs as a picture.
-pub(super) fn picture(title: &str, runs: &[LoadReport]) -> String {
+/// Plots the runs as SVG.
+pub(super) fn plot_runs(title: &str, runs: &[LoadReport]) -> String {
     let labels: Vec<String> = runs.iter().map(|run| label(run.load)).collect();
     let series: Vec<Series<'_>> =
         labels.iter().zip(runs).map(|(label, report)| Series { label, report }).collect();

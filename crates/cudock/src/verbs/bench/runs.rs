@@ -1,4 +1,4 @@
-//! The runs, one after the other, and the search for the highest rate.
+//! Runs loads one after the other, and searches for the highest rate.
 
 use std::time::Duration;
 
@@ -14,21 +14,20 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, DIM, Format, styled};
 use cudock_base::format::fixed_bytes;
 
-/// How long a run counts, and how long it lasts before that, unless the user says so.
+/// The default duration of a run, and of the warm-up before it.
 const DURATION: Duration = Duration::from_secs(5);
 const WARM_UP: Duration = Duration::from_secs(1);
 
-fn duration(words: &BenchArgs) -> Duration {
-    words.duration.map_or(DURATION, |span| span.0)
+fn duration(args: &BenchArgs) -> Duration {
+    args.duration.map_or(DURATION, |span| span.0)
 }
 
-fn warm_up(words: &BenchArgs) -> Duration {
-    words.warm_up.map_or(WARM_UP, |span| span.0)
+fn warm_up(args: &BenchArgs) -> Duration {
+    args.warm_up.map_or(WARM_UP, |span| span.0)
 }
 
-/// All that was measured.
 #[derive(Debug, Serialize)]
-pub(super) struct Measured {
+pub(super) struct BenchReport {
     schema: u8,
     url: String,
     path: String,
@@ -36,37 +35,37 @@ pub(super) struct Measured {
     body_bytes: usize,
     pub(super) runs: Vec<LoadReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) search: Option<Found>,
+    pub(super) search: Option<SearchResult>,
 }
 
-/// What a search came to.
+/// The result of a rate search.
 #[derive(Debug, Serialize)]
-pub(super) struct Found {
+pub(super) struct SearchResult {
     pub(super) target_p99_ms: f64,
-    /// The highest rate within the target; none if even one a second is too much.
+    /// The highest rate within the target, if there is one.
     pub(super) rate: Option<f64>,
     steps: Vec<SearchStep>,
 }
 
-pub(super) fn run(words: &BenchArgs, format: Format) -> Result<Outcome, Failure> {
-    let loads = loads(words)?;
-    let url = words.url.clone().unwrap_or_default();
+pub(super) fn run(args: &BenchArgs, format: Format) -> Result<Outcome, Failure> {
+    let loads = loads(args)?;
+    let url = args.url.clone().unwrap_or_default();
     let target: ServerUrl = url.parse().map_err(|error| failure(&error))?;
     let options = RequestOptions {
-        protocol: words.protocol.into(),
-        model_name: words.model_name.as_deref(),
-        shapes: &words.shape,
-        dtype: words.dtype.as_deref(),
-        body: words.body.as_deref(),
-        headers: &words.header,
-        rows: &words.rows,
-        bodies: words.bodies,
-        seed: words.seed,
+        protocol: args.protocol.into(),
+        model_name: args.model_name.as_deref(),
+        shapes: &args.shape,
+        dtype: args.dtype.as_deref(),
+        body: args.body.as_deref(),
+        headers: &args.header,
+        rows: &args.rows,
+        bodies: args.bodies,
+        seed: args.seed,
     };
     let plan = prepare(&options, &target).map_err(|error| failure(&error))?;
     let bytes = plan.requests.iter().map(cudock_load::LoadRequest::body_length).max().unwrap_or_default();
     let text = format == Format::Text;
-    talk(&format!(
+    progress(&format!(
         "POST http://{}{}, {} ({}), {} bodies",
         target.authority(),
         plan.path,
@@ -74,11 +73,11 @@ pub(super) fn run(words: &BenchArgs, format: Format) -> Result<Outcome, Failure>
         fixed_bytes(bytes as u64),
         plan.requests.len(),
     ));
-    let mut measured = Measured {
+    let mut measured = BenchReport {
         schema: 1,
         url,
         path: plan.path.clone(),
-        protocol: words.protocol.into(),
+        protocol: args.protocol.into(),
         body_bytes: bytes,
         runs: Vec::new(),
         search: None,
@@ -87,26 +86,26 @@ pub(super) fn run(words: &BenchArgs, format: Format) -> Result<Outcome, Failure>
         print::head();
     }
     for load in loads {
-        talk(&format!("{}, {} …", print::label(load), print::seconds(warm_up(words) + duration(words))));
-        let report = once(words, &plan, load)?;
+        progress(&format!("{}, {} …", print::label(load), print::seconds(warm_up(args) + duration(args))));
+        let report = run_load(args, &plan, load)?;
         if text {
             print::row(&report);
         }
         measured.runs.push(report);
     }
-    if let Some(target) = words.target_p99 {
-        search(words, &plan, target.0, text, &mut measured)?;
+    if let Some(target) = args.target_p99 {
+        search(args, &plan, target.0, text, &mut measured)?;
     }
-    if let Some(file) = &words.plot {
+    if let Some(file) = &args.plot {
         let title = format!(
             "{}{}, {}",
             measured.url,
             if target.path().is_some() { "" } else { &plan.path },
             plan.summary
         );
-        std::fs::write(file, print::picture(&title, &measured.runs))
+        std::fs::write(file, print::plot_runs(&title, &measured.runs))
             .map_err(|error| Failure::outside(format!("cannot write {}: {error}", file.display())))?;
-        talk(&format!("drawn into {}", file.display()));
+        progress(&format!("plot written to {}", file.display()));
     }
     match format {
         Format::Text => print::notes(&measured),
@@ -115,58 +114,61 @@ pub(super) fn run(words: &BenchArgs, format: Format) -> Result<Outcome, Failure>
     Ok(outcome(&measured))
 }
 
-/// The loads asked for, in order; a search alone needs none.
-fn loads(words: &BenchArgs) -> Result<Vec<Load>, Failure> {
-    if duration(words).is_zero() {
-        return Err(Failure::input("a run of no length counts nothing").hint("pass --duration 5s"));
+/// The requested loads, in order; a search alone needs none.
+fn loads(args: &BenchArgs) -> Result<Vec<Load>, Failure> {
+    if duration(args).is_zero() {
+        return Err(Failure::input("--duration is zero").hint("pass --duration 5s"));
     }
-    if let Some(rate) = words.rate.iter().find(|rate| !(**rate > 0.0 && rate.is_finite())) {
-        return Err(Failure::input(format!("{rate} requests a second are no load")).hint("pass --rate 100"));
+    if let Some(rate) = args.rate.iter().find(|rate| !(**rate > 0.0 && rate.is_finite())) {
+        return Err(Failure::input(format!(
+            "invalid rate {rate}: expected a positive number of requests per second"
+        ))
+        .hint("pass --rate 100"));
     }
-    if words.clients.contains(&0) {
-        return Err(Failure::input("no client is no load").hint("pass -c 1"));
+    if args.clients.contains(&0) {
+        return Err(Failure::input("the number of clients is zero").hint("pass -c 1"));
     }
-    let nothing = words.clients.is_empty() && words.rate.is_empty() && words.target_p99.is_none();
-    let clients: &[usize] = if nothing { &[1, 8, 32, 128] } else { &words.clients };
+    let nothing = args.clients.is_empty() && args.rate.is_empty() && args.target_p99.is_none();
+    let clients: &[usize] = if nothing { &[1, 8, 32, 128] } else { &args.clients };
     let closed = clients.iter().map(|clients| Load::Closed { clients: *clients });
-    let open = words.rate.iter().map(|rate| Load::Open { rate: *rate, arrivals: words.arrivals.into() });
+    let open = args.rate.iter().map(|rate| Load::Open { rate: *rate, arrivals: args.arrivals.into() });
     Ok(closed.chain(open).collect())
 }
 
-fn once(words: &BenchArgs, plan: &Prepared, load: Load) -> Result<LoadReport, Failure> {
+fn run_load(args: &BenchArgs, plan: &Prepared, load: Load) -> Result<LoadReport, Failure> {
     let settings = LoadSettings {
         address: plan.address,
         load,
-        warm_up: warm_up(words),
-        duration: duration(words),
-        grace: words.grace.0,
-        threads: words.threads,
-        connections: words.connections,
-        check_every: words.check_every,
-        seed: words.seed,
+        warm_up: warm_up(args),
+        duration: duration(args),
+        grace: args.grace.0,
+        threads: args.threads,
+        connections: args.connections,
+        check_every: args.check_every,
+        seed: args.seed,
     };
     cudock_load::run(&settings, &plan.requests).map_err(|error| failure(&error))
 }
 
 fn search(
-    words: &BenchArgs,
+    args: &BenchArgs,
     plan: &Prepared,
     target: Duration,
     text: bool,
-    measured: &mut Measured,
+    measured: &mut BenchReport,
 ) -> Result<(), Failure> {
     let best = measured.runs.iter().map(|run| run.goodput_per_second).fold(0.0, f64::max);
     let estimate = if best > 0.0 {
         best
     } else {
-        talk("32 clients, to know where to begin …");
-        once(words, plan, Load::Closed { clients: 32 })?.goodput_per_second
+        progress("32 clients, to estimate the rate …");
+        run_load(args, plan, Load::Closed { clients: 32 })?.goodput_per_second
     };
     let search = RateSearch::around(estimate);
     let (rate, steps) = highest_rate(&search, |rate| {
-        let load = Load::Open { rate, arrivals: words.arrivals.into() };
-        talk(&format!("{}, {} …", print::label(load), print::seconds(warm_up(words) + duration(words))));
-        let report = once(words, plan, load)?;
+        let load = Load::Open { rate, arrivals: args.arrivals.into() };
+        progress(&format!("{}, {} …", print::label(load), print::seconds(warm_up(args) + duration(args))));
+        let report = run_load(args, plan, load)?;
         let met = report.meets(target, RateSearch::GOODPUT);
         if text {
             print::row(&report);
@@ -174,18 +176,18 @@ fn search(
         measured.runs.push(report);
         Ok::<_, Failure>(met)
     })?;
-    measured.search = Some(Found { target_p99_ms: target.as_secs_f64() * 1e3, rate, steps });
+    measured.search = Some(SearchResult { target_p99_ms: target.as_secs_f64() * 1e3, rate, steps });
     Ok(())
 }
 
-/// Wrong answers, no answers, and a target out of reach are a no.
-fn outcome(measured: &Measured) -> Outcome {
+/// Wrong responses, no responses, and a missed target are failures.
+fn outcome(measured: &BenchReport) -> Outcome {
     let wrong = measured.runs.iter().any(|run| run.wrong > 0);
     let nothing = measured.runs.iter().any(|run| run.latency.count == 0 && run.goodput_per_second == 0.0);
     let missed = measured.search.as_ref().is_some_and(|found| found.rate.is_none());
     if wrong || nothing || missed { Outcome::No } else { Outcome::Yes }
 }
 
-fn talk(text: &str) {
+fn progress(text: &str) {
     anstream::eprintln!("{}", styled(DIM, text));
 }

@@ -1,4 +1,4 @@
-//! `cudock facts`: looks things up in the tables.
+//! `cudock facts`: looks up rows of the tables.
 
 mod print;
 
@@ -13,7 +13,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, TableUsed};
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct FactsReport<'a> {
     schema: u8,
     kind: &'a str,
     query: Option<&'a str>,
@@ -25,7 +25,7 @@ pub(super) fn run(facts: &Facts, args: &FactsArgs, format: Format) -> Result<Out
     let name = args.name.as_deref();
     let of_sizes = args.gpu.is_some() || args.region.is_some() || args.all || args.lifecycle || args.prices;
     if args.kind != Some(FactKind::Size) && of_sizes {
-        return Err(Failure::input("--gpu, --region, --all, --lifecycle and --prices go with `size`")
+        return Err(Failure::input("--gpu, --region, --all, --lifecycle and --prices require `size`")
             .hint("cudock facts size --gpu A100 --region westeurope"));
     }
     let today = output::today();
@@ -59,7 +59,7 @@ pub(super) fn run(facts: &Facts, args: &FactsArgs, format: Format) -> Result<Out
     let tables = output::tables_used(facts, &answer.tables);
     match format {
         Format::Json => {
-            output::json(&Report { schema: 1, kind, query: name, rows: &answer.rows, tables: &tables });
+            output::json(&FactsReport { schema: 1, kind, query: name, rows: &answer.rows, tables: &tables });
         }
         Format::Text => print::print(answer.view, args.verbose),
     }

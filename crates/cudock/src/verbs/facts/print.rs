@@ -1,4 +1,4 @@
-//! Answers for people.
+//! Prints rows as text.
 
 use cudock_base::Date;
 use cudock_base::format::count;
@@ -40,7 +40,7 @@ fn print_sheet(sheet: &Sheet, verbose: bool) {
     }
 }
 
-/// `, newest 2026-08-21`, where sources end in the date they were read on.
+/// `, newest 2026-08-21`, if sources end with their date.
 fn newest(sources: &[String]) -> String {
     let date = |source: &String| source.get(source.len().checked_sub(10)?..)?.parse::<Date>().ok();
     let newest = sources.iter().filter_map(date).max();

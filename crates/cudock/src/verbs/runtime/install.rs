@@ -1,8 +1,10 @@
+//! `cudock runtime install`.
+
 use std::sync::Arc;
 
 use cudock_facts::Facts;
 use cudock_pypi::runtime::{CudaLibraries, Installer, cuda_libraries, wheel_for};
-use cudock_pypi::{Found, Package};
+use cudock_pypi::{Package, RuntimeLibrary};
 use serde::Serialize;
 
 use super::{InstallArgs, machine, print_cuda};
@@ -11,20 +13,20 @@ use crate::output::{self, BOLD, Format, TableUsed, line, styled};
 use crate::verbs::progress::Lines;
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct InstallReport<'a> {
     schema: u8,
-    runtime: &'a Found,
-    /// Whether it was fetched now; false if it had been there.
+    runtime: &'a RuntimeLibrary,
+    /// Whether it was fetched now.
     fetched: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     cuda: Option<&'a CudaLibraries>,
     tables: &'a [TableUsed],
 }
 
-pub(super) fn run(facts: &Facts, words: &InstallArgs, format: Format) -> Result<Outcome, Failure> {
-    let package = Package::from(words.package);
+pub(super) fn run(facts: &Facts, args: &InstallArgs, format: Format) -> Result<Outcome, Failure> {
+    let package = Package::from(args.package);
     let mut installer = Installer::from_environment(&cudock_base::Environment::of_process())?;
-    installer.offline = words.offline;
+    installer.offline = args.offline;
     installer.progress = Arc::new(Lines::default());
     let machine = machine(Some(installer.directory()));
     let done = installer.install(wheel_for(package, &machine.cpu, facts)?)?;
@@ -32,7 +34,7 @@ pub(super) fn run(facts: &Facts, words: &InstallArgs, format: Format) -> Result<
     let cuda = (package == Package::OnnxruntimeGpu).then(|| cuda_libraries(&machine, found, facts));
     let tables = output::tables_used(facts, &["runtimes"]);
     match format {
-        Format::Json => output::json(&Report {
+        Format::Json => output::json(&InstallReport {
             schema: 1,
             runtime: found,
             fetched: done.fresh,
@@ -41,8 +43,8 @@ pub(super) fn run(facts: &Facts, words: &InstallArgs, format: Format) -> Result<
         }),
         Format::Text => {
             let name = format!("{package} {}", found.version.as_deref().unwrap_or_default());
-            let word = if done.fresh { "installed" } else { "is installed already" };
-            line(format!("{} {word}", styled(BOLD, &name)));
+            let state = if done.fresh { "installed" } else { "is already installed" };
+            line(format!("{} {state}", styled(BOLD, &name)));
             line(format!("  {}", found.library.display()));
             if let Some(cuda) = &cuda {
                 print_cuda(found, cuda);

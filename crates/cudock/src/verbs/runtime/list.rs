@@ -1,9 +1,9 @@
-use std::path::Path;
+//! `cudock runtime list`.
 
 use cudock_facts::Facts;
 use cudock_facts::tables::RuntimeWheel;
 use cudock_pypi::runtime::{CudaLibraries, Installer, cuda_libraries, find_all, wheel_for};
-use cudock_pypi::{Found, FoundBy, Package};
+use cudock_pypi::{FoundBy, Package, RuntimeLibrary};
 use serde::Serialize;
 
 use super::{machine, print_cuda};
@@ -12,18 +12,18 @@ use crate::output::{self, BOLD, DIM, Format, TableUsed, line, styled};
 use cudock_base::format::fixed_bytes;
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct ListReport<'a> {
     schema: u8,
-    /// In the order in which they are taken.
-    found: Vec<Row<'a>>,
+    /// By precedence.
+    found: Vec<RuntimeRow<'a>>,
     installable: Vec<Installable<'a>>,
     tables: &'a [TableUsed],
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct RuntimeRow<'a> {
     #[serde(flatten)]
-    found: &'a Found,
+    found: &'a RuntimeLibrary,
     #[serde(skip_serializing_if = "Option::is_none")]
     cuda: Option<CudaLibraries>,
 }
@@ -44,12 +44,12 @@ pub(super) fn run(facts: &Facts, format: Format) -> Result<Outcome, Failure> {
     let all = find_all(&machine)?;
     let rows = all.iter().map(|found| {
         let for_gpus = found.package == Package::OnnxruntimeGpu;
-        Row { found, cuda: for_gpus.then(|| cuda_libraries(&machine, found, facts)) }
+        RuntimeRow { found, cuda: for_gpus.then(|| cuda_libraries(&machine, found, facts)) }
     });
     let wheels = [Package::Onnxruntime, Package::OnnxruntimeGpu];
     let wheels = wheels.into_iter().filter_map(|package| wheel_for(package, &machine.cpu, facts).ok());
     let tables = output::tables_used(facts, &["runtimes", "frameworks"]);
-    let report = Report {
+    let report = ListReport {
         schema: 1,
         found: rows.collect(),
         installable: wheels.map(|wheel| installable(wheel, &all)).collect(),
@@ -63,9 +63,9 @@ pub(super) fn run(facts: &Facts, format: Format) -> Result<Outcome, Failure> {
     Ok(Outcome::Yes)
 }
 
-fn installable<'a>(wheel: &'a RuntimeWheel, all: &[Found]) -> Installable<'a> {
+fn installable<'a>(wheel: &'a RuntimeWheel, all: &[RuntimeLibrary]) -> Installable<'a> {
     let version = wheel.version.to_string();
-    let is_this = |found: &Found| {
+    let is_this = |found: &RuntimeLibrary| {
         found.found_by == FoundBy::Cache
             && found.package.name() == wheel.package
             && found.version.as_ref() == Some(&version)
@@ -80,16 +80,16 @@ fn installable<'a>(wheel: &'a RuntimeWheel, all: &[Found]) -> Installable<'a> {
     }
 }
 
-fn print(report: &Report<'_>) {
-    for Row { found, cuda } in &report.found {
-        let version = found.version.as_deref().unwrap_or("of unknown version");
+fn print(report: &ListReport<'_>) {
+    for RuntimeRow { found, cuda } in &report.found {
+        let version = found.version.as_deref().unwrap_or("(unknown version)");
         let name = styled(BOLD, &format!("{} {version}", found.package));
-        let old = if found.usable { "" } else { ", too old: 1.17 or later is needed" };
+        let old = if found.usable { "" } else { ", too old: 1.17 or later is required" };
         line(format!("{name}  {}{old}", found.found_by));
         line(format!("  {}", found.library.display()));
         if let Some(cuda) = cuda {
-            for folder in &cuda.folders {
-                line(styled(DIM, &format!("  CUDA in {}", shown(folder))));
+            for directory in &cuda.directories {
+                line(styled(DIM, &format!("  CUDA in {}", directory.display())));
             }
             print_cuda(found, cuda);
         }
@@ -100,12 +100,8 @@ fn print(report: &Report<'_>) {
     for wheel in report.installable.iter().filter(|wheel| !wheel.installed) {
         let size = fixed_bytes(wheel.size);
         line(format!(
-            "can be installed: {} {} ({size}), with `cudock runtime install {}`",
+            "available: {} {} ({size}), run `cudock runtime install {}`",
             wheel.package, wheel.version, wheel.package
         ));
     }
-}
-
-fn shown(path: &Path) -> String {
-    path.display().to_string()
 }

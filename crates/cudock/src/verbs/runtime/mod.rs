@@ -1,4 +1,4 @@
-//! `cudock runtime`: the inference library, found or installed.
+//! `cudock runtime`: finds or installs the inference library.
 
 mod install;
 mod list;
@@ -7,15 +7,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use cudock_facts::Facts;
-use cudock_pypi::runtime::{CudaLibraries, Machine};
-use cudock_pypi::{Found, Package};
+use cudock_pypi::runtime::{CudaLibraries, SearchContext};
+use cudock_pypi::{Package, RuntimeLibrary};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{BLUE, Format, YELLOW, line, styled, wrapped};
 
 /// Find or install ONNX Runtime, which `serve` runs models with
 ///
-/// Wheels come from the indexes that pip is set up for, and are pinned by hash.
+/// Wheels come from the indexes that pip is configured for, and are pinned by hash.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cudock runtime list
@@ -25,29 +25,29 @@ use crate::output::{BLUE, Format, YELLOW, line, styled, wrapped};
   CUDOCK_ONNXRUNTIME=/opt/onnxruntime/lib/libonnxruntime.so cudock runtime list")]
 pub(crate) struct RuntimeArgs {
     #[command(subcommand)]
-    pub(crate) what: RuntimeVerb,
+    pub(crate) verb: RuntimeVerb,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RuntimeVerb {
-    /// Fetch a library into the cache, once
+    /// Download a library into the cache
     Install(InstallArgs),
-    /// Tell which libraries are on this machine, and which can be installed
+    /// List libraries on this machine, and those that can be installed
     List,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct InstallArgs {
-    /// Which build
+    /// Install this build
     #[arg(value_enum)]
     pub(crate) package: Build,
 
-    /// Use folders of wheels on this machine, and no network
+    /// Use local directories of wheels only, not the network
     #[arg(long)]
     pub(crate) offline: bool,
 }
 
-/// The builds, in the words of package indexes.
+/// The builds, by their names on package indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Build {
     /// For the CPU
@@ -65,20 +65,20 @@ impl From<Build> for Package {
     }
 }
 
-pub(super) fn run(facts: &Facts, words: &RuntimeArgs, format: Format) -> Result<Outcome, Failure> {
-    match &words.what {
-        RuntimeVerb::Install(words) => install::run(facts, words, format),
+pub(super) fn run(facts: &Facts, args: &RuntimeArgs, format: Format) -> Result<Outcome, Failure> {
+    match &args.verb {
+        RuntimeVerb::Install(args) => install::run(facts, args, format),
         RuntimeVerb::List => list::run(facts, format),
     }
 }
 
 /// This machine, with the project in the working directory.
-fn machine(cache: Option<PathBuf>) -> Machine {
-    Machine::this(cudock_base::Environment::of_process(), std::env::current_dir().ok(), cache)
+fn machine(cache: Option<PathBuf>) -> SearchContext {
+    SearchContext::of_process(cudock_base::Environment::of_process(), std::env::current_dir().ok(), cache)
 }
 
-/// What a GPU build needs beside it.
-fn print_cuda(found: &Found, cuda: &CudaLibraries) {
+/// Prints which libraries a GPU build lacks.
+fn print_cuda(found: &RuntimeLibrary, cuda: &CudaLibraries) {
     let missing: Vec<&str> = cuda.missing.iter().map(|library| library.soname.as_str()).collect();
     if !missing.is_empty() {
         let first = format!("{}: ", styled(YELLOW, "warning"));

@@ -7,7 +7,7 @@ use cudock_engine::EngineSettings;
 use cudock_engine_onnx::OnnxSettings;
 use cudock_facts::Facts;
 use cudock_pypi::Package;
-use cudock_pypi::runtime::{Installer, Machine, cuda_libraries, ensure};
+use cudock_pypi::runtime::{Installer, SearchContext, cuda_libraries, ensure};
 
 use crate::failure::Failure;
 use crate::output::{DIM, YELLOW, styled};
@@ -23,8 +23,8 @@ pub(crate) fn provide(
     let package = if on_gpu { Package::OnnxruntimeGpu } else { Package::Onnxruntime };
     let environment = cudock_base::Environment::of_process();
     let cache = Installer::directory_in(&environment);
-    let machine = Machine::this(environment.clone(), std::env::current_dir().ok(), cache);
-    // A server that finds its library needs no home directory and writes nothing.
+    let machine = SearchContext::of_process(environment.clone(), std::env::current_dir().ok(), cache);
+    // A server that finds its library needs no home and writes nothing.
     let installer = || {
         let mut installer = Installer::from_environment(&environment)?;
         installer.offline = offline;
@@ -41,7 +41,7 @@ pub(crate) fn provide(
         if let Some(hint) = cuda.hint(&provided.found) {
             anstream::eprintln!("{}: {hint}", styled(YELLOW, "warning"));
         }
-        settings.library_path = cuda.folders;
+        settings.library_path = cuda.directories;
     }
     Ok(settings)
 }

@@ -126,10 +126,10 @@ fn the_table_tells_load_rates_and_percentiles() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut lines = text.lines();
     let head: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
-    assert_eq!(head[..8], ["load", "answers/s", "rows/s", "p50", "p90", "p99", "p99.9", "max"]);
+    assert_eq!(head[..8], ["load", "responses/s", "rows/s", "p50", "p90", "p99", "p99.9", "max"]);
     let row = lines.next().unwrap();
     assert!(row.starts_with("2 clients ") && row.contains(" ms"), "{row}");
-    assert!(text.contains("answers were compared, and all are as the server gives them alone"), "{text}");
+    assert!(text.contains("responses compared, all equal to the response to the same request alone"), "{text}");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn answers_mixed_up_under_load_are_a_no() {
     });
     let output = bench(&[&url, "--shape", "4", "--bodies", "4", "-c", "1", "--check-every", "1"]);
     assert_eq!(code(&output), 1, "{}", shown(&output));
-    assert!(shown(&output).contains("are not what the server says to the same request alone"));
+    assert!(shown(&output).contains("differ from the response to the same request alone"));
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn a_model_without_a_server_gives_the_limit() {
 fn a_model_that_is_not_there_is_a_bad_call() {
     let output = run(&["bench", "--model", "nowhere.onnx"]);
     assert_eq!(code(&output), 2);
-    assert!(shown(&output).contains("nowhere.onnx is not there"), "{}", shown(&output));
+    assert!(shown(&output).contains("nowhere.onnx not found"), "{}", shown(&output));
 }
 
 #[test]

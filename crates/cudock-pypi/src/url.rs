@@ -1,4 +1,4 @@
-//! URLs of indexes and files, without the credentials that users write into them.
+//! URLs of indexes and files, separated from the credentials in them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,35 +6,34 @@ use std::path::PathBuf;
 use cudock_base::{Secret, percent};
 use cudock_http::{Uri, basic_authorization, url};
 
-/// An `http` or `https` URL without the user and password that it may have held. It prints without its query, which may
-/// be signed.
+/// An `http` or `https` URL whose user and password are kept apart. It prints without its query, which may be signed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct DisplaySafeUrl {
     url: Uri,
     authorization: Option<Secret>,
 }
 
-/// Where something may be.
+/// A source of packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// On this machine: a directory or a file.
+pub enum PackageSource {
+    /// A directory or a file.
     Local(PathBuf),
-    /// On the network.
-    Remote(Address),
+    /// A URL.
+    Remote(DisplaySafeUrl),
 }
 
-impl Place {
+impl PackageSource {
     /// Parses a path, a `file:` URL or an http URL. `~` is the user's home.
     pub fn parse(text: &str, home: Option<PathBuf>) -> Result<Self, &'static str> {
         if let Some(rest) = without_prefix(text, "file:") {
             let path = rest.strip_prefix("//localhost").or_else(|| rest.strip_prefix("//")).unwrap_or(rest);
             return match percent::decode(path) {
                 Some(path) if path.starts_with('/') => Ok(Self::Local(PathBuf::from(path))),
-                _ => Err("is not a file: address with a whole path"),
+                _ => Err("is not a file: URL with an absolute path"),
             };
         }
         if text.contains("://") {
-            return Address::parse(text).map(Self::Remote);
+            return DisplaySafeUrl::parse(text).map(Self::Remote);
         }
         Ok(Self::Local(match (text.strip_prefix("~/"), home) {
             (Some(rest), Some(home)) => home.join(rest),
@@ -43,11 +42,11 @@ impl Place {
     }
 }
 
-impl Address {
+impl DisplaySafeUrl {
     /// Parses a URL; its user and password become the authorization for its origin.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let text = text.split('#').next().unwrap_or_default();
-        let (scheme, rest) = text.split_once("://").ok_or("is not an address with http:// or https://")?;
+        let (scheme, rest) = text.split_once("://").ok_or("is not a URL with http:// or https://")?;
         if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
             return Err("is neither http:// nor https://");
         }
@@ -60,9 +59,9 @@ impl Address {
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         let url: Uri = format!("{}://{host}{}", scheme.to_ascii_lowercase(), percent::repair(&path))
             .parse()
-            .map_err(|_| "is not an address")?;
+            .map_err(|_| "is not a URL")?;
         if url.host().is_none_or(str::is_empty) {
-            return Err("is an address without a host");
+            return Err("is a URL without a host");
         }
         let authorization = match user.filter(|user| !user.is_empty()) {
             None => None,
@@ -70,7 +69,7 @@ impl Address {
                 let (user, password) = user.split_once(':').unwrap_or((user, ""));
                 let decoded = (percent::decode(user), percent::decode(password));
                 let (Some(user), Some(password)) = decoded else {
-                    return Err("has a user or password that is not percent-encoded as it should");
+                    return Err("has a user or password with invalid percent-encoding");
                 };
                 Some(basic_authorization(&user, &password))
             }
@@ -83,24 +82,24 @@ impl Address {
         Self { url, authorization: None }
     }
 
-    /// The address of a page below this one.
+    /// The URL of a page below this one.
     #[must_use]
     pub fn page(&self, name: &str) -> Self {
         let base = self.url.to_string();
         let url = format!("{}/{name}/", base.split('?').next().unwrap_or_default().trim_end_matches('/'));
-        // A name of an index has letters, digits and dashes only, so that this cannot fail.
+        // Package names have letters, digits and dashes only, so this cannot fail.
         Self {
             url: url.parse().unwrap_or_else(|_| self.url.clone()),
             authorization: self.authorization.clone(),
         }
     }
 
-    /// What a reference on this page leads to; none if it is not an http or https URL.
+    /// Resolves a reference on this page; `None` if it is not an http or https URL.
     pub fn join(&self, reference: &str) -> Option<Self> {
         Self::parse(&url::join(&self.url, reference)).ok()
     }
 
-    /// The whole URL, for the wire.
+    /// The whole URL, for requests.
     pub(crate) fn url(&self) -> &Uri {
         &self.url
     }
@@ -110,7 +109,7 @@ impl Address {
         self.url.authority().map_or("", |authority| authority.as_str())
     }
 
-    /// The credentials that it held.
+    /// The credentials of the URL.
     pub(crate) fn authorization(&self) -> Option<&Secret> {
         self.authorization.as_ref()
     }
@@ -121,15 +120,15 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for DisplaySafeUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}{}", self.url.scheme_str().unwrap_or_default(), self.host(), self.url.path())
     }
 }
 
-impl fmt::Debug for Address {
+impl fmt::Debug for DisplaySafeUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Address({self})")
+        write!(f, "DisplaySafeUrl({self})")
     }
 }
 
@@ -143,18 +142,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_in_an_address_becomes_its_authorization_and_is_never_shown() {
-        let address = Address::parse("https://me:p%40ss@Index.example:8443/simple/?token=x").unwrap();
-        assert_eq!(address.to_string(), "https://Index.example:8443/simple/");
-        assert_eq!(format!("{address:?}"), "Address(https://Index.example:8443/simple/)");
-        assert_eq!(address.authorization(), Some(&basic_authorization("me", "p@ss")));
-        let token = Address::parse("https://token@index.example/simple").unwrap();
+    fn a_user_in_a_url_becomes_its_authorization_and_is_never_shown() {
+        let url = DisplaySafeUrl::parse("https://me:p%40ss@Index.example:8443/simple/?token=x").unwrap();
+        assert_eq!(url.to_string(), "https://Index.example:8443/simple/");
+        assert_eq!(format!("{url:?}"), "DisplaySafeUrl(https://Index.example:8443/simple/)");
+        assert_eq!(url.authorization(), Some(&basic_authorization("me", "p@ss")));
+        let token = DisplaySafeUrl::parse("https://token@index.example/simple").unwrap();
         assert_eq!(token.authorization(), Some(&basic_authorization("token", "")));
-        assert_eq!(Address::parse("https://index.example").unwrap().authorization(), None);
+        assert_eq!(DisplaySafeUrl::parse("https://index.example").unwrap().authorization(), None);
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn invalid_urls_are_rejected() {
         for wrong in [
             "index.example/simple",
             "ftp://a.b/",
@@ -163,20 +162,23 @@ mod tests {
             "https:///simple",
             "https://a b/",
         ] {
-            assert!(Address::parse(wrong).is_err(), "{wrong}");
+            assert!(DisplaySafeUrl::parse(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn a_page_lies_below_its_index_with_one_slash() {
+    fn a_page_is_below_its_index_with_one_slash() {
         for index in ["https://a.b/simple", "https://a.b/simple/", "https://a.b/simple//"] {
-            assert_eq!(Address::parse(index).unwrap().page("x-y").to_string(), "https://a.b/simple/x-y/");
+            assert_eq!(
+                DisplaySafeUrl::parse(index).unwrap().page("x-y").to_string(),
+                "https://a.b/simple/x-y/"
+            );
         }
     }
 
     #[test]
-    fn references_are_read_as_browsers_read_them() {
-        let page = Address::parse("https://a.b:81/root/simple/x/").unwrap();
+    fn references_are_resolved_as_in_browsers() {
+        let page = DisplaySafeUrl::parse("https://a.b:81/root/simple/x/").unwrap();
         for (reference, whole) in [
             ("https://c.d/e.whl#sha256=1", "https://c.d/e.whl"),
             ("//c.d/e.whl", "https://c.d/e.whl"),
@@ -195,16 +197,16 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_a_path_or_an_address() {
+    fn a_source_is_a_path_or_a_url() {
         let home = || Some(PathBuf::from("/her"));
-        let local = |path: &str| Ok(Place::Local(PathBuf::from(path)));
-        assert_eq!(Place::parse("/opt/wheels", home()), local("/opt/wheels"));
-        assert_eq!(Place::parse("wheels", home()), local("wheels"));
-        assert_eq!(Place::parse("~/wheels", home()), local("/her/wheels"));
-        assert_eq!(Place::parse("file:///opt/my%20wheels", home()), local("/opt/my wheels"));
-        assert_eq!(Place::parse("FILE://localhost/opt", home()), local("/opt"));
-        assert!(Place::parse("file://other/opt", home()).is_err());
-        assert!(matches!(Place::parse("https://a.b/w.html", home()), Ok(Place::Remote(_))));
-        assert!(Place::parse("ftp://a.b/", home()).is_err());
+        let local = |path: &str| Ok(PackageSource::Local(PathBuf::from(path)));
+        assert_eq!(PackageSource::parse("/opt/wheels", home()), local("/opt/wheels"));
+        assert_eq!(PackageSource::parse("wheels", home()), local("wheels"));
+        assert_eq!(PackageSource::parse("~/wheels", home()), local("/her/wheels"));
+        assert_eq!(PackageSource::parse("file:///opt/my%20wheels", home()), local("/opt/my wheels"));
+        assert_eq!(PackageSource::parse("FILE://localhost/opt", home()), local("/opt"));
+        assert!(PackageSource::parse("file://other/opt", home()).is_err());
+        assert!(matches!(PackageSource::parse("https://a.b/w.html", home()), Ok(PackageSource::Remote(_))));
+        assert!(PackageSource::parse("ftp://a.b/", home()).is_err());
     }
 }

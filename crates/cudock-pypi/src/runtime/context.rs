@@ -1,4 +1,4 @@
-//! The machine that is searched, and the directories on it that may hold libraries.
+//! The environment in which libraries are searched.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,44 +8,43 @@ use cudock_host::{Files, Root, python};
 
 use crate::env::{CONDA_PREFIX, LD_LIBRARY_PATH, PATH, PYENV_ROOT, VIRTUAL_ENV};
 
-/// A machine as far as the search for libraries sees it.
+/// The variables, file system and directories that are searched.
 #[derive(Debug, Clone)]
-pub struct Machine {
-    /// Its variables.
+pub struct SearchContext {
+    /// The environment variables.
     pub environment: Environment,
-    /// Its file system.
+    /// The file system.
     pub root: Root,
-    /// The directory of the project, whose `.venv` is looked into.
+    /// The project directory, whose `.venv` is searched.
     pub project: Option<PathBuf>,
-    /// Where our own installations are; see [`Installer::directory`](super::Installer::directory).
+    /// The directory of installations; see [`Installer::directory`](super::Installer::directory).
     pub cache: Option<PathBuf>,
     /// The processor, as [`std::env::consts::ARCH`] names it.
     pub cpu: String,
 }
 
 /// A Python environment.
-pub(super) struct PythonPlace {
+pub(super) struct PythonEnvironment {
     pub(super) prefix: String,
     pub(super) by: &'static str,
     pub(super) site_packages: Vec<String>,
 }
 
-impl Machine {
-    /// The one this process runs on.
-    pub fn this(environment: Environment, project: Option<PathBuf>, cache: Option<PathBuf>) -> Self {
+impl SearchContext {
+    /// The machine of this process.
+    pub fn of_process(environment: Environment, project: Option<PathBuf>, cache: Option<PathBuf>) -> Self {
         let project = project.map(|directory| std::path::absolute(&directory).unwrap_or(directory));
         Self { environment, root: Root::live(), project, cache, cpu: std::env::consts::ARCH.to_owned() }
     }
 
-    /// The variables in the words of `cudock_host`.
+    /// The variables that `cudock_host` uses.
     pub(super) fn variables(&self) -> BTreeMap<String, String> {
         let text = |name: &str| Some((name.to_owned(), self.environment.get(name)?.to_str()?.to_owned()));
         [VIRTUAL_ENV, CONDA_PREFIX, PATH, PYENV_ROOT, LD_LIBRARY_PATH].into_iter().filter_map(text).collect()
     }
 
-    /// The Python environments that may be meant: the active ones, the project's own, that of `python3`, and the
-    /// user's.
-    pub(super) fn python_places(&self) -> Vec<PythonPlace> {
+    /// The Python environments: the active ones, the project's own, that of `python3`, and the user's.
+    pub(super) fn python_environments(&self) -> Vec<PythonEnvironment> {
         let files: &dyn Files = &self.root;
         let mut prefixes: Vec<(String, &'static str)> = Vec::new();
         for name in [VIRTUAL_ENV, CONDA_PREFIX] {
@@ -54,24 +53,24 @@ impl Machine {
         let own = self.project.as_ref().map(|project| project.join(".venv"));
         prefixes.extend(own.and_then(|path| Some((text_of(&path)?, ".venv"))));
         let mut variables = self.variables();
-        // The environments that are named outright are there already; this asks for the one on the path.
+        // The active environments are listed already; this finds the one of `python3` in `PATH`.
         variables.remove(VIRTUAL_ENV);
         variables.remove(CONDA_PREFIX);
         prefixes.extend(python::prefix(files, &variables));
-        // What `pip install --user` has put there, every Python of the user imports.
+        // Every Python of the user imports what `pip install --user` installed.
         let of_user = self.environment.home().map(|home| home.join(".local"));
         prefixes.extend(of_user.and_then(|path| Some((text_of(&path)?, "pip install --user"))));
-        let mut places: Vec<PythonPlace> = Vec::new();
+        let mut environments: Vec<PythonEnvironment> = Vec::new();
         for (prefix, by) in prefixes {
             let prefix = prefix.trim_end_matches('/').to_owned();
             if files.is_dir(&prefix)
-                && !places.iter().any(|known| files.real(&known.prefix) == files.real(&prefix))
+                && !environments.iter().any(|known| files.real(&known.prefix) == files.real(&prefix))
             {
                 let site_packages = python::site_packages(files, &prefix);
-                places.push(PythonPlace { prefix, by, site_packages });
+                environments.push(PythonEnvironment { prefix, by, site_packages });
             }
         }
-        places
+        environments
     }
 }
 

@@ -1,3 +1,5 @@
+//! Prepares the messages for the search.
+
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -10,18 +12,18 @@ use crate::finder::Finder;
 use crate::proof::Proof;
 use crate::smi::SMI_HEADER;
 
-/// Why a catalogue cannot be used.
+/// An invalid pattern in the catalog.
 #[derive(Debug, thiserror::Error)]
-pub enum CatalogueError {
+pub enum CatalogError {
     /// A pattern is not a regular expression.
     #[error("message {id}: its pattern is not a regular expression")]
     Pattern {
         /// The message.
         id: String,
-        /// Why not.
+        /// The cause.
         source: Box<regex_syntax::Error>,
     },
-    /// A pattern has no fixed text to look for.
+    /// A pattern has no fixed text to search for.
     #[error(
         "message {id}: its pattern has no fixed text of {} characters that every match contains",
         anchor::SHORTEST
@@ -32,15 +34,15 @@ pub enum CatalogueError {
     },
 }
 
-/// The messages, made ready to be looked for.
+/// The messages, prepared for the search.
 #[derive(Debug)]
-pub struct Catalogue<'a> {
-    pub(crate) entries: Vec<Entry<'a>>,
+pub struct Catalog<'a> {
+    pub(crate) entries: Vec<CatalogEntry<'a>>,
     /// Finds the fixed texts of all patterns.
     pub(crate) finder: Finder,
-    /// The messages each of those texts belongs to.
+    /// The messages of each of those texts.
     pub(crate) owners: Vec<Vec<Owner>>,
-    /// The number of the text that begins a table of nvidia-smi.
+    /// The index of the text that starts a table of nvidia-smi.
     pub(crate) smi: usize,
 }
 
@@ -48,42 +50,37 @@ pub struct Catalogue<'a> {
 #[derive(Debug)]
 pub(crate) struct Owner {
     pub(crate) entry: usize,
-    /// Shows that a line with the text holds the message; none where only the expression can.
+    /// Proves that a line with the text contains the message; `None` if only the expression can.
     pub(crate) proof: Option<Proof>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct CatalogEntry<'a> {
     pub(crate) message: &'a Message,
     pub(crate) crosses_lines: bool,
-    /// Whether a line that holds one of its texts holds the message.
-    fixed: bool,
+    /// Whether a line that contains one of its texts contains the message.
+    pub(crate) is_fixed: bool,
     regex: OnceLock<Option<Regex>>,
 }
 
-impl Entry<'_> {
-    /// Whether a line that holds one of its texts holds the message.
-    pub(crate) fn is_fixed(&self) -> bool {
-        self.fixed
-    }
-
-    /// Where the message stands in a text.
+impl CatalogEntry<'_> {
+    /// The range of the message in a text.
     pub(crate) fn find(&self, text: &[u8]) -> Option<std::ops::Range<usize>> {
         self.regex()?.find(text).map(|found| found.range())
     }
 
-    /// What the first group of the pattern matches.
+    /// The match of the first group of the pattern.
     pub(crate) fn group(&self, text: &[u8]) -> Option<String> {
         let group = self.regex()?.captures(text)?.get(1)?;
         Some(String::from_utf8_lossy(group.as_bytes()).into_owned())
     }
 
-    /// Whether the message stands in a text, which is told sooner than where.
+    /// Whether the message is in a text, which is faster than finding its range.
     pub(crate) fn is_in(&self, text: &[u8]) -> bool {
         self.regex().is_some_and(|regex| regex.is_match(text))
     }
 
-    /// The expression, compiled when a line first asks for it: most logs need a handful of them.
+    /// The expression, compiled on first use: most logs need only a few.
     fn regex(&self) -> Option<&Regex> {
         self.regex
             .get_or_init(|| RegexBuilder::new(&self.message.pattern).multi_line(true).build().ok())
@@ -91,18 +88,18 @@ impl Entry<'_> {
     }
 }
 
-impl<'a> Catalogue<'a> {
-    /// Makes the messages ready. Fails if a pattern cannot be searched for, which only an overlay's can.
-    pub fn new(messages: &'a Messages) -> Result<Self, CatalogueError> {
+impl<'a> Catalog<'a> {
+    /// Prepares the messages. Fails if a pattern is invalid, which is only possible in an overlay.
+    pub fn new(messages: &'a Messages) -> Result<Self, CatalogError> {
         let mut entries = Vec::with_capacity(messages.message.len());
         let mut texts: Vec<Vec<u8>> = Vec::new();
         let mut numbers: HashMap<Vec<u8>, usize> = HashMap::new();
         let mut owners: Vec<Vec<Owner>> = Vec::new();
         for (index, message) in messages.message.iter().enumerate() {
             let hir = parse(&message.pattern)
-                .map_err(|source| CatalogueError::Pattern { id: message.id.clone(), source })?;
+                .map_err(|source| CatalogError::Pattern { id: message.id.clone(), source })?;
             let anchors =
-                anchor::anchors(&hir).ok_or_else(|| CatalogueError::NoAnchor { id: message.id.clone() })?;
+                anchor::anchors(&hir).ok_or_else(|| CatalogError::NoAnchor { id: message.id.clone() })?;
             let fixed = anchor::are_everything(&hir, &anchors);
             for text in anchors {
                 let owner = Owner { entry: index, proof: Proof::new(&hir, &text) };
@@ -114,10 +111,10 @@ impl<'a> Catalogue<'a> {
                     owners.push(vec![owner]);
                 }
             }
-            entries.push(Entry {
+            entries.push(CatalogEntry {
                 message,
                 crosses_lines: anchor::crosses_lines(&hir),
-                fixed,
+                is_fixed: fixed,
                 regex: OnceLock::new(),
             });
         }
@@ -127,7 +124,6 @@ impl<'a> Catalogue<'a> {
     }
 }
 
-/// A pattern's syntax tree.
 fn parse(pattern: &str) -> Result<Hir, Box<regex_syntax::Error>> {
     if let Some(hir) = parse_plain(pattern) {
         return Ok(hir);
@@ -135,8 +131,8 @@ fn parse(pattern: &str) -> Result<Hir, Box<regex_syntax::Error>> {
     regex_syntax::ParserBuilder::new().multi_line(true).utf8(false).build().parse(pattern).map_err(Box::new)
 }
 
-/// The same for a pattern that is nothing but texts, ends of words and `|`, as two in five are: the general parser takes
-/// most of the time that making the catalogue ready takes.
+/// Parses a pattern of texts, word boundaries and `|` only, as two in five are: the general parser takes most of the time
+/// of preparing the catalog.
 fn parse_plain(pattern: &str) -> Option<Hir> {
     let mut alternatives = Vec::new();
     let mut parts = Vec::new();
@@ -162,7 +158,7 @@ fn parse_plain(pattern: &str) -> Option<Hir> {
             _ => text.push(byte),
         }
     }
-    // `\b{start}` is not an end of a word and then a text; its bracket was refused above.
+    // `\b{start}` is not a word boundary followed by a text; its bracket was rejected above.
     parts.push(Hir::literal(text));
     alternatives.push(Hir::concat(parts));
     Some(Hir::alternation(alternatives))
@@ -173,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_pattern_has_the_tree_that_the_general_parser_gives() {
+    fn a_plain_pattern_has_the_tree_of_the_general_parser() {
         let facts = cudock_facts::Facts::embedded();
         let more = [
             "",
