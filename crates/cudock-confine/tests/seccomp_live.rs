@@ -15,7 +15,7 @@ use std::process::{Command, Output};
 
 use cudock_confine::Capability;
 use cudock_confine::defaults::STANDARD_CAPABILITIES;
-use cudock_confine::seccomp::Choice;
+use cudock_confine::seccomp::{Filter, FilterContext, Profile};
 use cudock_testkit::missing;
 use support::{again, has, text};
 
@@ -34,8 +34,14 @@ fn confined_child() {
         .split_whitespace()
         .map(|name| Capability::from_name(name).unwrap())
         .collect();
-    let choice: Choice = std::env::var(CHOICE).unwrap().parse().unwrap();
-    let filter = choice.filter(&capabilities).unwrap();
+    let filter = match std::env::var(CHOICE).unwrap().as_str() {
+        "unconfined" => None,
+        "builtin" => Some(Filter::for_capabilities(&capabilities).unwrap()),
+        path => {
+            let profile = Profile::from_json(&std::fs::read(path).unwrap()).unwrap();
+            Some(Filter::new(&profile, &FilterContext::here(&capabilities)).unwrap())
+        }
+    };
     rustix::thread::set_no_new_privs(true).unwrap();
     if let Some(filter) = filter {
         filter.install().unwrap();

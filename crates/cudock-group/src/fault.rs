@@ -242,7 +242,7 @@ impl Problem {
             }
             Self::ProbeWithoutCommand => "write `command:` as a list with the program first".to_owned(),
             Self::NotBase64 { .. } => "make it with `base64 -w0 FILE`".to_owned(),
-            Self::VolumeWithoutKind { .. } => "for an empty folder write `emptyDir: {}`".to_owned(),
+            Self::VolumeWithoutKind { .. } => "for an empty directory write `emptyDir: {}`".to_owned(),
             Self::VolumeOfKinds { .. } => "keep one, and make volumes of the others".to_owned(),
             Self::BadFileName { .. } => {
                 "write a plain name without `/`, at most 253 bytes; not `.` or `..`".to_owned()

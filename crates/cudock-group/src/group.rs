@@ -45,7 +45,7 @@ impl Group {
         self.volumes.iter().find(|volume| volume.name == name)
     }
 
-    /// The volumes that cannot be made here and that nobody gave a folder for (`--volume NAME=DIR`), of those that are
+    /// The volumes that cannot be made here and that nobody gave a directory for (`--volume NAME=DIR`), of those that are
     /// mounted.
     pub fn missing_volumes<'g>(&'g self, given: &[&str]) -> Vec<&'g Volume> {
         let mounted = |name: &str| {
@@ -188,9 +188,9 @@ pub struct Volume {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VolumeKind {
-    /// A folder that begins empty and lasts as long as the group.
+    /// A directory that begins empty and lasts as long as the group.
     EmptyDir,
-    /// Files by name. No name leads out of its folder.
+    /// Files by name. No name leads out of its directory.
     Secret(BTreeMap<String, Secret<Vec<u8>>>),
     /// Files from a key vault: cannot be made here.
     SecretReference(BTreeMap<String, String>),
@@ -198,7 +198,7 @@ pub enum VolumeKind {
     GitRepo {
         /// Its URL; secret, since it may hold a token.
         repository: Secret,
-        /// The folder within the volume.
+        /// The directory within the volume.
         directory: Option<String>,
         /// The commit.
         revision: Option<String>,
@@ -217,7 +217,7 @@ pub enum VolumeKind {
 }
 
 impl VolumeKind {
-    /// Whether a folder of the host is needed in its stead.
+    /// Whether a directory of the host is needed in its stead.
     pub fn cannot_be_made(&self) -> bool {
         !matches!(self, Self::EmptyDir | Self::Secret(_))
     }

@@ -142,8 +142,8 @@ fn what_does_nothing_or_cannot_be_done_is_noted_in_the_order_of_the_file() {
             "14:3: `properties.priority` does nothing here: nobody takes this machine away",
             "38:50: `properties.containers[0].properties.resources.requests.gpu` differs from Azure: here it means one GPU of any kind; Azure ended GPUs in container instances on 2025-07-14: its checks let this pass and its deployment fails, so use Container Apps with serverless GPUs",
             "80:19: `properties.ipAddress.dnsNameLabel` does nothing here: no name is registered for the group",
-            "94:7: `properties.volumes[2].azureFile` cannot be done here: Azure Files are not mounted from here; write `emptyDir: {}`, or give a folder with `--volume share=DIR`",
-            "99:7: `properties.volumes[3].gitRepo` cannot be done here: repositories are not cloned from here; write `emptyDir: {}`, or give a folder with `--volume source=DIR`",
+            "94:7: `properties.volumes[2].azureFile` cannot be done here: Azure Files are not mounted from here; write `emptyDir: {}`, or give a directory with `--volume share=DIR`",
+            "99:7: `properties.volumes[3].gitRepo` cannot be done here: repositories are not cloned from here; write `emptyDir: {}`, or give a directory with `--volume source=DIR`",
             "100:17: `properties.volumes[3].gitRepo.revision` differs from Azure: taken as it is written; Azure's tools make a number or a flag of it on the way, so put it in quotes",
             "109:3: `properties.diagnostics` does nothing here: logs stay here: `cudock logs`",
         ]

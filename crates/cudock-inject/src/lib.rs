@@ -16,7 +16,7 @@ pub mod ld_cache;
 pub mod request;
 pub mod requirements;
 
-pub use apply::{library_folder, prepare_root};
+pub use apply::{library_directory, prepare_root};
 pub use driver::{Driver, DriverKind, Gpu, MigDevice, Places};
 pub use edits::{DeviceNode, Edits, Library, Link, Mount, Placement, Text, Word, edits};
 pub use error::InjectError;

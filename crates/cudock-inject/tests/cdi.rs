@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use cudock_host::Root;
 use cudock_inject::cdi::hook::{self, Call, Stage};
 use cudock_inject::cdi::{
-    Finding, Level, Machine, Options, Specification, check, check_folders, specification,
+    Finding, Level, Machine, Options, Specification, check, check_directories, specification,
 };
 use cudock_inject::ld_cache::Cache;
 use cudock_inject::{Capabilities, Driver, Extras, InjectError};
@@ -311,7 +311,7 @@ fn a_device_in_two_files_of_a_folder_is_found() {
     let tree = tree.file("/run/cdi/a.yaml", one).link("/var/run", "/run");
     let root = Root::tree(tree.path()).unwrap();
     let machine = Machine { root: &root, driver: None };
-    let (paths, findings) = check_folders(&machine, &["/etc/cdi", "/run/cdi", "/var/run/cdi"]);
+    let (paths, findings) = check_directories(&machine, &["/etc/cdi", "/run/cdi", "/var/run/cdi"]);
     assert_eq!(
         paths,
         ["/etc/cdi/a.yaml", "/etc/cdi/b.json", "/run/cdi/a.yaml"],

@@ -16,7 +16,7 @@ use cudock_inject::{Driver, Gpu, InjectError, MigDevice, Places, Word, requireme
 use tree::{DEBIAN, NARROW, Tree, UTILITY, VERSION, WIDE, can_make_devices, debian, two_gpus};
 
 fn folders(driver: &Driver) -> Vec<&str> {
-    let mut folders: Vec<&str> = driver.libraries.iter().map(|library| library.folder.as_str()).collect();
+    let mut folders: Vec<&str> = driver.libraries.iter().map(|library| library.directory.as_str()).collect();
     folders.dedup();
     folders
 }
@@ -52,7 +52,7 @@ fn the_32_bit_folder_of_red_hat_is_told_from_the_64_bit_one() {
         .library_of("/usr/lib", "libcuda", VERSION, NARROW);
     let driver = tree.driver();
     let words: Vec<(&str, Word)> =
-        driver.libraries.iter().map(|library| (library.folder.as_str(), library.word)).collect();
+        driver.libraries.iter().map(|library| (library.directory.as_str(), library.word)).collect();
     assert_eq!(words, [("/usr/lib64", Word::Bits64), ("/usr/lib", Word::Bits32)]);
 }
 
@@ -143,7 +143,7 @@ fn windows_driver_is_found_in_its_store() {
     }
     let driver = wsl().driver();
     assert_eq!(driver.kind, DriverKind::Wsl);
-    assert!(driver.libraries.iter().all(|library| library.folder.starts_with("/usr/lib/wsl/")));
+    assert!(driver.libraries.iter().all(|library| library.directory.starts_with("/usr/lib/wsl/")));
     assert!(driver.libraries.iter().any(|library| library.file == "libdxcore.so"));
     assert_eq!(driver.nodes.keys().collect::<Vec<_>>(), ["/dev/dxg"]);
 }

@@ -30,7 +30,7 @@ fn with(capabilities: &str) -> GpuRequest {
 }
 
 fn image() -> Placement {
-    Placement::Folder(PathBuf::from("/usr/lib64"))
+    Placement::Directory(PathBuf::from("/usr/lib64"))
 }
 
 fn given(driver: &Driver, request: &GpuRequest) -> Edits {
@@ -201,7 +201,7 @@ fn narrow_libraries_come_with_compat32_into_a_folder_of_their_own() {
         return;
     }
     let driver = debian().library_of("/usr/lib/i386-linux-gnu", "libcuda", VERSION, NARROW).driver();
-    let folder = Placement::Folder(PathBuf::from(DEBIAN));
+    let folder = Placement::Directory(PathBuf::from(DEBIAN));
     let both = edits(&driver, &with("compute,compat32"), &folder).unwrap();
     assert!(mounted(&both, &format!("{DEBIAN}/libcuda.so.{VERSION}")));
     assert!(mounted(&both, &format!("/usr/lib/i386-linux-gnu/libcuda.so.{VERSION}")));

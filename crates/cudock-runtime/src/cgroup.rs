@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use crate::error::RuntimeError;
 use crate::plan::Limits;
 
-/// The folders of one group in all hierarchies of this machine.
+/// The directories of one group in all hierarchies of this machine.
 #[derive(Debug, Clone)]
 pub(crate) struct Cgroup {
-    folders: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
     unified: Option<PathBuf>,
 }
 
@@ -29,27 +29,27 @@ impl Cgroup {
         let (first, second) = machine();
         let inside = |mount: &PathBuf| mount.join(path.trim_start_matches('/'));
         let unified = second.as_ref().map(inside);
-        let folders = first.iter().map(inside).chain(unified.clone()).collect();
+        let directories = first.iter().map(inside).chain(unified.clone()).collect();
         // In a mixed machine version 2 has no controllers: limits are version 1's business.
         let unified = unified.filter(|_| first.is_empty());
-        Self { folders, unified }
+        Self { directories, unified }
     }
 
-    /// The group's folder where this machine has version 2 only.
+    /// The group's directory where this machine has version 2 only.
     pub(crate) fn unified(&self) -> Option<&Path> {
         self.unified.as_deref()
     }
 
     /// Whether any of it is there.
     pub(crate) fn exists(&self) -> bool {
-        self.folders.iter().any(|folder| folder.exists())
+        self.directories.iter().any(|directory| directory.exists())
     }
 
     /// Whether a process was ended for want of memory.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
-        self.folders.iter().any(|folder| {
-            let text = fs::read_to_string(folder.join("memory.events"))
-                .or_else(|_| fs::read_to_string(folder.join("memory.oom_control")))
+        self.directories.iter().any(|directory| {
+            let text = fs::read_to_string(directory.join("memory.events"))
+                .or_else(|_| fs::read_to_string(directory.join("memory.oom_control")))
                 .unwrap_or_default();
             text.lines().filter_map(|line| line.strip_prefix("oom_kill ")).any(|count| count.trim() != "0")
         })
@@ -57,13 +57,15 @@ impl Cgroup {
 
     /// A file of the group, in whichever hierarchy it is.
     pub(crate) fn read(&self, file: &str) -> Option<String> {
-        self.folders.iter().find_map(|folder| fs::read_to_string(folder.join(file)).ok())
+        self.directories.iter().find_map(|directory| fs::read_to_string(directory.join(file)).ok())
     }
 
     /// Every process in it.
     pub(crate) fn processes(&self) -> BTreeSet<i32> {
-        let listed =
-            self.folders.iter().filter_map(|folder| fs::read_to_string(folder.join("cgroup.procs")).ok());
+        let listed = self
+            .directories
+            .iter()
+            .filter_map(|directory| fs::read_to_string(directory.join("cgroup.procs")).ok());
         listed
             .flat_map(|text| text.lines().filter_map(|line| line.parse().ok()).collect::<Vec<i32>>())
             .collect()
@@ -86,12 +88,12 @@ impl Cgroup {
             ("memory.memsw.limit_in_bytes", limits.memory_swap.map(|bytes| bytes.to_string())),
         ];
         for (file, value) in settings {
-            let (Some(value), Some(folder)) =
-                (value, self.folders.iter().find(|folder| folder.join(file).exists()))
+            let (Some(value), Some(directory)) =
+                (value, self.directories.iter().find(|directory| directory.join(file).exists()))
             else {
                 continue;
             };
-            let path = folder.join(file);
+            let path = directory.join(file);
             fs::write(&path, value)
                 .map_err(|error| RuntimeError::file("cannot set the limit", path, error))?;
         }
@@ -100,7 +102,7 @@ impl Cgroup {
 
     /// Forbids a device in version 1.
     pub(crate) fn deny(&self, (major, minor): (u32, u32)) -> Result<(), RuntimeError> {
-        let files = self.folders.iter().map(|folder| folder.join("devices.deny"));
+        let files = self.directories.iter().map(|directory| directory.join("devices.deny"));
         match files.into_iter().find(|file| file.exists()) {
             Some(file) if !crate::rootless::in_user_namespace() => {
                 fs::write(&file, format!("c {major}:{minor} rwm"))
@@ -115,15 +117,15 @@ impl Cgroup {
         let began = Instant::now();
         let mut pause = Duration::from_micros(100);
         loop {
-            let failed = self.folders.iter().find_map(|folder| match remove_folder(folder) {
+            let failed = self.directories.iter().find_map(|directory| match remove_directory(directory) {
                 Ok(()) => None,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                Err(error) => Some((folder, error)),
+                Err(error) => Some((directory, error)),
             });
-            let Some((folder, error)) = failed else { return Ok(()) };
+            let Some((directory, error)) = failed else { return Ok(()) };
             let busy = error.raw_os_error() == Some(nix::libc::EBUSY);
             if !busy || began.elapsed() > GONE {
-                return Err(RuntimeError::file("cannot remove the control group", folder, error));
+                return Err(RuntimeError::file("cannot remove the control group", directory, error));
             }
             self.kill();
             std::thread::sleep(pause);
@@ -154,15 +156,15 @@ impl Cgroup {
 }
 
 /// Removes a group and those a container made below it.
-fn remove_folder(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir(folder) {
+fn remove_directory(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir(directory) {
         Err(error) if error.raw_os_error() == Some(nix::libc::EBUSY) => {
-            for entry in fs::read_dir(folder)?.flatten() {
+            for entry in fs::read_dir(directory)?.flatten() {
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    remove_folder(&entry.path())?;
+                    remove_directory(&entry.path())?;
                 }
             }
-            fs::remove_dir(folder)
+            fs::remove_dir(directory)
         }
         other => other,
     }
@@ -185,7 +187,7 @@ pub(crate) fn prune(parent: &str, is_known: &dyn Fn(&str) -> bool) -> usize {
         let left = age.is_some_and(|age| age >= LEFT_BEHIND);
         if left
             && Cgroup::at(&format!("{parent}/{name}")).processes().is_empty()
-            && remove_folder(&entry.path()).is_ok()
+            && remove_directory(&entry.path()).is_ok()
         {
             removed.insert(id.to_owned());
         }

@@ -8,7 +8,7 @@ use cudock_base::{ErrorKind, Report, UsageError};
 /// Why a container could not be made, watched or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
-    /// A file or folder of ours, or a system call on one.
+    /// A file or directory of ours, or a system call on one.
     #[error("{doing} {}", path.display())]
     File {
         /// What was tried: "cannot write".
@@ -111,7 +111,7 @@ pub enum RuntimeError {
     Unpack(#[from] cudock_image::unpack::UnpackError),
     /// The confinement cannot be set up.
     #[error(transparent)]
-    Confine(#[from] cudock_confine::Error),
+    Confine(#[from] cudock_confine::ConfineError),
     /// The network cannot be set up.
     #[error(transparent)]
     Network(#[from] cudock_netns::NetnsError),

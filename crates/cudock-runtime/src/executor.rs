@@ -24,7 +24,7 @@ pub(crate) struct Become {
     pub(crate) environment: Vec<(String, String)>,
     /// Where it starts.
     pub(crate) cwd: String,
-    /// Whether the program and the folder to start in are looked for by our other side, and gone to at the last moment.
+    /// Whether the program and the directory to start in are looked for by our other side, and gone to at the last moment.
     pub(crate) late: bool,
     /// How large its terminal is.
     pub(crate) size: Option<Winsize>,
@@ -93,7 +93,7 @@ impl Executor for Become {
 }
 
 impl Become {
-    /// Looks for the folder to start in and the program, from a process that sees the container's root as its own. What
+    /// Looks for the directory to start in and the program, from a process that sees the container's root as its own. What
     /// is wrong, in words that [`understood`] reads.
     pub(crate) fn look(&self, args: &[String]) -> Result<(), String> {
         self.enter_cwd()?;
@@ -107,7 +107,7 @@ impl Become {
 
     fn cannot_start_there(&self, error: rustix::io::Errno) -> String {
         let why = if error == rustix::io::Errno::NOTDIR {
-            "it is not a folder".to_owned()
+            "it is not a directory".to_owned()
         } else {
             error.to_string()
         };
@@ -127,7 +127,7 @@ impl Become {
             return Ok(());
         }
         Err(match candidates.iter().find(|path| path.exists()) {
-            Some(path) if path.is_dir() => marked(126, &format!("{} is a folder", path.display())),
+            Some(path) if path.is_dir() => marked(126, &format!("{} is a directory", path.display())),
             Some(path) => marked(126, &format!("{} may not be executed by this user", path.display())),
             None if program.contains('/') => marked(127, &format!("there is no {program} in the container")),
             None => marked(127, &format!("there is no `{program}` in the container's PATH")),
@@ -166,8 +166,11 @@ impl Become {
             return vec![PathBuf::from(program)];
         }
         let path = self.environment.iter().find(|(name, _)| name == "PATH");
-        let folders = path.map_or("", |(_, value)| value.as_str()).split(':');
-        folders.filter(|folder| !folder.is_empty()).map(|folder| Path::new(folder).join(program)).collect()
+        let directories = path.map_or("", |(_, value)| value.as_str()).split(':');
+        directories
+            .filter(|directory| !directory.is_empty())
+            .map(|directory| Path::new(directory).join(program))
+            .collect()
     }
 }
 
@@ -176,12 +179,12 @@ pub(crate) fn marked(code: i32, text: &str) -> String {
     format!("{MARK}{code}{MARK}{text}{MARK}")
 }
 
-/// Goes to a folder of the container. Links of `/proc` lead out of it and are not followed; and where a folder was
-/// reached that is outside all the same, the kernel knows: what it calls the folder does not begin at the root.
-fn enter(folder: &str) -> rustix::io::Result<()> {
+/// Goes to a directory of the container. Links of `/proc` lead out of it and are not followed; and where a directory was
+/// reached that is outside all the same, the kernel knows: what it calls the directory does not begin at the root.
+fn enter(directory: &str) -> rustix::io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
-    rustix::process::fchdir(folder)?;
+    let directory = openat2(CWD, directory, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
+    rustix::process::fchdir(directory)?;
     // Not glibc's function, which looks for a way of its own where the kernel's answer is `(unreachable)`.
     let reached = rustix::process::getcwd(Vec::new())?;
     if reached.as_bytes().first() == Some(&b'/') { Ok(()) } else { Err(rustix::io::Errno::ACCESS) }

@@ -9,7 +9,8 @@ use std::path::Path;
 use cudock_facts::Facts;
 use cudock_host::Root;
 use cudock_inject::{
-    Devices, Driver, Edits, GpuRequest, Placement, Places, edits as edits_for, library_folder, requirements,
+    Devices, Driver, Edits, GpuRequest, Placement, Places, edits as edits_for, library_directory,
+    requirements,
 };
 use cudock_target::Target;
 use cudock_target::gate::GateHost;
@@ -32,7 +33,7 @@ pub fn find(
     environment: &BTreeMap<String, String>,
     root: &Path,
 ) -> Result<Edits, RuntimeError> {
-    find_at(gpus, environment, &Placement::Folder(library_folder(root)?))
+    find_at(gpus, environment, &Placement::Directory(library_directory(root)?))
 }
 
 /// The edits for files in given places.
@@ -84,8 +85,8 @@ fn gate_host(gpus: &GpuPlan, driver: &Driver) -> GateHost {
 }
 
 pub(crate) fn places(gpus: &GpuPlan) -> Result<Places, RuntimeError> {
-    let tree = |folder: &Path| {
-        Root::tree(folder)
+    let tree = |directory: &Path| {
+        Root::tree(directory)
             .map_err(|error| RuntimeError::file("cannot read the driver's root", &error.path, error.source))
     };
     let files = gpus.driver_root.as_deref().map(tree).transpose()?;

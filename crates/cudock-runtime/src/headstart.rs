@@ -16,8 +16,9 @@ pub fn begin() {
         let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let myself = std::process::id().to_string();
-        // A folder that merely looks like ours would move us into another group.
-        let ours = own_folders(&membership, &mounts).into_iter().map(|folder| folder.join("cgroup.procs"));
+        // A directory that merely looks like ours would move us into another group.
+        let ours =
+            own_directories(&membership, &mounts).into_iter().map(|directory| directory.join("cgroup.procs"));
         let listed =
             |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.lines().any(|pid| pid == myself));
         if let Some(file) = ours.into_iter().find(listed) {
@@ -26,8 +27,8 @@ pub fn begin() {
     });
 }
 
-/// The folders of the groups that a process is in, from its `/proc/self/cgroup` and `/proc/self/mountinfo`.
-pub(crate) fn own_folders(membership: &str, mountinfo: &str) -> Vec<PathBuf> {
+/// The directories of the groups that a process is in, from its `/proc/self/cgroup` and `/proc/self/mountinfo`.
+pub(crate) fn own_directories(membership: &str, mountinfo: &str) -> Vec<PathBuf> {
     let mounts = mountinfo.lines().filter_map(|line| {
         let (before, after) = line.split_once(" - ")?;
         let mut fields = before.split(' ');
@@ -44,7 +45,7 @@ pub(crate) fn own_folders(membership: &str, mountinfo: &str) -> Vec<PathBuf> {
             Some((fields.next()?, Path::new(fields.next()?)))
         })
         .collect();
-    let folder = |(root, point, kind, controllers): (&str, &str, &str, &str)| {
+    let directory = |(root, point, kind, controllers): (&str, &str, &str, &str)| {
         let (_, group) = groups.iter().find(|(names, _)| match kind {
             "cgroup2" => names.is_empty(),
             _ => {
@@ -53,7 +54,7 @@ pub(crate) fn own_folders(membership: &str, mountinfo: &str) -> Vec<PathBuf> {
         })?;
         Some(Path::new(point).join(group.strip_prefix(root).ok()?))
     };
-    mounts.filter_map(folder).collect()
+    mounts.filter_map(directory).collect()
 }
 
 #[cfg(test)]
@@ -67,22 +68,22 @@ mod tests {
 ";
 
     #[test]
-    fn the_folders_of_ones_own_groups_are_found_in_every_hierarchy() {
+    fn the_directories_of_ones_own_groups_are_found_in_every_hierarchy() {
         let membership = "4:memory:/outer/a\n3:cpu,cpuacct:/b\n1:name=systemd:/c\n0::/d/e\n";
         let expected =
             ["/sys/fs/cgroup/cpu,cpuacct/b", "/sys/fs/cgroup/memory/a", "/sys/fs/cgroup/unified/d/e"];
-        assert_eq!(own_folders(membership, MIXED), expected.map(PathBuf::from));
+        assert_eq!(own_directories(membership, MIXED), expected.map(PathBuf::from));
     }
 
     #[test]
-    fn a_group_outside_of_what_is_mounted_has_no_folder() {
-        let folders = own_folders("4:memory:/elsewhere\n0::/\n", MIXED);
-        assert_eq!(folders, [PathBuf::from("/sys/fs/cgroup/unified/")]);
+    fn a_group_outside_of_what_is_mounted_has_no_directory() {
+        let directories = own_directories("4:memory:/elsewhere\n0::/\n", MIXED);
+        assert_eq!(directories, [PathBuf::from("/sys/fs/cgroup/unified/")]);
     }
 
     #[test]
     fn nothing_is_made_of_text_that_is_neither() {
-        assert!(own_folders("", "").is_empty());
-        assert!(own_folders("nonsense", "- cgroup").is_empty());
+        assert!(own_directories("", "").is_empty());
+        assert!(own_directories("nonsense", "- cgroup").is_empty());
     }
 }

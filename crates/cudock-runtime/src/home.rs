@@ -1,6 +1,6 @@
 //! Where containers are kept, and how one is found.
 //!
-//! Each container has a folder of its own below `containers`. What is in it is read and written by name only through
+//! Each container has a directory of its own below `containers`. What is in it is read and written by name only through
 //! [`ContainerDir`].
 
 use std::fs;
@@ -12,16 +12,16 @@ use std::time::Duration;
 use crate::error::{OnFile, RuntimeError};
 use crate::plan::Plan;
 
-/// Where folders of containers wait to be removed.
+/// Where directories of containers wait to be removed.
 const TRASH: &str = "trash";
 
-/// The folder of all containers.
+/// The directory of all containers.
 #[derive(Debug, Clone)]
 pub struct Home {
     root: PathBuf,
 }
 
-/// The folder of one container.
+/// The directory of one container.
 #[derive(Debug, Clone)]
 pub struct ContainerDir {
     path: PathBuf,
@@ -41,7 +41,7 @@ impl Home {
         Self { root: root.into() }
     }
 
-    /// The folder itself.
+    /// The directory itself.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -60,7 +60,7 @@ impl Home {
         self.root.join("containers")
     }
 
-    /// Makes a container's folder and writes its plan. The name must be free.
+    /// Makes a container's directory and writes its plan. The name must be free.
     pub fn create(&self, plan: &Plan) -> Result<ContainerDir, RuntimeError> {
         let containers = self.containers();
         fs::create_dir_all(&containers).on("cannot make", &containers)?;
@@ -72,13 +72,13 @@ impl Home {
         let dir = ContainerDir { path: containers.join(&plan.id) };
         fs::create_dir(&dir.path).on("cannot make", &dir.path)?;
         // Made now, so that removing the container later does not need to write.
-        for folder in [dir.upper(), dir.work(), dir.run(), self.root.join(TRASH)] {
-            fs::create_dir_all(&folder).on("cannot make", &folder)?;
+        for directory in [dir.upper(), dir.work(), dir.run(), self.root.join(TRASH)] {
+            fs::create_dir_all(&directory).on("cannot make", &directory)?;
         }
-        // The container's root has this folder's mode, whatever mask this process has.
+        // The container's root has this directory's mode, whatever mask this process has.
         let everyone = fs::Permissions::from_mode(0o755);
         fs::set_permissions(dir.upper(), everyone).on("cannot open up", &dir.upper())?;
-        // The plan comes last: a folder without one is the leftover of a process that was killed here.
+        // The plan comes last: a directory without one is the leftover of a process that was killed here.
         write_json(&dir.plan_file(), plan)?;
         drop(lock);
         Ok(dir)
@@ -155,7 +155,7 @@ impl Home {
         }
     }
 
-    /// Removes the folders of containers that were never made whole.
+    /// Removes the directories of containers that were never made whole.
     pub fn sweep(&self) -> Result<(), RuntimeError> {
         if !self.containers().exists() {
             return Ok(());
@@ -175,7 +175,7 @@ impl Home {
         Ok(())
     }
 
-    /// Held while names are compared and folders come and go.
+    /// Held while names are compared and directories come and go.
     pub(crate) fn lock(&self) -> Result<fs::File, RuntimeError> {
         let path = self.root.join("lock");
         let file = fs::File::options().create(true).append(true).open(&path).on("cannot open", &path)?;
@@ -185,17 +185,17 @@ impl Home {
 }
 
 impl ContainerDir {
-    /// The folder of a container that is known by it.
+    /// The directory of a container that is known by it.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// The folder.
+    /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The container's id, by which its folder is named.
+    /// The container's id, by which its directory is named.
     pub fn id(&self) -> String {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
@@ -231,7 +231,7 @@ impl ContainerDir {
         self.path.join("work")
     }
 
-    /// What lives as long as the watcher, and only it and those it lets in see: a folder in memory, in its mount
+    /// What lives as long as the watcher, and only it and those it lets in see: a directory in memory, in its mount
     /// namespace.
     pub(crate) fn run(&self) -> PathBuf {
         self.path.join("run")
@@ -254,7 +254,7 @@ impl ContainerDir {
         read_json(&self.plan_file())
     }
 
-    /// Removes the folder.
+    /// Removes the directory.
     pub(crate) fn remove(&self) -> Result<(), RuntimeError> {
         match self.discard()? {
             Some(trash) => remove_tree(&trash),
@@ -262,16 +262,16 @@ impl ContainerDir {
         }
     }
 
-    /// Takes the folder out of the list of containers at once, to a place from which it can be removed later, or by
+    /// Takes the directory out of the list of containers at once, to a place from which it can be removed later, or by
     /// whoever looks next. None where it is gone already.
     pub(crate) fn discard(&self) -> Result<Option<PathBuf>, RuntimeError> {
         let (Some(name), Some(root)) = (self.path.file_name(), self.path.parent().and_then(Path::parent))
         else {
             return Ok(None);
         };
-        let folder = root.join(TRASH);
-        let trash = folder.join(name);
-        match fs::create_dir_all(&folder).and_then(|()| fs::rename(&self.path, &trash)) {
+        let directory = root.join(TRASH);
+        let trash = directory.join(name);
+        match fs::create_dir_all(&directory).and_then(|()| fs::rename(&self.path, &trash)) {
             Ok(()) => Ok(Some(trash)),
             Err(_) if !self.path.exists() => Ok(None),
             // On a full disk nothing may be moved. Without its plan it is in no list, either.
@@ -298,7 +298,7 @@ pub fn new_id() -> Result<String, RuntimeError> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Nobody else may look into the folder: it holds programs that run with rights.
+/// Nobody else may look into the directory: it holds programs that run with rights.
 fn private(root: &Path) -> Result<(), RuntimeError> {
     fs::set_permissions(root, fs::Permissions::from_mode(0o700)).on("cannot protect", root)
 }

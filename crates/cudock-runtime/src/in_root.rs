@@ -36,24 +36,24 @@ impl InRoot {
         Some(text)
     }
 
-    /// Whether there is something by that name in the root itself that is not a plain folder.
-    pub(crate) fn is_no_folder(&self, name: &str) -> bool {
+    /// Whether there is something by that name in the root itself that is not a plain directory.
+    pub(crate) fn is_no_directory(&self, name: &str) -> bool {
         let found = rustix::fs::statat(self.root.as_fd(), name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
         found.is_ok_and(|about| {
             rustix::fs::FileType::from_raw_mode(about.st_mode) != rustix::fs::FileType::Directory
         })
     }
 
-    /// Makes a folder, or an empty file, where there is nothing.
-    pub(crate) fn make_place(&self, path: &Path, is_folder: bool) -> io::Result<()> {
+    /// Makes a directory, or an empty file, where there is nothing.
+    pub(crate) fn make_place(&self, path: &Path, is_directory: bool) -> io::Result<()> {
         if self.open_place(path).is_ok() {
             return Ok(());
         }
-        if is_folder {
-            return self.make_folder(path);
+        if is_directory {
+            return self.make_directory(path);
         }
-        if let Some(folder) = path.parent() {
-            self.make_folder(folder)?;
+        if let Some(directory) = path.parent() {
+            self.make_directory(directory)?;
         }
         let text = path.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
@@ -62,16 +62,16 @@ impl InRoot {
 
     /// Removes a link that leads nowhere, so that something can be made in its place.
     pub(crate) fn remove_dangling(&self, path: &Path) {
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
+        let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return };
         if self.open_place(path).is_ok() {
             return;
         }
-        let Ok(folder) = self.open_place(folder) else { return };
-        let about = rustix::fs::statat(&folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
+        let Ok(directory) = self.open_place(directory) else { return };
+        let about = rustix::fs::statat(&directory, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
         let is_link = |mode| rustix::fs::FileType::from_raw_mode(mode) == rustix::fs::FileType::Symlink;
         if about.is_ok_and(|about| is_link(about.st_mode)) {
             // Where that fails, making the place says why.
-            let _ = rustix::fs::unlinkat(&folder, name, rustix::fs::AtFlags::empty());
+            let _ = rustix::fs::unlinkat(&directory, name, rustix::fs::AtFlags::empty());
         }
     }
 
@@ -81,8 +81,8 @@ impl InRoot {
         self.resolve(text, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
     }
 
-    /// Makes a folder and those above it, if they are not there.
-    pub(crate) fn make_folder(&self, path: &Path) -> io::Result<()> {
+    /// Makes a directory and those above it, if they are not there.
+    pub(crate) fn make_directory(&self, path: &Path) -> io::Result<()> {
         let mut reached = String::from("/");
         for component in path.components() {
             let Component::Normal(name) = component else { continue };

@@ -30,7 +30,7 @@ use rustix::thread::ThreadNameSpaceType;
 use crate::enter::{Entry, Inherited};
 use crate::error::{OnFile, OnSystem, RuntimeError};
 use crate::executor::understood;
-use crate::headstart::own_folders;
+use crate::headstart::own_directories;
 use crate::library_view;
 use crate::reexec;
 use crate::status::process_began;
@@ -120,13 +120,13 @@ fn foreign_namespaces(pid: i32) -> ThreadNameSpaceType {
 /// The lists of processes of the control groups that a process is in and this one is not, opened.
 fn foreign_groups(pid: i32) -> Result<Vec<File>, RuntimeError> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let folders = |process: &str| {
-        own_folders(&fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default(), &mounts)
+    let directories = |process: &str| {
+        own_directories(&fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default(), &mounts)
     };
-    let ours = folders("self");
-    let theirs = folders(&pid.to_string()).into_iter().filter(|folder| !ours.contains(folder));
-    let open = |folder: PathBuf| {
-        let file = folder.join("cgroup.procs");
+    let ours = directories("self");
+    let theirs = directories(&pid.to_string()).into_iter().filter(|directory| !ours.contains(directory));
+    let open = |directory: PathBuf| {
+        let file = directory.join("cgroup.procs");
         File::options().write(true).open(&file).on("cannot join", &file)
     };
     theirs.map(open).collect()

@@ -7,8 +7,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use cudock_confine::Capability;
-use cudock_confine::devices::{Access, Kind, Program, Rule, attach, standard_rules};
-use cudock_confine::seccomp::{Filter, Profile, Surroundings};
+use cudock_confine::devices::{Access, DeviceKind, DeviceRule, Program, attach, standard_rules};
+use cudock_confine::seccomp::{Filter, FilterContext, Profile};
 use libcontainer::container::Container;
 use libcontainer::container::builder::ContainerBuilder;
 use libcontainer::syscall::syscall::SyscallType;
@@ -60,7 +60,7 @@ pub(crate) fn create(
     let rootfs = dir.rootfs();
     let root = InRoot::open(&rootfs).on("cannot open the container's root", &rootfs)?;
     let identity = identify(&root, &plan.process.user, &plan.process.groups)?;
-    refuse_linked_folders(&root)?;
+    refuse_linked_directories(&root)?;
     make_cwd(&root, &plan.process.cwd)?;
     let edits = gpu::edits(plan, private, &rootfs)?;
     let texts = network::files(dir, plan, network.name_server())?;
@@ -105,7 +105,7 @@ pub(crate) fn create(
         cwd: plan.process.cwd.clone(),
         filter: filter(&plan.security)?,
         size: plan.process.tty.then(own_size).flatten(),
-        // Its program and its folder may be in what is mounted last.
+        // Its program and its directory may be in what is mounted last.
         late: !plan.mounts.is_empty() || edits.is_some(),
         instead,
         init: plan.process.init,
@@ -182,7 +182,7 @@ fn environment(
     environment
 }
 
-/// Looks for the program and the folder to start in, where that could not be done before everything was mounted.
+/// Looks for the program and the directory to start in, where that could not be done before everything was mounted.
 fn look(pid: i32, plan: &Plan, looker: &Become) -> Result<(), RuntimeError> {
     if !looker.late || looker.instead.is_some() {
         return Ok(());
@@ -198,23 +198,23 @@ impl Created {
 }
 
 /// libcontainer makes links and nodes below `/dev` by paths of this machine, so a link there would lead out.
-fn refuse_linked_folders(root: &InRoot) -> Result<(), RuntimeError> {
-    match ["dev", "proc", "sys"].into_iter().find(|name| root.is_no_folder(name)) {
-        Some(name) => Err(RuntimeError::Request(format!("the image's /{name} is not a folder"))),
+fn refuse_linked_directories(root: &InRoot) -> Result<(), RuntimeError> {
+    match ["dev", "proc", "sys"].into_iter().find(|name| root.is_no_directory(name)) {
+        Some(name) => Err(RuntimeError::Request(format!("the image's /{name} is not a directory"))),
         None => Ok(()),
     }
 }
 
-/// A folder to start in is made where it is missing, as docker does. Where it cannot be made, the start itself says why.
+/// A directory to start in is made where it is missing, as docker does. Where it cannot be made, the start itself says why.
 fn make_cwd(root: &InRoot, cwd: &str) -> Result<(), RuntimeError> {
-    match root.make_folder(Path::new(cwd)) {
+    match root.make_directory(Path::new(cwd)) {
         Ok(()) => Ok(()),
         Err(error)
             if matches!(error.kind(), io::ErrorKind::NotADirectory | io::ErrorKind::ReadOnlyFilesystem) =>
         {
             Ok(())
         }
-        Err(error) => Err(RuntimeError::file("cannot make the container's folder", cwd, error)),
+        Err(error) => Err(RuntimeError::file("cannot make the container's directory", cwd, error)),
     }
 }
 
@@ -233,7 +233,7 @@ pub(crate) fn filter(security: &Security) -> Result<Option<Filter>, RuntimeError
         Seccomp::Default => Ok(Some(Filter::for_capabilities(&capabilities)?)),
         Seccomp::Profile(text) => {
             let profile = Profile::from_json(text.as_bytes())?;
-            Ok(Some(Filter::new(&profile, &Surroundings::here(&capabilities))?))
+            Ok(Some(Filter::new(&profile, &FilterContext::here(&capabilities))?))
         }
     }
 }
@@ -255,17 +255,17 @@ pub fn check_seccomp(security: &Security) -> Result<(), RuntimeError> {
 
 /// Control groups of version 2 have no list of devices: a program in the kernel decides.
 fn confine_devices(cgroup: &Cgroup, facts: &Facts<'_>) -> Result<(), RuntimeError> {
-    let Some(folder) = cgroup.unified() else { return Ok(()) };
+    let Some(directory) = cgroup.unified() else { return Ok(()) };
     if facts.user_namespace {
         // Nodes cannot be made there, and only those of the container are bound into it.
         return Ok(());
     }
     let mut rules = standard_rules();
     for device in all_devices(facts) {
-        let kind = if device.block { Kind::Block } else { Kind::Char };
-        rules.push(Rule::allow(kind, device.major, device.minor, access(&device.access)));
+        let kind = if device.block { DeviceKind::Block } else { DeviceKind::Char };
+        rules.push(DeviceRule::allow(kind, device.major, device.minor, access(&device.access)));
     }
-    Ok(attach(folder, &Program::new(&rules)?)?)
+    Ok(attach(directory, &Program::new(&rules)?)?)
 }
 
 /// Whether a limit on swap can be set; says so where one was asked for and cannot.
@@ -369,9 +369,9 @@ fn processors() -> u32 {
     std::thread::available_parallelism().ok().and_then(|count| u32::try_from(count.get()).ok()).unwrap_or(1)
 }
 
-/// Empties a folder.
-fn clear(folder: &Path) -> Result<(), RuntimeError> {
-    for entry in fs::read_dir(folder).on("cannot read", folder)?.flatten() {
+/// Empties a directory.
+fn clear(directory: &Path) -> Result<(), RuntimeError> {
+    for entry in fs::read_dir(directory).on("cannot read", directory)?.flatten() {
         crate::home::remove_tree(&entry.path())?;
     }
     Ok(())

@@ -1,10 +1,10 @@
 //! Containers on this machine, with the GPUs inside.
 //!
-//! A container is described by a [`plan::Plan`], made by whoever starts it, and lives in a folder of its own
+//! A container is described by a [`plan::Plan`], made by whoever starts it, and lives in a directory of its own
 //! ([`home::ContainerDir`]). One process watches it ([`watch`]): it mounts the container's root in a mount namespace
 //! of its own, has libcontainer create the container, keeps what it writes, passes signals on, starts it again where its
 //! policy says so, and clears away. There is no daemon: everything that others know of a container they read from its
-//! folder, and whether its watcher lives from a lock that the kernel releases.
+//! directory, and whether its watcher lives from a lock that the kernel releases.
 
 mod capabilities;
 mod cgroup;

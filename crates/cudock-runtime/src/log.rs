@@ -233,7 +233,7 @@ mod tests {
 
     use super::*;
 
-    fn folder() -> tempfile::TempDir {
+    fn directory() -> tempfile::TempDir {
         tempfile::tempdir().unwrap()
     }
 
@@ -247,8 +247,8 @@ mod tests {
 
     #[test]
     fn lines_come_back_as_they_were_written_whatever_the_pieces() {
-        let folder = folder();
-        let path = folder.path().join("log.jsonl");
+        let directory = directory();
+        let path = directory.path().join("log.jsonl");
         let mut writer = Writer::open(&path).unwrap();
         for piece in ["a", "b\nc", "\n", "\n", "last"] {
             writer.write(Stream::Out, piece.as_bytes()).unwrap();
@@ -261,8 +261,8 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_kept_in_pieces() {
-        let folder = folder();
-        let path = folder.path().join("log.jsonl");
+        let directory = directory();
+        let path = directory.path().join("log.jsonl");
         let mut writer = Writer::open(&path).unwrap();
         writer.write(Stream::Out, &vec![b'x'; LONGEST * 2 + 5]).unwrap();
         writer.finish().unwrap();
@@ -272,8 +272,8 @@ mod tests {
 
     #[test]
     fn a_reader_goes_on_where_the_writer_put_a_full_file_aside() {
-        let folder = folder();
-        let path = folder.path().join("log.jsonl");
+        let directory = directory();
+        let path = directory.path().join("log.jsonl");
         let mut writer = Writer::open(&path).unwrap();
         writer.write(Stream::Out, b"one\n").unwrap();
         let mut reader = Reader::open(&path);
@@ -286,8 +286,8 @@ mod tests {
 
     #[test]
     fn only_the_last_lines_are_read_when_asked() {
-        let folder = folder();
-        let path = folder.path().join("log.jsonl");
+        let directory = directory();
+        let path = directory.path().join("log.jsonl");
         let mut writer = Writer::open(&path).unwrap();
         writer.write(Stream::Out, b"1\n2\n3\n4\n").unwrap();
         let mut reader = Reader::open(&path);

@@ -37,9 +37,9 @@ const MOST_RESTARTS: usize = 5;
 const RESTART_WINDOW: Duration = Duration::from_secs(60);
 
 impl Network {
-    /// Sets a container's network up. The namespace is bound to a file in `folder`, which only this process and those
+    /// Sets a container's network up. The namespace is bound to a file in `directory`, which only this process and those
     /// it starts can see, if its mount namespace is its own.
-    pub fn set_up(folder: &Path, plan: &NetworkPlan) -> Result<Self, RuntimeError> {
+    pub fn set_up(directory: &Path, plan: &NetworkPlan) -> Result<Self, RuntimeError> {
         let publications = publications(&plan.publish)?;
         match &plan.mode {
             NetworkMode::Join(path) => return Ok(Self { path: Some(path.clone()), ..Self::default() }),
@@ -54,7 +54,7 @@ impl Network {
         }
         let listeners = Listeners::bind(&publications)?;
         let namespace = Namespace::create()?;
-        let path = folder.join("netns");
+        let path = directory.join("netns");
         namespace.bind_to(&path)?;
         let outbound = match plan.mode {
             NetworkMode::Pasta => Some(start_outbound(&namespace)?),

@@ -78,7 +78,7 @@ impl Overlay<'_> {
         move_mount(made.as_fd(), "", rustix::fs::CWD, self.target, flags)
     }
 
-    /// The old way: one text of at most a page. Paths are made short by standing in the layers' folder.
+    /// The old way: one text of at most a page. Paths are made short by standing in the layers' directory.
     fn mount_by_text(&self) -> nix::Result<()> {
         let stand = self.layers.first().and_then(|layer| layer.parent()).unwrap_or(Path::new("/"));
         let before = File::open(".").ok();
@@ -109,7 +109,7 @@ impl Overlay<'_> {
         if error.raw_os_error() == Some(nix::libc::EINVAL) {
             return RuntimeError::Host {
                 what: format!("overlayfs cannot keep its upper layer in {}", self.upper.display()),
-                hint: "it is itself an overlay or a network file system; name a folder on another one \
+                hint: "it is itself an overlay or a network file system; name a directory on another one \
                        with CUDOCK_DATA, such as one on tmpfs"
                     .to_owned(),
             };

@@ -18,9 +18,9 @@ pub struct Plan {
     pub name: String,
     /// When it was made, in milliseconds since 1970.
     pub created: u64,
-    /// The image or folder it came from, in the user's words.
+    /// The image or directory it came from, in the user's words.
     pub image: String,
-    /// The folders its file system is stacked from, the uppermost first.
+    /// The directories its file system is stacked from, the uppermost first.
     pub layers: Vec<PathBuf>,
     /// What runs in it.
     pub process: ProcessPlan,
@@ -96,7 +96,7 @@ pub struct ProcessPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum MountPlan {
-    /// A file or folder of this machine.
+    /// A file or directory of this machine.
     Bind {
         /// On this machine.
         source: PathBuf,
@@ -319,7 +319,7 @@ impl std::fmt::Debug for Private {
 }
 
 impl Plan {
-    /// The whole environment, the user's over the image's, without the home folder, which depends on the user.
+    /// The whole environment, the user's over the image's, without the home directory, which depends on the user.
     pub fn environment(&self, private: &Private) -> Vec<(String, String)> {
         let mut whole: Vec<(String, String)> = Vec::new();
         for (name, value) in self.process.environment.iter().chain(&private.environment) {

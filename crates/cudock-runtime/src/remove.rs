@@ -123,8 +123,8 @@ mod tests {
     }
 
     fn removes_a_deep_tree() {
-        let folder = tempfile::tempdir().unwrap();
-        let top = folder.path().join("top");
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path().join("top");
         fs::create_dir(&top).unwrap();
         let mut here = open(CWD, &top).unwrap();
         for level in 0..3000 {
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn links_are_removed_and_not_followed() {
-        let folder = tempfile::tempdir().unwrap();
-        let (top, kept) = (folder.path().join("top"), folder.path().join("kept"));
+        let directory = tempfile::tempdir().unwrap();
+        let (top, kept) = (directory.path().join("top"), directory.path().join("kept"));
         fs::create_dir_all(top.join("inner")).unwrap();
         fs::create_dir(&kept).unwrap();
         fs::write(kept.join("file"), "kept").unwrap();

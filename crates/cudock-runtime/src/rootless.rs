@@ -119,7 +119,7 @@ fn range(text: &str, name: Option<&str>, uid: u32) -> Option<(u32, u32)> {
 
 fn in_path(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+    std::env::split_paths(&path).any(|directory| directory.join(name).is_file())
 }
 
 /// Root inside is the user outside, and nobody else exists.

@@ -27,7 +27,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) cgroup: &'a str,
     /// Limits that this process may hand down.
     pub(crate) rlimits: &'a [(String, u64, u64)],
-    /// The folders of version 1's control groups.
+    /// The directories of version 1's control groups.
     pub(crate) hierarchies: &'a [PathBuf],
     /// How many processors this machine has.
     pub(crate) processors: u32,
@@ -76,7 +76,7 @@ pub(crate) fn specification(plan: &Plan, facts: &Facts<'_>) -> Value {
             "args": plan.process.args,
             // Ours is handed over in memory. Without this one libcontainer would look for it, in files of the image.
             "env": [format!("HOME={}", facts.identity.home)],
-            // Our own code goes to the folder to start in, since libcontainer would follow any link there.
+            // Our own code goes to the directory to start in, since libcontainer would follow any link there.
             "cwd": "/",
             "capabilities": {
                 "bounding": capabilities,
@@ -116,7 +116,7 @@ impl Facts<'_> {
 }
 
 fn read_only_paths(facts: &Facts<'_>) -> Vec<&'static str> {
-    // In version 1 this is a folder of ours, in which the hierarchies are mounted.
+    // In version 1 this is a directory of ours, in which the hierarchies are mounted.
     let groups = (!facts.hierarchies.is_empty() && !facts.user_namespace).then_some("/sys/fs/cgroup");
     READ_ONLY_PATHS.into_iter().chain(groups).collect()
 }

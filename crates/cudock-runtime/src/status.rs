@@ -42,7 +42,7 @@ pub struct Status {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// Its folder is there; nothing runs yet.
+    /// Its directory is there; nothing runs yet.
     #[default]
     Created,
     /// It runs.

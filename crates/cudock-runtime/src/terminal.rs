@@ -23,18 +23,18 @@ const DEVPTS: rustix::fs::FsWord = 0x1cd1;
 pub(crate) struct ConsoleSocket {
     listener: UnixListener,
     path: std::path::PathBuf,
-    _folder: File,
+    _directory: File,
 }
 
 impl ConsoleSocket {
-    /// A socket in the container's folder. Its path is given by a descriptor, since names of sockets are short.
-    pub(crate) fn bind(folder: &Path) -> Result<Self, RuntimeError> {
+    /// A socket in the container's directory. Its path is given by a descriptor, since names of sockets are short.
+    pub(crate) fn bind(directory: &Path) -> Result<Self, RuntimeError> {
         use std::os::fd::AsRawFd;
-        let opened = File::open(folder).on("cannot open", folder)?;
+        let opened = File::open(directory).on("cannot open", directory)?;
         let path = Path::new("/proc/self/fd").join(opened.as_raw_fd().to_string()).join("console");
         let _ = std::fs::remove_file(&path);
-        let listener = UnixListener::bind(&path).on("cannot make the console socket", folder)?;
-        Ok(Self { listener, path, _folder: opened })
+        let listener = UnixListener::bind(&path).on("cannot make the console socket", directory)?;
+        Ok(Self { listener, path, _directory: opened })
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -84,11 +84,11 @@ impl Home {
 
     /// All volumes by name.
     pub fn named_volumes(&self) -> Result<Vec<NamedVolume>, RuntimeError> {
-        let folder = self.volumes();
-        let entries = match fs::read_dir(&folder) {
+        let directory = self.volumes();
+        let entries = match fs::read_dir(&directory) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(RuntimeError::file("cannot read", folder, error)),
+            Err(error) => return Err(RuntimeError::file("cannot read", directory, error)),
         };
         let containers = self.all()?;
         let mut all = Vec::new();

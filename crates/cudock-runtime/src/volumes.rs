@@ -25,7 +25,7 @@ pub(crate) struct Volume<'a> {
 
 #[derive(Debug)]
 enum Content<'a> {
-    /// A file or folder of this machine, with attributes of its mount.
+    /// A file or directory of this machine, with attributes of its mount.
     Bind(&'a Path, u64),
     Memory(Option<u64>, u32),
 }
@@ -64,7 +64,7 @@ impl<'a> Volume<'a> {
         Self { content: Content::Bind(source, attributes), target: Path::new(target) }
     }
 
-    fn is_folder(&self) -> bool {
+    fn is_directory(&self) -> bool {
         !matches!(self.content, Content::Bind(source, _) if !source.is_dir())
     }
 }
@@ -74,7 +74,7 @@ impl<'a> Volume<'a> {
 struct Detached<'a> {
     mount: OwnedFd,
     target: &'a Path,
-    is_folder: bool,
+    is_directory: bool,
 }
 
 /// Makes the places where something will be mounted, before the root may become one that can only be read. A link that
@@ -83,7 +83,7 @@ pub(crate) fn make_places(root: &InRoot, volumes: &[Volume<'_>]) {
     for volume in volumes {
         root.remove_dangling(volume.target);
         // Where it cannot be made, mounting says why.
-        let _ = root.make_place(volume.target, volume.is_folder());
+        let _ = root.make_place(volume.target, volume.is_directory());
     }
 }
 
@@ -105,12 +105,12 @@ fn detach<'a>(volume: &Volume<'a>) -> Result<Detached<'a>, RuntimeError> {
                 | OpenTreeFlags::AT_RECURSIVE;
             let tree = open_tree(CWD, source, flags).on("cannot mount", source)?;
             sys::set_mount_attributes(tree.as_fd(), attributes).on("cannot mount", source)?;
-            let is_folder = is_folder(&fstat(&tree).on("cannot read", source)?);
-            Ok(Detached { mount: tree, target, is_folder })
+            let is_directory = is_directory(&fstat(&tree).on("cannot read", source)?);
+            Ok(Detached { mount: tree, target, is_directory })
         }
         Content::Memory(size, mode) => {
             let tree = memory(size, mode).on("cannot make memory for", target)?;
-            Ok(Detached { mount: tree, target, is_folder: true })
+            Ok(Detached { mount: tree, target, is_directory: true })
         }
     }
 }
@@ -128,7 +128,7 @@ fn memory(size: Option<u64>, mode: u32) -> rustix::io::Result<OwnedFd> {
 
 fn attach(root: &InRoot, mount: &Detached<'_>) -> Result<(), RuntimeError> {
     let target = mount.target;
-    root.make_place(target, mount.is_folder).on("cannot make the place to mount at", target)?;
+    root.make_place(target, mount.is_directory).on("cannot make the place to mount at", target)?;
     let place = root.open_place(target).on("cannot open the place to mount at", target)?;
     let about = fstat(&place).on("cannot read", target)?;
     let same = |other: &str| {
@@ -143,8 +143,8 @@ fn attach(root: &InRoot, mount: &Detached<'_>) -> Result<(), RuntimeError> {
         };
         return Err(RuntimeError::Request(text));
     }
-    if is_folder(&about) != mount.is_folder {
-        let (what, where_to) = if mount.is_folder { ("folder", "file") } else { ("file", "folder") };
+    if is_directory(&about) != mount.is_directory {
+        let (what, where_to) = if mount.is_directory { ("directory", "file") } else { ("file", "directory") };
         let text =
             format!("a {what} cannot be mounted at {}, which is a {where_to} in the image", target.display());
         return Err(RuntimeError::Request(text));
@@ -153,6 +153,6 @@ fn attach(root: &InRoot, mount: &Detached<'_>) -> Result<(), RuntimeError> {
     move_mount(mount.mount.as_fd(), "", place.as_fd(), "", flags).on("cannot mount at", target)
 }
 
-fn is_folder(about: &Stat) -> bool {
+fn is_directory(about: &Stat) -> bool {
     FileType::from_raw_mode(about.st_mode) == FileType::Directory
 }

@@ -86,7 +86,7 @@ pub fn watch(dir: &ContainerDir, private: &Private, connection: Connection) -> R
     outcome
 }
 
-/// Takes away what is mounted in the container's folder, so that the folder can go.
+/// Takes away what is mounted in the container's directory, so that the directory can go.
 fn unmount(dir: &ContainerDir) {
     // What was not mounted yet need not be unmounted.
     let _ = nix::mount::umount2(&dir.run(), nix::mount::MntFlags::MNT_DETACH);
@@ -126,7 +126,7 @@ struct Watcher<'a> {
 impl Watcher<'_> {
     fn live(&mut self) -> Result<i32, RuntimeError> {
         leave_mount_namespace()?;
-        self.make_run_folder()?;
+        self.make_run_directory()?;
         self.mount_root()?;
         // Groups of whoever started us are not the container's; in a user namespace they cannot be left.
         let _ = nix::unistd::setgroups(&[]);
@@ -246,14 +246,14 @@ impl Watcher<'_> {
         Writer::open(&self.dir.log())?.write(Stream::Err, said.as_bytes()).when("cannot write the log")
     }
 
-    /// A folder in memory for what need not outlive us: nothing of it is left when we end, and no disk is waited for.
-    fn make_run_folder(&self) -> Result<(), RuntimeError> {
+    /// A directory in memory for what need not outlive us: nothing of it is left when we end, and no disk is waited for.
+    fn make_run_directory(&self) -> Result<(), RuntimeError> {
         let run = self.dir.run();
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
         mount(Some("tmpfs"), &run, Some("tmpfs"), flags, Some("mode=700"))
             .on("cannot mount memory at", &run)?;
-        for folder in [self.dir.rootfs(), self.dir.bundle(), self.dir.oci()] {
-            fs::create_dir(&folder).on("cannot make", &folder)?;
+        for directory in [self.dir.rootfs(), self.dir.bundle(), self.dir.oci()] {
+            fs::create_dir(&directory).on("cannot make", &directory)?;
         }
         Ok(())
     }

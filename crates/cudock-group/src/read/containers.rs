@@ -32,7 +32,7 @@ const OTHER_WORDS: [(&[&str], &str); 4] = [
     (&["args", "arguments", "entrypoint"], "write program and arguments as the list `command:`"),
     (
         &["workingDir", "workdir"],
-        "Azure starts in the image's folder; change it in the image or in `command:`",
+        "Azure starts in the image's directory; change it in the image or in `command:`",
     ),
     OF_THE_GROUP,
 ];

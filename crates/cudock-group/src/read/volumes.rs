@@ -21,7 +21,7 @@ pub(super) static VOLUME: Keys = Keys {
     elsewhere: &[
         (
             &["hostPath", "persistentVolumeClaim", "configMap"],
-            "Azure has no such volume; give a folder with `--volume NAME=DIR`",
+            "Azure has no such volume; give a directory with `--volume NAME=DIR`",
         ),
         (&["mountPath", "readOnly"], "move it to the container's `volumeMounts:`"),
     ],
@@ -109,7 +109,8 @@ impl Reader {
             "gitRepo" => "repositories are not cloned from here",
             _ => "Azure Files are not mounted from here",
         };
-        let words = format!("{instead}; write `emptyDir: {{}}`, or give a folder with `--volume {name}=DIR`");
+        let words =
+            format!("{instead}; write `emptyDir: {{}}`, or give a directory with `--volume {name}=DIR`");
         self.note(node.span, &path, NoteKind::Unsupported, words);
         match kind {
             "secretReference" => Some(VolumeKind::SecretReference(self.references(node, &path))),

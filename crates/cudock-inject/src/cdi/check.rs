@@ -50,15 +50,15 @@ pub struct Machine<'a> {
     pub driver: Option<&'a Driver>,
 }
 
-/// Checks every specification in these folders of the machine, the most important last, as engines have them. Returns
+/// Checks every specification in these directories of the machine, the most important last, as engines have them. Returns
 /// how many there were, and what is wrong.
-pub fn check_folders(machine: &Machine<'_>, folders: &[&str]) -> (Vec<String>, Vec<Finding>) {
+pub fn check_directories(machine: &Machine<'_>, directories: &[&str]) -> (Vec<String>, Vec<Finding>) {
     let mut paths = Vec::new();
     let mut findings = Vec::new();
     let mut seen = BTreeSet::new();
-    for folder in folders {
+    for directory in directories {
         // On most systems /var/run is a link to /run.
-        let Some(real) = Files::real(machine.root, folder).filter(|real| seen.insert(real.clone())) else {
+        let Some(real) = Files::real(machine.root, directory).filter(|real| seen.insert(real.clone())) else {
             continue;
         };
         let mut owners: BTreeMap<String, String> = BTreeMap::new();
@@ -66,7 +66,7 @@ pub fn check_folders(machine: &Machine<'_>, folders: &[&str]) -> (Vec<String>, V
             if ![".yaml", ".json"].iter().any(|ending| name.ends_with(ending)) {
                 continue;
             }
-            let path = format!("{folder}/{name}");
+            let path = format!("{directory}/{name}");
             let Some(text) = Files::text(machine.root, &path) else {
                 findings.push(Finding {
                     path: path.clone(),

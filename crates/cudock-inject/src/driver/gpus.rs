@@ -19,8 +19,8 @@ pub(super) fn read(place: &Place) -> Vec<Gpu> {
     gpus
 }
 
-fn gpu(place: &Place, folder: &str) -> Option<Gpu> {
-    let text = place.text(&format!("{GPUS}/{folder}/information"))?;
+fn gpu(place: &Place, directory: &str) -> Option<Gpu> {
+    let text = place.text(&format!("{GPUS}/{directory}/information"))?;
     let field = |name: &str| {
         let line = text.lines().find(|line| line.starts_with(name))?;
         Some(line.split_once(':')?.1.trim().to_owned())
@@ -31,18 +31,21 @@ fn gpu(place: &Place, folder: &str) -> Option<Gpu> {
         minor,
         // Before its first use a card shows question marks.
         uuid: field("GPU UUID").filter(|uuid| uuid.starts_with("GPU-") && !uuid.contains('?')),
-        bus: folder.to_owned(),
+        bus: directory.to_owned(),
         mig: mig(place, minor),
-        dri: dri(place, folder),
+        dri: dri(place, directory),
     })
 }
 
 /// Parts exist where the module shows their access files; `mig-minors` lists all that could.
 fn mig(place: &Place, minor: u32) -> Vec<MigDevice> {
     let at = format!("{CAPABILITIES}/gpu{minor}/mig");
-    let numbered = |folder: &str, prefix: &str| -> Vec<u32> {
-        let mut numbers: Vec<u32> =
-            place.names(folder).iter().filter_map(|name| name.strip_prefix(prefix)?.parse().ok()).collect();
+    let numbered = |directory: &str, prefix: &str| -> Vec<u32> {
+        let mut numbers: Vec<u32> = place
+            .names(directory)
+            .iter()
+            .filter_map(|name| name.strip_prefix(prefix)?.parse().ok())
+            .collect();
         numbers.sort_unstable();
         numbers
     };

@@ -31,7 +31,7 @@ pub struct Places {
     pub files: Root,
     /// Device nodes, `/proc`, `/sys` and sockets.
     pub devices: Root,
-    /// The folder of pipes that CUDA's multi-process service listens on, as `CUDA_MPS_PIPE_DIRECTORY` may say.
+    /// The directory of pipes that CUDA's multi-process service listens on, as `CUDA_MPS_PIPE_DIRECTORY` may say.
     pub mps: String,
 }
 
@@ -69,7 +69,7 @@ pub struct Driver {
     pub arch: String,
     /// Where its files were found.
     pub root: PathBuf,
-    /// Its libraries, in the order of the folders they were found in.
+    /// Its libraries, in the order of the directories they were found in.
     pub libraries: Vec<LibraryFile>,
     /// Its other files.
     pub files: Vec<HostFile>,
@@ -92,9 +92,9 @@ pub struct Driver {
 pub struct LibraryFile {
     /// libcuda.so.580.159.04
     pub file: String,
-    /// The folder of the root that holds it, with sub-folders such as `vdpau` left out.
-    pub folder: String,
-    /// `vdpau`, `gbm` or another folder below that.
+    /// The directory of the root that holds it, with sub-directories such as `vdpau` left out.
+    pub directory: String,
+    /// `vdpau`, `gbm` or another directory below that.
     pub below: Option<&'static str>,
     /// Where it is on the host.
     pub host: PathBuf,
@@ -102,7 +102,7 @@ pub struct LibraryFile {
     pub soname: Option<String>,
     /// For programs of how many bits it is.
     pub word: Word,
-    /// Names of links to it in its own folder.
+    /// Names of links to it in its own directory.
     pub links: Vec<String>,
 }
 
@@ -131,7 +131,7 @@ pub enum Role {
     Program(crate::request::Capability),
     /// A program that only `all` brings.
     OtherProgram,
-    /// A socket or a folder of pipes, of this capability.
+    /// A socket or a directory of pipes, of this capability.
     Socket(crate::request::Capability),
     /// Firmware.
     Firmware,

@@ -6,17 +6,17 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use super::Node;
 use super::place::Place;
 
-/// Folders of `/dev` with nodes that may be asked for.
-const FOLDERS: [&str; 5] =
+/// Directories of `/dev` with nodes that may be asked for.
+const DIRECTORIES: [&str; 5] =
     ["/dev", "/dev/dri", "/dev/nvidia-caps", "/dev/nvidia-caps-imex-channels", "/dev/infiniband"];
 
 /// Nodes by path, and paths that should be nodes and are not.
 pub(super) fn read(place: &Place) -> (BTreeMap<String, Node>, Vec<String>) {
     let mut nodes = BTreeMap::new();
     let mut others = Vec::new();
-    for folder in FOLDERS {
-        for name in place.names(folder).iter().filter(|name| is_ours(folder, name)) {
-            let path = format!("{folder}/{name}");
+    for directory in DIRECTORIES {
+        for name in place.names(directory).iter().filter(|name| is_ours(directory, name)) {
+            let path = format!("{directory}/{name}");
             match node(place, &path) {
                 Some(node) => {
                     nodes.insert(path, node);
@@ -40,8 +40,8 @@ pub(super) fn node(place: &Place, path: &str) -> Option<Node> {
     })
 }
 
-fn is_ours(folder: &str, name: &str) -> bool {
-    match folder {
+fn is_ours(directory: &str, name: &str) -> bool {
+    match directory {
         "/dev" => name.starts_with("nvidia") || matches!(name, "gdrdrv" | "dxg"),
         "/dev/dri" => name.starts_with("card") || name.starts_with("renderD"),
         "/dev/infiniband" => name.starts_with("uverbs") || name == "rdma_cm",

@@ -22,7 +22,7 @@ impl Place {
         &self.root
     }
 
-    /// A folder of this place that is a root of its own.
+    /// A directory of this place that is a root of its own.
     pub(super) fn below(&self, path: &str) -> Option<Self> {
         let outside = self.host(path)?;
         outside.is_dir().then(|| Root::tree(&outside).ok()).flatten().map(|root| Self { root })
@@ -46,24 +46,24 @@ impl Place {
         self.real(path).is_some()
     }
 
-    /// Whether a folder, given without links in it, has such a name. One look, where following a path takes many.
-    pub(super) fn has(&self, folder: &str, name: &str) -> bool {
-        fs::symlink_metadata(self.outside(folder).join(name)).is_ok()
+    /// Whether a directory, given without links in it, has such a name. One look, where following a path takes many.
+    pub(super) fn has(&self, directory: &str, name: &str) -> bool {
+        fs::symlink_metadata(self.outside(directory).join(name)).is_ok()
     }
 
-    /// Folders with their links followed, each once; those that are not there are left out.
-    pub(super) fn real_folders(&self, folders: impl Iterator<Item = String>) -> Vec<String> {
+    /// Directories with their links followed, each once; those that are not there are left out.
+    pub(super) fn real_directories(&self, directories: impl Iterator<Item = String>) -> Vec<String> {
         let mut real: Vec<String> = Vec::new();
-        for folder in folders.filter_map(|folder| self.real(&folder)) {
-            if !real.contains(&folder) {
-                real.push(folder);
+        for directory in directories.filter_map(|directory| self.real(&directory)) {
+            if !real.contains(&directory) {
+                real.push(directory);
             }
         }
         real
     }
 
-    pub(super) fn names(&self, folder: &str) -> Vec<String> {
-        Files::names(&self.root, folder)
+    pub(super) fn names(&self, directory: &str) -> Vec<String> {
+        Files::names(&self.root, directory)
     }
 
     pub(super) fn text(&self, path: &str) -> Option<String> {

@@ -23,7 +23,7 @@ const OLD_MAGIC: &[u8] = b"ld.so-1.7.0";
 const HEADER: usize = 48;
 const ENTRY: usize = 24;
 const EXTENSION: u32 = 0xEAA4_2174;
-/// The section of an extension that names folders for processors of a kind.
+/// The section of an extension that names directories for processors of a kind.
 const HWCAPS_SECTION: u32 = 1;
 /// This bit of an entry says that the low half of its number is the place of such a name.
 const NAMED_HWCAP: u64 = 1 << 62;
@@ -58,7 +58,7 @@ pub struct Entry {
 pub enum Hwcap {
     /// A bit set, as before glibc 2.33; 0 is all processors.
     Bits(u64),
-    /// The folder below `glibc-hwcaps`, such as `x86-64-v3`.
+    /// The directory below `glibc-hwcaps`, such as `x86-64-v3`.
     Named(String),
 }
 

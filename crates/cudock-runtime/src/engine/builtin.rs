@@ -66,8 +66,8 @@ impl Held {
 impl Builtin {
     /// Fills in what only the image knows, and unpacks it where it is not.
     pub fn complete(&self, request: &mut Request) -> Result<Held, RuntimeError> {
-        let (layers, run, held) = if let Some(folder) = request.plan.image.strip_prefix("rootfs:") {
-            (vec![folder.into()], RunConfig::default(), None)
+        let (layers, run, held) = if let Some(directory) = request.plan.image.strip_prefix("rootfs:") {
+            (vec![directory.into()], RunConfig::default(), None)
         } else {
             let image = (self.open)(&request.plan.image)?;
             let unpacked = LayerStore::open(self.home.images())?.unpack(&image, self.progress.as_ref())?;
@@ -101,7 +101,7 @@ fn fill_in(request: &mut Request, run: &RunConfig) -> Result<(), RuntimeError> {
     let cwd = request.cwd.clone().unwrap_or_else(|| run.working_dir.clone());
     plan.process.cwd = if cwd.is_empty() { "/".to_owned() } else { cwd };
     if !plan.process.cwd.starts_with('/') {
-        let text = format!("`{}` is not an absolute folder to start in", plan.process.cwd);
+        let text = format!("`{}` is not an absolute directory to start in", plan.process.cwd);
         return Err(RuntimeError::Request(text));
     }
     plan.process.user = request.user.clone().unwrap_or_else(|| run.user.clone());

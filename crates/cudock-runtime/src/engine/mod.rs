@@ -28,7 +28,7 @@ pub struct Request {
     pub entrypoint: Option<Vec<String>>,
     /// What is run in place of the image's command.
     pub command: Vec<String>,
-    /// Whether the user chose the working folder.
+    /// Whether the user chose the working directory.
     pub cwd: Option<String>,
     /// Whether the user chose who it runs as.
     pub user: Option<String>,

@@ -34,7 +34,7 @@ pub fn existing_directory(path: &Path) -> Result<PathBuf, UsageError> {
     if absolute.is_dir() {
         Ok(absolute)
     } else {
-        Err(UsageError::new(format!("{} is not a folder", path.display())))
+        Err(UsageError::new(format!("{} is not a directory", path.display())))
     }
 }
 

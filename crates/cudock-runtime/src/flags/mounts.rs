@@ -149,7 +149,7 @@ pub fn mount(text: &str, sources: &Sources<'_>) -> Result<MountPlan, RuntimeErro
 /// Memory: TARGET, with `:size=64m,mode=1777` after it.
 pub fn tmpfs(text: &str) -> Result<MountPlan, RuntimeError> {
     let wrong = |why: &str| -> RuntimeError {
-        UsageError::new(format!("`{text}` is not a folder in memory: {why}"))
+        UsageError::new(format!("`{text}` is not a directory in memory: {why}"))
             .hint("--tmpfs /scratch:size=1g,mode=1777")
             .into()
     };

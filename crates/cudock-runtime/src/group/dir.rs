@@ -1,4 +1,4 @@
-//! The folder of a group: what others know of it, and whether its supervisor lives.
+//! The directory of a group: what others know of it, and whether its supervisor lives.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ use crate::error::{OnFile, OnSystem, RuntimeError};
 use crate::home::{ContainerDir, Home, read_json, remove_tree, write_json};
 use crate::plan::Plan;
 
-/// The folder of one group.
+/// The directory of one group.
 #[derive(Debug, Clone)]
 pub struct GroupDir {
     path: PathBuf,
@@ -41,17 +41,17 @@ impl From<fs::File> for GroupLock {
 }
 
 impl GroupDir {
-    /// The folder of the group of that name, which need not exist.
+    /// The directory of the group of that name, which need not exist.
     pub fn of(home: &Home, name: &str) -> Self {
         Self { path: home.groups().join(name) }
     }
 
-    /// The folder of a group that is known by it.
+    /// The directory of a group that is known by it.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// The folder.
+    /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -61,7 +61,7 @@ impl GroupDir {
         self.path.join("netns")
     }
 
-    /// Where the folders of `emptyDir` volumes are.
+    /// Where the directories of `emptyDir` volumes are.
     pub fn volumes(&self) -> PathBuf {
         self.path.join("volumes")
     }
@@ -84,7 +84,7 @@ impl GroupDir {
         self.path.join("grace")
     }
 
-    /// Takes hold of the group, making its folder where there is none; none where its supervisor lives.
+    /// Takes hold of the group, making its directory where there is none; none where its supervisor lives.
     pub fn lock(&self) -> Result<Option<GroupLock>, RuntimeError> {
         fs::create_dir_all(&self.path).on("cannot make", &self.path)?;
         let path = self.lock_file();
@@ -172,7 +172,7 @@ impl GroupDir {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// Removes the containers of the group and all that is in its folder but the lock, which the caller holds.
+    /// Removes the containers of the group and all that is in its directory but the lock, which the caller holds.
     pub(super) fn clear(&self, home: &Home, _held: &GroupLock) -> Result<(), RuntimeError> {
         for (dir, plan) in self.containers(home)? {
             dir.delete(&plan, true)?;
@@ -203,15 +203,15 @@ impl GroupDir {
 
 /// All groups, the oldest first.
 pub fn list(home: &Home) -> Result<Vec<GroupStatus>, RuntimeError> {
-    let folder = home.groups();
-    let entries = match fs::read_dir(&folder) {
+    let directory = home.groups();
+    let entries = match fs::read_dir(&directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(RuntimeError::file("cannot read", folder, error)),
+        Err(error) => return Err(RuntimeError::file("cannot read", directory, error)),
     };
     let mut all = Vec::new();
     for entry in entries {
-        let dir = GroupDir::at(entry.on("cannot read", &folder)?.path());
+        let dir = GroupDir::at(entry.on("cannot read", &directory)?.path());
         // A status that cannot be read, such as after a power cut, hides that group alone.
         all.extend(dir.status().ok().flatten());
     }

@@ -49,7 +49,8 @@ pub fn volumes(given: &[String]) -> Result<BTreeMap<String, PathBuf>, UsageError
     let mut all = BTreeMap::new();
     for text in given {
         let wrong = || {
-            UsageError::new(format!("`{text}` names no volume and its folder")).hint("--volume share=./data")
+            UsageError::new(format!("`{text}` names no volume and its directory"))
+                .hint("--volume share=./data")
         };
         let (name, path) = text
             .split_once('=')
@@ -99,7 +100,7 @@ pub fn check_volumes(file: &Path, group: &Group, settings: &Settings) -> Result<
             volume.name,
             volume.kind.name(),
         ))
-        .hint(format!("give a folder for it: --volume {}=DIR", volume.name))),
+        .hint(format!("give a directory for it: --volume {}=DIR", volume.name))),
     }
 }
 

@@ -25,7 +25,7 @@ use crate::status::now;
 pub struct Settings {
     /// The network of the group, and the ports of this machine that lead into it.
     pub network: NetworkPlan,
-    /// Folders of this machine in the place of volumes.
+    /// Directories of this machine in the place of volumes.
     pub volumes: BTreeMap<String, PathBuf>,
     /// Where the driver's files are, if not where they are found.
     pub driver_root: Option<PathBuf>,
@@ -47,7 +47,7 @@ const LETTING_GO: Duration = Duration::from_secs(10);
 /// No container starts with less memory.
 const LEAST_MEMORY: u64 = 6 << 20;
 
-/// Makes the containers of a group: their images are found and unpacked, and each has its folder. What an earlier group
+/// Makes the containers of a group: their images are found and unpacked, and each has its directory. What an earlier group
 /// of the same name left is removed first. Whoever holds the result is to start its supervisor.
 pub fn make(
     engine: &Builtin,
@@ -188,10 +188,10 @@ fn request(
     })
 }
 
-/// A folder in the place of an image is kept by its whole path, for whoever starts the container stands elsewhere.
+/// A directory in the place of an image is kept by its whole path, for whoever starts the container stands elsewhere.
 fn image(words: &str) -> String {
     match words.strip_prefix("rootfs:").map(std::path::absolute) {
-        Some(Ok(folder)) => format!("rootfs:{}", folder.display()),
+        Some(Ok(directory)) => format!("rootfs:{}", directory.display()),
         _ => words.to_owned(),
     }
 }
@@ -321,7 +321,7 @@ properties:
     }
 
     #[test]
-    fn a_volume_is_a_folder_of_the_group_unless_one_is_given() {
+    fn a_volume_is_a_directory_of_the_group_unless_one_is_given() {
         let bind = |source: &str, target: &str, read_only| MountPlanOf { source, target, read_only }.plan();
         let mounts = made(&Settings::default()).plan.mounts;
         assert_eq!(mounts[0], bind("/data/groups/g/volumes/v", "/v", true));

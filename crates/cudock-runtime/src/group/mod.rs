@@ -6,7 +6,7 @@
 //! the watchers of the containers are its children. What follows when a container ends, or does not answer, is decided
 //! by `cudock_group`; here it is carried out.
 //!
-//! Everybody else knows of a group what is in its folder ([`GroupDir`]): `group.json`, and a lock that says whether
+//! Everybody else knows of a group what is in its directory ([`GroupDir`]): `group.json`, and a lock that says whether
 //! its supervisor lives.
 
 mod ask;

@@ -26,7 +26,7 @@ pub struct Handover {
     pub home: PathBuf,
     /// The network of the group, and its published ports.
     pub network: NetworkPlan,
-    /// Folders of this machine in the place of volumes: name, folder.
+    /// Directories of this machine in the place of volumes: name, directory.
     pub volumes: Vec<(String, PathBuf)>,
 }
 
@@ -39,7 +39,8 @@ impl std::fmt::Debug for Handover {
 impl Handover {
     /// Of a group that was made by these settings.
     pub fn new(text: String, name: String, home: PathBuf, settings: &Settings) -> Self {
-        let volumes = settings.volumes.iter().map(|(name, folder)| (name.clone(), folder.clone())).collect();
+        let volumes =
+            settings.volumes.iter().map(|(name, directory)| (name.clone(), directory.clone())).collect();
         Self { text, name, home, network: settings.network.clone(), volumes }
     }
 }

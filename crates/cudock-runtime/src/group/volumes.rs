@@ -12,7 +12,7 @@ use super::dir::GroupDir;
 use crate::error::{OnFile, RuntimeError};
 use crate::plan::MountPlan;
 
-/// Folders of this machine that were given in the place of volumes.
+/// Directories of this machine that were given in the place of volumes.
 pub(super) type Given = BTreeMap<String, PathBuf>;
 
 /// What is mounted in a container.
@@ -40,14 +40,14 @@ pub(super) fn mounts(
 }
 
 fn source(volume: &Volume, dir: &GroupDir, given: &Given) -> Result<PathBuf, RuntimeError> {
-    if let Some(folder) = given.get(&volume.name) {
-        return Ok(folder.clone());
+    if let Some(directory) = given.get(&volume.name) {
+        return Ok(directory.clone());
     }
     match volume.kind {
         VolumeKind::EmptyDir => Ok(dir.volumes().join(&volume.name)),
         VolumeKind::Secret(_) => Ok(dir.secrets().join(&volume.name)),
         _ => Err(RuntimeError::Request(format!(
-            "volume `{name}` ({}) cannot be made here: give a folder with --volume {name}=DIR",
+            "volume `{name}` ({}) cannot be made here: give a directory with --volume {name}=DIR",
             volume.kind.name(),
             name = volume.name,
         ))),
@@ -59,10 +59,11 @@ fn source(volume: &Volume, dir: &GroupDir, given: &Given) -> Result<PathBuf, Run
 pub(super) fn make(group: &Group, dir: &GroupDir, given: &Given) -> Result<(), RuntimeError> {
     let ours = || group.volumes.iter().filter(|volume| !given.contains_key(&volume.name));
     for volume in ours().filter(|volume| volume.kind == VolumeKind::EmptyDir) {
-        let folder = dir.volumes().join(&volume.name);
-        fs::create_dir_all(&folder).on("cannot make", &folder)?;
+        let directory = dir.volumes().join(&volume.name);
+        fs::create_dir_all(&directory).on("cannot make", &directory)?;
         // Containers of any user may write to it, as in Kubernetes.
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).on("cannot open up", &folder)?;
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o777))
+            .on("cannot open up", &directory)?;
     }
     let secrets: Vec<_> = ours()
         .filter_map(|volume| match &volume.kind {
@@ -79,16 +80,16 @@ pub(super) fn make(group: &Group, dir: &GroupDir, given: &Given) -> Result<(), R
     mount(Some("tmpfs"), &memory, Some("tmpfs"), flags, Some("mode=0711"))
         .on("cannot mount memory for secrets on", &memory)?;
     for (name, files) in secrets {
-        let folder = memory.join(name);
-        fs::DirBuilder::new().mode(0o755).create(&folder).on("cannot make", &folder)?;
+        let directory = memory.join(name);
+        fs::DirBuilder::new().mode(0o755).create(&directory).on("cannot make", &directory)?;
         for (file, contents) in files {
-            write(&folder.join(file), contents.expose())?;
+            write(&directory.join(file), contents.expose())?;
         }
     }
     Ok(())
 }
 
-/// Takes away what is mounted in the group's folder, so that this process can remove it.
+/// Takes away what is mounted in the group's directory, so that this process can remove it.
 pub(super) fn forget(dir: &GroupDir) {
     for path in [dir.secrets(), dir.network()] {
         // There may be nothing there, which is what is wanted.

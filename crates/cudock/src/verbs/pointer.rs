@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn a_group_points_to_up_and_other_files_to_migrate() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let cases = [
             (
                 "group.yaml",
@@ -47,10 +47,10 @@ mod tests {
             ("deploy.py", "vm_size = 'Standard_NC6s_v3'\n", "migrate"),
         ];
         for (name, text, verb) in cases {
-            let path = folder.path().join(name);
+            let path = directory.path().join(name);
             std::fs::write(&path, text).unwrap();
             assert!(other_verb(&path).contains(&format!("cudock {verb} ")), "{name}");
         }
-        assert!(other_verb(&folder.path().join("group.yaml")).contains("cudock check team/app:1"));
+        assert!(other_verb(&directory.path().join("group.yaml")).contains("cudock check team/app:1"));
     }
 }

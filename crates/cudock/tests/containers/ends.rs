@@ -30,7 +30,7 @@ fn a_program_that_cannot_be_executed_is_126() {
     let said = machine.bad(126, &run_words(&["--rm"], &["/etc/passwd"]));
     assert!(said.contains("error: /etc/passwd may not be executed"), "{said}");
     let said = machine.bad(126, &run_words(&["--rm"], &["/etc"]));
-    assert!(said.contains("error: /etc is a folder"), "{said}");
+    assert!(said.contains("error: /etc is a directory"), "{said}");
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_detached_start_that_fails_says_why_and_ends_as_the_foreground_does() {
     let said = machine.bad(127, &run_words(&["-d"], &["no-such-program"]));
     assert!(said.contains("error: there is no `no-such-program` in the container's PATH"), "{said}");
     let said = machine.bad(126, &run_words(&["-d"], &["/etc"]));
-    assert!(said.contains("error: /etc is a folder"), "{said}");
+    assert!(said.contains("error: /etc is a directory"), "{said}");
     let said = machine.bad(2, &run_words(&["-d", "--user", "bob"], &["true"]));
     assert!(said.contains("error: the image has no user `bob` in /etc/passwd"), "{said}");
     let output = machine.call(&run_words(&["-d", "--rm"], &["no-such-program"]));
@@ -92,7 +92,7 @@ fn a_bad_call_is_2_and_makes_nothing() {
         (&["--stop-signal", "PLEASE"], "unknown signal `PLEASE`"),
         (&["--security-opt", "apparmor=strict"], "--security-opt apparmor=strict is not supported"),
         (&["--rm", "--restart", "always"], "--rm and --restart contradict each other"),
-        (&["--workdir", "here"], "`here` is not an absolute folder"),
+        (&["--workdir", "here"], "`here` is not an absolute directory"),
     ];
     for (options, words) in calls {
         let said = machine.bad(2, &run_words(options, &["true"]));

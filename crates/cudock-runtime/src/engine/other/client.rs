@@ -35,8 +35,9 @@ impl Client {
     pub(super) fn search(kind: Kind) -> Option<Self> {
         let runs =
             |path: &PathBuf| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
-        let folders = std::env::var_os("PATH")?;
-        let program = std::env::split_paths(&folders).map(|folder| folder.join(kind.name())).find(runs)?;
+        let directories = std::env::var_os("PATH")?;
+        let program =
+            std::env::split_paths(&directories).map(|directory| directory.join(kind.name())).find(runs)?;
         Some(Self { kind, program })
     }
 

@@ -2,9 +2,9 @@
 //! can say them.
 //!
 //! Device nodes, files, groups and variables can be said. Links cannot, so every name a library is known by is the
-//! library's file, mounted once more. The loader's cache cannot be written, so `LD_LIBRARY_PATH` leads to the folder of
-//! the driver's libraries, behind what it had before, which is where the cache would come. That folder holds nothing
-//! else: the variable comes before what a library says about its own surroundings, and a folder of the distribution in
+//! library's file, mounted once more. The loader's cache cannot be written, so `LD_LIBRARY_PATH` leads to the directory of
+//! the driver's libraries, behind what it had before, which is where the cache would come. That directory holds nothing
+//! else: the variable comes before what a library says about its own surroundings, and a directory of the distribution in
 //! it would put the system's libraries in the place of those that came with a program. Two things are left out: the
 //! setting that keeps a driver from making nodes of other GPUs (the engine's rules for devices keep it from opening
 //! them), and the profile that tells EGL and Vulkan which GPUs are theirs.
@@ -17,8 +17,8 @@ use cudock_inject::{Edits, Placement};
 use crate::engine::Request;
 use crate::error::RuntimeError;
 
-/// Where the driver's libraries go. Images made for GPUs have this folder in their `LD_LIBRARY_PATH` already.
-const FOLDER: &str = "/usr/local/nvidia/lib64";
+/// Where the driver's libraries go. Images made for GPUs have this directory in their `LD_LIBRARY_PATH` already.
+const DIRECTORY: &str = "/usr/local/nvidia/lib64";
 
 const SEARCHED: &str = "LD_LIBRARY_PATH";
 
@@ -30,7 +30,7 @@ pub(super) fn edits(request: &Request, image: &[(String, String)]) -> Result<Opt
     let Some(gpus) = &request.plan.gpus else { return Ok(None) };
     let environment: BTreeMap<String, String> =
         image.iter().chain(&request.private.environment).cloned().collect();
-    let placement = Placement::Folder(PathBuf::from(FOLDER));
+    let placement = Placement::Directory(PathBuf::from(DIRECTORY));
     crate::gpu::find_at(gpus, &environment, &placement).map(Some)
 }
 
@@ -44,20 +44,20 @@ pub(super) fn variables(
     whole.extend(request.private.environment.iter().cloned());
     let Some(edits) = edits else { return whole };
     let before = whole.iter().rev().chain(image.iter().rev()).find(|(name, _)| name == SEARCHED);
-    let mut folders: Vec<String> = before
-        .map(|(_, folders)| {
-            folders.split(':').filter(|folder| !folder.is_empty()).map(str::to_owned).collect()
+    let mut directories: Vec<String> = before
+        .map(|(_, directories)| {
+            directories.split(':').filter(|directory| !directory.is_empty()).map(str::to_owned).collect()
         })
         .unwrap_or_default();
-    for folder in edits.libraries.iter().filter_map(|library| library.path.parent()) {
-        let folder = folder.display().to_string();
-        if !folders.contains(&folder) {
-            folders.push(folder);
+    for directory in edits.libraries.iter().filter_map(|library| library.path.parent()) {
+        let directory = directory.display().to_string();
+        if !directories.contains(&directory) {
+            directories.push(directory);
         }
     }
     whole.extend(edits.environment.iter().cloned());
-    if !folders.is_empty() {
-        whole.push((SEARCHED.to_owned(), folders.join(":")));
+    if !directories.is_empty() {
+        whole.push((SEARCHED.to_owned(), directories.join(":")));
     }
     whole
 }
@@ -155,8 +155,8 @@ pub(super) mod tests {
     fn every_name_of_a_library_is_its_file() {
         let edits = driver();
         let file = Path::new("/tree/libcuda.so.580.1");
-        let folder = Path::new("/usr/local/nvidia/lib64");
-        let names = ["gbm/x.so", "libcuda.so", "libcuda.so.1"].map(|name| folder.join(name));
+        let directory = Path::new("/usr/local/nvidia/lib64");
+        let names = ["gbm/x.so", "libcuda.so", "libcuda.so.1"].map(|name| directory.join(name));
         let expected: Vec<(&Path, &Path)> = names.iter().map(|name| (file, name.as_path())).collect();
         assert_eq!(linked(&edits), expected);
     }

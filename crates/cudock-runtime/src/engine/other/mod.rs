@@ -5,7 +5,7 @@
 //! label `dev.cudock=1`: containers that others made are neither listed nor touched.
 //!
 //! What differs from cudock's own: the default filter of system calls is the engine's; a network with a way out is the
-//! engine's default one, and so is one with published ports; a folder in place of an image takes podman; and variables
+//! engine's default one, and so is one with published ports; a directory in place of an image takes podman; and variables
 //! are kept by the engine, where `inspect` of it shows them.
 
 mod client;
@@ -109,7 +109,7 @@ impl Engine for Other {
             request.plan.limits.rlimits = limits.into_iter().map(limit).collect();
         }
         let image = match &request.plan.gpus {
-            Some(_) if words::folder(&request).is_none() => self.image_environment(&request.plan.image)?,
+            Some(_) if words::directory(&request).is_none() => self.image_environment(&request.plan.image)?,
             _ => Vec::new(),
         };
         let edits = gpu::edits(&request, &image)?;

@@ -21,8 +21,8 @@ pub(super) const GPUS: &str = "dev.cudock.gpus";
 /// The label with the group.
 pub(super) const GROUP: &str = "dev.cudock.group";
 
-/// How the command marks a folder in the place of an image.
-const FOLDER: &str = "rootfs:";
+/// How the command marks a directory in the place of an image.
+const DIRECTORY: &str = "rootfs:";
 
 /// Whose command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,9 +118,9 @@ pub(super) fn exec(kind: Kind, id: &str, request: &ExecRequest, beside: &Beside)
     words.list
 }
 
-/// The folder that is to be the root, where the request has one in place of an image.
-pub(super) fn folder(request: &Request) -> Option<&Path> {
-    request.plan.image.strip_prefix(FOLDER).map(Path::new)
+/// The directory that is to be the root, where the request has one in place of an image.
+pub(super) fn directory(request: &Request) -> Option<&Path> {
+    request.plan.image.strip_prefix(DIRECTORY).map(Path::new)
 }
 
 struct Words {
@@ -314,12 +314,12 @@ impl Words {
     }
 
     fn image_and_command(&mut self, request: &Request) -> Result<(), RuntimeError> {
-        if let Some(folder) = folder(request) {
+        if let Some(directory) = directory(request) {
             if self.kind == Kind::Docker {
-                return Err(cannot(self.kind, "run a folder in place of an image"));
+                return Err(cannot(self.kind, "run a directory in place of an image"));
             }
-            // The container's changes go elsewhere: the folder is not written to.
-            let mut root = folder.as_os_str().to_owned();
+            // The container's changes go elsewhere: the directory is not written to.
+            let mut root = directory.as_os_str().to_owned();
             root.push(":O");
             self.list.extend(["--rootfs".into(), "--".into(), root]);
             self.list.extend(request.entrypoint.iter().flatten().map(OsString::from));

@@ -320,16 +320,16 @@ fn gpus_are_devices_files_and_groups() {
     let mut asked = request();
     asked.plan.gpus = Some(gpus("1"));
     for kind in BOTH {
-        let folder = "/usr/local/nvidia/lib64";
+        let directory = "/usr/local/nvidia/lib64";
         let file = "--mount=type=bind,source=/tree/libcuda.so.580.1,target=";
         let expected = [
             "--device=/tree/dev/nvidia1:/dev/nvidia1:rw".to_owned(),
-            format!("{file}{folder}/libcuda.so.580.1,readonly"),
+            format!("{file}{directory}/libcuda.so.580.1,readonly"),
             // Whoever connects to a socket writes to it.
             "--mount=type=bind,source=/run/nvidia/socket,target=/run/nvidia/socket".to_owned(),
-            format!("{file}{folder}/gbm/x.so,readonly"),
-            format!("{file}{folder}/libcuda.so,readonly"),
-            format!("{file}{folder}/libcuda.so.1,readonly"),
+            format!("{file}{directory}/gbm/x.so,readonly"),
+            format!("{file}{directory}/libcuda.so,readonly"),
+            format!("{file}{directory}/libcuda.so.1,readonly"),
             "--group-add=44".to_owned(),
             "--label=dev.cudock.gpus=1".to_owned(),
         ];
@@ -338,7 +338,7 @@ fn gpus_are_devices_files_and_groups() {
 }
 
 #[test]
-fn a_folder_is_podmans_root_and_stays_as_it_is() {
+fn a_directory_is_podmans_root_and_stays_as_it_is() {
     let mut asked = request();
     asked.plan.image = "rootfs:/srv/debian".into();
     asked.entrypoint = Some(vec!["/bin/sh".into()]);
@@ -352,12 +352,12 @@ fn a_folder_is_podmans_root_and_stays_as_it_is() {
 
 #[test]
 fn what_docker_cannot_do_is_said_with_the_way_out() {
-    let mut folder = request();
-    folder.plan.image = "rootfs:/srv/debian".into();
+    let mut directory = request();
+    directory.plan.image = "rootfs:/srv/debian".into();
     let mut joining = request();
     joining.plan.network.mode = NetworkMode::Join("/run/netns/web".into());
     for (asked, expected) in [
-        (&folder, "docker cannot run a folder in place of an image"),
+        (&directory, "docker cannot run a directory in place of an image"),
         (&joining, "docker cannot join a network namespace that exists"),
     ] {
         let error = run(Kind::Docker, asked, None, &Beside::default()).unwrap_err();

@@ -1,5 +1,5 @@
 use cudock_inject::Places;
-use cudock_inject::cdi::{Finding, Level, Machine, check_folders};
+use cudock_inject::cdi::{Finding, Level, Machine, check_directories};
 use serde::Serialize;
 
 use super::{CheckArgs, driver, root};
@@ -20,23 +20,23 @@ pub(super) fn run(words: &CheckArgs, format: Format) -> Result<Outcome, Failure>
     // Without a driver files and nodes can still be looked for.
     let driver = driver(&Places::one(root.clone())).ok();
     let machine = Machine { root: &root, driver: driver.as_ref() };
-    let folders: Vec<&str> = words.dir.iter().map(String::as_str).collect();
-    let (paths, findings) = check_folders(&machine, &folders);
+    let directories: Vec<&str> = words.dir.iter().map(String::as_str).collect();
+    let (paths, findings) = check_directories(&machine, &directories);
     let version = driver.as_ref().map(|driver| driver.suffix.clone());
     match format {
         Format::Json => {
             let report = Report { schema: 1, driver: version, specifications: &paths, findings: &findings };
             output::json(&report);
         }
-        Format::Text => print(&paths, &findings, version.as_deref(), &folders),
+        Format::Text => print(&paths, &findings, version.as_deref(), &directories),
     }
     let bad = findings.iter().any(|finding| finding.level == Level::Problem);
     Ok(if bad { Outcome::No } else { Outcome::Yes })
 }
 
-fn print(paths: &[String], findings: &[Finding], driver: Option<&str>, folders: &[&str]) {
+fn print(paths: &[String], findings: &[Finding], driver: Option<&str>, directories: &[&str]) {
     if paths.is_empty() {
-        line(format!("no CDI specification in {}", folders.join(", ")));
+        line(format!("no CDI specification in {}", directories.join(", ")));
         line(format!("{}: `cudock cdi --output /etc/cdi/nvidia.yaml` writes one", styled(BLUE, "hint")));
         return;
     }

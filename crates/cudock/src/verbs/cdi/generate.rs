@@ -60,10 +60,10 @@ fn places(words: &GenerateArgs) -> Result<Places, Failure> {
     Ok(Places::two(files, root(None)?))
 }
 
-/// Engines watch these folders: the file is there whole or not at all.
+/// Engines watch these directories: the file is there whole or not at all.
 fn write(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder)?;
+    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        fs::create_dir_all(directory)?;
     }
     let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_os_string();
     // Engines read only names that end in .yaml and .json.

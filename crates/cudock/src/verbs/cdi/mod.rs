@@ -91,7 +91,7 @@ pub(crate) enum Extra {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// A folder of specifications; may be given several times
+    /// A directory of specifications; may be given several times
     #[arg(long, value_name = "DIR", default_values = ["/etc/cdi", "/var/run/cdi"])]
     pub(crate) dir: Vec<String>,
 

@@ -24,7 +24,7 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "IMAGE [COMMAND]", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) words: Vec<String>,
 
-    /// A folder in place of an image; it is not written to
+    /// A directory in place of an image; it is not written to
     #[arg(long, value_name = "DIR")]
     pub(crate) rootfs: Option<PathBuf>,
 
@@ -251,7 +251,7 @@ pub(crate) struct FileArgs {
     #[arg(long, value_name = "OPTIONS")]
     pub(crate) mount: Vec<String>,
 
-    /// Memory as a folder; may be given several times
+    /// Memory as a directory; may be given several times
     #[arg(long, value_name = "TARGET[:size=64m,mode=1777]")]
     pub(crate) tmpfs: Vec<String>,
 

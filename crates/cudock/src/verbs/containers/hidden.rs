@@ -14,7 +14,7 @@ use crate::failure::Failure;
 /// What a watcher is told.
 #[derive(Debug, Args)]
 pub(crate) struct MonitorArgs {
-    /// The container's folder.
+    /// The container's directory.
     container: PathBuf,
     /// The descriptor of what is not in any file.
     #[arg(long)]

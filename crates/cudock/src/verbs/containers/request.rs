@@ -17,7 +17,7 @@ use crate::output::{BLUE, styled};
 pub(super) fn request(args: &RunArgs) -> Result<Request, Failure> {
     let (image, command) = image_and_command(args)?;
     let here = std::env::current_dir()
-        .map_err(|error| Failure::outside(format!("cannot tell the current folder: {error}")))?;
+        .map_err(|error| Failure::outside(format!("cannot tell the current directory: {error}")))?;
     let id = new_id()?;
     let environment = flags::variables(&args.process.env, &args.process.env_file)?;
     let private = Private { environment };

@@ -9,7 +9,7 @@ use crate::verbs::containers::NetworkChoice;
 /// Run a group of containers that share a network, a localhost and volumes
 ///
 /// The file is the one that `az container create --file` takes. Without -f, DIR says what to run: its group.yaml, or the
-/// model of its cudock.toml, as `cudock serve` does. Paths in the file count from its folder. In the foreground, Ctrl-C
+/// model of its cudock.toml, as `cudock serve` does. Paths in the file count from its directory. In the foreground, Ctrl-C
 /// stops the group, and once more kills it. Exit code 1 says that the group failed or did not become ready. See
 /// docs/groups.md.
 #[derive(Debug, Args)]
@@ -20,9 +20,9 @@ use crate::verbs::containers::NetworkChoice;
   cudock up -f group.yaml --volume share=./data --network none
   cudock up examples/digits")]
 pub(crate) struct UpArgs {
-    /// A folder with a group.yaml or a cudock.toml
+    /// A directory with a group.yaml or a cudock.toml
     #[arg(value_name = "DIR", conflicts_with = "file")]
-    pub(crate) folder: Option<PathBuf>,
+    pub(crate) directory: Option<PathBuf>,
 
     /// The file of the group
     #[arg(long, short, value_name = "FILE")]
@@ -48,7 +48,7 @@ pub(crate) struct UpArgs {
     #[arg(long)]
     pub(crate) name: Option<String>,
 
-    /// A folder of this machine in place of a volume; may be given several times
+    /// A directory of this machine in place of a volume; may be given several times
     #[arg(long, value_name = "NAME=DIR")]
     pub(crate) volume: Vec<String>,
 
@@ -117,7 +117,7 @@ pub(crate) struct GroupsArgs {
 /// What a supervisor is told.
 #[derive(Debug, Args)]
 pub(crate) struct SuperviseArgs {
-    /// The group's folder.
+    /// The group's directory.
     pub(crate) group: PathBuf,
     /// The descriptor of what is not in any file.
     #[arg(long)]

@@ -28,19 +28,19 @@ const LAST_LINES: usize = 5;
 
 /// `cudock up`.
 pub(crate) fn up(words: &UpArgs) -> Result<Outcome, Failure> {
-    match read::source(words.folder.as_deref(), words.file.as_deref())? {
-        Source::Project(folder) => serve_project(&folder, words),
+    match read::source(words.directory.as_deref(), words.file.as_deref())? {
+        Source::Project(directory) => serve_project(&directory, words),
         Source::Group(file) => up_group(words, &file),
     }
 }
 
 /// Serves a project exactly as `cudock serve` does.
-fn serve_project(folder: &Path, words: &UpArgs) -> Result<Outcome, Failure> {
+fn serve_project(directory: &Path, words: &UpArgs) -> Result<Outcome, Failure> {
     if words.detach || words.name.is_some() || !words.publish.is_empty() || !words.volume.is_empty() {
-        return Err(Failure::input(format!("{} is a project to serve, not a group", folder.display()))
+        return Err(Failure::input(format!("{} is a project to serve, not a group", directory.display()))
             .hint("`cudock serve` has the options for it; -f FILE runs a group"));
     }
-    serve::run(&ServeArgs::of_project(folder, words.port, words.offline))
+    serve::run(&ServeArgs::of_project(directory, words.port, words.offline))
 }
 
 fn up_group(words: &UpArgs, file: &Path) -> Result<Outcome, Failure> {

@@ -14,30 +14,30 @@ use crate::output::{BLUE, DIM, styled};
 pub(super) enum Source {
     /// The file of a group.
     Group(PathBuf),
-    /// A folder with a project.
+    /// A directory with a project.
     Project(PathBuf),
 }
 
-/// The names a group's file has in a folder.
+/// The names a group's file has in a directory.
 const NAMES: [&str; 2] = ["group.yaml", "group.yml"];
 
-/// What the words name: a file, or what is in a folder.
-pub(super) fn source(folder: Option<&Path>, file: Option<&Path>) -> Result<Source, Failure> {
+/// What the words name: a file, or what is in a directory.
+pub(super) fn source(directory: Option<&Path>, file: Option<&Path>) -> Result<Source, Failure> {
     if let Some(file) = file {
         return Ok(Source::Group(file.to_owned()));
     }
-    let folder = folder.unwrap_or(Path::new("."));
-    if folder.is_file() {
-        return Err(Failure::input(format!("{} is a file, not a folder", folder.display()))
-            .hint(format!("cudock up -f {}", folder.display())));
+    let directory = directory.unwrap_or(Path::new("."));
+    if directory.is_file() {
+        return Err(Failure::input(format!("{} is a file, not a directory", directory.display()))
+            .hint(format!("cudock up -f {}", directory.display())));
     }
-    if folder.join("cudock.toml").is_file() {
-        return Ok(Source::Project(folder.to_owned()));
+    if directory.join("cudock.toml").is_file() {
+        return Ok(Source::Project(directory.to_owned()));
     }
-    match NAMES.iter().map(|name| folder.join(name)).find(|file| file.is_file()) {
+    match NAMES.iter().map(|name| directory.join(name)).find(|file| file.is_file()) {
         Some(file) => Ok(Source::Group(file)),
         None => {
-            Err(Failure::input(format!("{} has neither a group.yaml nor a cudock.toml", folder.display()))
+            Err(Failure::input(format!("{} has neither a group.yaml nor a cudock.toml", directory.display()))
                 .hint("cudock up -f FILE names the file of a group"))
         }
     }
