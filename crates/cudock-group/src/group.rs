@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 use crate::api_version::ApiVersion;
-use crate::kept::Value;
+use crate::kept::KeptValue;
 use crate::probe::Timing;
 use crate::resources::Resources;
 use crate::restart::RestartPolicy;
@@ -36,7 +36,7 @@ pub struct Group {
     /// How images are pulled from private registries.
     pub credentials: Vec<Credential>,
     /// What means nothing here, by its place in the file: `location`, `properties.diagnostics`.
-    pub kept: BTreeMap<String, Value>,
+    pub kept: BTreeMap<String, KeptValue>,
 }
 
 impl Group {
@@ -137,13 +137,13 @@ pub struct Port {
     /// The number, never 0.
     pub port: u16,
     /// The protocol.
-    pub protocol: Protocol,
+    pub protocol: PortProtocol,
 }
 
 /// A protocol of ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Protocol {
+pub enum PortProtocol {
     /// TCP.
     #[default]
     Tcp,
@@ -151,7 +151,7 @@ pub enum Protocol {
     Udp,
 }
 
-impl Protocol {
+impl PortProtocol {
     /// In lower case.
     pub fn name(self) -> &'static str {
         match self {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cudock_inject::cdi::hook::{self, Call, Stage};
-use cudock_inject::cdi::{Options, specification};
+use cudock_inject::cdi::{CdiOptions, specification};
 use tree::{DEBIAN, VERSION, can_make_devices, debian};
 
 /// Set where this program is called as a hook: the words behind `cdi-hook`.
@@ -36,10 +36,10 @@ fn called_as_a_hook() {
     let values = || words.iter().skip(1).filter(|word| word.contains("::"));
     let call = match words[0] {
         "create-symlinks" => {
-            Call::CreateSymlinks(values().map(|word| hook::read_link(word).unwrap()).collect())
+            Call::CreateSymlinks(values().map(|text| hook::parse_link(text).unwrap()).collect())
         }
         "update-ldcache" => {
-            Call::UpdateLdcache(values().map(|word| hook::read_library(word).unwrap()).collect(), None)
+            Call::UpdateLdcache(values().map(|text| hook::parse_library(text).unwrap()).collect(), None)
         }
         "disable-device-node-modification" => Call::DisableDeviceNodeModification,
         "update-application-profile" => Call::UpdateApplicationProfile,
@@ -77,7 +77,7 @@ fn podman_gives_a_container_the_gpu_of_our_specification() {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
 
     let driver = debian();
-    let mut options = Options::new(program);
+    let mut options = CdiOptions::new(program);
     // Two test runs at once must not meet in /etc/cdi.
     options.class = format!("gpu-{}", std::process::id());
     options.vendor = "cudock.test".to_owned();

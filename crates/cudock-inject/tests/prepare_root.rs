@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use cudock_inject::ld_cache::Cache;
-use cudock_inject::{Edits, Library, Link, Text, Word, library_directory, prepare_root};
+use cudock_inject::{Edits, ElfClass, Library, Link, Text, library_directory, prepare_root};
 use tree::{DEBIAN, Tree};
 
 const ARCH: &str = std::env::consts::ARCH;
@@ -34,7 +34,7 @@ fn edits(folder: &str) -> Edits {
         libraries: vec![Library {
             soname: "libcuda.so.1".to_owned(),
             path: at("libcuda.so.1"),
-            word: Word::Bits64,
+            class: ElfClass::Bits64,
         }],
         ..Edits::default()
     }

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 use cudock_base::Report as _;
 use cudock_runtime::copy::{CopyRequest, Direction};
-use cudock_runtime::engine::other::{find, holding};
-use cudock_runtime::engine::{LogRequest, Request};
+use cudock_runtime::engine::external::{find, find_with_image};
+use cudock_runtime::engine::{LogRequest, RunRequest};
 use cudock_runtime::exec::ExecRequest;
 use cudock_runtime::plan::Private;
 use nix::sys::signal::SigSet;
@@ -46,7 +46,7 @@ fn act() {
 fn perform(act: &Value) -> Value {
     let word = |name: &str| act[name].as_str().unwrap_or_default();
     if act["verb"] == "holding" {
-        return json!({"ok": holding(word("name")).map(|engine| engine.name())});
+        return json!({"ok": find_with_image(word("name")).map(|engine| engine.name())});
     }
     let engine = match find(word("engine")) {
         Ok(engine) => engine,
@@ -104,10 +104,10 @@ fn perform(act: &Value) -> Value {
     }
 }
 
-fn request(act: &Value) -> Request {
+fn request(act: &Value) -> RunRequest {
     let words = |value: &Value| -> Vec<String> { serde_json::from_value(value.clone()).unwrap_or_default() };
     let environment: Vec<(String, String)> = serde_json::from_value(act["env"].clone()).unwrap_or_default();
-    Request {
+    RunRequest {
         plan: serde_json::from_value(act["plan"].clone()).unwrap(),
         private: Private { environment },
         entrypoint: (!act["entrypoint"].is_null()).then(|| words(&act["entrypoint"])),
@@ -587,9 +587,9 @@ fn an_engine_that_is_not_there_is_said_with_the_way_out() {
     let empty = TempDir::new().unwrap();
     let result = empty.path().join("result");
     for (engine, expected) in [
-        ("docker", "there is no docker on this machine"),
-        ("podman", "there is no podman on this machine"),
-        ("lxc", "there is no engine `lxc`: docker, podman"),
+        ("docker", "docker not found in PATH"),
+        ("podman", "podman not found in PATH"),
+        ("lxc", "unknown engine `lxc`: expected docker or podman"),
     ] {
         let act = json!({"verb": "list", "engine": engine});
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -614,7 +614,7 @@ fn an_engine_that_does_not_answer_is_said_in_its_own_words() {
     command.env("PATH", fake.path()).env(ACT, json!({"verb": "list", "engine": "docker"}).to_string());
     assert!(command.env(RESULT, &result).output().unwrap().status.success());
     let outcome: Value = serde_json::from_str(&fs::read_to_string(&result).unwrap()).unwrap();
-    assert_eq!(outcome["error"], "docker does not answer: Cannot connect to the daemon");
+    assert_eq!(outcome["error"], "docker is not available: Cannot connect to the daemon");
     assert!(outcome["hint"].as_str().unwrap().contains("systemctl start docker"), "{outcome}");
 }
 

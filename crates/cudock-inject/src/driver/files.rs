@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::libraries::Found;
-use super::place::Place;
+use super::libraries::DriverLibraries;
+use super::tree::DriverTree;
 use super::{HostFile, Role};
 use crate::request::Capability;
 
@@ -43,7 +43,12 @@ const SETTINGS: [(&str, &str, Capability); 10] = [
 const SHARED: [&str; 5] =
     ["/etc", "/usr/local/share", "/usr/share", "/run/opengl-driver/share", "/usr/local/nvidia/share"];
 
-pub(super) fn find(files: &Place, devices: &Place, libraries: &Found, mps: &str) -> Vec<HostFile> {
+pub(super) fn find(
+    files: &DriverTree,
+    devices: &DriverTree,
+    libraries: &DriverLibraries,
+    mps: &str,
+) -> Vec<HostFile> {
     let mut found = programs(files, libraries);
     found.extend(sockets(devices));
     found.extend(file(devices, Role::Socket(Capability::Compute), mps, mps));
@@ -54,12 +59,12 @@ pub(super) fn find(files: &Place, devices: &Place, libraries: &Found, mps: &str)
     found
 }
 
-fn file(place: &Place, role: Role, path: &str, inside: &str) -> Option<HostFile> {
-    Some(HostFile { role, inside: inside.to_owned(), host: place.host(path)? })
+fn file(tree: &DriverTree, role: Role, path: &str, inside: &str) -> Option<HostFile> {
+    Some(HostFile { role, inside: inside.to_owned(), host: tree.host(path)? })
 }
 
 /// Programs lie in the usual directories, or beside the libraries.
-fn programs(files: &Place, libraries: &Found) -> Vec<HostFile> {
+fn programs(files: &DriverTree, libraries: &DriverLibraries) -> Vec<HostFile> {
     let beside = libraries.directories.iter().filter_map(|directory| {
         let parent = directory.rsplit_once('/')?.0;
         Some(format!("{parent}/bin"))
@@ -80,13 +85,13 @@ fn programs(files: &Place, libraries: &Found) -> Vec<HostFile> {
     PROGRAMS.iter().filter_map(program).collect()
 }
 
-fn is_binary(files: &Place, path: &str) -> bool {
+fn is_binary(files: &DriverTree, path: &str) -> bool {
     let mut magic = [0; 4];
     let file = files.host(path).and_then(|path| File::open(path).ok());
     file.is_some_and(|file| file.read_exact_at(&mut magic, 0).is_ok()) && &magic == b"\x7fELF"
 }
 
-fn sockets(devices: &Place) -> Vec<HostFile> {
+fn sockets(devices: &DriverTree) -> Vec<HostFile> {
     let socket = |path: &&str| {
         let old = path.replacen("/run/", "/var/run/", 1);
         let there = if devices.exists(path) { (*path).to_owned() } else { old };
@@ -96,7 +101,7 @@ fn sockets(devices: &Place) -> Vec<HostFile> {
 }
 
 /// The first directory that has firmware of this version, in the kernel's order.
-fn firmware(files: &Place, devices: &Place, suffix: &str) -> Vec<HostFile> {
+fn firmware(files: &DriverTree, devices: &DriverTree, suffix: &str) -> Vec<HostFile> {
     let line =
         |path: &str| devices.text(path).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let release = line("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -128,7 +133,7 @@ fn firmware(files: &Place, devices: &Place, suffix: &str) -> Vec<HostFile> {
 }
 
 /// What is found in `/etc` stays there, everything else goes to `/usr/share`: other directories are no image's.
-fn settings(files: &Place, libraries: &Found) -> Vec<HostFile> {
+fn settings(files: &DriverTree, libraries: &DriverLibraries) -> Vec<HostFile> {
     let beside = libraries.directories.iter().filter_map(|directory| {
         Some(format!("{}/share", directory.rsplit_once('/').filter(|(parent, _)| parent.len() > 4)?.0))
     });

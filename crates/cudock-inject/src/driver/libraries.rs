@@ -7,9 +7,9 @@ use std::path::Path;
 use cudock_facts::version::DriverVersion;
 use cudock_host::loader;
 
-use super::place::Place;
+use super::tree::DriverTree;
 use super::{DRIVER_CONTAINER, LibraryFile};
-use crate::edits::Word;
+use crate::edits::ElfClass;
 use crate::elf;
 use crate::ld_cache;
 
@@ -46,7 +46,7 @@ const NO_VERSION: [&str; 2] = ["nvidia_drv.so", "libnvidia-vulkan-producer.so"];
 const MOST_LINKS: usize = 8;
 
 /// What was found.
-pub(super) struct Found {
+pub(super) struct DriverLibraries {
     pub(super) suffix: String,
     /// Directories that hold libraries of that version, links followed.
     pub(super) directories: Vec<String>,
@@ -60,58 +60,58 @@ struct Directory {
 }
 
 /// The driver's libraries; where there are several versions, those of the loaded module, else those found first.
-pub(super) fn find(place: &Place, kernel: Option<DriverVersion>) -> Option<Found> {
-    let read = |path: String| Directory { names: place.names(&path), path };
-    let candidates: Vec<Directory> = candidates(place).into_iter().map(read).collect();
-    let suffix = version(place, &candidates, kernel)?;
+pub(super) fn find(tree: &DriverTree, kernel: Option<DriverVersion>) -> Option<DriverLibraries> {
+    let read = |path: String| Directory { names: tree.names(&path), path };
+    let candidates: Vec<Directory> = candidates(tree).into_iter().map(read).collect();
+    let suffix = version(tree, &candidates, kernel)?;
     let mut directories = Vec::new();
     let mut libraries = Vec::new();
     let mut seen = BTreeSet::new();
     for directory in &candidates {
         let before = libraries.len();
-        collect(place, directory, None, &suffix, &mut seen, &mut libraries);
+        collect(tree, directory, None, &suffix, &mut seen, &mut libraries);
         for below in BELOW {
             let first = below.split('/').next().unwrap_or(below);
             if directory.names.iter().any(|name| name == first) {
                 let inner = Directory {
                     path: directory.path.clone(),
-                    names: place.names(&format!("{}/{below}", directory.path)),
+                    names: tree.names(&format!("{}/{below}", directory.path)),
                 };
-                collect(place, &inner, Some(below), &suffix, &mut seen, &mut libraries);
+                collect(tree, &inner, Some(below), &suffix, &mut seen, &mut libraries);
             }
         }
         if libraries.len() > before {
             directories.push(directory.path.clone());
         }
     }
-    Some(Found { suffix, directories, libraries })
+    Some(DriverLibraries { suffix, directories, libraries })
 }
 
 /// Every directory that may hold the driver, without links, in the loader's order; directories of files that links in them
 /// lead to come right behind them, which is how a Nix store is found.
-fn candidates(place: &Place) -> Vec<String> {
-    let arch = place.arch();
-    let searched = loader::directories(place.files(), &BTreeMap::new(), &arch);
+fn candidates(tree: &DriverTree) -> Vec<String> {
+    let arch = tree.arch();
+    let searched = loader::directories(tree.files(), &BTreeMap::new(), &arch);
     let mut directories: Vec<String> = Vec::new();
     let mut add = |real: String| {
-        if !is_foreign(&real) && !directories.contains(&real) && place.files().is_dir(&real) {
+        if !is_foreign(&real) && !directories.contains(&real) && tree.files().is_dir(&real) {
             directories.push(real);
         }
     };
     let mut look = |directory: &str| {
-        let Some(directory) = place.real(directory) else { return };
+        let Some(directory) = tree.real(directory) else { return };
         add(directory.clone());
         for name in
-            ["libcuda.so.1", "libnvidia-ml.so.1"].into_iter().filter(|name| place.has(&directory, name))
+            ["libcuda.so.1", "libnvidia-ml.so.1"].into_iter().filter(|name| tree.has(&directory, name))
         {
-            let real = place.real(&format!("{directory}/{name}"));
+            let real = tree.real(&format!("{directory}/{name}"));
             if let Some((other, _)) = real.as_deref().and_then(|real| real.rsplit_once('/')) {
                 add(other.to_owned());
             }
         }
-        if place.has(&directory, "nvidia") {
+        if tree.has(&directory, "nvidia") {
             for below in CURRENT {
-                place.real(&format!("{directory}/{below}")).into_iter().for_each(&mut add);
+                tree.real(&format!("{directory}/{below}")).into_iter().for_each(&mut add);
             }
         }
     };
@@ -121,7 +121,7 @@ fn candidates(place: &Place) -> Vec<String> {
     for directory in MORE {
         look(directory);
     }
-    if let Some(bytes) = place.host("/etc/ld.so.cache").and_then(|path| ld_cache::read_file(&path)) {
+    if let Some(bytes) = tree.host("/etc/ld.so.cache").and_then(|path| ld_cache::read_file(&path)) {
         for entry in ld_cache::Cache::parse(&bytes).map(|cache| cache.entries).unwrap_or_default() {
             if (entry.name.starts_with("libcuda.so.") || entry.name.starts_with("libnvidia-ml.so."))
                 && let Some((directory, _)) = entry.path.rsplit_once('/')
@@ -138,14 +138,14 @@ fn is_foreign(directory: &str) -> bool {
     ["/stubs", "/compat", "/cuda-compat", DRIVER_CONTAINER].iter().any(|part| directory.contains(part))
 }
 
-fn version(place: &Place, directories: &[Directory], kernel: Option<DriverVersion>) -> Option<String> {
+fn version(tree: &DriverTree, directories: &[Directory], kernel: Option<DriverVersion>) -> Option<String> {
     let mut found: Vec<String> = Vec::new();
     for stem in ["libcuda.so.", "libnvidia-ml.so."] {
         for directory in directories {
             for name in &directory.names {
                 let Some(suffix) = name.strip_prefix(stem) else { continue };
                 let exact = suffix.parse::<DriverVersion>().is_ok_and(DriverVersion::is_exact);
-                if exact && place.is_full_file(&format!("{}/{name}", directory.path)) {
+                if exact && tree.is_full_file(&format!("{}/{name}", directory.path)) {
                     found.push(suffix.to_owned());
                 }
             }
@@ -159,7 +159,7 @@ fn version(place: &Place, directories: &[Directory], kernel: Option<DriverVersio
 }
 
 fn collect(
-    place: &Place,
+    tree: &DriverTree,
     directory: &Directory,
     below: Option<&'static str>,
     suffix: &str,
@@ -178,10 +178,10 @@ fn collect(
             || NO_VERSION.contains(&name.as_str())
     };
     // Links are told with the file they lead to, and a directory that is a link is read where it leads.
-    if below.is_some() && place.real(&at).as_ref() != Some(&at) {
+    if below.is_some() && tree.real(&at).as_ref() != Some(&at) {
         return;
     }
-    let outside = place.outside(&at);
+    let outside = tree.outside(&at);
     for name in names.iter().filter(ours) {
         let host = outside.join(name);
         let full = fs::symlink_metadata(&host).is_ok_and(|found| found.is_file() && found.len() > 0);
@@ -191,10 +191,10 @@ fn collect(
         // A directory may have thousands of files, and following each would take longer than starting a container.
         let stem = name.split_once(".so").map_or(name.as_str(), |(stem, _)| stem);
         let alike = |other: &&String| other.strip_prefix(stem).is_some_and(|rest| rest.starts_with(".so"));
-        let leads_here = |other: &&String| *other != name && leads_to(place, &at, &outside, other, name);
+        let leads_here = |other: &&String| *other != name && leads_to(tree, &at, &outside, other, name);
         let links: Vec<String> = names.iter().filter(alike).filter(leads_here).cloned().collect();
         let elf = File::open(&host).ok().and_then(|file| elf::read(&file));
-        let word = elf.as_ref().map_or_else(|| word_of(&at), |elf| elf.word);
+        let class = elf.as_ref().map_or_else(|| class_of(&at), |elf| elf.class);
         let soname = elf.and_then(|elf| elf.soname).or_else(|| soname_of(name, &links));
         libraries.push(LibraryFile {
             file: name.clone(),
@@ -202,19 +202,19 @@ fn collect(
             below,
             host,
             soname,
-            word,
+            class,
             links,
         });
     }
 }
 
 /// Whether a link of a directory leads to a file in it, by way of others in it or from outside.
-fn leads_to(place: &Place, directory: &str, outside: &Path, link: &str, file: &str) -> bool {
+fn leads_to(tree: &DriverTree, directory: &str, outside: &Path, link: &str, file: &str) -> bool {
     let mut here = link.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::read_link(outside.join(&here)).map(|target| target.to_string_lossy().into_owned()) {
             Ok(target) if target.contains('/') => {
-                return place.real(&format!("{directory}/{link}")) == Some(format!("{directory}/{file}"));
+                return tree.real(&format!("{directory}/{link}")) == Some(format!("{directory}/{file}"));
             }
             Ok(target) => here = target,
             Err(_) => return here == file,
@@ -224,10 +224,10 @@ fn leads_to(place: &Place, directory: &str, outside: &Path, link: &str, file: &s
 }
 
 /// What a directory's name tells.
-fn word_of(directory: &str) -> Word {
+fn class_of(directory: &str) -> ElfClass {
     let narrow =
         ["/lib32", "/i386-linux-gnu", "/opengl-driver-32"].iter().any(|part| directory.contains(part));
-    if narrow { Word::Bits32 } else { Word::Bits64 }
+    if narrow { ElfClass::Bits32 } else { ElfClass::Bits64 }
 }
 
 /// The link `ldconfig` made: a name with one number behind `.so.`.

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use super::{Edits, Library, Placement, READ_ONLY, Word};
+use super::{Edits, ElfClass, Library, Placement, READ_ONLY};
 use crate::InjectError;
 use crate::driver::{Driver, DriverKind, LibraryFile};
 use crate::request::{Capabilities, Capability, GpuRequest};
@@ -102,7 +102,7 @@ pub(super) fn add(
         let directory = directory(library, placement);
         let at = library.below.map_or_else(|| directory.clone(), |below| directory.join(below));
         edits.mount(library.host.clone(), at.join(&library.file), &READ_ONLY);
-        if library.stem() == "libcuda" && library.word == Word::Bits64 {
+        if library.stem() == "libcuda" && library.class == ElfClass::Bits64 {
             libcuda.get_or_insert_with(|| directory.clone());
         }
     }
@@ -110,17 +110,18 @@ pub(super) fn add(
     for library in &taken {
         links(edits, library, &directory(library, placement));
     }
-    let has = |stem: &str, word| taken.iter().any(|library| library.stem() == stem && library.word == word);
-    if capabilities.has(Capability::Compute) && !has("libcuda", Word::Bits64) {
+    let has =
+        |stem: &str, class| taken.iter().any(|library| library.stem() == stem && library.class == class);
+    if capabilities.has(Capability::Compute) && !has("libcuda", ElfClass::Bits64) {
         return Err(InjectError::NoLibcuda { version: driver.suffix.clone() });
     }
     if driver.kind == DriverKind::Linux {
         for (capability, stem, effect) in MISSED {
-            if capabilities.has(capability) && !has(stem, Word::Bits64) && !capabilities.is_all() {
+            if capabilities.has(capability) && !has(stem, ElfClass::Bits64) && !capabilities.is_all() {
                 edits.warnings.push(format!("the driver has no {stem}.so.{}: {effect}", driver.suffix));
             }
         }
-        let narrow = taken.iter().any(|library| library.word == Word::Bits32);
+        let narrow = taken.iter().any(|library| library.class == ElfClass::Bits32);
         if capabilities.has(Capability::Compat32) && !capabilities.is_all() && !narrow {
             edits
                 .warnings
@@ -131,7 +132,7 @@ pub(super) fn add(
 }
 
 fn wanted(library: &LibraryFile, capabilities: &Capabilities) -> bool {
-    if library.word == Word::Bits32 && !capabilities.has(Capability::Compat32) {
+    if library.class == ElfClass::Bits32 && !capabilities.has(Capability::Compat32) {
         return false;
     }
     let stem = library.stem();
@@ -146,10 +147,10 @@ fn wanted(library: &LibraryFile, capabilities: &Capabilities) -> bool {
 }
 
 fn directory(library: &LibraryFile, placement: &Placement) -> PathBuf {
-    match (placement, library.word) {
+    match (placement, library.class) {
         (Placement::SameAsHost, _) => PathBuf::from(&library.directory),
-        (Placement::Directory(directory), Word::Bits64) => directory.clone(),
-        (Placement::Directory(directory), Word::Bits32) => narrow_directory(directory),
+        (Placement::Directory(directory), ElfClass::Bits64) => directory.clone(),
+        (Placement::Directory(directory), ElfClass::Bits32) => narrow_directory(directory),
     }
 }
 
@@ -184,7 +185,7 @@ fn links(edits: &mut Edits, library: &LibraryFile, directory: &Path) {
         edits.libraries.push(Library {
             soname: soname.to_owned(),
             path: at.join(soname),
-            word: library.word,
+            class: library.class,
         });
     }
 }

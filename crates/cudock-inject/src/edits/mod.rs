@@ -91,12 +91,13 @@ pub struct Library {
     /// Where it is in the container.
     pub path: PathBuf,
     /// For programs of how many bits.
-    pub word: Word,
+    #[serde(rename = "word")]
+    pub class: ElfClass,
 }
 
 /// For programs of how many bits a library is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Word {
+pub enum ElfClass {
     /// 32
     #[serde(rename = "32")]
     Bits32,

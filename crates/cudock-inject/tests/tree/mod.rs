@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use cudock_host::Root;
-use cudock_inject::{Driver, InjectError, Places};
+use cudock_inject::{Driver, DriverRoots, InjectError};
 use rustix::fs::{FileType, Mode};
 
 pub const VERSION: &str = "580.159.04";
@@ -190,8 +190,8 @@ impl Tree {
         tree
     }
 
-    pub fn places(&self) -> Places {
-        Places::one(Root::tree(self.path()).unwrap())
+    pub fn places(&self) -> DriverRoots {
+        DriverRoots::one(Root::tree(self.path()).unwrap())
     }
 
     pub fn driver(&self) -> Driver {

@@ -1,49 +1,48 @@
-//! The GPUs of a container that another engine runs: the same edits that cudock makes itself, as far as a command line
-//! can say them.
+//! The GPUs of a container that docker or podman runs: the edits that cudock makes itself, as far as a command line can
+//! express them.
 //!
-//! Device nodes, files, groups and variables can be said. Links cannot, so every name a library is known by is the
-//! library's file, mounted once more. The loader's cache cannot be written, so `LD_LIBRARY_PATH` leads to the directory of
-//! the driver's libraries, behind what it had before, which is where the cache would come. That directory holds nothing
-//! else: the variable comes before what a library says about its own surroundings, and a directory of the distribution in
-//! it would put the system's libraries in the place of those that came with a program. Two things are left out: the
-//! setting that keeps a driver from making nodes of other GPUs (the engine's rules for devices keep it from opening
-//! them), and the profile that tells EGL and Vulkan which GPUs are theirs.
+//! Device nodes, files, groups and variables can be expressed. Links cannot, so the library's file is mounted once under
+//! each of its names. The loader's cache cannot be written, so the directory of the driver's libraries is appended to
+//! `LD_LIBRARY_PATH`, where the cache would come in the search order. That directory holds nothing else: the variable takes
+//! precedence over a library's own `RUNPATH`, so a system directory in it would replace libraries that a program ships.
+//! Two things are left out: the setting that keeps a driver from creating nodes of other GPUs (the engine's device rules
+//! keep it from opening them), and the profile that tells EGL and Vulkan which GPUs are available.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use cudock_inject::{Edits, Placement};
 
-use crate::engine::Request;
+use crate::engine::RunRequest;
 use crate::error::RuntimeError;
 
-/// Where the driver's libraries go. Images made for GPUs have this directory in their `LD_LIBRARY_PATH` already.
-const DIRECTORY: &str = "/usr/local/nvidia/lib64";
+/// Where the driver's libraries are mounted. GPU images have this directory in their `LD_LIBRARY_PATH` already.
+const LIBRARY_DIRECTORY: &str = "/usr/local/nvidia/lib64";
 
-const SEARCHED: &str = "LD_LIBRARY_PATH";
+const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
 
-/// A link may lead to a link, but not for ever.
-const LONGEST_CHAIN: usize = 8;
+/// The longest chain of links that is followed.
+const MAX_LINKS: usize = 8;
 
-/// What has to be done for the GPUs of a request; none where it asks for none. `image` is the image's environment.
-pub(super) fn edits(request: &Request, image: &[(String, String)]) -> Result<Option<Edits>, RuntimeError> {
+/// The edits for the GPUs of a request, if it has any. `image` is the image's environment.
+pub(super) fn edits(request: &RunRequest, image: &[(String, String)]) -> Result<Option<Edits>, RuntimeError> {
     let Some(gpus) = &request.plan.gpus else { return Ok(None) };
     let environment: BTreeMap<String, String> =
         image.iter().chain(&request.private.environment).cloned().collect();
-    let placement = Placement::Directory(PathBuf::from(DIRECTORY));
+    let placement = Placement::Directory(PathBuf::from(LIBRARY_DIRECTORY));
     crate::gpu::find_at(gpus, &environment, &placement).map(Some)
 }
 
-/// The variables a container is given: the user's, and over them those of its GPUs.
+/// The variables of a container: the user's, overridden by those of its GPUs.
 pub(super) fn variables(
-    request: &Request,
+    request: &RunRequest,
     image: &[(String, String)],
     edits: Option<&Edits>,
 ) -> Vec<(String, String)> {
-    let mut whole = request.plan.process.environment.clone();
-    whole.extend(request.private.environment.iter().cloned());
-    let Some(edits) = edits else { return whole };
-    let before = whole.iter().rev().chain(image.iter().rev()).find(|(name, _)| name == SEARCHED);
+    let mut all = request.plan.process.environment.clone();
+    all.extend(request.private.environment.iter().cloned());
+    let Some(edits) = edits else { return all };
+    let before = all.iter().rev().chain(image.iter().rev()).find(|(name, _)| name == SEARCH_PATH);
     let mut directories: Vec<String> = before
         .map(|(_, directories)| {
             directories.split(':').filter(|directory| !directory.is_empty()).map(str::to_owned).collect()
@@ -55,43 +54,48 @@ pub(super) fn variables(
             directories.push(directory);
         }
     }
-    whole.extend(edits.environment.iter().cloned());
+    all.extend(edits.environment.iter().cloned());
     if !directories.is_empty() {
-        whole.push((SEARCHED.to_owned(), directories.join(":")));
+        all.push((SEARCH_PATH.to_owned(), directories.join(":")));
     }
-    whole
+    all
 }
 
-/// The files that links of the edits lead to: from here, to there. Links to what is not mounted are left out.
+/// The mounts that replace the links of the edits: host path, container path. Links to files that are not mounted are
+/// skipped.
 pub(super) fn linked(edits: &Edits) -> Vec<(&Path, &Path)> {
-    edits.links.iter().filter_map(|link| Some((led_to(edits, &link.path)?, link.path.as_path()))).collect()
+    edits
+        .links
+        .iter()
+        .filter_map(|link| Some((link_source(edits, &link.path)?, link.path.as_path())))
+        .collect()
 }
 
-fn led_to<'a>(edits: &'a Edits, path: &Path) -> Option<&'a Path> {
+fn link_source<'a>(edits: &'a Edits, path: &Path) -> Option<&'a Path> {
     let mut path = path.to_owned();
-    for _ in 0..LONGEST_CHAIN {
+    for _ in 0..MAX_LINKS {
         if let Some(mount) = edits.mounts.iter().find(|mount| mount.container == path) {
             return Some(&mount.host);
         }
         let link = edits.links.iter().find(|link| link.path == path)?;
-        path = normal(&link.path.parent()?.join(&link.target));
+        path = normalize(&link.path.parent()?.join(&link.target));
     }
     None
 }
 
 /// A path without `.` and `..`.
-fn normal(path: &Path) -> PathBuf {
-    let mut whole = PathBuf::new();
+fn normalize(path: &Path) -> PathBuf {
+    let mut normalized = PathBuf::new();
     for part in path.components() {
         match part {
             Component::ParentDir => {
-                whole.pop();
+                normalized.pop();
             }
             Component::CurDir => {}
-            other => whole.push(other),
+            other => normalized.push(other),
         }
     }
-    whole
+    normalized
 }
 
 #[cfg(test)]
@@ -101,10 +105,10 @@ pub(super) mod tests {
     use cudock_inject::{DeviceNode, Library, Link, Mount, Word};
 
     use super::*;
-    use crate::engine::other::words_tests::request;
+    use crate::engine::external::argv_tests::request;
 
-    /// A driver's library, its two names, a program's socket and a GPU.
-    pub(in crate::engine::other) fn driver() -> Edits {
+    /// A driver library with two names, a socket and a GPU.
+    pub(in crate::engine::external) fn driver() -> Edits {
         let mount = |host: &str, container: &str, option: &str| Mount {
             host: host.into(),
             container: container.into(),
@@ -152,7 +156,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_name_of_a_library_is_its_file() {
+    fn every_name_of_a_library_is_a_mount_of_its_file() {
         let edits = driver();
         let file = Path::new("/tree/libcuda.so.580.1");
         let directory = Path::new("/usr/local/nvidia/lib64");
@@ -162,25 +166,25 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_loader_looks_for_the_driver_behind_what_the_image_says() {
-        let image = [pair(SEARCHED, "/usr/local/cuda/compat:/usr/local/nvidia/lib")];
-        let found = variables(&request(), &image, Some(&driver()));
+    fn the_drivers_directory_is_appended_to_the_images_search_path() {
+        let image = [pair(SEARCH_PATH, "/usr/local/cuda/compat:/usr/local/nvidia/lib")];
+        let variables = variables(&request(), &image, Some(&driver()));
         let expected = "/usr/local/cuda/compat:/usr/local/nvidia/lib:/usr/local/nvidia/lib64";
-        assert_eq!(value(&found, SEARCHED).as_deref(), Some(expected));
-        assert_eq!(value(&found, "NVIDIA_VISIBLE_DEVICES").as_deref(), Some("void"));
+        assert_eq!(value(&variables, SEARCH_PATH).as_deref(), Some(expected));
+        assert_eq!(value(&variables, "NVIDIA_VISIBLE_DEVICES").as_deref(), Some("void"));
     }
 
     #[test]
     fn the_users_search_path_comes_before_the_images_and_is_kept() {
-        let mut asked = request();
-        asked.private.environment.push(pair(SEARCHED, "/mine:/usr/local/nvidia/lib64"));
-        let found = variables(&asked, &[pair(SEARCHED, "/images")], Some(&driver()));
-        assert_eq!(value(&found, SEARCHED).as_deref(), Some("/mine:/usr/local/nvidia/lib64"));
+        let mut request = request();
+        request.private.environment.push(pair(SEARCH_PATH, "/mine:/usr/local/nvidia/lib64"));
+        let variables = variables(&request, &[pair(SEARCH_PATH, "/images")], Some(&driver()));
+        assert_eq!(value(&variables, SEARCH_PATH).as_deref(), Some("/mine:/usr/local/nvidia/lib64"));
     }
 
     #[test]
     fn without_gpus_nothing_is_added() {
-        let asked = request();
-        assert_eq!(variables(&asked, &[pair("A", "1")], None), asked.private.environment);
+        let request = request();
+        assert_eq!(variables(&request, &[pair("A", "1")], None), request.private.environment);
     }
 }
